@@ -1,0 +1,183 @@
+package changefeed
+
+import (
+	"fmt"
+	"time"
+)
+
+// Status says what state a partition, or a processor as a whole, is in (DESIGN 7).
+type Status string
+
+// The statuses, worst first. A processor has the worst status of its partitions.
+const (
+	StatusUnknown        Status = "unknown"        // could not be measured this tick
+	StatusBootstrap      Status = "bootstrap"      // no lease exists yet: a processor has to run once
+	StatusSplitting      Status = "splitting"      // the partition key range is gone and the lease was not replaced yet
+	StatusStalled        Status = "stalled"        // pending and owned, but no checkpoint progress
+	StatusUnclaimed      Status = "unclaimed"      // pending, and nobody owns the lease
+	StatusUncheckpointed Status = "uncheckpointed" // the lease has no continuation and the processor starts from now
+	StatusLagging        Status = "lagging"        // pending, and being worked on
+	StatusOK             Status = "ok"             // nothing pending
+)
+
+// severity orders the statuses, worst first.
+var severity = [...]Status{
+	StatusUnknown, StatusBootstrap, StatusSplitting, StatusStalled,
+	StatusUnclaimed, StatusUncheckpointed, StatusLagging, StatusOK,
+}
+
+// Worse returns the worse of two statuses. The empty status is better than any.
+func Worse(a, b Status) Status {
+	for _, s := range severity {
+		if a == s || b == s {
+			return s
+		}
+	}
+	return ""
+}
+
+// Wakes tells whether a status asks for a replica whatever the activation
+// threshold, because only a running processor can end it (DESIGN 7, step 1).
+func (s Status) Wakes() bool {
+	return s == StatusBootstrap || s == StatusSplitting || s == StatusUncheckpointed
+}
+
+// Partition is what one tick measured of one lease. A nil number is unknown;
+// it is never the same as zero.
+type Partition struct {
+	Lease       string `json:"lease"`                 // lease token: a partition key range id, or min-max for an EPK lease
+	Range       *Range `json:"range"`                 // nil for a PK-range lease whose range was not needed
+	Owner       string `json:"owner"`                 // host name of the owner, "" where nobody owns the lease
+	Lag         *int64 `json:"lag"`                   // pending transactions, in LSNs
+	Age         *int64 `json:"changeAgeSeconds"`      // seconds since the oldest pending change was written; nil where nothing is pending
+	Status      Status `json:"status"`                // what the reading alone says; scaling refines it with what came before
+	Ranges      int    `json:"ranges,omitempty"`      // partition key ranges it stands for now, above 1 after a split; 0 counts as 1
+	Approximate bool   `json:"approximate,omitempty"` // something is pending, but how much is not exactly known
+	Error       string `json:"error,omitempty"`       // why Lag is nil, or only a part of the truth, with what to do next
+
+	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
+	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
+	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which the processor is done
+	Position      string    `json:"position,omitempty"`      // opaque continuation, to tell whether the checkpoint moved
+}
+
+// Count is how many partition key ranges the partition stands for, at least 1.
+func (p *Partition) Count() int { return max(1, p.Ranges) }
+
+// Known tells whether all of the partition was measured.
+func (p *Partition) Known() bool { return p.Lag != nil && p.Error == "" }
+
+// Pending tells whether the partition is known to have changes to process.
+func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }
+
+// ProcessorLag is what one tick measured of one processor.
+type ProcessorLag struct {
+	Time       time.Time   `json:"time"`                // when it was measured
+	Partitions []Partition `json:"partitions"`          // one per lease, by lease token; the children of a split count too
+	Bootstrap  bool        `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
+	Error      string      `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
+	Charge     float64     `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
+	Requests   int         `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
+}
+
+// Lag sums the lag of the known partitions; nil where none is known (DESIGN 6).
+func (l *ProcessorLag) Lag() *int64 {
+	if l.Bootstrap {
+		one := int64(1)
+		return &one
+	}
+	var sum *int64
+	for i := range l.Partitions {
+		if lag := l.Partitions[i].Lag; lag != nil {
+			if sum == nil {
+				sum = new(int64)
+			}
+			*sum += *lag
+		}
+	}
+	return sum
+}
+
+// Age is the greatest age of a pending change, in seconds; nil where nothing is
+// pending or its age is unknown.
+func (l *ProcessorLag) Age() *int64 {
+	var oldest *int64
+	for i := range l.Partitions {
+		if age := l.Partitions[i].Age; age != nil && (oldest == nil || *age > *oldest) {
+			oldest = age
+		}
+	}
+	return oldest
+}
+
+// PartitionsWithLag counts the partitions known to have pending changes.
+func (l *ProcessorLag) PartitionsWithLag() int {
+	n := 0
+	for i := range l.Partitions {
+		if l.Partitions[i].Pending() {
+			n++
+		}
+	}
+	return n
+}
+
+// PartitionCount counts the partitions, the children of a split for their parent.
+func (l *ProcessorLag) PartitionCount() int {
+	n := 0
+	for i := range l.Partitions {
+		n += l.Partitions[i].Count()
+	}
+	return n
+}
+
+// Status is the worst status of the partitions.
+func (l *ProcessorLag) Status() Status {
+	switch {
+	case l.Error != "":
+		return StatusUnknown
+	case l.Bootstrap:
+		return StatusBootstrap
+	}
+	var worst Status
+	for i := range l.Partitions {
+		worst = Worse(worst, l.Partitions[i].Status)
+	}
+	return worst
+}
+
+// Problem says once what keeps the measurement from being complete: the error
+// of the processor, or of its first unknown partition; "" where nothing does.
+func (l *ProcessorLag) Problem() string {
+	if l.Error != "" {
+		return l.Error
+	}
+	unknown, first := 0, ""
+	for i := range l.Partitions {
+		if p := &l.Partitions[i]; !p.Known() {
+			unknown++
+			if first == "" {
+				first = p.Error
+			}
+		}
+	}
+	if unknown == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d partitions are unknown: %s", unknown, len(l.Partitions), first)
+}
+
+// Known tells whether at least one partition, or the absence of all, was measured.
+func (l *ProcessorLag) Known() bool { return l.Lag() != nil }
+
+// Complete tells whether no partition is unknown.
+func (l *ProcessorLag) Complete() bool {
+	if l.Error != "" {
+		return false
+	}
+	for i := range l.Partitions {
+		if !l.Partitions[i].Known() {
+			return false
+		}
+	}
+	return l.Bootstrap || len(l.Partitions) > 0
+}

@@ -1,0 +1,172 @@
+package changefeed_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+func TestParseLease(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, document string
+		want           changefeed.Lease
+	}{
+		{
+			".NET v3, owned",
+			`{"id":"procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0","version":0,"_etag":"\"0800\"","LeaseToken":"0","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":"host1","ContinuationToken":"\"511\"","properties":{},"timestamp":"2026-03-04T23:55:16.5233511Z","Mode":"Incremental Feed","_ts":1772668516}`,
+			changefeed.Lease{
+				ID: "procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0", Token: "0", Owner: "host1", Continuation: `"511"`,
+				Time: time.Date(2026, 3, 4, 23, 55, 16, 523351100, time.UTC), TS: 1772668516,
+			},
+		},
+		{
+			".NET v3, new: neither owner nor continuation, and no timestamp but the document's own",
+			`{"id":"p..0","version":0,"LeaseToken":"0","Owner":null,"ContinuationToken":null,"timestamp":null,"_ts":1772668516}`,
+			changefeed.Lease{ID: "p..0", Token: "0", Time: time.Unix(1772668516, 0).UTC(), TS: 1772668516},
+		},
+		{
+			"legacy V2 says PartitionId",
+			`{"id":"p..3","gremlincompatid":"p..3","PartitionId":"3","Owner":"h","ContinuationToken":"\"5\"","properties":{},"timestamp":"2019-01-01T00:00:00Z"}`,
+			changefeed.Lease{ID: "p..3", Token: "3", Owner: "h", Continuation: `"5"`, Time: time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)},
+		},
+		{
+			"V2 that v3 has touched has both",
+			`{"id":"p..3","PartitionId":"3","LeaseToken":"3","Owner":"h","ContinuationToken":"\"5\""}`,
+			changefeed.Lease{ID: "p..3", Token: "3", Owner: "h", Continuation: `"5"`},
+		},
+		{
+			"Java, as created: the zone in brackets",
+			`{"id":"p..2","LeaseToken":"2","ContinuationToken":null,"timestamp":"2026-03-04T23:50:46.219570110Z[UTC]","Owner":null}`,
+			changefeed.Lease{ID: "p..2", Token: "2", Time: time.Date(2026, 3, 4, 23, 50, 46, 219570110, time.UTC)},
+		},
+		{
+			"Java, renewed",
+			`{"id":"p..2","LeaseToken":"2","ContinuationToken":"\"248\"","timestamp":"2026-03-04T23:50:46Z","Owner":"java1"}`,
+			changefeed.Lease{ID: "p..2", Token: "2", Owner: "java1", Continuation: `"248"`, Time: time.Date(2026, 3, 4, 23, 50, 46, 0, time.UTC)},
+		},
+		{
+			"a version that is not 1 is a PK-range lease",
+			`{"id":"p..0","version":2,"LeaseToken":"0","ContinuationToken":"\"1\""}`,
+			changefeed.Lease{ID: "p..0", Token: "0", Continuation: `"1"`},
+		},
+		{
+			"a timestamp that cannot be read is no reason to drop a lease",
+			`{"id":"p..0","LeaseToken":"0","ContinuationToken":"\"1\"","timestamp":17}`,
+			changefeed.Lease{ID: "p..0", Token: "0", Continuation: `"1"`},
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			got, err := changefeed.ParseLease([]byte(c.document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestParseLeaseNamesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, document, id, token string }{
+		{"no token", `{"id":"p..0","Owner":"h"}`, "p..0", ""},
+		{"an empty token", `{"id":"p..0","LeaseToken":""}`, "p..0", ""},
+		{"a continuation that is no text", `{"id":"p..0","LeaseToken":"0","ContinuationToken":7}`, "p..0", "0"},
+		{"a token that is no text", `{"id":"p..0","LeaseToken":{}}`, "p..0", ""},
+		{"a lease on effective partition keys", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","ContinuationToken":"\"1\""}`, "p..-FF", "-FF"},
+		{"no JSON", `{`, "", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			got, err := changefeed.ParseLease([]byte(c.document))
+			if !errors.Is(err, changefeed.ErrNotALease) {
+				t.Fatalf("error %v, want ErrNotALease", err)
+			}
+			if got.ID != c.id || got.Token != c.token {
+				t.Errorf("id %q, token %q; want %q, %q", got.ID, got.Token, c.id, c.token)
+			}
+		})
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	identity := changefeed.Identity{
+		ProcessorName: "proc", AccountHost: "Acct.documents.azure.com",
+		Database: "mydb", Container: "mycoll", ContainerRID: "q0oIALS6YvQ=",
+	}
+	got, err := identity.Prefixes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..",
+		"procAcct.documents.azure.com_mydb_mycoll..",
+		"procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..",
+		"procacct.documents.azure.com_mydb_mycoll..",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	identity.ProcessorName, identity.AccountHost = "", "localhost"
+	if got, _ := identity.Prefixes(); len(got) != 2 || got[0] != "localhost_q0oIAA==_q0oIALS6YvQ=.." {
+		t.Errorf("an empty name and a lower-case host give %q", got)
+	}
+	identity.ContainerRID = "q0oI"
+	if _, err := identity.Prefixes(); err == nil {
+		t.Error("the RID of a database passed for that of a container")
+	}
+}
+
+func TestDatabaseRID(t *testing.T) {
+	t.Parallel()
+	for container, want := range map[string]string{
+		"V4lVAMl0wuQ=": "V4lVAA==",
+		"q0oIALS6YvQ=": "q0oIAA==",
+		"-0oIALS6YvQ=": "-0oIAA==", // '-' stands for '/'
+		"/0oIALS6YvQ=": "-0oIAA==",
+	} {
+		if got, err := changefeed.DatabaseRID(container); err != nil || got != want {
+			t.Errorf("DatabaseRID(%q) = %q, %v; want %q", container, got, err, want)
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	lease := func(id, token, owner string, minute int, ts int64) changefeed.LeaseDocument {
+		return changefeed.LeaseDocument{Lease: changefeed.Lease{ID: id, Token: token, Owner: owner, Time: at(minute), TS: ts}}
+	}
+	broken := changefeed.LeaseDocument{Lease: changefeed.Lease{ID: "p_rid..7"}, Err: changefeed.ErrNotALease}
+	prefixes := []string{"p_rid..", "p_name.."}
+	for _, c := range []struct {
+		rule      string
+		documents []changefeed.LeaseDocument
+		want      []string // token/owner
+	}{
+		{"another processor's leases are not ours", []changefeed.LeaseDocument{lease("p_rid..0", "0", "a", 1, 1), lease("pp_rid..0", "0", "b", 2, 2), lease("p_rid2..0", "0", "c", 2, 2)}, []string{"0/a"}},
+		{"the same id twice, as under GUID keys: the newer counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 9), lease("p_rid..0", "0", "new", 2, 1)}, []string{"0/new"}},
+		{"both spellings of the id: the newer counts", []changefeed.LeaseDocument{lease("p_name..0", "0", "new", 2, 1), lease("p_rid..0", "0", "old", 1, 1)}, []string{"0/new"}},
+		{"the same timestamp: the newer _ts counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 1), lease("p_name..0", "0", "new", 1, 2)}, []string{"0/new"}},
+		{"ordered as numbers", []changefeed.LeaseDocument{lease("p_rid..10", "10", "", 1, 1), lease("p_rid..9", "9", "", 1, 1)}, []string{"9/", "10/"}},
+		{"one that cannot be read is kept, under what its id names", []changefeed.LeaseDocument{broken}, []string{"7/"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, l := range changefeed.Select(c.documents, prefixes) {
+				got = append(got, l.Token+"/"+l.Owner)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

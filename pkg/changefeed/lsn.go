@@ -1,0 +1,44 @@
+package changefeed
+
+import (
+	"strconv"
+	"strings"
+)
+
+// SessionLSN returns the LSN in a session token, which comes as "0:123",
+// "0:-1#123" or "0:-1#123#1=100": the text after the first colon, of its parts
+// between '#' the second, or the only one. It is what the .NET estimator
+// reads; ok is false where there is none.
+func SessionLSN(token string) (lsn int64, ok bool) {
+	if _, after, found := strings.Cut(token, ":"); found {
+		token = after
+	}
+	first, rest, found := strings.Cut(token, "#")
+	if !found {
+		return parseLSN(first)
+	}
+	second, _, _ := strings.Cut(rest, "#")
+	return parseLSN(second)
+}
+
+// ContinuationLSN returns the LSN that a continuation stands for: its ETag is
+// a quoted decimal by habit, not by contract; ok is false where it is not.
+func ContinuationLSN(etag string) (lsn int64, ok bool) {
+	etag = strings.TrimPrefix(etag, "W/")
+	return parseLSN(strings.Trim(etag, `"`))
+}
+
+// parseLSN reads a number as .NET's NumberStyles.Number does, which the SDKs'
+// estimators accept: surrounding blanks, a sign, thousands separators and a
+// fraction of zeros.
+func parseLSN(s string) (int64, bool) {
+	s = strings.ReplaceAll(strings.TrimSpace(s), ",", "")
+	if whole, fraction, found := strings.Cut(s, "."); found && strings.Trim(fraction, "0") == "" {
+		s = whole
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return n, true
+}

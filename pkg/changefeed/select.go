@@ -1,0 +1,59 @@
+package changefeed
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// LeaseDocument is a document of a lease container as it was read: its lease,
+// or why it is none.
+type LeaseDocument struct {
+	Lease
+	Err error // wraps ErrNotALease; nil for a lease
+}
+
+// Select returns the leases whose id has one of the prefixes, one for each
+// lease token, ordered by it. Of several for the same token the newest counts:
+// a GUID-keyed container may hold a lease twice, and one that was migrated
+// holds the old spelling beside the new.
+func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
+	byToken := make(map[string]int)
+	var selected []LeaseDocument
+	for _, d := range documents {
+		rest, ok := cutPrefixes(d.ID, prefixes)
+		if !ok {
+			continue
+		}
+		if d.Token == "" {
+			d.Token = rest // what the id itself names, for a document whose token cannot be read
+		}
+		at, seen := byToken[d.Token]
+		switch {
+		case !seen:
+			byToken[d.Token] = len(selected)
+			selected = append(selected, d)
+		case d.newer(selected[at].Lease):
+			selected[at] = d
+		}
+	}
+	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareTokens(a.Token, b.Token) })
+	return selected
+}
+
+func cutPrefixes(id string, prefixes []string) (rest string, ok bool) {
+	for _, p := range prefixes {
+		if rest, ok := strings.CutPrefix(id, p); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// compareTokens orders partition key range ids as the numbers they are.
+func compareTokens(a, b string) int {
+	if c := cmp.Compare(len(a), len(b)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a, b)
+}

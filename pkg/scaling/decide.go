@@ -1,0 +1,353 @@
+package scaling
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Input is everything a decision depends on.
+type Input struct {
+	Now    time.Time
+	Lag    changefeed.ProcessorLag
+	Policy Policy
+	Memory Memory // of the last decision; zero for the first
+}
+
+// Outcome is a decision and what the next one needs.
+type Outcome struct {
+	Lag      changefeed.ProcessorLag // as measured, with each partition's status refined by what came before
+	Decision *Decision               // nil where nothing can be decided
+	Memory   Memory
+}
+
+// Decide takes the steps of DESIGN 7 in their order. The same Input always
+// gives the same Outcome; the Input is not changed.
+func Decide(in Input) Outcome {
+	s := steps{Input: in}
+	s.assess()
+	if s.Lag.Known() {
+		s.threshold()
+		s.catchUpWithin()
+		s.maxChangeAge()
+		s.schedules()
+		s.incomplete()
+	} else {
+		s.failure()
+		s.schedules()
+	}
+	if s.undecided {
+		return Outcome{Lag: s.Lag, Memory: s.next}
+	}
+	s.behavior()
+	s.cooldown()
+	s.clamp()
+	s.paused()
+	return s.conclude()
+}
+
+// steps carries a decision from step to step.
+type steps struct {
+	Input
+	next Memory // what this decision leaves
+
+	partitions int     // for the caps, at least 1; 0 where no poll ever knew them
+	metric     int64   // lag, capped
+	active     bool    // whether the processor should be above zero
+	replicas   int     // what the steps so far ask for
+	ratio      float64 // replicas before rounding up, for the tolerance
+	floor      int     // of an open schedule
+	refuseIn   bool    // the truth is not known well enough to scale in
+	undecided  bool
+	reasons    []Reason
+}
+
+// because records a step that set, raised or held the replicas.
+func (s *steps) because(step, why string, args ...any) {
+	s.reasons = append(s.reasons, Reason{Step: step, Replicas: s.replicas, Why: fmt.Sprintf(why, args...)})
+}
+
+// current is what was asked for last, and whether anything was.
+func (s *steps) current() (int, bool) {
+	if s.Memory.Replicas == nil {
+		return 0, false
+	}
+	return *s.Memory.Replicas, true
+}
+
+// raise lifts the replicas to at least n.
+func (s *steps) raise(n float64) bool {
+	wanted := int(math.Ceil(n))
+	if wanted <= s.replicas {
+		return false
+	}
+	s.replicas, s.ratio = wanted, n
+	return true
+}
+
+// threshold is steps 1 and 2: the capped metric, whether the processor is
+// active, and one replica for each threshold of lag.
+func (s *steps) threshold() {
+	s.partitions = max(1, s.Lag.PartitionCount())
+	s.next.Partitions = s.partitions
+	lag := *s.Lag.Lag()
+	capBy := s.partitions
+	if s.Policy.LimitToPartitionsWithLag {
+		capBy = s.Lag.PartitionsWithLag()
+	}
+	if s.Lag.Bootstrap {
+		capBy = 1
+	}
+	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
+	s.active = lag > s.Policy.Activation
+	wake := s.wakes()
+	if wake != "" {
+		s.active = true
+		s.metric = max(s.metric, s.Policy.Activation+1)
+	}
+	if !s.active {
+		s.because("activation", "lag %d is not above the activation threshold %d", lag, s.Policy.Activation)
+		return
+	}
+	s.raise(float64(s.metric) / float64(s.Policy.Threshold))
+	switch {
+	case s.metric < lag && s.Policy.LimitToPartitionsWithLag:
+		s.because("threshold", "lag %d at %d per replica, capped to %d partitions with lag", lag, s.Policy.Threshold, capBy)
+	case s.metric < lag:
+		s.because("threshold", "lag %d at %d per replica, capped to %d partitions", lag, s.Policy.Threshold, capBy)
+	default:
+		s.because("threshold", "lag %d at %d per replica", lag, s.Policy.Threshold)
+	}
+	if wake != "" {
+		s.because(string(wake), "%s", wakeReasons[wake])
+	}
+}
+
+// wakeReasons say why a status asks for a replica.
+var wakeReasons = map[changefeed.Status]string{
+	changefeed.StatusBootstrap:      "no lease exists yet: a processor has to run once to create them",
+	changefeed.StatusSplitting:      "a partition was split or merged: a processor has to run to replace its lease",
+	changefeed.StatusUncheckpointed: "a lease was never checkpointed: a processor has to run to find its position",
+}
+
+// wakes returns the worst status that wakes the processor, "" where none does.
+func (s *steps) wakes() changefeed.Status {
+	if s.Lag.Bootstrap {
+		return changefeed.StatusBootstrap
+	}
+	var worst changefeed.Status
+	for i := range s.Lag.Partitions {
+		if status := s.Lag.Partitions[i].Status; status.Wakes() {
+			worst = changefeed.Worse(worst, status)
+		}
+	}
+	return worst
+}
+
+// catchUpWithin is step 3: as many replicas as drain the lag in that time, at
+// the rates that were measured, while changes keep arriving.
+func (s *steps) catchUpWithin() {
+	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
+	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
+		return
+	}
+	lag := float64(*s.Lag.Lag())
+	if s.raise((lag/within.Seconds() + *s.next.Arrival) / drain) {
+		s.because("catchUpWithin", "lag %.0f within %s, while %.3g changes arrive per second and a replica does %.3g", lag, within, *s.next.Arrival, drain)
+	}
+}
+
+// ageTolerance is how far the age may exceed maxChangeAge before it counts.
+const ageTolerance = 0.1
+
+// maxChangeAge is step 4: the ratio of the oldest change's age to the limit,
+// applied to the live owners as HPA applies a metric's ratio to its pods.
+func (s *steps) maxChangeAge() {
+	limit, age := s.Policy.MaxChangeAge, s.Lag.Age()
+	if limit <= 0 || !s.active || age == nil {
+		return
+	}
+	ratio := float64(*age) / limit.Seconds()
+	if ratio <= 1+ageTolerance {
+		return
+	}
+	owners := max(1, s.liveOwners())
+	if s.raise(float64(owners) * ratio) {
+		s.because("maxChangeAge", "the oldest change is %d s old, the limit is %s, and %d owners are live", *age, limit, owners)
+	}
+}
+
+// schedules is step 5: the highest floor whose window is open. As in KEDA a
+// window that is open keeps the processor active.
+func (s *steps) schedules() {
+	var open *Schedule
+	for i := range s.Policy.Schedules {
+		if window := &s.Policy.Schedules[i]; window.Open(s.Now) && (open == nil || window.DesiredReplicas > open.DesiredReplicas) {
+			open = window
+		}
+	}
+	if open == nil || open.DesiredReplicas == 0 || s.undecided {
+		return
+	}
+	s.floor = open.DesiredReplicas
+	s.active = true
+	if s.raise(float64(s.floor)) {
+		s.because("schedules", "a window is open that asks for at least %d", s.floor)
+	}
+}
+
+// Open tells whether the window is open at t, as KEDA's cron trigger does: its
+// next end comes before its next start.
+func (w *Schedule) Open(t time.Time) bool {
+	t = t.In(w.Location)
+	return !w.Start.Next(t).Before(w.End.Next(t))
+}
+
+// incomplete is step 6: known partitions may scale out, but what is unknown may
+// not scale in. Where nothing was decided before and nothing known is pending,
+// nothing is decided: it would be zero where the truth is unknown.
+func (s *steps) incomplete() {
+	if s.Lag.Complete() {
+		return
+	}
+	unknown := 0
+	for i := range s.Lag.Partitions {
+		if !s.Lag.Partitions[i].Known() {
+			unknown++
+		}
+	}
+	s.refuseIn = true
+	current, known := s.current()
+	if !known {
+		s.undecided = !s.active
+		return
+	}
+	s.active = s.active || s.Memory.Active
+	s.metric = max(s.metric, min(s.Memory.MetricValue, int64(s.partitions)*s.Policy.Threshold))
+	if s.replicas < current {
+		s.raise(float64(current))
+		s.because("incomplete", "%d of %d partitions are unknown: no scale-in from %d", unknown, len(s.Lag.Partitions), current)
+	}
+}
+
+// failure is step 7: nothing could be measured.
+func (s *steps) failure() {
+	s.partitions = s.Memory.Partitions
+	s.next.Failures++
+	s.refuseIn = true
+	current, known := s.current()
+	fallback := s.Policy.Fallback
+	if s.next.Failures < fallback.FailureThreshold {
+		if s.undecided = !known; known {
+			s.active, s.metric = s.Memory.Active, s.Memory.MetricValue
+			s.raise(float64(current))
+			s.because("failure", "poll %d of %d that may fail: the last decision holds", s.next.Failures, fallback.FailureThreshold)
+		}
+		return
+	}
+	s.refuseIn = false
+	switch fallback.Behavior {
+	case FallbackStatic:
+		s.fallBack(fallback.Replicas, "%d polls failed: fallback to %d", s.next.Failures, fallback.Replicas)
+	case FallbackCurrent:
+		if s.undecided = !known; known {
+			s.fallBack(current, "%d polls failed: fallback to the current %d", s.next.Failures, current)
+		}
+	case FallbackCurrentIfHigher:
+		s.fallBack(max(current, fallback.Replicas), "%d polls failed: fallback to %d, or the current replicas if higher", s.next.Failures, fallback.Replicas)
+	case FallbackCurrentIfLower:
+		n := fallback.Replicas
+		if known {
+			n = min(current, n)
+		}
+		s.fallBack(n, "%d polls failed: fallback to %d, or the current replicas if lower", s.next.Failures, fallback.Replicas)
+	default:
+		if s.undecided = s.partitions == 0; !s.undecided {
+			s.fallBack(s.partitions, "%d polls failed: as if each of the %d partitions last known lagged by a threshold", s.next.Failures, s.partitions)
+		}
+	}
+}
+
+func (s *steps) fallBack(replicas int, why string, args ...any) {
+	s.active = replicas > 0
+	s.metric = int64(replicas) * s.Policy.Threshold
+	s.raise(float64(replicas))
+	s.because("fallback", why, args...)
+}
+
+// cooldown is the step to zero, which no window of behavior delays or hastens:
+// as in KEDA, once cooldownPeriod has passed since the last active poll.
+func (s *steps) cooldown() {
+	if s.active {
+		s.next.LastActive = s.Now
+		return
+	}
+	current, known := s.current()
+	idle := s.Now.Sub(s.next.LastActive)
+	switch {
+	case s.Policy.MinReplicas > 0:
+	case known && current == 0:
+		s.replicas = 0
+	case s.refuseIn:
+	case s.next.LastActive.IsZero():
+		s.replicas = 0
+	case idle >= s.Policy.Cooldown:
+		s.replicas = 0
+		s.because("cooldown", "%s have passed since the last active poll", s.Policy.Cooldown)
+	default:
+		s.because("cooldown", "zero after %s without an active poll, %s so far", s.Policy.Cooldown, idle.Round(time.Second))
+	}
+}
+
+// clamp is step 9: to the number of partitions, then to the bounds, which
+// always hold.
+func (s *steps) clamp() {
+	if s.partitions > 0 && s.replicas > s.partitions {
+		s.replicas = s.partitions
+		s.because("clamp", "more replicas than %d partitions have nothing to do", s.partitions)
+	}
+	if limit := s.Policy.MaxReplicas; limit != nil && s.replicas > *limit {
+		s.replicas = *limit
+		s.because("clamp", "maxReplicaCount is %d", *limit)
+	}
+	if s.replicas < s.Policy.MinReplicas {
+		s.replicas = s.Policy.MinReplicas
+		s.because("clamp", "minReplicaCount is %d", s.Policy.MinReplicas)
+	}
+}
+
+func (s *steps) paused() {
+	if s.Policy.Paused {
+		s.because("paused", "shown only: nothing is published while the processor is paused")
+	}
+}
+
+// conclude writes the decision down, and remembers it unless it is only shown.
+func (s *steps) conclude() Outcome {
+	d := &Decision{
+		Time:        s.Now,
+		Replicas:    s.replicas,
+		Direction:   None,
+		Active:      s.active,
+		MetricValue: s.metric,
+		Reasons:     s.reasons,
+	}
+	current, known := s.current()
+	if known {
+		d.Previous = &current
+	}
+	switch {
+	case s.replicas > current:
+		d.Direction = Out
+	case s.replicas < current:
+		d.Direction = In
+	}
+	if !s.Policy.Paused {
+		s.next.Replicas = &s.replicas
+		s.next.Active, s.next.MetricValue = s.active, s.metric
+		s.remember(current, s.replicas)
+	}
+	return Outcome{Lag: s.Lag, Decision: d, Memory: s.next}
+}

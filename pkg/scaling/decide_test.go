@@ -1,0 +1,430 @@
+package scaling_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// policy is DESIGN 5's default policy.
+func policy(change ...func(*scaling.Policy)) scaling.Policy {
+	p := scaling.Policy{
+		Threshold:       100,
+		Cooldown:        300 * time.Second,
+		StalledAfter:    5 * time.Minute,
+		LeaseExpiration: time.Minute,
+		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
+		Fallback:        scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+	}
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
+// measured is a measurement of one partition for each lag; -1 is unknown.
+func measured(at time.Time, lags ...int64) changefeed.ProcessorLag {
+	l := changefeed.ProcessorLag{Time: at}
+	for i, lag := range lags {
+		p := changefeed.Partition{Lease: fmt.Sprint(i), Owner: "worker", LeaseTime: at, Status: changefeed.StatusOK}
+		switch {
+		case lag < 0:
+			p.Status, p.Error = changefeed.StatusUnknown, "the account could not answer"
+		case lag > 0:
+			p.Status, p.Lag = changefeed.StatusLagging, &lag
+		default:
+			p.Lag = &lag
+		}
+		l.Partitions = append(l.Partitions, p)
+	}
+	return l
+}
+
+func failed(at time.Time) changefeed.ProcessorLag {
+	return changefeed.ProcessorLag{Time: at, Error: "the leases cannot be read"}
+}
+
+func bootstrap(at time.Time) changefeed.ProcessorLag {
+	return changefeed.ProcessorLag{Time: at, Bootstrap: true}
+}
+
+// story is one processor over several polls.
+type story struct {
+	t      *testing.T
+	policy scaling.Policy
+	memory scaling.Memory
+	now    time.Time
+	last   *scaling.Decision
+	lag    changefeed.ProcessorLag
+}
+
+func tell(t *testing.T, p scaling.Policy) *story {
+	return &story{t: t, policy: p, now: start}
+}
+
+// poll decides, after has passed since the last poll.
+func (s *story) poll(after time.Duration, measure func(time.Time) changefeed.ProcessorLag) *scaling.Decision {
+	s.now = s.now.Add(after)
+	o := scaling.Decide(scaling.Input{Now: s.now, Lag: measure(s.now), Policy: s.policy, Memory: s.memory})
+	s.memory, s.last, s.lag = o.Memory, o.Decision, o.Lag
+	return o.Decision
+}
+
+func (s *story) lags(after time.Duration, lags ...int64) *scaling.Decision {
+	return s.poll(after, func(at time.Time) changefeed.ProcessorLag { return measured(at, lags...) })
+}
+
+// describe renders a decision as "replicas active metric direction steps".
+func describe(d *scaling.Decision) string {
+	if d == nil {
+		return "undecided"
+	}
+	var steps []string
+	for _, r := range d.Reasons {
+		steps = append(steps, fmt.Sprintf("%s=%d", r.Step, r.Replicas))
+	}
+	active := "inactive"
+	if d.Active {
+		active = "active"
+	}
+	return fmt.Sprintf("%d %s %d %s [%s]", d.Replicas, active, d.MetricValue, d.Direction, strings.Join(steps, " "))
+}
+
+func (s *story) want(want string) {
+	s.t.Helper()
+	if got := describe(s.last); got != want {
+		s.t.Errorf("at %s: got  %s\nwant %s", s.now.Sub(start), got, want)
+	}
+}
+
+func repeat(lag int64, n int) []int64 {
+	lags := make([]int64, n)
+	for i := range lags {
+		lags[i] = lag
+	}
+	return lags
+}
+
+func maximum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MaxReplicas = &n } }
+func minimum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MinReplicas = n } }
+
+// TestFirstDecision is the table of steps 1, 2, 6, 7 and 9 where there is no
+// memory yet.
+func TestFirstDecision(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		lag    changefeed.ProcessorLag
+		want   string
+	}{
+		{"1: one replica for each threshold of lag, rounded up", policy(), measured(start, 250, 162, 0, 0, 0, 0, 0, 0), "5 active 412 out [threshold=5]"},
+		{"1: exactly the threshold is one replica", policy(), measured(start, 100, 0), "1 active 100 out [threshold=1]"},
+		{"1: the metric is capped by partitions times threshold", policy(), measured(start, 5000, 0, 0), "3 active 300 out [threshold=3]"},
+		{
+			"1: limitToPartitionsWithLag caps by partitions with lag",
+			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }), measured(start, 5000, 0, 0), "1 active 100 out [threshold=1]",
+		},
+		{"1: lag above the activation threshold is active", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 11), "1 active 11 out [threshold=1]"},
+		{"1: lag at the activation threshold is not", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 10), "0 inactive 10 none [activation=0]"},
+		{"1: bootstrap wakes", policy(), bootstrap(start), "1 active 1 out [threshold=1 bootstrap=1]"},
+		{
+			"1: bootstrap wakes whatever the activation threshold, with a metric above it",
+			policy(func(p *scaling.Policy) { p.Activation = 10 }), bootstrap(start), "1 active 11 out [threshold=1 bootstrap=1]",
+		},
+		{
+			"1: a split wakes, and its children count as partitions", policy(func(p *scaling.Policy) { p.Activation = 10 }),
+			func() changefeed.ProcessorLag {
+				l := measured(start, 1, 0)
+				l.Partitions[0].Status, l.Partitions[0].Ranges = changefeed.StatusSplitting, 2
+				return l
+			}(), "1 active 11 out [threshold=1 splitting=1]",
+		},
+		{
+			"1: an uncheckpointed lease wakes, even where limitToPartitionsWithLag counts",
+			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }),
+			func() changefeed.ProcessorLag {
+				l := measured(start, 1, 0)
+				l.Partitions[0].Status = changefeed.StatusUncheckpointed
+				return l
+			}(), "1 active 1 out [threshold=1 uncheckpointed=1]",
+		},
+		{"2: inactive is zero", policy(), measured(start, 0, 0), "0 inactive 0 none [activation=0]"},
+		{"6: known partitions may scale out beside unknown ones", policy(), measured(start, 150, -1), "2 active 150 out [threshold=2]"},
+		{"6: where nothing known is pending beside an unknown partition, nothing is decided", policy(), measured(start, 0, -1), "undecided"},
+		{"7: a first poll that fails decides nothing", policy(), failed(start), "undecided"},
+		{"7: nor does one in which every partition is unknown", policy(), measured(start, -1, -1), "undecided"},
+		{
+			"7: static replicas count without an earlier poll", policy(func(p *scaling.Policy) {
+				p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 4}
+			}, maximum(10)), failed(start), "4 active 400 out [fallback=4]",
+		},
+		{"9: maxReplicaCount holds", policy(maximum(2)), measured(start, repeat(500, 8)...), "2 active 800 out [threshold=8 clamp=2]"},
+		{"9: minReplicaCount holds, also while inactive", policy(minimum(3)), measured(start, 0, 0), "3 inactive 0 out [activation=0 clamp=3]"},
+		{"9: minReplicaCount holds above the number of partitions", policy(minimum(3)), measured(start, 50), "3 active 50 out [threshold=1 clamp=3]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			got := scaling.Decide(scaling.Input{Now: start, Lag: c.lag, Policy: c.policy})
+			if got := describe(got.Decision); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReasonsSayWhy(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy())
+	d := s.lags(0, 412, 0, 0, 0, 0)
+	want := []scaling.Reason{{Step: "threshold", Replicas: 5, Why: "lag 412 at 100 per replica"}}
+	if !reflect.DeepEqual(d.Reasons, want) {
+		t.Errorf("got %+v, want %+v", d.Reasons, want)
+	}
+}
+
+// TestIncomplete is step 6 with a memory.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	t.Run("scale-in is refused, in replicas, activity and metric, for as long as it lasts", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 300, 300, 0)
+		s.want("3 active 300 out [threshold=3]")
+		s.lags(10*time.Minute, 0, -1, 0)
+		s.want("3 active 300 none [activation=0 incomplete=3]")
+		s.lags(10*time.Minute, 50, -1, 0)
+		s.want("3 active 300 none [threshold=1 incomplete=3]")
+		s.lags(time.Minute, 0, 0, 0)
+		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
+	})
+	t.Run("scale-out is not", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 150, 0, 0, 0)
+		s.lags(time.Minute, 390, -1, 0, 0)
+		s.want("4 active 390 out [threshold=4]")
+	})
+	t.Run("what was at zero stays there", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 0, 0)
+		s.lags(time.Minute, 0, -1)
+		s.want("0 inactive 0 none [activation=0]")
+	})
+}
+
+// TestFailure is step 7.
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	with := func(threshold int, behavior scaling.FallbackBehavior, replicas int) scaling.Policy {
+		return policy(func(p *scaling.Policy) {
+			p.Fallback = scaling.Fallback{FailureThreshold: threshold, Behavior: behavior, Replicas: replicas}
+		})
+	}
+	t.Run("below failureThreshold the last decision holds", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(3, scaling.FallbackMax, 0))
+		s.lags(0, 150, 0, 0, 0)
+		s.poll(time.Minute, failed)
+		s.want("2 active 150 none [failure=2]")
+		s.poll(10*time.Minute, failed)
+		s.want("2 active 150 none [failure=2]")
+		s.poll(time.Minute, failed)
+		s.want("4 active 400 out [fallback=4]")
+	})
+	t.Run("a poll that succeeds starts the count anew", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(2, scaling.FallbackMax, 0))
+		s.lags(0, 150, 0, 0, 0)
+		s.poll(time.Minute, failed)
+		s.lags(time.Minute, 150, 0, 0, 0)
+		s.poll(time.Minute, failed)
+		s.want("2 active 150 none [failure=2]")
+	})
+	t.Run("max holds the bounds", func(t *testing.T) {
+		t.Parallel()
+		p := with(1, scaling.FallbackMax, 0)
+		maximum(3)(&p)
+		s := tell(t, p)
+		s.lags(0, 0, 0, 0, 0)
+		s.poll(time.Minute, failed)
+		s.want("3 active 400 out [fallback=4 clamp=3]")
+	})
+	for _, c := range []struct {
+		behavior scaling.FallbackBehavior
+		replicas int
+		want     string
+	}{
+		{scaling.FallbackStatic, 3, "3 active 300 out [fallback=3]"},
+		{scaling.FallbackCurrent, 0, "2 active 200 none [fallback=2]"},
+		{scaling.FallbackCurrentIfHigher, 1, "2 active 200 none [fallback=2]"},
+		{scaling.FallbackCurrentIfHigher, 4, "4 active 400 out [fallback=4]"},
+		{scaling.FallbackCurrentIfLower, 4, "2 active 200 none [fallback=2]"},
+	} {
+		t.Run(fmt.Sprintf("%s with %d, from 2", c.behavior, c.replicas), func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, with(1, c.behavior, c.replicas))
+			s.lags(0, 150, 0, 0, 0)
+			s.poll(time.Minute, failed)
+			s.want(c.want)
+		})
+	}
+	t.Run("currentReplicas without any decides nothing", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(1, scaling.FallbackCurrent, 0))
+		s.poll(0, failed)
+		s.want("undecided")
+	})
+}
+
+// TestCooldown is the step to zero.
+func TestCooldown(t *testing.T) {
+	t.Parallel()
+	t.Run("one replica stays until cooldownPeriod has passed since the last active poll, whatever the windows say", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 300, 0, 0)
+		s.lags(30*time.Second, 0, 0, 0)
+		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
+		s.lags(269*time.Second, 0, 0, 0)
+		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
+		s.lags(time.Second, 0, 0, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+		s.lags(time.Second, 0, 0, 0)
+		s.want("0 inactive 0 none [activation=0]")
+	})
+	t.Run("an active poll starts it anew", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 10)
+		s.lags(299*time.Second, 10)
+		s.lags(299*time.Second, 0)
+		s.want("1 inactive 0 none [activation=0 cooldown=1]")
+		s.lags(time.Second, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+	})
+	t.Run("with minReplicaCount above zero there is none", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy(minimum(1)))
+		s.lags(0, 10, 0)
+		s.lags(time.Hour, 0, 0)
+		s.want("1 inactive 0 none [activation=0]")
+	})
+	t.Run("no step to zero while the truth is not known", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy(func(p *scaling.Policy) { p.Fallback.FailureThreshold = 100 }))
+		s.lags(0, 10, 0)
+		s.lags(time.Minute, 0, 0)
+		s.want("1 inactive 0 none [activation=0 cooldown=1]")
+		s.poll(time.Hour, failed)
+		s.want("1 inactive 0 none [failure=1]")
+		s.lags(time.Hour, 0, -1)
+		s.want("1 inactive 0 none [activation=0 incomplete=1]")
+		s.lags(time.Hour, 0, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+	})
+}
+
+func TestPausedIsShownAndNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy())
+	s.lags(0, 150, 0, 0)
+	s.policy.Paused = true
+	s.lags(time.Minute, 300, 0, 0)
+	s.want("3 active 300 out [threshold=3 paused=3]")
+	s.lags(time.Minute, 300, 0, 0)
+	s.want("3 active 300 out [threshold=3 paused=3]")
+	s.policy.Paused = false
+	s.lags(time.Minute, 300, 0, 0)
+	s.want("3 active 300 out [threshold=3]")
+}
+
+// TestStatus is the evaluation of a partition by what came before.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	type sample struct {
+		after    time.Duration
+		lag      int64
+		position string
+		owner    string
+		renewed  time.Duration // ago
+		want     changefeed.Status
+	}
+	for _, c := range []struct {
+		rule    string
+		samples []sample
+	}{
+		{"1: nothing pending is ok, whoever owns it", []sample{{0, 0, "1", "", time.Hour, "ok"}}},
+		{"2: pending and owned is lagging", []sample{{0, 5, "1", "w", 0, "lagging"}}},
+		{"3: pending and never owned is unclaimed", []sample{{0, 5, "1", "", 0, "unclaimed"}}},
+		{"4: pending and owned by one who is gone is unclaimed", []sample{{0, 5, "1", "w", 61 * time.Second, "unclaimed"}}},
+		{"5: an owner at the edge of leaseExpiration is live", []sample{{0, 5, "1", "w", 60 * time.Second, "lagging"}}},
+		{"6: no progress for stalledAfter is stalled", []sample{
+			{0, 5, "1", "w", 0, "lagging"},
+			{299 * time.Second, 9, "1", "w", 0, "lagging"},
+			{time.Second, 9, "1", "w", 0, "stalled"},
+		}},
+		{"7: progress ends it, though lag grows", []sample{
+			{0, 5, "1", "w", 0, "lagging"},
+			{300 * time.Second, 9, "1", "w", 0, "stalled"},
+			{30 * time.Second, 90, "2", "w", 0, "lagging"},
+			{299 * time.Second, 90, "2", "w", 0, "lagging"},
+			{time.Second, 90, "2", "w", 0, "stalled"},
+		}},
+		{"8: time without anything pending does not count", []sample{
+			{0, 0, "1", "w", 0, "ok"},
+			{time.Hour, 5, "1", "w", 0, "lagging"},
+			{299 * time.Second, 5, "1", "w", 0, "lagging"},
+		}},
+		{"9: unclaimed is not stalled, nobody could make progress", []sample{
+			{0, 5, "1", "", 0, "unclaimed"},
+			{time.Hour, 5, "1", "", 0, "unclaimed"},
+		}},
+		{"10: a poll that does not know the partition keeps the time", []sample{
+			{0, 5, "1", "w", 0, "lagging"},
+			{200 * time.Second, -1, "1", "w", 0, "unknown"},
+			{100 * time.Second, 5, "1", "w", 0, "stalled"},
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, policy())
+			for _, sample := range c.samples {
+				s.poll(sample.after, func(at time.Time) changefeed.ProcessorLag {
+					l := measured(at, sample.lag)
+					p := &l.Partitions[0]
+					p.Position, p.Owner, p.LeaseTime = sample.position, sample.owner, at.Add(-sample.renewed)
+					return l
+				})
+				if got := s.lag.Partitions[0].Status; got != sample.want {
+					t.Errorf("at %s: %s, want %s", s.now.Sub(start), got, sample.want)
+				}
+			}
+		})
+	}
+}
+
+func TestDecideLeavesItsInputAlone(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy())
+	s.lags(0, 300, 0, 5)
+	lag := measured(s.now, 300, 0, 5)
+	lag.Partitions[0].Owner = ""
+	in := scaling.Input{Now: s.now.Add(time.Minute), Lag: lag, Policy: s.policy, Memory: s.memory}
+	before := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Progress)
+	first, second := scaling.Decide(in), scaling.Decide(in)
+	if after := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Progress); after != before {
+		t.Errorf("the input changed from %s to %s", before, after)
+	}
+	if !reflect.DeepEqual(first, second) {
+		t.Error("the same input gave two outcomes")
+	}
+}

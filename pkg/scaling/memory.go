@@ -1,0 +1,41 @@
+package scaling
+
+import "time"
+
+// Memory is what a decision leaves for the next one. It is bounded: by the
+// longest window of the policy, and by the number of partitions.
+type Memory struct {
+	Replicas        *int                `json:"replicas,omitempty"`        // the last decision that was asked for; nil where none was
+	Active          bool                `json:"active,omitempty"`          // whether it was active
+	MetricValue     int64               `json:"metricValue,omitempty"`     // and its metric
+	LastActive      time.Time           `json:"lastActive,omitzero"`       // last poll that was active; zero where none was
+	Failures        int                 `json:"failures,omitempty"`        // polls in a row without a known partition
+	Partitions      int                 `json:"partitions,omitempty"`      // at the last poll that measured something; 0 where none did
+	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second; nil where not measured at the last poll
+	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs one live owner works off per second; 0 where never measured
+	Recommendations []Recommendation    `json:"recommendations,omitempty"` // within the longer stabilization window
+	Changes         []Change            `json:"changes,omitempty"`         // within the longest policy period
+	Progress        map[string]Progress `json:"progress,omitempty"`        // by lease token
+}
+
+// Recommendation is what the steps before `behavior` asked for at one poll.
+type Recommendation struct {
+	Time     time.Time `json:"time"`
+	Replicas int       `json:"replicas"`
+}
+
+// Change is one past change of replicas; negative where they went down.
+type Change struct {
+	Time  time.Time `json:"time"`
+	Delta int       `json:"delta"`
+}
+
+// Progress is how far a partition had come when it was last measured.
+type Progress struct {
+	Position      string    `json:"position"`      // the checkpoint
+	Since         time.Time `json:"since"`         // first poll that found changes pending at this checkpoint; zero where none were
+	Time          time.Time `json:"time"`          // when the LSNs were measured
+	SessionLSN    int64     `json:"sessionLSN"`    // newest LSN
+	CheckpointLSN int64     `json:"checkpointLSN"` // LSN the processor was done with
+	Pending       bool      `json:"pending,omitempty"`
+}
