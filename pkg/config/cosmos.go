@@ -1,0 +1,83 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// CosmosConnection is a Cosmos DB account and how to sign in to it.
+type CosmosConnection struct {
+	Setting  string   // name of the setting, as the processors file has it
+	Endpoint string   // scheme://host[:port]/, in lower case and without a default port, so that one account is spelled in one way
+	Host     string   // host of the endpoint as it was written, without a port
+	Key      Secret   // account key in base64; zero: Identity signs in
+	Identity Identity // where Key is zero
+}
+
+// UsesIdentity tells whether a token signs in, rather than a key.
+func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
+
+// ParseCosmosConnection reads a connection in the Functions convention: the
+// setting NAME holds a connection string, or NAME__accountEndpoint the address
+// of the account, with NAME__accountKey or, without it, with an identity
+// (NAME__credential, NAME__clientId, NAME__tenantId). A connection string wins.
+// Its other fields (Database, DisableServerCertificateValidation, ...) have no
+// effect. Errors say which setting is wrong and what would do, never a key.
+func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
+	settings, err := findConnection(lookup, name,
+		"set "+name+" to a connection string, or "+name+"__accountEndpoint to https://ACCOUNT.documents.azure.com/ to sign in with an identity (or with "+name+"__accountKey)",
+		"accountEndpoint")
+	if err != nil {
+		return CosmosConnection{}, err
+	}
+	endpointPart, keyPart := "__accountEndpoint", "__accountKey"
+	endpoint, key := settings.field("accountEndpoint"), settings.field("accountKey")
+	if text := settings.value(); text != "" {
+		if endpoint, key, err = cosmosConnectionString(text); err != nil {
+			return CosmosConnection{}, settings.wrong("", err)
+		}
+		endpointPart, keyPart = " (AccountEndpoint)", " (AccountKey)"
+	}
+	u, err := parseEndpoint(endpoint, "https", "http")
+	if err != nil {
+		return CosmosConnection{}, settings.wrong(endpointPart, err)
+	}
+	c := CosmosConnection{Setting: name, Endpoint: accountURL(u), Host: u.Hostname(), Key: NewSecret(key)}
+	if key == "" {
+		c.Identity, err = settings.identity()
+		return c, err
+	}
+	if err := checkKey(key); err != nil {
+		return CosmosConnection{}, settings.wrong(keyPart, err)
+	}
+	return c, nil
+}
+
+// cosmosConnectionString returns the two fields that count; neither is empty.
+func cosmosConnectionString(text string) (endpoint, key string, err error) {
+	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
+		return "", "", errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
+	}
+	fields, err := parseConnectionString(text)
+	if err != nil {
+		return "", "", errors.New("is no connection string: " + err.Error())
+	}
+	endpoint, key = fields["accountendpoint"], fields["accountkey"]
+	switch {
+	case endpoint == "":
+		return "", "", errors.New("has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;")
+	case key == "":
+		return "", "", errors.New("has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
+	}
+	return endpoint, key, nil
+}
+
+// accountURL spells the address of an account in one way.
+func accountURL(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if defaultPort := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; u.Port() != "" {
+		host = strings.TrimSuffix(host, defaultPort)
+	}
+	return u.Scheme + "://" + host + "/"
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// environment is the variables of a process. It remembers which were looked
+// up, so that those named FEEDSCALE_* by a user who refers to them (as a
+// connection, say) are told from misspelt settings.
+type environment struct {
+	values map[string]string
+	folded map[string]string // folded name -> name
+	asked  map[string]bool   // names
+}
+
+func newEnvironment(environ []string) *environment {
+	e := &environment{values: env.ToMap(environ), folded: map[string]string{}, asked: map[string]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(e.values)) {
+		if _, taken := e.folded[fold(name)]; !taken {
+			e.folded[fold(name)] = name
+		}
+	}
+	return e
+}
+
+// fold spells a name in one way: the Functions host ignores the case of
+// setting names, and takes "__" for ":".
+func fold(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name, ":", "__"))
+}
+
+// lookup finds a variable by its exact name, or else by its folded one.
+func (e *environment) lookup(name string) (string, bool) {
+	if _, exact := e.values[name]; !exact {
+		name = e.folded[fold(name)]
+	}
+	value, ok := e.values[name]
+	if ok {
+		e.asked[name] = true
+	}
+	return value, ok
+}
+
+// reportUnknown reports every FEEDSCALE_* variable that nothing reads: a typo
+// would otherwise show as a default that holds on.
+func (e *environment) reportUnknown(mistakes *Mistakes) {
+	known := settingNames()
+	for name := range e.values {
+		if strings.HasPrefix(strings.ToUpper(name), "FEEDSCALE_") && !slices.Contains(known, name) && !e.asked[name] {
+			mistakes.add(Mistake{Field: name, Text: unknown("setting", name, known)})
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// Whatever the document, it is either read or refused with mistakes of one line
+// each that do not show the settings; and what is read keeps its promises.
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/mistakes/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, "testdata/every-field.yaml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(minimal))
+	f.Add([]byte(`{"processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		processors, err := config.Load("processors.yaml", text, testLookup())
+		if err != nil {
+			list, ok := errors.AsType[config.Mistakes](err)
+			if !ok || len(list) == 0 {
+				t.Fatalf("got %T, want mistakes: %v", err, err)
+			}
+			for _, mistake := range list {
+				if line := mistake.String(); strings.ContainsAny(line, "\n\r") || strings.Contains(line, testKey) {
+					t.Fatalf("a bad line: %q", line)
+				}
+			}
+			return
+		}
+		if len(processors) == 0 {
+			t.Fatal("no processors and no mistake")
+		}
+		names := map[string]bool{}
+		for _, p := range processors {
+			policy := p.Policy
+			if p.Name == "" || names[p.Name] {
+				t.Errorf("the name %q is empty or not unique", p.Name)
+			}
+			names[p.Name] = true
+			if p.Connection.Endpoint == "" || p.LeaseConnection.Endpoint == "" || p.AccountHost == "" || p.DatabaseID == "" || p.ContainerID == "" || p.LeaseDatabaseID == "" || p.LeaseContainerID == "" {
+				t.Errorf("something is empty: %+v", p)
+			}
+			if policy.Threshold < 1 || policy.Activation < 0 || policy.Activation >= policy.Threshold {
+				t.Errorf("threshold %d, activation %d", policy.Threshold, policy.Activation)
+			}
+			if policy.MinReplicas < 0 || policy.MaxReplicas != nil && (*policy.MaxReplicas < 1 || *policy.MaxReplicas < policy.MinReplicas) {
+				t.Errorf("replicas %d to %v", policy.MinReplicas, policy.MaxReplicas)
+			}
+			for _, floor := range policy.Schedules {
+				if floor.Location == nil || floor.DesiredReplicas < 1 || floor.Start.Next(time.Unix(0, 0)).IsZero() || floor.End.Next(time.Unix(0, 0)).IsZero() {
+					t.Errorf("floor %+v", floor)
+				}
+			}
+		}
+	})
+}
+
+// Whatever the expression, it is refused or fires.
+func FuzzParseNCRONTAB(f *testing.F) {
+	for _, expression := range []string{"*/30 * * * * *", "0 0 22-2 13 * Fri", "0 0 0 29 2 Sun", "0 0 0 30 2 *", "TZ=UTC", ", * * * * *", "5-1/3,7 * * * january-march mon"} {
+		f.Add(expression)
+	}
+	f.Fuzz(func(t *testing.T, expression string) {
+		schedule, err := config.ParseNCRONTAB(expression)
+		if err != nil {
+			return
+		}
+		after := time.Date(2026, 3, 4, 10, 0, 0, 1, time.UTC)
+		next := schedule.Next(after)
+		if !next.After(after) {
+			t.Errorf("%q fires at %v", expression, next)
+		}
+	})
+}

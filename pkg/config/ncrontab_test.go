@@ -1,0 +1,163 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	parsed, err := time.Parse("2006-01-02 15:04:05", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestNCRONTABFiresNext(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, expression, after, want string }{
+		{"every thirty seconds", "*/30 * * * * *", "2026-03-04 10:00:00", "2026-03-04 10:00:30"},
+		{"strictly after", "0 0 10 * * *", "2026-03-04 10:00:00", "2026-03-05 10:00:00"},
+		{"a list", "5,10,50 * * * * *", "2026-03-04 10:00:10", "2026-03-04 10:00:50"},
+		{"a range with a step", "10-30/10 * * * * *", "2026-03-04 10:00:20", "2026-03-04 10:00:30"},
+		{"a value with a step reaches to the end", "0 40/10 * * * *", "2026-03-04 10:40:00", "2026-03-04 10:50:00"},
+		{"a step beyond the field leaves its start", "*/90 * * * * *", "2026-03-04 10:00:00", "2026-03-04 10:01:00"},
+		{"a reversed range has its ends swapped", "0 0 22-2 * * *", "2026-03-04 12:00:00", "2026-03-04 13:00:00"},
+		{"swapped ends stop at the greater one", "0 0 22-2 * * *", "2026-03-04 22:00:00", "2026-03-05 02:00:00"},
+		{"a month written out", "0 0 0 1 January *", "2026-03-04 00:00:00", "2027-01-01 00:00:00"},
+		{"a month in short", "0 0 0 1 jan,SEPT *", "2026-03-04 00:00:00", "2026-09-01 00:00:00"},
+		{"a weekday written out", "0 0 0 * * Monday", "2026-03-04 00:00:00", "2026-03-09 00:00:00"},
+		{"a range of weekdays", "0 0 0 * * mon-Fri", "2026-03-06 00:00:00", "2026-03-09 00:00:00"},
+		{"Sunday is 0", "0 0 0 * * 0", "2026-03-04 00:00:00", "2026-03-08 00:00:00"},
+		{"day AND weekday have to match", "0 0 0 13 * Fri", "2026-03-14 00:00:00", "2026-11-13 00:00:00"},
+		{"the last day of February in a leap year", "0 0 0 29 2 *", "2026-03-04 00:00:00", "2028-02-29 00:00:00"},
+		{"over a century that is no leap year", "0 0 0 29 2 *", "2096-03-01 00:00:00", "2104-02-29 00:00:00"},
+		{"forty years ahead", "0 0 0 29 2 Sun", "1880-03-01 00:00:00", "1920-02-29 00:00:00"},
+		{"tabs and spaces between fields", " 0\t0  0 1 1 * ", "2026-03-04 00:00:00", "2027-01-01 00:00:00"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			schedule, err := config.ParseNCRONTAB(c.expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := schedule.Next(at(t, c.after)), at(t, c.want); !got.Equal(want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestNCRONTABIsInUTCWhateverTheClock(t *testing.T) {
+	t.Parallel()
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := config.ParseNCRONTAB("0 0 6 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := schedule.Next(time.Date(2026, 3, 4, 0, 0, 0, 0, tokyo))
+	if want := time.Date(2026, 3, 4, 15, 0, 0, 0, tokyo); !got.Equal(want) || got.Location() != tokyo {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestNCRONTABRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, expression, want string }{
+		{"nothing", "", "has 0 fields"},
+		{"five fields", "*/5 * * * *", `put the second in front, as in "0 */5 * * * *"`},
+		{"seven fields", "0 0 0 1 1 * 2026", "has 7 fields"},
+		{"a TimeSpan", "00:05:00", "is a TimeSpan"},
+		{"a descriptor", "@daily", "has 1 fields"},
+		{"a question mark", "0 0 0 ? * *", `the day "?" is not allowed`},
+		{"Sunday as 7", "0 0 0 * * 7", `the weekday "7" is not allowed; allowed are 0 to 6`},
+		{"a last day", "0 0 0 L * *", `the day "L" is not allowed`},
+		{"a second out of range", "60 * * * * *", `the second "60" is not allowed; allowed are 0 to 59`},
+		{"day 0", "0 0 0 0 * *", `the day "0" is not allowed; allowed are 1 to 31`},
+		{"a name where there are none", "0 0 Mon * * *", `the hour "Mon" is not allowed`},
+		{"a name of two letters", "0 0 0 * * Mo", `the weekday "Mo" is not allowed`},
+		{"more than a name", "0 0 0 * Januaryy *", `the month "Januaryy" is not allowed`},
+		{"a step of 0", "*/0 * * * * *", "has a bad step"},
+		{"no step", "*/ * * * * *", "has a bad step"},
+		{"two steps", "*/2/3 * * * * *", "has a bad step"},
+		{"a negative number", "-5 * * * * *", `the second "" is not allowed`},
+		{"an open range", "5- * * * * *", `the second "" is not allowed`},
+		{"an empty item of a list", "1,,2 * * * * *", `the second "" is not allowed`},
+		{"only a comma", ", * * * * *", `the second "" is not allowed`},
+		{"a star in a range", "*-5 * * * * *", `the second "*" is not allowed`},
+		{"a time zone", "TZ=UTC 0 0 0 1 1 *", "has 7 fields"},
+		{"February 30", "0 0 0 30 2 *", "never fires"},
+		{"day 31 of short months", "0 0 0 31 2,4,6,9,11 *", "never fires"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.ParseNCRONTAB(c.expression)
+			contains(t, err, c.want)
+		})
+	}
+}
+
+func TestZeroScheduleNeverFires(t *testing.T) {
+	t.Parallel()
+	if got := (config.Schedule{}).Next(at(t, "2026-03-04 10:00:00")); !got.IsZero() {
+		t.Errorf("got %v, want the zero time", got)
+	}
+}
+
+// floor reads a document with one schedule.
+func floor(zone, start, end string) error {
+	text := minimal + "  schedules: [{timezone: '" + zone + "', start: '" + start + "', end: '" + end + "', desiredReplicas: 1}]\n"
+	_, err := config.Load("processors.yaml", []byte(text), testLookup())
+	return err
+}
+
+func TestKEDASchedulesFireInTheirZone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, zone, start, after, want string }{
+		{"day OR weekday is enough, as in cron", "UTC", "0 0 13 * 5", "2026-03-06T00:00:00Z", "2026-03-13T00:00:00Z"},
+		{"weekday before the day", "UTC", "0 0 14 * 5", "2026-03-06T00:00:00Z", "2026-03-13T00:00:00Z"},
+		{"winter time in London", "Europe/London", "0 6 * * *", "2026-01-10T00:00:00Z", "2026-01-10T06:00:00Z"},
+		{"summer time in London", "Europe/London", "0 6 * * *", "2026-07-10T00:00:00Z", "2026-07-10T05:00:00Z"},
+		{"a question mark, which KEDA takes", "UTC", "0 6 ? * *", "2026-07-10T00:00:00Z", "2026-07-10T06:00:00Z"},
+		{"eight years between leap days", "UTC", "0 0 29 2 *", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := load(t, minimal+"  schedules: [{timezone: '"+c.zone+"', start: '"+c.start+"', end: 59 23 * * *, desiredReplicas: 1}]\n")
+			s := p[0].Policy.Schedules[0]
+			after, err := time.Parse(time.RFC3339, c.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Start.Next(after.In(s.Location)).UTC().Format(time.RFC3339); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestKEDAScheduleRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, zone, start, end, want string }{
+		{"an empty expression", "UTC", "", "0 7 * * *", "start: "},
+		{"a zone without an expression, at which cron/v3 panics", "UTC", "TZ=UTC", "0 7 * * *", "the time zone does not belong here"},
+		{"a zone in front", "UTC", "CRON_TZ=UTC 0 6 * * *", "0 7 * * *", "the time zone does not belong here"},
+		{"six fields", "UTC", "0 0 6 * * *", "0 7 * * *", "expected exactly 5 fields"},
+		{"only commas", "UTC", ", 6 * * *", "0 7 * * *", "never fires"},
+		{"April 31", "UTC", "0 6 31 4 *", "0 7 * * *", "never fires"},
+		{"one expression spelled in two ways", "UTC", "0 6 * * MON", "0 6 * * 1", "start and end are the same"},
+		{"no zone", "", "0 6 * * *", "0 7 * * *", "is no time zone"},
+		{"a connection string is not repeated", "UTC", "AccountKey=" + testKey, "0 7 * * *", "is no cron expression"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			contains(t, floor(c.zone, c.start, c.end), c.want)
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+// Processor is one entry of the processors file (DESIGN 5), with defaults
+// applied.
+type Processor struct {
+	Name             string // unique
+	Connection       CosmosConnection
+	DatabaseID       string
+	ContainerID      string
+	LeaseConnection  CosmosConnection
+	LeaseDatabaseID  string
+	LeaseContainerID string
+	ProcessorName    string // "" is what Functions triggers and Java use by default
+	AccountHost      string // host, without a port, that the application itself uses for the monitored account
+	StartFrom        changefeed.StartFrom
+	Schedule         Schedule // zero = every tick
+	Policy           scaling.Policy
+	Target           map[string]string // labels for every scale event; never nil
+}
+
+// EveryTick tells whether the processor has no schedule of its own.
+func (p Processor) EveryTick() bool { return p.Schedule == Schedule{} }
+
+// processor reads one processor, onto which its defaults are laid already.
+func (d *documentReader) processor(n *node) Processor {
+	o := d.object(n)
+	o.require("name", "a name of its own in every processor, "+nameForm)
+	o.require("connection", "the name of a setting, as in connection: COSMOS, here or in defaults")
+	o.require("databaseId", "the id of the monitored database, here or in defaults")
+	o.require("containerId", "the id of the monitored container, here or in defaults")
+	p := Processor{
+		Name:             o.text("name", "", checkName),
+		Connection:       d.connection(o, "connection"),
+		DatabaseID:       o.text("databaseId", "", checkID),
+		ContainerID:      o.text("containerId", "", checkID),
+		LeaseContainerID: o.text("leaseContainerId", "leases", checkID),
+		ProcessorName:    o.text("processorName", "", checkProcessorName),
+		StartFrom:        o.startFrom(),
+		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
+		Policy:           d.policy(o),
+		Target:           d.target(o.get("target")),
+	}
+	p.LeaseDatabaseID = o.text("leaseDatabaseId", p.DatabaseID, checkID)
+	p.AccountHost = o.text("accountHost", p.Connection.Host, checkHost)
+	p.LeaseConnection = p.Connection
+	if o.get("leaseConnection") != nil {
+		p.LeaseConnection = d.connection(o, "leaseConnection")
+	}
+	o.close()
+	return p
+}
+
+// connection resolves the name of a connection.
+func (d *documentReader) connection(o *object, field string) CosmosConnection {
+	name := o.text(field, "", nil)
+	if name == "" && o.get(field) == nil || d.partial || !o.sound(field) {
+		return CosmosConnection{}
+	}
+	result, known := d.connections[name]
+	if !known {
+		result.connection, result.err = ParseCosmosConnection(d.lookup, name)
+		d.connections[name] = result
+	}
+	if result.err != nil {
+		o.wrong(field, o.get(field), result.err.Error())
+	}
+	return result.connection
+}
+
+// startFrom reads now, beginning or a time, which YAML has a type of its own for.
+func (o *object) startFrom() changefeed.StartFrom {
+	const allowed = "allowed are now, beginning or an RFC 3339 time such as 2026-01-01T00:00:00Z"
+	n := o.get("startFrom")
+	if n == nil {
+		return changefeed.StartFrom{}
+	}
+	if tag := n.tag(); tag != "!!str" && tag != "!!timestamp" {
+		o.wrong("startFrom", n, n.is()+"; "+allowed)
+		return changefeed.StartFrom{}
+	}
+	switch n.source.Value {
+	case "now":
+		return changefeed.StartFrom{}
+	case "beginning":
+		return changefeed.StartFrom{Beginning: true}
+	}
+	at, err := time.Parse(time.RFC3339, n.source.Value)
+	if err != nil || at.Year() < 1970 { // the zero time would read as now
+		o.wrong("startFrom", n, n.is()+"; "+allowed)
+		return changefeed.StartFrom{}
+	}
+	return changefeed.StartFrom{Time: at}
+}
+
+// cron reads a cron expression.
+func (o *object) cron(name string, parse func(string) (Schedule, error)) (schedule Schedule) {
+	o.text(name, "", func(text string) (err error) {
+		schedule, err = parse(text)
+		return err
+	})
+	return schedule
+}
+
+// everyTickOr parses an empty expression, too: as the zero Schedule.
+func everyTickOr(parse func(string) (Schedule, error)) func(string) (Schedule, error) {
+	return func(text string) (Schedule, error) {
+		if text == "" {
+			return Schedule{}, nil
+		}
+		return parse(text)
+	}
+}
+
+// target reads the labels, which every scale event carries: hence the bounds.
+func (d *documentReader) target(n *node) map[string]string {
+	const maxLabels, maxLabelName, maxLabelValue = 64, 128, 1024
+	o := d.object(n)
+	labels := map[string]string{}
+	if o.node == nil {
+		return labels
+	}
+	for _, m := range o.node.members {
+		if m.name == "" || utf8.RuneCountInString(m.name) > maxLabelName {
+			o.wrong(m.name, m.value, fmt.Sprintf("has a bad name; allowed are labels whose names have 1 to %d characters", maxLabelName))
+			continue
+		}
+		if o.get(m.name) == nil {
+			continue // empty: takes an inherited label away
+		}
+		labels[m.name] = o.text(m.name, "", func(text string) error {
+			if utf8.RuneCountInString(text) > maxLabelValue {
+				return fmt.Errorf("is too long; allowed are up to %d characters", maxLabelValue)
+			}
+			return nil
+		})
+	}
+	if len(labels) > maxLabels {
+		o.mistake(n, fmt.Sprintf("has %d labels; allowed are up to %d", len(labels), maxLabels))
+	}
+	return labels
+}
+
+// nameForm tells what the name of a processor looks like. It stands in URLs, in
+// keys of the state table and in message ids.
+const nameForm = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first and last"
+
+func checkName(text string) error {
+	if !wellNamed(text, 63, "-") || text != strings.ToLower(text) {
+		return fmt.Errorf("%s is not a name; allowed are %s", shown(text), nameForm)
+	}
+	return nil
+}
+
+// checkID applies the service's rules for the ids of databases and containers.
+func checkID(text string) error {
+	if text == "" || strings.HasSuffix(text, " ") {
+		return fmt.Errorf("%s is not an id; allowed are 1 to 255 characters without / \\ # ? and without a space at the end", shown(text))
+	}
+	return checkProcessorName(text)
+}
+
+// checkProcessorName applies the service's rules for the id of a lease, which
+// begins with the name of its processor.
+func checkProcessorName(text string) error {
+	if utf8.RuneCountInString(text) > 255 || strings.ContainsAny(text, `/\#?`) {
+		return fmt.Errorf("%s cannot stand in an id; allowed are up to 255 characters without / \\ # ?", shown(text))
+	}
+	return nil
+}
+
+func checkHost(text string) error {
+	if !wellNamed(text, 253, "._-") {
+		return fmt.Errorf("%s is not a host name; allowed is a name such as shop.documents.azure.com, without https:// and without a port", shown(text))
+	}
+	return nil
+}

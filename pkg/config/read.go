@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+)
+
+// Input is everything that a configuration is read from.
+type Input struct {
+	Environ  []string                          // "NAME=value", as os.Environ gives it
+	File     string                            // the --config flag; "" where it was not given
+	ReadFile func(name string) ([]byte, error) // usually os.ReadFile
+}
+
+// Config is a whole configuration without a mistake in it.
+type Config struct {
+	Settings   Settings
+	Processors []Processor // in the order of the document, at least one
+	Source     string      // where the processors stand: a file's name, or FEEDSCALE_PROCESSORS
+}
+
+// Read reads the settings and the processors. Its error is a Mistakes, which
+// lists what is wrong with both.
+func Read(in Input) (Config, error) {
+	env := newEnvironment(in.Environ)
+	var mistakes Mistakes
+	settings, raw := readSettings(env, &mistakes)
+	source, text, ok := document(in, env, raw, &mistakes)
+	var processors []Processor
+	if ok {
+		processors = load(source, text, env.lookup, &mistakes)
+	}
+	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
+	if err := mistakes.err(); err != nil {
+		return Config{}, err
+	}
+	return Config{Settings: settings, Processors: processors, Source: source}, nil
+}
+
+// ReadSettings reads the settings alone, for commands that need no processors
+// file. Its error is a Mistakes.
+func ReadSettings(environ []string) (Settings, error) {
+	env := newEnvironment(environ)
+	var mistakes Mistakes
+	settings, _ := readSettings(env, &mistakes)
+	if err := mistakes.err(); err != nil {
+		return Settings{}, err
+	}
+	return settings, nil
+}
+
+// Load reads a processors document. name stands for it in mistakes; lookup
+// finds the settings that its connections name. Its error is a Mistakes.
+func Load(name string, text []byte, lookup func(string) (string, bool)) ([]Processor, error) {
+	var mistakes Mistakes
+	processors := load(name, text, lookup, &mistakes)
+	if err := mistakes.err(); err != nil {
+		return nil, err
+	}
+	return processors, nil
+}
+
+// document finds the processors document: --config wins over
+// FEEDSCALE_PROCESSORS, which wins over FEEDSCALE_CONFIG and its default.
+func document(in Input, env *environment, raw variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
+	file := in.File
+	switch {
+	case file != "":
+	case raw.Processors != "":
+		return processorsSetting, []byte(raw.Processors), true
+	case raw.Config != "":
+		file = raw.Config
+	default:
+		root, _ := env.lookup("FUNCTIONS_APP_ROOT_PATH")
+		file = filepath.Join(root, "processors.yaml")
+	}
+	text, err := in.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		mistakes.add(Mistake{File: file, Text: "there is no such file; name the processors file with --config or FEEDSCALE_CONFIG, or put its content into FEEDSCALE_PROCESSORS"})
+	case err != nil:
+		mistakes.add(Mistake{File: file, Text: "cannot be read (" + cause(err) + "); allowed is a readable YAML or JSON file"})
+	}
+	return file, text, err == nil
+}
+
+// cause drops the file's name from an error of package os, since the mistake
+// begins with it.
+func cause(err error) string {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ServiceBusConnection is a Service Bus namespace and how to sign in to it.
+type ServiceBusConnection struct {
+	Setting          string   // name of the setting
+	Namespace        string   // host[:port]
+	ConnectionString Secret   // without EntityPath, in the spelling that azservicebus reads; zero: Identity signs in
+	Identity         Identity // where ConnectionString is zero
+}
+
+// UsesIdentity tells whether a token signs in, rather than a key.
+func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
+
+// ParseServiceBusConnection reads a connection in the Functions convention: the
+// setting NAME holds a connection string, or NAME__fullyQualifiedNamespace the
+// host of the namespace, to sign in with an identity (NAME__credential,
+// NAME__clientId, NAME__tenantId). A connection string wins; where it names an
+// entity, that has to be the queue. Errors never show a key or a signature.
+func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
+	settings, err := findConnection(lookup, name,
+		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",
+		"fullyQualifiedNamespace")
+	if err != nil {
+		return ServiceBusConnection{}, err
+	}
+	c := ServiceBusConnection{Setting: name}
+	if text := settings.value(); text != "" {
+		if c.Namespace, c.ConnectionString, err = serviceBusConnectionString(text, queue); err != nil {
+			return ServiceBusConnection{}, settings.wrong("", err)
+		}
+		return c, nil
+	}
+	c.Namespace = settings.field("fullyQualifiedNamespace")
+	if u, err := url.Parse("sb://" + c.Namespace); err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "" {
+		return ServiceBusConnection{}, settings.wrong("__fullyQualifiedNamespace", errors.New("is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path"))
+	}
+	c.Identity, err = settings.identity()
+	return c, err
+}
+
+// serviceBusConnectionString returns the host of the namespace, and the
+// connection string with nothing but what signs in.
+func serviceBusConnectionString(text, queue string) (namespace string, secret Secret, err error) {
+	fields, err := parseConnectionString(text)
+	if err != nil {
+		return "", Secret{}, errors.New("is no connection string: " + err.Error())
+	}
+	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
+	if err != nil {
+		return "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
+	}
+	if entity := fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
+		return "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", shown(entity), shown(queue))
+	}
+	canonical := "Endpoint=sb://" + u.Host + "/"
+	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]
+	switch {
+	case signature != "":
+		canonical += ";SharedAccessSignature=" + signature
+	case keyName != "" && key != "":
+		canonical += ";SharedAccessKeyName=" + keyName + ";SharedAccessKey=" + key
+	default:
+		return "", Secret{}, errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
+	}
+	if text := fields["usedevelopmentemulator"]; text != "" {
+		emulator, err := strconv.ParseBool(strings.ToLower(text))
+		if err != nil {
+			return "", Secret{}, errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
+		}
+		if emulator {
+			canonical += ";UseDevelopmentEmulator=true"
+		}
+	}
+	return u.Host, NewSecret(canonical), nil
+}

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Settings is what FEEDSCALE_* variables say (DESIGN 5), parsed. Where the
+// processors come from is for Read to know.
+type Settings struct {
+	Timer       Schedule      // FEEDSCALE_TIMER_SCHEDULE
+	State       State         // FEEDSCALE_STATE
+	Events      Events        // FEEDSCALE_EVENTS
+	Heartbeat   time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
+	Listen      string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
+	Concurrency int           // FEEDSCALE_CONCURRENCY: 1 to 1024
+	TickTimeout time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
+	LogLevel    slog.Level    // FEEDSCALE_LOG_LEVEL
+}
+
+// variables are the settings as text, with their defaults.
+type variables struct {
+	Config         string `env:"FEEDSCALE_CONFIG"`
+	Processors     string `env:"FEEDSCALE_PROCESSORS"`
+	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/30 * * * * *"`
+	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
+	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
+	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
+	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
+	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
+	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
+	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
+}
+
+// processorsSetting holds a document inline, and names it in mistakes.
+const processorsSetting = "FEEDSCALE_PROCESSORS"
+
+// handlerPort is set by the Functions host for the custom handler it starts.
+const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
+
+// settingNames lists the names of all settings.
+func settingNames() []string {
+	params, err := env.GetFieldParamsWithOptions(&variables{}, env.Options{Environment: map[string]string{}})
+	if err != nil {
+		return nil // the struct above is well-formed, or no test passes
+	}
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Key
+	}
+	return names
+}
+
+// readSettings parses every setting. It returns their text, too, since
+// where the processors stand is not parsed here.
+func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
+	// Every variable is read as text, so that no error names a field of Go, or
+	// repeats a value that may be a secret.
+	raw, err := env.ParseAsWithOptions[variables](env.Options{Environment: e.values})
+	if err != nil {
+		mistakes.add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
+	}
+	s := Settings{
+		Timer:       setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
+		Heartbeat:   setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
+		Listen:      setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
+		Concurrency: setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
+		TickTimeout: setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
+		LogLevel:    setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
+			return ParseState(e.lookup, text)
+		}),
+		Events: setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) {
+			return ParseEvents(e.lookup, text)
+		}),
+	}
+	if port, ok := e.lookup(handlerPort); ok {
+		s.Listen = setting(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
+	}
+	return s, raw
+}
+
+// setting parses one setting, and reports it by its name where it is wrong.
+func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T, error)) T {
+	value, err := parse(strings.TrimSpace(text))
+	if err != nil {
+		mistakes.add(Mistake{Field: name, Text: err.Error()})
+	}
+	return value
+}
+
+func parseHeartbeat(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	if d != 0 && (d < time.Second || d > 168*time.Hour) {
+		return 0, fmt.Errorf("%s is out of range; allowed are 0 (never) or 1s to 168h", text)
+	}
+	return d, nil
+}
+
+func parseTickTimeout(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	if d < time.Second || d > time.Hour {
+		return 0, fmt.Errorf("%s is out of range; allowed are 1s to 1h, well below the functionTimeout of host.json", text)
+	}
+	return d, nil
+}
+
+func parseListen(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface", shown(text))
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("the port %s is not a number from 0 to 65535; allowed is, for example, 127.0.0.1:7071 (0 = any free port)", shown(port))
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func parseConcurrency(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 1024 {
+		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers from 1 to 1024", shown(text))
+	}
+	return n, nil
+}
+
+func parseLogLevel(text string) (slog.Level, error) {
+	switch strings.ToLower(text) {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("%s is no log level; allowed are debug, info, warn or error", shown(text))
+}

@@ -1,0 +1,126 @@
+package config_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+func TestSettingsHaveTheirDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := config.ReadSettings(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer, err := config.ParseNCRONTAB("*/30 * * * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Settings{
+		Timer:       timer,
+		State:       config.State{BoltPath: "./data/feedscale.db"},
+		Heartbeat:   10 * time.Minute,
+		Listen:      "127.0.0.1:7071",
+		Concurrency: 64,
+		TickTimeout: time.Minute,
+		LogLevel:    slog.LevelInfo,
+	}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	const storage = "STORAGE=UseDevelopmentStorage=true"
+	const bus = "BUS__fullyQualifiedNamespace=shop.servicebus.windows.net"
+	for _, c := range []struct {
+		name    string
+		environ []string
+		holds   func(config.Settings) bool
+	}{
+		{"an empty setting has its default", []string{"FEEDSCALE_CONCURRENCY="}, func(s config.Settings) bool { return s.Concurrency == 64 }},
+		{"spaces around a value do not count", []string{"FEEDSCALE_CONCURRENCY= 8 "}, func(s config.Settings) bool { return s.Concurrency == 8 }},
+		{"a heartbeat of 0 is never", []string{"FEEDSCALE_EVENT_HEARTBEAT=0"}, func(s config.Settings) bool { return s.Heartbeat == 0 }},
+		{"a tick timeout", []string{"FEEDSCALE_TICK_TIMEOUT=4m30s"}, func(s config.Settings) bool { return s.TickTimeout == 270*time.Second }},
+		{"the most that is logged", []string{"FEEDSCALE_LOG_LEVEL=debug"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelDebug }},
+		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},
+		{"a log level in any case", []string{"FEEDSCALE_LOG_LEVEL=WARN"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelWarn }},
+		{"a timer", []string{"FEEDSCALE_TIMER_SCHEDULE=0 */5 * * * *"}, func(s config.Settings) bool { return s.Timer.String() == "0 */5 * * * *" }},
+		{"every interface, when asked for", []string{"FEEDSCALE_LISTEN=:8080"}, func(s config.Settings) bool { return s.Listen == ":8080" }},
+		{"under a Functions host its port on loopback", []string{"FEEDSCALE_LISTEN=:8080", "FUNCTIONS_CUSTOMHANDLER_PORT=5001"}, func(s config.Settings) bool { return s.Listen == "127.0.0.1:5001" }},
+		{"state in a file", []string{"FEEDSCALE_STATE=bolt:/var/lib/feedscale.db"}, func(s config.Settings) bool { return s.State == config.State{BoltPath: "/var/lib/feedscale.db"} }},
+		{"state in a table, with an identity", []string{"FEEDSCALE_STATE=https://shop.table.core.windows.net/feedscale"}, func(s config.Settings) bool {
+			return s.State == config.State{Table: config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}}
+		}},
+		{"state in a table behind a path", []string{"FEEDSCALE_STATE=https://127.0.0.1:10002/devstoreaccount1/feedscale"}, func(s config.Settings) bool {
+			return s.State == config.State{Table: config.Table{Name: "feedscale", ServiceURL: "https://127.0.0.1:10002/devstoreaccount1"}}
+		}},
+		{"state in a table, with a connection string", []string{"FEEDSCALE_STATE=table:STORAGE/feedscale", storage}, func(s config.Settings) bool {
+			return s.State.BoltPath == "" && s.State.Table.Name == "feedscale" && s.State.Table.ServiceURL == "" &&
+				s.State.Table.Connection.ConnectionString.Reveal() == "UseDevelopmentStorage=true"
+		}},
+		{"events on standard output", []string{"FEEDSCALE_EVENTS=stdout:"}, func(s config.Settings) bool { return s.Events == config.Events{} }},
+		{"events on a queue", []string{"FEEDSCALE_EVENTS=servicebus:BUS/scale/events", bus}, func(s config.Settings) bool {
+			return s.Events.Queue == "scale/events" && s.Events.ServiceBus.Namespace == "shop.servicebus.windows.net"
+		}},
+		{"the name of a connection in any case", []string{"FEEDSCALE_EVENTS=servicebus:bus/scale", bus}, func(s config.Settings) bool {
+			return s.Events.ServiceBus.Namespace == "shop.servicebus.windows.net"
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := config.ReadSettings(c.environ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.holds(got) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestSettingMistakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, setting, value, want string }{
+		{"a timer with five fields", "FEEDSCALE_TIMER_SCHEDULE", "* * * * *", "has five fields"},
+		{"a heartbeat below a second", "FEEDSCALE_EVENT_HEARTBEAT", "500ms", "allowed are 0 (never) or 1s to 168h"},
+		{"a heartbeat without a unit", "FEEDSCALE_EVENT_HEARTBEAT", "10", `"10" is no duration`},
+		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is negative"},
+		{"a timeout of 0", "FEEDSCALE_TICK_TIMEOUT", "0", "allowed are 1s to 1h"},
+		{"a concurrency of 0", "FEEDSCALE_CONCURRENCY", "0", "allowed are whole numbers from 1 to 1024"},
+		{"a concurrency above the limit", "FEEDSCALE_CONCURRENCY", "1025", "allowed are whole numbers from 1 to 1024"},
+		{"a port alone", "FEEDSCALE_LISTEN", "7071", "is not host:port"},
+		{"a port out of range", "FEEDSCALE_LISTEN", "127.0.0.1:70000", "is not a number from 0 to 65535"},
+		{"a port that is none", "FUNCTIONS_CUSTOMHANDLER_PORT", "http", "is not a number from 0 to 65535"},
+		{"a log level", "FEEDSCALE_LOG_LEVEL", "verbose", "allowed are debug, info, warn or error"},
+		{"state without a scheme", "FEEDSCALE_STATE", "./feedscale.db", "is no place for state; allowed are bolt:PATH"},
+		{"state in no file", "FEEDSCALE_STATE", "bolt:", "names no file"},
+		{"state in plain HTTP", "FEEDSCALE_STATE", "http://shop.table.core.windows.net/feedscale", "is no place for state"},
+		{"a connection string in place of its setting", "FEEDSCALE_STATE", "AccountName=shop;AccountKey=" + testKey, "is no place for state"},
+		{"a signature in an address", "FEEDSCALE_STATE", "https://shop.table.core.windows.net/feedscale?sig=" + testKey, "carries a query"},
+		{"a bad table beside a setting", "FEEDSCALE_STATE", "table:STORAGE/tables", `"tables" is not the name of a table`},
+		{"an address without a host", "FEEDSCALE_STATE", "https:///feedscale", "is not the address of a table"},
+		{"no table", "FEEDSCALE_STATE", "https://shop.table.core.windows.net", "names no table"},
+		{"a bad table", "FEEDSCALE_STATE", "https://shop.table.core.windows.net/feed-scale", `"feed-scale" is not the name of a table`},
+		{"a table without a setting", "FEEDSCALE_STATE", "table:feedscale", "is not followed by SETTING/TABLE"},
+		{"a missing storage setting", "FEEDSCALE_STATE", "table:STORAGE/feedscale", "the setting STORAGE is missing"},
+		{"events without a scheme", "FEEDSCALE_EVENTS", "BUS/scale", "is no place for events"},
+		{"something behind stdout", "FEEDSCALE_EVENTS", "stdout:x", "takes nothing behind the colon"},
+		{"no queue", "FEEDSCALE_EVENTS", "servicebus:BUS", "is not followed by SETTING/QUEUE"},
+		{"a bad queue", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/", "is not the name of a queue"},
+		{"a missing bus", "FEEDSCALE_EVENTS", "servicebus:BUS/scale", "the setting BUS is missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.ReadSettings([]string{c.setting + "=" + c.value})
+			contains(t, err, c.setting+": ", c.want)
+			if got := asMistakes(t, err); len(got) != 1 || got[0].Field != c.setting {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// State is where state is kept: a file where BoltPath is not empty, otherwise
+// a table.
+type State struct {
+	BoltPath string
+	Table    Table
+}
+
+// Table is a table of a storage account, with a connection string or, where
+// Connection is zero, by its address and with an identity.
+type Table struct {
+	Name       string
+	Connection StorageConnection
+	ServiceURL string // https://ACCOUNT.table.core.windows.net, without the table and without a slash; "" with a connection
+}
+
+const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.net/TABLE (identity) or table:SETTING/TABLE, SETTING naming a setting that holds a storage connection string"
+
+// ParseState reads FEEDSCALE_STATE.
+func ParseState(lookup func(string) (string, bool), text string) (State, error) {
+	scheme, rest, _ := strings.Cut(text, ":")
+	switch strings.ToLower(scheme) {
+	case "bolt":
+		if rest == "" {
+			return State{}, errors.New("bolt: names no file; " + stateForms)
+		}
+		return State{BoltPath: rest}, nil
+	case "https":
+		serviceURL, name, err := parseTableURL(text)
+		return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
+	case "table":
+		setting, name, ok := strings.Cut(rest, "/")
+		if !ok {
+			return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
+		}
+		if err := checkTableName(name); err != nil {
+			return State{}, err
+		}
+		connection, err := ParseStorageConnection(lookup, setting)
+		return State{Table: Table{Name: name, Connection: connection}}, err
+	}
+	return State{}, errors.New("is no place for state; " + stateForms)
+}
+
+// parseTableURL splits the address of a table. It may hold a path before the
+// table, as Azurite's does.
+func parseTableURL(text string) (serviceURL, name string, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return "", "", errors.New("is not the address of a table; " + stateForms)
+	}
+	if u.RawQuery != "" {
+		return "", "", errors.New("carries a query; a shared access signature goes into a connection string: " + stateForms)
+	}
+	slash := strings.LastIndex(u.Path, "/")
+	if slash < 0 {
+		return "", "", errors.New("names no table; " + stateForms)
+	}
+	name = u.Path[slash+1:]
+	return "https://" + u.Host + u.Path[:slash], name, checkTableName(name)
+}
+
+// checkTableName applies the naming rules of the Table service.
+func checkTableName(name string) error {
+	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`).MatchString(name) || strings.EqualFold(name, "tables") {
+		return fmt.Errorf("%s is not the name of a table; allowed are 3 to 63 letters and digits, beginning with a letter", shown(name))
+	}
+	return nil
+}
