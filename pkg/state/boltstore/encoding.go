@@ -1,0 +1,71 @@
+package boltstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// numberSize is the size of a version before a State and of a sequence at the
+// end of an event's key. Both are big-endian, so that bbolt orders them.
+const numberSize = 8
+
+// appendState appends the value of the states bucket: the version, which rises
+// with every commit to the file, and the State as JSON.
+func appendState(version uint64, stateJSON []byte) []byte {
+	value := make([]byte, 0, numberSize+len(stateJSON))
+	return append(binary.BigEndian.AppendUint64(value, version), stateJSON...)
+}
+
+// readVersion returns the version of a value of the states bucket, and the
+// empty one where there is no value.
+func readVersion(value []byte) (state.Version, error) {
+	if value == nil {
+		return "", nil
+	}
+	if len(value) < numberSize {
+		return "", errors.New("the stored state is cut off")
+	}
+	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
+}
+
+// readState returns what is stored in a value of the states bucket; the zero
+// State where there is no value.
+func readState(value []byte) (state.State, state.Version, error) {
+	version, err := readVersion(value)
+	if err != nil || version == "" {
+		return state.State{}, version, err
+	}
+	var stored state.State
+	if err := json.Unmarshal(value[numberSize:], &stored); err != nil {
+		return state.State{}, "", fmt.Errorf("read the stored state: %w", err)
+	}
+	return stored, version, nil
+}
+
+// eventPrefix begins the keys of a processor's events. No name holds a zero
+// byte, so no prefix begins another.
+func eventPrefix(processor string) []byte { return append([]byte(processor), 0) }
+
+// eventKey orders the outbox by processor, and oldest first.
+func eventKey(processor string, sequence int64) []byte {
+	return binary.BigEndian.AppendUint64(eventPrefix(processor), uint64(sequence))
+}
+
+// readEvent copies: bbolt's memory must not be used after the transaction.
+func readEvent(key, body []byte) (state.Event, error) {
+	end := len(key) - numberSize - 1
+	if end < 0 || key[end] != 0 {
+		return state.Event{}, fmt.Errorf("the outbox has the key %q, which names no event", key)
+	}
+	return state.Event{
+		Processor: string(key[:end]),
+		Sequence:  int64(binary.BigEndian.Uint64(key[end+1:])),
+		Body:      bytes.Clone(body),
+	}, nil
+}

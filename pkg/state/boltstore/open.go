@@ -1,0 +1,100 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// ErrInUse is returned by Open where another process has the file open.
+var ErrInUse = errors.New("another process has the state file open")
+
+// ErrDamaged is returned by Open where the file is not a state file, or no
+// longer a whole one.
+var ErrDamaged = errors.New("not a whole state file")
+
+// The buckets of a state file. A change of layout changes the names.
+var (
+	statesBucket = []byte("feedscale.states.v1")
+	outboxBucket = []byte("feedscale.outbox.v1")
+)
+
+const (
+	maxSequence = 999_999_999_999 // of state.Event
+
+	lockTimeout = time.Second          // a second process is to be refused within 2 s (DESIGN 5)
+	batchDelay  = 2 * time.Millisecond // how long a commit waits for others to share its write to the disk
+)
+
+// Open opens the state file at path, and creates it and its folders where they
+// are missing. One process at a time can have it open: a second one gets
+// ErrInUse after a second. A file that is foreign or damaged is left as it is.
+func Open(path string) (*Store, error) {
+	if path == "" {
+		return nil, errors.New("open state file: the path is empty; give one, as in bolt:./data/feedscale.db")
+	}
+	store, err := open(path)
+	switch {
+	case err == nil:
+		return store, nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("open state file %s: %w; end that process, or give this one another file in FEEDSCALE_STATE", path, ErrInUse)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("open state file: %w; let this user read and write it, or give another file in FEEDSCALE_STATE", err)
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("open state file %s: %w; restore it from a backup, move it away to start afresh, or give another file in FEEDSCALE_STATE", path, err)
+	default:
+		return nil, fmt.Errorf("open state file %s: %w", path, err)
+	}
+}
+
+func open(path string) (*Store, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
+	}
+	var file *os.File
+	options := bolt.Options{
+		Timeout: lockTimeout,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			opened, err := os.OpenFile(name, flag, mode)
+			file = opened
+			return opened, err
+		},
+	}
+	var db *bolt.DB
+	err := guard(func() (err error) {
+		db, err = bolt.Open(path, 0o600, &options)
+		return err
+	})
+	if err != nil {
+		_ = file.Close() // where bbolt panics, it leaves the file open and locked
+		return nil, err
+	}
+	db.MaxBatchDelay = batchDelay
+	if err := guard(func() error { return prepare(db) }); err != nil {
+		_ = db.Close() // err is the reason
+		return nil, err
+	}
+	return &Store{db: db}, nil
+}
+
+// prepare makes sure that the file is whole and ours before it writes to it.
+func prepare(db *bolt.DB) error {
+	if err := db.View(check); err != nil {
+		return err
+	}
+	return db.Update(func(tx *bolt.Tx) error {
+		for _, bucket := range [][]byte{statesBucket, outboxBucket} {
+			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

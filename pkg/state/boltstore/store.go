@@ -1,0 +1,144 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Store is a state.Store in one bbolt file.
+type Store struct {
+	db *bolt.DB
+}
+
+var _ state.Store = (*Store)(nil)
+
+// Load implements state.Store.
+func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
+	var loaded state.Record
+	err := s.db.View(func(tx *bolt.Tx) (err error) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		loaded.State, loaded.Version, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)))
+		if err != nil {
+			return err
+		}
+		prefix := eventPrefix(processor)
+		cursor := tx.Bucket(outboxBucket).Cursor()
+		for key, body := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, body = cursor.Next() {
+			event, err := readEvent(key, body)
+			if err != nil {
+				return err
+			}
+			loaded.Outbox = append(loaded.Outbox, event)
+		}
+		return nil
+	})
+	if err != nil {
+		return state.Record{}, s.failed("load", processor, err)
+	}
+	return loaded, nil
+}
+
+// Commit implements state.Store. What it stored outlives the process, and the
+// machine, once it has returned.
+func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
+	if err := s.commit(ctx, version, next, event); err != nil {
+		return s.failed("commit", next.Processor, err)
+	}
+	return nil
+}
+
+func (s *Store) commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
+	if event != nil && (event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
+		return fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+	}
+	stateJSON, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	// Commits that come at the same time share one write to the disk.
+	return s.db.Batch(func(tx *bolt.Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		states := tx.Bucket(statesBucket)
+		stored, err := readVersion(states.Get([]byte(next.Processor)))
+		if err != nil {
+			return err
+		}
+		if stored != version {
+			return state.ErrConflict
+		}
+		if event != nil {
+			if err := addEvent(tx.Bucket(outboxBucket), *event); err != nil {
+				return err
+			}
+		}
+		number, err := states.NextSequence()
+		if err != nil {
+			return err
+		}
+		return states.Put([]byte(next.Processor), appendState(number, stateJSON))
+	})
+}
+
+// addEvent never replaces an event: whoever put it there was faster.
+func addEvent(outbox *bolt.Bucket, event state.Event) error {
+	key := eventKey(event.Processor, event.Sequence)
+	if outbox.Get(key) != nil {
+		return state.ErrConflict
+	}
+	return outbox.Put(key, event.Body)
+}
+
+// Outbox implements state.Store.
+func (s *Store) Outbox(ctx context.Context) ([]state.Event, error) {
+	var events []state.Event
+	err := s.db.View(func(tx *bolt.Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return tx.Bucket(outboxBucket).ForEach(func(key, body []byte) error {
+			event, err := readEvent(key, body)
+			events = append(events, event)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state file %s: read the outbox: %w", s.db.Path(), err)
+	}
+	return events, nil
+}
+
+// Remove implements state.Store.
+func (s *Store) Remove(ctx context.Context, processor string, sequence int64) error {
+	err := s.db.Batch(func(tx *bolt.Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return tx.Bucket(outboxBucket).Delete(eventKey(processor, sequence))
+	})
+	if err != nil {
+		return s.failed(fmt.Sprintf("remove event %d", sequence), processor, err)
+	}
+	return nil
+}
+
+// Close releases the file for another process.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close state file: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) failed(what, processor string, err error) error {
+	return fmt.Errorf("state file %s: %s of processor %q: %w", s.db.Path(), what, processor, err)
+}

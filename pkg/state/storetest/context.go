@@ -1,0 +1,35 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+func contextRules() []rule {
+	return []rule{
+		{"a context that has ended ends every method, and nothing changes", func(t *testing.T, store state.Store) {
+			commit(t, store, small("orders", 1), event("orders", 1))
+			version := load(t, store, "orders").Version
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+
+			_, loadErr := store.Load(ctx, "orders")
+			_, outboxErr := store.Outbox(ctx)
+			for method, err := range map[string]error{
+				"Load":   loadErr,
+				"Outbox": outboxErr,
+				"Commit": store.Commit(ctx, version, small("orders", 2), event("orders", 2)),
+				"Remove": store.Remove(ctx, "orders", 1),
+			} {
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: got %v, want context.Canceled", method, err)
+				}
+			}
+			wantState(t, store, small("orders", 1))
+			wantEvents(t, outbox(t, store), event("orders", 1))
+		}},
+	}
+}

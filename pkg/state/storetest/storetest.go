@@ -1,0 +1,102 @@
+// Package storetest holds every implementation of state.Store to the sentences
+// of its comments.
+//
+// It is imported by tests only, and knows no implementation. Start with Run;
+// the rules stand in the file of the method that they are about.
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// rule is one thing that a store has to do. store is empty.
+type rule struct {
+	name  string
+	check func(t *testing.T, store state.Store)
+}
+
+// Run proves that the stores that open returns do what state.Store says. open
+// is called once for each rule, from parallel tests, and returns an empty store
+// that nothing else uses; Run closes it.
+func Run(t *testing.T, open func(t *testing.T) state.Store) {
+	t.Helper()
+	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), contextRules()} {
+		for _, rule := range rules {
+			t.Run(rule.name, func(t *testing.T) {
+				t.Parallel()
+				store := open(t)
+				t.Cleanup(func() {
+					if err := store.Close(); err != nil {
+						t.Errorf("close: %v", err)
+					}
+				})
+				rule.check(t, store)
+			})
+		}
+	}
+}
+
+func load(t *testing.T, store state.Store, processor string) state.Record {
+	t.Helper()
+	got, err := store.Load(t.Context(), processor)
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	return got
+}
+
+func outbox(t *testing.T, store state.Store) []state.Event {
+	t.Helper()
+	got, err := store.Outbox(t.Context())
+	if err != nil {
+		t.Fatalf("outbox: %v", err)
+	}
+	return got
+}
+
+// commit replaces whatever is stored of a processor.
+func commit(t *testing.T, store state.Store, next state.State, event *state.Event) {
+	t.Helper()
+	if err := replace(t.Context(), store, next, event); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replace(ctx context.Context, store state.Store, next state.State, event *state.Event) error {
+	stored, err := store.Load(ctx, next.Processor)
+	if err != nil {
+		return err
+	}
+	return store.Commit(ctx, stored.Version, next, event)
+}
+
+func event(processor string, sequence int64) *state.Event {
+	return &state.Event{Processor: processor, Sequence: sequence, Body: []byte(`{"id":"` + processor + `"}`)}
+}
+
+func wantState(t *testing.T, store state.Store, want state.State) {
+	t.Helper()
+	if got := load(t, store, want.Processor).State; !reflect.DeepEqual(got, want) {
+		t.Errorf("state of %s: got %s, want %s", want.Processor, brief(got), brief(want))
+	}
+}
+
+func wantEvents(t *testing.T, got []state.Event, want ...*state.Event) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("got %d events, want %d", len(got), len(want))
+		return
+	}
+	for i, event := range want {
+		switch {
+		case got[i].Processor != event.Processor || got[i].Sequence != event.Sequence:
+			t.Errorf("event %d: got %s/%d, want %s/%d", i, got[i].Processor, got[i].Sequence, event.Processor, event.Sequence)
+		case string(got[i].Body) != string(event.Body):
+			t.Errorf("event %d: got a body of %d bytes, want the %d bytes committed", i, len(got[i].Body), len(event.Body))
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package tablestore
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+// OpenWithConnectionString opens a table with a storage connection string: an
+// account key, a shared access signature, or UseDevelopmentStorage=true.
+//
+// No request is made: the first Commit creates the table where it is missing, so
+// that looking at nothing writes nothing. options may set the transport and the
+// telemetry; retries are the store's own, as a tick has a deadline.
+func OpenWithConnectionString(connectionString, table string, options azcore.ClientOptions) (*Store, error) {
+	parsed, err := parseConnection(connectionString)
+	if err != nil {
+		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
+	}
+	service, err := parsed.connect(withRetries(options))
+	if err != nil {
+		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
+	}
+	using := signIn{name: "account key", advice: "copy it again from the storage account"}
+	if parsed.signature != "" {
+		using = signIn{name: "shared access signature", advice: "issue one for the Table service that is not expired and allows read, add, update, delete and query"}
+	}
+	return open(service, parsed.endpoint, table, using)
+}
+
+// OpenWithIdentity opens a table with an identity, which needs the role Storage
+// Table Data Contributor. serviceURL is https://ACCOUNT.table.core.windows.net,
+// or that of another cloud. As for the rest, see OpenWithConnectionString.
+func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredential, options azcore.ClientOptions) (*Store, error) {
+	u, err := url.Parse(serviceURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("open state table %s: its service is to be given as https://ACCOUNT.table.core.windows.net", table)
+	}
+	service, err := aztables.NewServiceClient(strings.TrimSuffix(serviceURL, "/"), credential, &aztables.ClientOptions{ClientOptions: withRetries(options)})
+	if err != nil {
+		return nil, fmt.Errorf("open state table %s: %w", table, err)
+	}
+	return open(service, serviceURL, table, signIn{name: "identity", advice: "assign it the role " + role + ", and wait some minutes"})
+}
+
+// withRetries allows a few short tries: what fails now is tried again at the
+// next tick.
+func withRetries(options azcore.ClientOptions) azcore.ClientOptions {
+	options.Retry = policy.RetryOptions{
+		MaxRetries:    2,
+		TryTimeout:    10 * time.Second, // the service itself answers a query within 5 s
+		RetryDelay:    200 * time.Millisecond,
+		MaxRetryDelay: 2 * time.Second,
+	}
+	return options
+}
+
+func open(service *aztables.ServiceClient, endpoint, table string, using signIn) (*Store, error) {
+	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`).MatchString(table) || strings.EqualFold(table, "tables") {
+		return nil, fmt.Errorf("open state table: %q cannot be the name of a table; allowed are 3 to 63 letters and digits, beginning with a letter", table)
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, errors.New("open state table: the service has no usable address")
+	}
+	return &Store{client: service.NewClient(table), table: table, host: u.Host, signIn: using}, nil
+}

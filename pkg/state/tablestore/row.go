@@ -1,0 +1,146 @@
+package tablestore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// The row keys of a processor's partition. Sequences have twelve digits, so
+// that the service sorts them as numbers.
+const (
+	stateRow     = "state"
+	outboxPrefix = "outbox-"
+	outboxEnd    = "outbox." // the least key above all that have the prefix
+	maxSequence  = 999_999_999_999
+)
+
+func outboxRow(sequence int64) string { return fmt.Sprintf("%s%012d", outboxPrefix, sequence) }
+
+// The properties that are read back. The others of the state row are for
+// people who look at the table.
+const (
+	stateProperty  = "state"
+	bodyProperty   = "body"
+	commitProperty = "commit" // which Commit wrote the row
+)
+
+// stateEntity is the row of a State: as text that people can read where the
+// service's limits allow it, compressed where not.
+func stateEntity(s state.State, commit string) ([]byte, error) {
+	properties := map[string]any{
+		"processor":    s.Processor,
+		"sequence":     aztables.EDMInt64(s.Sequence),
+		commitProperty: commit,
+	}
+	if !s.PolledAt.IsZero() {
+		properties["polledAt"] = aztables.EDMDateTime(s.PolledAt.UTC())
+	}
+	if !s.Lag.Time.IsZero() {
+		properties["status"] = string(s.Lag.Status())
+	}
+	if lag := s.Lag.Lag(); lag != nil {
+		properties["lag"] = aztables.EDMInt64(*lag)
+	}
+	if s.Decision != nil {
+		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
+	}
+
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	if fitsString(text) {
+		properties[stateProperty] = string(text)
+	} else {
+		packed, err := compress(text)
+		if err != nil {
+			return nil, err
+		}
+		if err := split(properties, stateProperty, packed); err != nil {
+			return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
+		}
+	}
+	return entity(s.Processor, stateRow, properties)
+}
+
+// readState returns the State of a row, and its ETag as the version.
+func readState(row aztables.EDMEntity) (state.State, state.Version, error) {
+	text, err := stateText(row.Properties)
+	if err != nil {
+		return state.State{}, "", unreadable(row, err)
+	}
+	var stored state.State
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return state.State{}, "", unreadable(row, err)
+	}
+	if row.ETag == "" {
+		return state.State{}, "", unreadable(row, errors.New("the service gave no ETag"))
+	}
+	return stored, state.Version(row.ETag), nil
+}
+
+func stateText(properties map[string]any) ([]byte, error) {
+	if text, ok := properties[stateProperty].(string); ok {
+		return []byte(text), nil
+	}
+	packed, err := join(properties, stateProperty)
+	if err != nil {
+		return nil, err
+	}
+	return decompress(packed)
+}
+
+// committedBy tells whether a stored state row was written by a commit.
+func committedBy(stored []byte, commit string) (bool, error) {
+	row, err := readRow(stored)
+	return err == nil && row.Properties[commitProperty] == commit, err
+}
+
+// eventEntity is the row of an event: its exact bytes, as text could not keep
+// them.
+func eventEntity(event state.Event) ([]byte, error) {
+	properties := map[string]any{}
+	if err := split(properties, bodyProperty, event.Body); err != nil {
+		return nil, fmt.Errorf("event %d does not fit into a row of the table: %w; give the processor fewer labels in target", event.Sequence, err)
+	}
+	return entity(event.Processor, outboxRow(event.Sequence), properties)
+}
+
+func readEvent(row aztables.EDMEntity) (state.Event, error) {
+	sequence, err := strconv.ParseInt(strings.TrimPrefix(row.RowKey, outboxPrefix), 10, 64)
+	if err != nil || outboxRow(sequence) != row.RowKey {
+		return state.Event{}, unreadable(row, errors.New("its key names no sequence"))
+	}
+	body, err := join(row.Properties, bodyProperty)
+	if err != nil {
+		return state.Event{}, unreadable(row, err)
+	}
+	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, nil
+}
+
+func entity(processor, row string, properties map[string]any) ([]byte, error) {
+	return json.Marshal(aztables.EDMEntity{
+		Entity:     aztables.Entity{PartitionKey: processor, RowKey: row},
+		Properties: properties,
+	})
+}
+
+func readRow(entity []byte) (aztables.EDMEntity, error) {
+	var row aztables.EDMEntity
+	if err := json.Unmarshal(entity, &row); err != nil {
+		return row, fmt.Errorf("read a row: %w", err)
+	}
+	return row, nil
+}
+
+func unreadable(row aztables.EDMEntity, err error) error {
+	return fmt.Errorf("row %s of partition %s was not written by this version of feedscale (%w): delete it, or use another table",
+		row.RowKey, row.PartitionKey, err)
+}

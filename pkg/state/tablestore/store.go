@@ -1,0 +1,223 @@
+package tablestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Store is a state.Store in one table of Azure Table storage.
+type Store struct {
+	client *aztables.Client
+	table  string
+	host   string
+	signIn signIn
+}
+
+var errStrangeAnswer = errors.New("the answer is not that of a Table service: look for a proxy in between")
+
+var _ state.Store = (*Store)(nil)
+
+// Load implements state.Store, with one request as long as a processor has
+// fewer than a thousand events waiting.
+func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
+	// Of a partition's rows, `outbox-...` and `state` are neighbours: a range
+	// that the service need not search, and that leaves out the history.
+	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq '%s' and RowKey ge '%s' and RowKey le '%s'",
+		strings.ReplaceAll(processor, "'", "''"), outboxPrefix, stateRow))
+	if err != nil {
+		return state.Record{}, s.failed("load", processor, err)
+	}
+	var record state.Record
+	for _, row := range rows {
+		switch {
+		case row.RowKey == stateRow:
+			record.State, record.Version, err = readState(row)
+		case strings.HasPrefix(row.RowKey, outboxPrefix):
+			var event state.Event
+			event, err = readEvent(row)
+			record.Outbox = append(record.Outbox, event)
+		}
+		if err != nil {
+			return state.Record{}, s.failed("load", processor, err)
+		}
+	}
+	return record, nil
+}
+
+// Commit implements state.Store, with one transaction.
+func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
+	commit := rand.Text()
+	actions, err := actions(version, next, event, commit)
+	if err != nil {
+		return s.failed("commit", next.Processor, err)
+	}
+	err = s.submit(ctx, actions)
+	if refused, ok := answerOf(err); ok && refused.missingTable() && version == "" {
+		if err = s.createTable(ctx); err == nil {
+			err = s.submit(ctx, actions)
+		}
+	}
+	if refused, ok := answerOf(err); ok && refused.conflict() {
+		var stored bool
+		if stored, err = s.holds(ctx, next.Processor, commit); err == nil && !stored {
+			err = state.ErrConflict
+		}
+	}
+	if err != nil {
+		return s.failed("commit", next.Processor, err)
+	}
+	return nil
+}
+
+// actions are what a commit does, the State first: its version decides.
+func actions(version state.Version, next state.State, event *state.Event, commit string) ([]aztables.TransactionAction, error) {
+	entity, err := stateEntity(next, commit)
+	if err != nil {
+		return nil, err
+	}
+	first := aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity}
+	if version != "" {
+		etag := azcore.ETag(version)
+		first.ActionType, first.IfMatch = aztables.TransactionTypeUpdateReplace, &etag
+	}
+	if event == nil {
+		return []aztables.TransactionAction{first}, nil
+	}
+	if event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence {
+		return nil, fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+	}
+	if entity, err = eventEntity(*event); err != nil {
+		return nil, err
+	}
+	return []aztables.TransactionAction{first, {ActionType: aztables.TransactionTypeAdd, Entity: entity}}, nil
+}
+
+// createTable creates the table. It is asked for only where the table is
+// missing, since who may use one need not be allowed to create one.
+func (s *Store) createTable(ctx context.Context) error {
+	_, err := s.client.CreateTable(ctx, nil)
+	refused, ok := answerOf(err)
+	switch {
+	case ok && refused.code == string(aztables.TableAlreadyExists): // another process was faster
+		return nil
+	case ok && refused.status == http.StatusForbidden:
+		return fmt.Errorf("the account has no such table, and the %s may not create it: create the table, or allow it (%d %s)", s.signIn.name, refused.status, refused.code)
+	}
+	return err
+}
+
+// submit sends a transaction and makes sure that the service confirms every
+// action. The SDK takes what it cannot read for success, and panics where an
+// answer is empty; a proxy may give such answers.
+func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errStrangeAnswer
+		}
+	}()
+	var answer *http.Response
+	if _, err := s.client.SubmitTransaction(policy.WithCaptureResponse(ctx, &answer), actions, nil); err != nil {
+		return err
+	}
+	body, err := runtime.Payload(answer)
+	if err != nil {
+		return err
+	}
+	if confirmed := bytes.Count(body, []byte("HTTP/1.1 20")); confirmed != len(actions) {
+		return errStrangeAnswer
+	}
+	return nil
+}
+
+// holds tells whether the stored State is that of a commit. It is asked after a
+// conflict, which may be one with ourselves: where a connection breaks after
+// the service has stored and before it has answered, the retry is refused.
+func (s *Store) holds(ctx context.Context, processor, commit string) (bool, error) {
+	stored, err := s.client.GetEntity(ctx, processor, stateRow, nil)
+	if refused, ok := answerOf(err); ok && refused.status == http.StatusNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return committedBy(stored.Value, commit)
+}
+
+// Outbox implements state.Store. The service has to look through the whole
+// table for it, so it is for once a tick, not once a processor.
+func (s *Store) Outbox(ctx context.Context) ([]state.Event, error) {
+	rows, err := s.query(ctx, fmt.Sprintf("RowKey ge '%s' and RowKey lt '%s'", outboxPrefix, outboxEnd))
+	if err != nil {
+		return nil, fmt.Errorf("state table %s: read the outbox: %w", s.table, s.explain(err))
+	}
+	events := make([]state.Event, len(rows))
+	for i, row := range rows {
+		if events[i], err = readEvent(row); err != nil {
+			return nil, fmt.Errorf("state table %s: read the outbox: %w", s.table, err)
+		}
+	}
+	return events, nil
+}
+
+// Remove implements state.Store.
+func (s *Store) Remove(ctx context.Context, processor string, sequence int64) error {
+	_, err := s.client.DeleteEntity(ctx, processor, outboxRow(sequence), nil)
+	if refused, ok := answerOf(err); ok && (refused.missingRow() || refused.missingTable()) {
+		return nil
+	}
+	if err != nil {
+		return s.failed(fmt.Sprintf("remove event %d", sequence), processor, err)
+	}
+	return nil
+}
+
+// Close implements state.Store. There is nothing to release.
+func (s *Store) Close() error { return nil }
+
+// query reads all pages, in the order of the keys. A table that is missing has
+// no rows.
+func (s *Store) query(ctx context.Context, filter string) ([]aztables.EDMEntity, error) {
+	var rows []aztables.EDMEntity
+	pages := s.client.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
+	for pages.More() {
+		page, err := pages.NextPage(ctx)
+		if refused, ok := answerOf(err); ok && refused.missingTable() {
+			return nil, nil // nothing was committed yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, entity := range page.Entities {
+			row, err := readRow(entity)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	// The service sorts so; an emulator need not.
+	slices.SortFunc(rows, func(a, b aztables.EDMEntity) int {
+		if byPartition := strings.Compare(a.PartitionKey, b.PartitionKey); byPartition != 0 {
+			return byPartition
+		}
+		return strings.Compare(a.RowKey, b.RowKey)
+	})
+	return rows, nil
+}
+
+func (s *Store) failed(what, processor string, err error) error {
+	return fmt.Errorf("state table %s: %s of processor %q: %w", s.table, what, processor, s.explain(err))
+}
