@@ -1,0 +1,95 @@
+// Command cosmos runs a program against a fresh stand-in of a Cosmos DB account and ends with the program's success or
+// failure: go run ./pkg/emulator/interop/cosmos [-tls] [-v] PROGRAM [ARGUMENT...]. With -tls the account serves HTTPS and
+// COSMOS_CA names a file with the certificate to trust.
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/interop"
+)
+
+func main() {
+	verbose := flag.Bool("v", false, "log every request")
+	secure := flag.Bool("tls", false, "serve HTTPS and put the certificate's file into COSMOS_CA")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: cosmos [-tls] [-v] PROGRAM [ARGUMENT...]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *secure, *verbose, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "cosmos:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, secure, verbose bool, program []string) (err error) {
+	options := cosmos.Options{VersionRetention: time.Hour}
+	if verbose {
+		options.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	var env []string
+	if secure {
+		dir, err := os.MkdirTemp("", "feedscale-interop-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		file := filepath.Join(dir, "ca.pem")
+		if options.TLS, err = selfSigned(file); err != nil {
+			return fmt.Errorf("making a certificate: %w", err)
+		}
+		env = append(env, "COSMOS_CA="+file)
+	}
+	account, err := cosmos.Start(options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, account.Close()) }()
+	return interop.Conduct(ctx, account, os.Stderr, env, program[0], program[1:]...)
+}
+
+// selfSigned makes a certificate for this host that is its own authority, and writes it to a PEM file.
+func selfSigned(file string) (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
+}
