@@ -67,9 +67,9 @@ type Reading struct {
 	FirstLSN    *int64 // LSN of the oldest pending change; nil where nothing is pending or it has none
 }
 
-// Measure reads an answer whose outcome is Answered. It fails where the body is
-// not a page of a change feed: then the lag is unknown.
-func Measure(a Answer) (Reading, error) {
+// Measure reads an answer of a mode's change feed whose outcome is Answered. It
+// fails where the body is not a page of a change feed: then the lag is unknown.
+func Measure(a Answer, mode Mode) (Reading, error) {
 	var r Reading
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
 		r.SessionLSN = &lsn
@@ -77,7 +77,7 @@ func Measure(a Answer) (Reading, error) {
 	if a.Status == http.StatusNotModified {
 		return r, nil
 	}
-	item, err := firstItem(a.Body)
+	item, err := firstItem(a.Body, mode)
 	if err != nil || item == nil {
 		return r, err
 	}
@@ -101,8 +101,16 @@ type item struct {
 	TS  json.RawMessage `json:"_ts"`
 }
 
+// version is what counts of an item of the full-fidelity feed.
+type version struct {
+	Metadata struct {
+		LSN  json.RawMessage `json:"lsn"`
+		CRTS json.RawMessage `json:"crts"`
+	} `json:"metadata"`
+}
+
 // firstItem returns the oldest change of a page, nil where it has none.
-func firstItem(body []byte) (*item, error) {
+func firstItem(body []byte, mode Mode) (*item, error) {
 	var page struct {
 		Documents *[]json.RawMessage `json:"Documents"`
 	}
@@ -115,9 +123,17 @@ func firstItem(body []byte) (*item, error) {
 	if len(*page.Documents) == 0 {
 		return nil, nil
 	}
+	// A change whose LSN cannot be read is a change all the same.
+	if mode == FullFidelity {
+		var first version
+		if json.Unmarshal((*page.Documents)[0], &first) != nil {
+			return &item{}, nil
+		}
+		return &item{LSN: first.Metadata.LSN, TS: first.Metadata.CRTS}, nil
+	}
 	var first item
-	if err := json.Unmarshal((*page.Documents)[0], &first); err != nil {
-		return &item{}, nil // a change, though not one whose LSN can be read
+	if json.Unmarshal((*page.Documents)[0], &first) != nil {
+		return &item{}, nil
 	}
 	return &first, nil
 }

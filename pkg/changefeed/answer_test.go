@@ -55,6 +55,7 @@ func TestMeasure(t *testing.T) {
 	for _, c := range []struct {
 		rule        string
 		answer      changefeed.Answer
+		mode        changefeed.Mode
 		lag, age    int64
 		approximate bool
 		fails       bool
@@ -86,13 +87,23 @@ func TestMeasure(t *testing.T) {
 			lag:    1, age: 0,
 		},
 		{rule: "without a date the age is unknown", answer: changefeed.Answer{Status: 200, SessionToken: "0:7", Body: page(`{"_lsn":7,"_ts":1772625566}`)}, lag: 1, age: noAge},
+		{
+			rule: "all versions and deletes: LSN and time from the metadata", mode: changefeed.FullFidelity,
+			answer: changefeed.Answer{Status: 200, SessionToken: "0:-1#150", Date: date, Body: page(`{"current":{},"previous":{"_lsn":3},"metadata":{"lsn":148,"crts":1772625566,"operationType":"delete"}}`)},
+			lag:    3, age: 34,
+		},
+		{
+			rule: "all versions and deletes: without metadata one, approximately", mode: changefeed.FullFidelity,
+			answer: changefeed.Answer{Status: 200, SessionToken: "0:-1#150", Body: page(`{"_lsn":148}`)},
+			lag:    1, age: noAge, approximate: true,
+		},
 		{rule: "broken JSON is unknown", answer: changefeed.Answer{Status: 200, SessionToken: "0:7", Body: []byte(`{"Documents":[`)}, fails: true, age: noAge},
 		{rule: "an empty body is unknown", answer: changefeed.Answer{Status: 200, SessionToken: "0:7"}, fails: true, age: noAge},
 		{rule: "a body that is no page is unknown", answer: changefeed.Answer{Status: 200, SessionToken: "0:7", Body: []byte(`{"error":"proxy"}`)}, fails: true, age: noAge},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			got, err := changefeed.Measure(c.answer)
+			got, err := changefeed.Measure(c.answer, c.mode)
 			if (err != nil) != c.fails {
 				t.Fatalf("error %v, want one: %v", err, c.fails)
 			}

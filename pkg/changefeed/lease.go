@@ -12,24 +12,49 @@ import (
 // has come with one partition, and who works on it.
 type Lease struct {
 	ID           string
-	Token        string    // the partition key range id of a PK-range lease
-	Owner        string    // "" where nobody owns it
-	Continuation string    // ETag of the last page that was processed, verbatim; "" where there was no checkpoint yet
-	Time         time.Time // when the owner last renewed it; zero where unknown
-	TS           int64     // _ts: when the document was last written, seconds since 1970
+	Token        string     // a partition key range id, or the bounds of an EPK lease as min-max
+	Range        *Range     // of an EPK lease; nil for a PK-range lease
+	Bounds       *Range     // of a PK-range lease that says what its range was; nil where it does not
+	Mode         Mode       // which change feed the processor reads
+	Owner        string     // "" where nobody owns it
+	Continuation string     // ETag of the last page that was processed, verbatim; "" where there was no checkpoint yet
+	StartFrom    *StartFrom // where the lease itself says that it starts; nil where the processor's configuration does
+	Time         time.Time  // when the owner last renewed it; zero where unknown
+	TS           int64      // _ts: when the document was last written, seconds since 1970
+}
+
+// Mode is which change feed a processor reads.
+type Mode string
+
+// The modes. They are told apart by what the SDKs write into leases.
+const (
+	Incremental  Mode = ""              // the latest version of each document
+	FullFidelity Mode = "full fidelity" // all versions and deletes
+)
+
+// ParseMode reads what .NET writes as the Mode of a lease, and Java into its
+// continuation. What is not known reads as Incremental, as .NET takes it.
+func ParseMode(text string) Mode {
+	switch strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(text)) {
+	case "FULL_FIDELITY_FEED", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES":
+		return FullFidelity
+	default:
+		return Incremental
+	}
 }
 
 // LeaseFields are the properties of a lease document that ParseLease reads, for
 // a query that projects them.
-var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "timestamp", "version", "_ts"}
+var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "timestamp", "version", "FeedRange", "feedRange", "Mode", "_ts"}
 
 // ErrNotALease says that a document has the id of a lease but not its shape.
 var ErrNotALease = errors.New("not a lease that can be read")
 
-// ParseLease reads a PK-range lease as the .NET v3 SDK, the Java SDK and the
-// legacy V2 library (which says PartitionId for LeaseToken) write it. On an
-// error, which wraps ErrNotALease, the Lease holds what could be read: its ID
-// and Token at best, so that the partition can be reported as unknown.
+// ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2
+// library (which says PartitionId for LeaseToken) write it: PK-range leases,
+// and EPK leases, which are of version 1. On an error, which wraps
+// ErrNotALease, the Lease holds what could be read: its ID and Token at best, so
+// that the partition can be reported as unknown.
 func ParseLease(document []byte) (Lease, error) {
 	var d struct {
 		ID           string          `json:"id"`
@@ -39,12 +64,14 @@ func ParseLease(document []byte) (Lease, error) {
 		Continuation json.RawMessage `json:"ContinuationToken"`
 		Timestamp    json.RawMessage `json:"timestamp"`
 		Version      json.RawMessage `json:"version"`
+		FeedRange    json.RawMessage `json:"FeedRange"` // Java begins it in lower case, which encoding/json matches too
+		Mode         json.RawMessage `json:"Mode"`
 		TS           int64           `json:"_ts"`
 	}
 	if err := json.Unmarshal(document, &d); err != nil {
 		return Lease{ID: d.ID}, fmt.Errorf("%w: %v", ErrNotALease, err)
 	}
-	l := Lease{ID: d.ID, TS: d.TS}
+	l := Lease{ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS)}
 	if d.Owner != nil {
 		l.Owner = *d.Owner
 	}
@@ -56,16 +83,56 @@ func ParseLease(document []byte) (Lease, error) {
 	default:
 		return l, fmt.Errorf("%w: it has neither LeaseToken nor PartitionId", ErrNotALease)
 	}
-	var ok bool
-	if l.Continuation, ok = optionalString(d.Continuation); !ok {
+	if mode, ok := optionalString(d.Mode); ok {
+		l.Mode = ParseMode(mode)
+	}
+	continuation, ok := optionalString(d.Continuation)
+	if !ok {
 		return l, fmt.Errorf("%w: its ContinuationToken is not a string", ErrNotALease)
 	}
-	l.Time = leaseTime(d.Timestamp, d.TS)
+	l.Continuation = continuation
+	bounds := feedRange(d.FeedRange)
 	// The discriminator of the .NET SDK: 1 is an EPK lease, anything else is not.
-	if string(d.Version) == "1" {
-		return l, fmt.Errorf("%w: it covers a range of effective partition keys (version 1), which this version of feedscale cannot measure", ErrNotALease)
+	if string(d.Version) != "1" {
+		l.Bounds = bounds
+		return l, nil
 	}
-	return l, nil
+	return l, l.readEPK(bounds)
+}
+
+// readEPK completes a lease of version 1, whose continuation Java wraps.
+func (l *Lease) readEPK(bounds *Range) error {
+	if state, wrapped := parseState(l.Continuation); wrapped {
+		if err := l.take(state); err != nil {
+			return fmt.Errorf("%w: %v", ErrNotALease, err)
+		}
+		if bounds == nil {
+			bounds = state.span()
+		}
+	}
+	if bounds == nil {
+		low, high, ok := strings.Cut(l.Token, "-")
+		if !ok {
+			return fmt.Errorf("%w: it is of version 1, and says neither in FeedRange nor in LeaseToken which range it covers", ErrNotALease)
+		}
+		bounds = &Range{Min: low, Max: high}
+	}
+	if !bounds.valid() {
+		return fmt.Errorf("%w: its range from %q to %q is empty or not hexadecimal", ErrNotALease, bounds.Min, bounds.Max)
+	}
+	l.Range = bounds
+	return nil
+}
+
+// feedRange reads the range of a lease; nil where it names none by its bounds.
+func feedRange(raw json.RawMessage) *Range {
+	var f struct {
+		Range *Range `json:"Range"`
+	}
+	if json.Unmarshal(raw, &f) != nil || f.Range == nil || !f.Range.valid() {
+		return nil
+	}
+	return f.Range
 }
 
 // optionalString decodes a JSON string; null and absent are "".
@@ -93,9 +160,9 @@ func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	return time.Time{}
 }
 
-// newer tells whether a counts before b, of two leases of the same partition:
-// the newer timestamp, then the newer _ts (DESIGN 6).
-func (l Lease) newer(b Lease) bool {
+// Newer tells whether a lease counts before another of the same partition: the
+// newer timestamp, then the newer _ts (DESIGN 6).
+func (l Lease) Newer(b Lease) bool {
 	if !l.Time.Equal(b.Time) {
 		return l.Time.After(b.Time)
 	}

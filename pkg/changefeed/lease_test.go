@@ -1,6 +1,7 @@
 package changefeed_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"reflect"
 	"testing"
@@ -20,7 +21,8 @@ func TestParseLease(t *testing.T) {
 			`{"id":"procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0","version":0,"_etag":"\"0800\"","LeaseToken":"0","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":"host1","ContinuationToken":"\"511\"","properties":{},"timestamp":"2026-03-04T23:55:16.5233511Z","Mode":"Incremental Feed","_ts":1772668516}`,
 			changefeed.Lease{
 				ID: "procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0", Token: "0", Owner: "host1", Continuation: `"511"`,
-				Time: time.Date(2026, 3, 4, 23, 55, 16, 523351100, time.UTC), TS: 1772668516,
+				Bounds: &changefeed.Range{Min: "", Max: "FF"},
+				Time:   time.Date(2026, 3, 4, 23, 55, 16, 523351100, time.UTC), TS: 1772668516,
 			},
 		},
 		{
@@ -72,6 +74,96 @@ func TestParseLease(t *testing.T) {
 	}
 }
 
+// epkLease is a lease of Java's EPK processor with a state as its continuation.
+func epkLease(owner, state string) string {
+	return `{"id":"p..-FF","LeaseToken":"-FF","ContinuationToken":"` + base64.URLEncoding.EncodeToString([]byte(state)) +
+		`","Owner":"` + owner + `","version":1,"feedRange":{"Range":{"min":"","max":"FF","isMinInclusive":true}}}`
+}
+
+// TestParseEPKLease has the shapes of facts A2 and A5.
+func TestParseEPKLease(t *testing.T) {
+	t.Parallel()
+	whole := &changefeed.Range{Min: "", Max: "FF"}
+	lease := func(change func(*changefeed.Lease)) changefeed.Lease {
+		l := changefeed.Lease{ID: "p..-FF", Token: "-FF", Range: whole}
+		change(&l)
+		return l
+	}
+	for _, c := range []struct {
+		rule, document string
+		want           changefeed.Lease
+	}{
+		{
+			".NET: the ETag as it stands",
+			`{"id":"p..-1FFF","version":1,"LeaseToken":"-1FFF","FeedRange":{"Range":{"min":"","max":"1FFF"}},"Owner":"host1","ContinuationToken":"\"750\"","properties":{},"Mode":"Incremental Feed"}`,
+			changefeed.Lease{ID: "p..-1FFF", Token: "-1FFF", Range: &changefeed.Range{Max: "1FFF"}, Owner: "host1", Continuation: `"750"`},
+		},
+		{
+			".NET, all versions and deletes",
+			`{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"ContinuationToken":"\"750\"","Mode":"Full-Fidelity Feed"}`,
+			lease(func(l *changefeed.Lease) { l.Continuation, l.Mode = `"750"`, changefeed.FullFidelity }),
+		},
+		{
+			"without FeedRange the token says the range",
+			`{"id":"p..-FF","version":1,"LeaseToken":"-FF","ContinuationToken":"\"750\""}`,
+			lease(func(l *changefeed.Lease) { l.Continuation = `"750"` }),
+		},
+		{
+			"Java: the ETag inside its state",
+			epkLease("java1", `{"V":1,"Rid":"q0oIALS6YvQ=","Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"},"Continuation":{"V":1,"Rid":"q0oIALS6YvQ=","Continuation":[{"token":"\"500\"","range":{"min":"","max":"FF"}}],"Range":{"min":"","max":"FF"}}}`),
+			lease(func(l *changefeed.Lease) { l.Owner, l.Continuation = "java1", `"500"` }),
+		},
+		{
+			"Java, all versions and deletes",
+			epkLease("", `{"V":1,"Mode":"FULL_FIDELITY","StartFrom":{"Type":"NOW"},"Continuation":{"V":1,"Continuation":[{"token":"\"500\"","range":{"min":"","max":"FF"}}]}}`),
+			lease(func(l *changefeed.Lease) { l.Continuation, l.Mode = `"500"`, changefeed.FullFidelity }),
+		},
+		{
+			"Java, all versions and deletes by its newer name",
+			epkLease("", `{"V":1,"Mode":"ALL_VERSIONS_AND_DELETES","Continuation":{"V":1,"Continuation":[{"token":"\"500\""}]}}`),
+			lease(func(l *changefeed.Lease) { l.Continuation, l.Mode = `"500"`, changefeed.FullFidelity }),
+		},
+		{
+			"Java, not checkpointed, from now",
+			epkLease("", `{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"},"Range":{"min":"","max":"FF"}}`),
+			lease(func(l *changefeed.Lease) { l.StartFrom = &changefeed.StartFrom{} }),
+		},
+		{
+			"Java, not checkpointed, from the beginning, with the nested shape and a link as Rid",
+			epkLease("", `{"V":1,"Rid":"dbs/mydb/colls/mycoll","Mode":"INCREMENTAL","StartFrom":{"Type":"BEGINNING"},"Continuation":{"V":1,"Continuation":[{"token":null,"range":{"min":"","max":"FF"}}],"Range":{"min":"","max":"FF"}}}`),
+			lease(func(l *changefeed.Lease) { l.StartFrom = &changefeed.StartFrom{Beginning: true} }),
+		},
+		{
+			"Java, not checkpointed, from a time",
+			epkLease("", `{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"POINT_IN_TIME","PointInTimeMs":1772668516000},"PKRangeId":"0"}`),
+			lease(func(l *changefeed.Lease) {
+				l.StartFrom = &changefeed.StartFrom{Time: time.UnixMilli(1772668516000).UTC()}
+			}),
+		},
+		{
+			"Java, not checkpointed, from a lease's position",
+			epkLease("", `{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"LEASE","Etag":"\"42\""},"Continuation":{"V":1,"Continuation":[{"token":null}]}}`),
+			lease(func(l *changefeed.Lease) { l.Continuation = `"42"` }),
+		},
+		{
+			"Java, not checkpointed, from a legacy checkpoint: as the configuration says",
+			epkLease("", `{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"LEGACY_CHECKPOINT"},"Range":{"min":"","max":"FF"}}`),
+			lease(func(*changefeed.Lease) {}),
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			got, err := changefeed.ParseLease([]byte(c.document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestParseLeaseNamesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, document, id, token string }{
@@ -79,7 +171,9 @@ func TestParseLeaseNamesWhatItCannotRead(t *testing.T) {
 		{"an empty token", `{"id":"p..0","LeaseToken":""}`, "p..0", ""},
 		{"a continuation that is no text", `{"id":"p..0","LeaseToken":"0","ContinuationToken":7}`, "p..0", "0"},
 		{"a token that is no text", `{"id":"p..0","LeaseToken":{}}`, "p..0", ""},
-		{"a lease on effective partition keys", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","ContinuationToken":"\"1\""}`, "p..-FF", "-FF"},
+		{"an EPK lease that names no range", `{"id":"p..0","version":1,"LeaseToken":"0","FeedRange":{"PKRangeId":"0"},"ContinuationToken":"\"1\""}`, "p..0", "0"},
+		{"an EPK lease whose range is empty", `{"id":"p..5-5","version":1,"LeaseToken":"5-5","ContinuationToken":"\"1\""}`, "p..5-5", "5-5"},
+		{"a Java continuation with several positions", epkLease("", `{"V":1,"Mode":"INCREMENTAL","Continuation":{"V":1,"Continuation":[{"token":"\"1\""},{"token":"\"2\""}]}}`), "p..-FF", "-FF"},
 		{"no JSON", `{`, "", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Range is a span of effective partition keys, in the service's hexadecimal
@@ -11,6 +12,61 @@ import (
 type Range struct {
 	Min string `json:"min"`
 	Max string `json:"max"`
+}
+
+// CompareEPK orders two effective partition keys. Those of hierarchical keys
+// may differ in trailing zeros and mean the same.
+func CompareEPK(a, b string) int {
+	n := min(len(a), len(b))
+	if c := cmp.Compare(a[:n], b[:n]); c != 0 {
+		return c
+	}
+	return cmp.Compare(len(strings.TrimRight(a[n:], "0")), len(strings.TrimRight(b[n:], "0")))
+}
+
+// valid tells whether the bounds are hexadecimal and not the wrong way round.
+func (r Range) valid() bool {
+	const digits = "0123456789ABCDEFabcdef"
+	return strings.Trim(r.Min, digits) == "" && strings.Trim(r.Max, digits) == "" && CompareEPK(r.Min, r.Max) < 0
+}
+
+// Equal tells whether two ranges cover the same keys.
+func (r Range) Equal(o Range) bool {
+	return CompareEPK(r.Min, o.Min) == 0 && CompareEPK(r.Max, o.Max) == 0
+}
+
+// Overlaps tells whether two ranges have a key in common.
+func (r Range) Overlaps(o Range) bool {
+	return CompareEPK(r.Min, o.Max) < 0 && CompareEPK(o.Min, r.Max) < 0
+}
+
+// Within tells whether all keys of the range are keys of another.
+func (r Range) Within(o Range) bool {
+	return CompareEPK(o.Min, r.Min) <= 0 && CompareEPK(r.Max, o.Max) <= 0
+}
+
+// Clip returns what two ranges that overlap have in common.
+func (r Range) Clip(o Range) Range {
+	if CompareEPK(r.Min, o.Min) < 0 {
+		r.Min = o.Min
+	}
+	if CompareEPK(r.Max, o.Max) > 0 {
+		r.Max = o.Max
+	}
+	return r
+}
+
+// Covered tells whether every key of the range is in one of others.
+func (r Range) Covered(others []Range) bool {
+	others = slices.Clone(others)
+	slices.SortFunc(others, func(a, b Range) int { return CompareEPK(a.Min, b.Min) })
+	at := r.Min
+	for _, o := range others {
+		if CompareEPK(o.Min, at) <= 0 && CompareEPK(at, o.Max) < 0 {
+			at = o.Max
+		}
+	}
+	return CompareEPK(at, r.Max) >= 0
 }
 
 // PartitionKeyRange is one physical partition of a container, as its
@@ -22,7 +78,10 @@ type PartitionKeyRange struct {
 	Parents []string `json:"parents"` // every range it came from, through all splits and merges
 }
 
-// Ranges is the partition key ranges of a container.
+// Span is the range of keys.
+func (r PartitionKeyRange) Span() Range { return Range{Min: r.Min, Max: r.Max} }
+
+// Ranges is the partition key ranges of a container, in key order.
 type Ranges []PartitionKeyRange
 
 // NewRanges builds the Ranges from every revision that the feed delivered, in
@@ -44,7 +103,7 @@ func NewRanges(revisions []PartitionKeyRange) Ranges {
 		}
 	}
 	slices.SortFunc(ranges, func(a, b PartitionKeyRange) int {
-		return cmp.Or(cmp.Compare(a.Min, b.Min), compareTokens(a.ID, b.ID))
+		return cmp.Or(CompareEPK(a.Min, b.Min), compareTokens(a.ID, b.ID))
 	})
 	return ranges
 }
@@ -60,7 +119,22 @@ func (rs Ranges) Children(id string) Ranges {
 	return children
 }
 
-// Has tells whether a range is still there.
-func (rs Ranges) Has(id string) bool {
-	return slices.ContainsFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
+// Overlapping returns the ranges that have keys of a span, in key order.
+func (rs Ranges) Overlapping(span Range) Ranges {
+	var found Ranges
+	for _, r := range rs {
+		if r.Span().Overlaps(span) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Find returns the range with an id; ok is false where it is gone.
+func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
+	i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
+	if i < 0 {
+		return PartitionKeyRange{}, false
+	}
+	return rs[i], true
 }

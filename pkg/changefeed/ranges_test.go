@@ -46,7 +46,7 @@ func TestNewRanges(t *testing.T) {
 				if got := ids(ranges.Children(parent)); !reflect.DeepEqual(got, want) {
 					t.Errorf("children of %s: %q, want %q", parent, got, want)
 				}
-				if ranges.Has(parent) {
+				if _, ok := ranges.Find(parent); ok {
 					t.Errorf("%s is gone, but listed", parent)
 				}
 			}
@@ -60,4 +60,56 @@ func ids(ranges changefeed.Ranges) []string {
 		ids = append(ids, r.ID)
 	}
 	return ids
+}
+
+func TestCompareEPK(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, a, b string
+		want       int
+	}{
+		{"the lowest bound", "", "05C1", -1},
+		{"the highest bound", "05C1", "FF", -1},
+		{"the same", "05C1", "05C1", 0},
+		{"trailing zeros mean nothing", "05C1", "05C10000", 0},
+		{"the lowest bound, spelled out", "", "0000", 0},
+		{"a longer key behind its prefix", "05C1", "05C10001", -1},
+		{"unlike keys of unlike length", "06", "05C1FFFF", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			if got := changefeed.CompareEPK(c.a, c.b); got != c.want {
+				t.Errorf("CompareEPK(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+			}
+			if got := changefeed.CompareEPK(c.b, c.a); got != -c.want {
+				t.Errorf("CompareEPK(%q, %q) = %d, want %d", c.b, c.a, got, -c.want)
+			}
+		})
+	}
+}
+
+func TestCovered(t *testing.T) {
+	t.Parallel()
+	r := func(low, high string) changefeed.Range { return changefeed.Range{Min: low, Max: high} }
+	for _, c := range []struct {
+		rule   string
+		others []changefeed.Range
+		want   bool
+	}{
+		{"by none", nil, false},
+		{"by its equal", []changefeed.Range{r("40", "80")}, true},
+		{"by a wider one", []changefeed.Range{r("", "FF")}, true},
+		{"by two that meet, in any order", []changefeed.Range{r("60", "80"), r("40", "60")}, true},
+		{"by two that overlap", []changefeed.Range{r("3F", "70"), r("60", "90")}, true},
+		{"not where there is a gap", []changefeed.Range{r("40", "5F"), r("60", "80")}, false},
+		{"not where the end is missing", []changefeed.Range{r("40", "7F")}, false},
+		{"not where the beginning is missing", []changefeed.Range{r("41", "80")}, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			if got := r("40", "80").Covered(c.others); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
 }

@@ -33,11 +33,11 @@ func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
 		case !seen:
 			byToken[d.Token] = len(selected)
 			selected = append(selected, d)
-		case d.newer(selected[at].Lease):
+		case d.Newer(selected[at].Lease):
 			selected[at] = d
 		}
 	}
-	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareTokens(a.Token, b.Token) })
+	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareLeases(a.Lease, b.Lease) })
 	return selected
 }
 
@@ -48,6 +48,20 @@ func cutPrefixes(id string, prefixes []string) (rest string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// compareLeases orders PK-range leases by id, and EPK leases behind them by key.
+func compareLeases(a, b Lease) int {
+	switch {
+	case a.Range == nil && b.Range == nil:
+		return compareTokens(a.Token, b.Token)
+	case a.Range == nil:
+		return -1
+	case b.Range == nil:
+		return 1
+	default:
+		return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max))
+	}
 }
 
 // compareTokens orders partition key range ids as the numbers they are.

@@ -1,0 +1,252 @@
+package cosmos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+var orders = cosmos.Container{Database: "shop", ID: "orders"}
+
+func start(t *testing.T, o emulator.Options) *emulator.Server {
+	t.Helper()
+	server, err := emulator.Start(o)
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
+	must(t, server.CreateDatabase(orders.Database))
+	must(t, server.CreateContainer(orders.Database, emulator.ContainerSpec{ID: orders.ID, PartitionKey: []string{"/id"}, Partitions: 2}))
+	return server
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withKey(t *testing.T, endpoint, key string) *cosmos.Account {
+	t.Helper()
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: 4})
+	must(t, err)
+	return a
+}
+
+// credential hands out one token, or fails.
+type credential struct {
+	token  string
+	err    error
+	scopes atomic.Pointer[[]string]
+}
+
+func (c *credential) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	c.scopes.Store(&o.Scopes)
+	return azcore.AccessToken{Token: c.token, ExpiresOn: time.Now().Add(time.Hour)}, c.err
+}
+
+func withIdentity(t *testing.T, endpoint string, c *credential) *cosmos.Account {
+	t.Helper()
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Credential: c, Concurrency: 4})
+	must(t, err)
+	return a
+}
+
+// everything makes each kind of request there is.
+func everything(ctx context.Context, a *cosmos.Account) []error {
+	_, _, rid := a.RID(ctx, orders)
+	_, _, ranges := a.Ranges(ctx, orders)
+	_, _, leases := a.Leases(ctx, orders, []string{"p.."})
+	_, _, feed := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	return []error{rid, ranges, leases, feed}
+}
+
+func TestAnIdentitySignsEveryRequestWithItsToken(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{Token: func(bearer string) error {
+		if bearer != "token-of-the-identity" {
+			return errors.New("another token")
+		}
+		return nil
+	}})
+	c := &credential{token: "token-of-the-identity"}
+	for i, err := range everything(t.Context(), withIdentity(t, server.Endpoint(), c)) {
+		if err != nil {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+	if got := *c.scopes.Load(); !reflect.DeepEqual(got, []string{"http://127.0.0.1/.default"}) {
+		t.Errorf("scopes %q, want that of the account's host", got)
+	}
+}
+
+func TestATokenIsNotSentInClearTextToAnotherMachine(t *testing.T) {
+	t.Parallel()
+	a := withIdentity(t, "http://account.invalid/", &credential{token: "secret"})
+	if _, _, err := a.RID(t.Context(), orders); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	forbidden := func(string) error { return fmt.Errorf("no role: %w", emulator.ErrForbidden) }
+	server := start(t, emulator.Options{Token: forbidden})
+	const badKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+	for _, c := range []struct {
+		rule    string
+		account *cosmos.Account
+		says    []string
+	}{
+		{"a key that is not the account's", withKey(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
+		{"an identity without the role", withIdentity(t, server.Endpoint(), &credential{token: "secret-token"}), []string{"403", "Cosmos DB Built-in Data Reader"}},
+		{"no identity at all", withIdentity(t, server.Endpoint(), &credential{err: errors.New("secret-token")}), []string{"127.0.0.1"}},
+		{"nobody listens", withKey(t, "http://127.0.0.1:1/", emulator.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			for i, err := range everything(t.Context(), c.account) {
+				if err == nil {
+					t.Fatalf("request %d passed", i)
+				}
+				for _, text := range c.says {
+					if !strings.Contains(err.Error(), text) {
+						t.Errorf("request %d: %q does not say %q", i, err, text)
+					}
+				}
+				if strings.Contains(err.Error(), "secret-token") || strings.Contains(err.Error(), badKey) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("request %d: a secret, or more than a line: %q", i, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAMalformedConnectionIsRefusedWithoutItsKey(t *testing.T) {
+	t.Parallel()
+	for _, o := range []cosmos.Options{
+		{Endpoint: "127.0.0.1", Setting: "COSMOS", Key: "c2VjcmV0"},
+		{Endpoint: "https://a.documents.azure.com/", Setting: "COSMOS", Key: "not base64, but secret"},
+	} {
+		if _, err := cosmos.NewAccount(o); err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "COSMOS") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestAnAccountThatWasDownAtFirstIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	remove := server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind == emulator.ReadAccount {
+			return &emulator.Answer{Status: http.StatusForbidden}
+		}
+		return nil
+	})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err == nil {
+		t.Fatal("the account forbids, and leases were read")
+	}
+	remove()
+	if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil {
+		t.Errorf("the account is back, and %v", err)
+	}
+}
+
+func TestLeasesAreReadByTheirPrefixes(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	for n := range 5 {
+		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p%d..0", n), "LeaseToken": "0", "ContinuationToken": `"1"`, "bulk": strings.Repeat("x", 1000)}))
+	}
+	must(t, server.Upsert("shop", "orders", map[string]any{"id": "p0.info"}))
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("p%d..", i)
+	}
+	for _, c := range []struct {
+		rule     string
+		prefixes []string
+		want     int
+	}{
+		{"those of one prefix", []string{"p1.."}, 1},
+		{"those of several, in one query", []string{"p1..", "p2..", "other.."}, 2},
+		{"with very many, every lease of the container", many, 5},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			documents, usage, err := a.Leases(t.Context(), orders, c.prefixes)
+			must(t, err)
+			if len(documents) != c.want || usage.Charge <= 0 {
+				t.Errorf("%d leases at %g RU, want %d", len(documents), usage.Charge, c.want)
+			}
+			for _, d := range documents {
+				if d.Err != nil || d.Token != "0" || d.Continuation != `"1"` {
+					t.Errorf("lease %+v", d)
+				}
+			}
+		})
+	}
+}
+
+func TestAMissingLeaseContainerIsToldFromOtherFailures(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	for _, c := range []cosmos.Container{{Database: "shop", ID: "nowhere"}, {Database: "nowhere", ID: "leases"}} {
+		if _, _, err := a.Leases(t.Context(), c, []string{"p.."}); !errors.Is(err, cosmos.ErrMissing) {
+			t.Errorf("%s: %v, want ErrMissing", c, err)
+		}
+	}
+}
+
+func TestRangesDuringASplitAreReadToTheirEnd(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	children, err := server.Split("shop", "orders", "0")
+	must(t, err)
+	ranges, _, err := a.Ranges(t.Context(), orders)
+	must(t, err)
+	var got []string
+	for _, r := range ranges {
+		got = append(got, r.ID)
+	}
+	if want := append(children, "1"); !reflect.DeepEqual(got, want) {
+		t.Errorf("ranges %q, want %q", got, want)
+	}
+	if got := ranges.Children("0"); len(got) != 2 {
+		t.Errorf("%d children", len(got))
+	}
+}
+
+func TestTheDeadlineIsToldWithTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind == emulator.ReadChangeFeed {
+			return &emulator.Answer{Status: 429, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"10000"}}}
+		}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, usage, err := withKey(t, server.Endpoint(), emulator.WellKnownKey).FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "throttles") {
+		t.Errorf("error %v", err)
+	}
+	if usage.Requests != 1 {
+		t.Errorf("%d requests, want 1: the service asked for more patience than there was", usage.Requests)
+	}
+}

@@ -1,0 +1,97 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// RID reads the resource id of a container.
+func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
+	var t tally
+	request, err := a.get(context.WithValue(ctx, meter{}, &t), c, c.path(), resource{"colls", c.link()})
+	if err != nil {
+		return "", t.Usage, err
+	}
+	response, err := a.pipeline.Do(request)
+	if err != nil {
+		return "", t.Usage, a.failed(subject{"", c}, t, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", t.Usage, a.refused(subject{"", c}, response)
+	}
+	var properties struct {
+		RID string `json:"_rid"`
+	}
+	body, err := runtime.Payload(response)
+	if err == nil {
+		err = json.Unmarshal(body, &properties)
+	}
+	if err != nil || properties.RID == "" {
+		return "", t.Usage, fmt.Errorf("account %s describes container %s without a _rid: is that endpoint a Cosmos DB account?", a.host, c)
+	}
+	return properties.RID, t.Usage, nil
+}
+
+// maxRangePages bounds the reading of partition key ranges against a server
+// that never says that it is done.
+const maxRangePages = 1000
+
+// Ranges reads the partition key ranges of a container: every page until the
+// service has no more to say, since it may deliver a range in two revisions
+// while the range splits.
+func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
+	var (
+		t         tally
+		revisions []changefeed.PartitionKeyRange
+		etag      string
+	)
+	ctx = context.WithValue(ctx, meter{}, &t)
+	for range maxRangePages {
+		request, err := a.get(ctx, c, c.path()+"/pkranges", resource{"pkranges", c.link()})
+		if err != nil {
+			return nil, t.Usage, err
+		}
+		request.Raw().Header.Set("A-IM", "Incremental Feed")
+		request.Raw().Header.Set("x-ms-max-item-count", "-1")
+		if etag != "" {
+			request.Raw().Header.Set("If-None-Match", etag)
+		}
+		response, err := a.pipeline.Do(request)
+		if err != nil {
+			return nil, t.Usage, a.failed(subject{"the partition key ranges of", c}, t, err)
+		}
+		if response.StatusCode == http.StatusNotModified {
+			break
+		}
+		if response.StatusCode != http.StatusOK {
+			return nil, t.Usage, a.refused(subject{"the partition key ranges of", c}, response)
+		}
+		var page struct {
+			Ranges []changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`
+		}
+		body, err := runtime.Payload(response)
+		if err == nil {
+			err = json.Unmarshal(body, &page)
+		}
+		if err != nil {
+			return nil, t.Usage, fmt.Errorf("the partition key ranges of container %s in account %s cannot be read: %w", c, a.host, err)
+		}
+		revisions = append(revisions, page.Ranges...)
+		next := response.Header.Get("ETag")
+		if len(page.Ranges) == 0 || next == "" || next == etag {
+			break
+		}
+		etag = next
+	}
+	ranges := changefeed.NewRanges(revisions)
+	if len(ranges) == 0 {
+		return nil, t.Usage, fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
+	}
+	return ranges, t.Usage, nil
+}

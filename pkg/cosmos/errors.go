@@ -1,0 +1,123 @@
+package cosmos
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+)
+
+// subject is what a request was about, for messages.
+type subject struct {
+	part      string // such as "the leases in"; "" for the container itself
+	container Container
+}
+
+func (s subject) String() string {
+	return strings.TrimSpace(s.part + " container " + s.container.String())
+}
+
+// refused says in one sentence why the service would not answer, and what to do.
+func (a *Account) refused(s subject, r *http.Response) error {
+	return a.sentence(s, r.StatusCode, substatus(r))
+}
+
+// The substatus with 403 that says that a key, not an identity, is needed, or
+// the other way round.
+const substatusDisabledAuthentication = 5202
+
+func (a *Account) sentence(s subject, status, substatus int) error {
+	code := fmt.Sprintf("(%d)", status)
+	if substatus != 0 {
+		code = fmt.Sprintf("(%d/%d)", status, substatus)
+	}
+	identity := a.options.Key == ""
+	switch {
+	case status == http.StatusUnauthorized && identity,
+		status == http.StatusForbidden && identity:
+		return fmt.Errorf("the identity may not read %s in account %s %s: give it the role Cosmos DB Built-in Data Reader there (az cosmosdb sql role assignment create), and check that the account's firewall lets this network in", s, a.host, code)
+	case status == http.StatusForbidden && substatus == substatusDisabledAuthentication:
+		return fmt.Errorf("account %s does not accept keys %s: set %s__accountEndpoint in place of the key, to use an identity", a.host, code, a.options.Setting)
+	case status == http.StatusUnauthorized:
+		return fmt.Errorf("account %s refuses the key in setting %s %s: put a valid key there (az cosmosdb keys list)", a.host, a.options.Setting, code)
+	case status == http.StatusForbidden:
+		return fmt.Errorf("account %s forbids reading %s %s: let this network through the account's firewall, and check that this machine's clock is right", a.host, s, code)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("container %s does not exist in account %s %s: correct databaseId and containerId", s.container, a.host, code)
+	case status == http.StatusTooManyRequests:
+		return fmt.Errorf("account %s throttles the reading of %s %s: raise its throughput, or poll less often", a.host, s, code)
+	case status >= 500 || status == http.StatusGone || status == http.StatusRequestTimeout || status == retryWith:
+		return fmt.Errorf("account %s could not answer for %s %s: the next poll tries again; if it stays so, look at the health of the account", a.host, s, code)
+	default:
+		return fmt.Errorf("account %s rejects the request for %s %s", a.host, s, code)
+	}
+}
+
+// failed says in one sentence why there was no answer, and what to do. The
+// cause is kept for errors.Is where it is the end of the context.
+func (a *Account) failed(s subject, t tally, err error) error {
+	var (
+		response    *azcore.ResponseError
+		unavailable interface{ NonRetriable() }
+		auth        *azidentity.AuthenticationFailedError
+		dns         *net.DNSError
+		authority   x509.UnknownAuthorityError
+		hostname    x509.HostnameError
+		invalid     x509.CertificateInvalidError
+	)
+	endpoint := fmt.Sprintf("check the endpoint in setting %s, and the network", a.options.Setting)
+	switch {
+	case errors.As(err, &response):
+		return a.sentence(s, response.StatusCode, substatus(response.RawResponse))
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if t.status >= 400 {
+			return fmt.Errorf("%w; %w", a.sentence(s, t.status, t.substatus), ctxError(err))
+		}
+		return fmt.Errorf("account %s did not answer for %s in time: the next poll tries again; %s: %w", a.host, s, endpoint, ctxError(err))
+	case errors.As(err, &dns):
+		return fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
+	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
+		return fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
+	case errors.As(err, &auth), errors.As(err, &unavailable) && a.options.Key == "":
+		return fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
+	default:
+		return fmt.Errorf("account %s cannot be reached for %s: %s", a.host, s, endpoint)
+	}
+}
+
+// ctxError is the end of the context alone, without what a library put around it.
+func ctxError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return context.Canceled
+	}
+	return context.DeadlineExceeded
+}
+
+// retriable tells whether a failed try is worth another: not where a name, a
+// certificate or an identity is wrong.
+func retriable(err error) bool {
+	var (
+		dns          *net.DNSError
+		nonRetriable interface{ NonRetriable() }
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &nonRetriable), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
+		return false
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	default:
+		return true
+	}
+}

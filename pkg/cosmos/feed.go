@@ -1,0 +1,94 @@
+package cosmos
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Container names a container of an account.
+type Container struct{ Database, ID string }
+
+func (c Container) String() string { return c.Database + "/" + c.ID }
+
+// link is the resource link that is signed: not escaped.
+func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }
+
+func (c Container) path() string {
+	return "/dbs/" + url.PathEscape(c.Database) + "/colls/" + url.PathEscape(c.ID)
+}
+
+// Position is where in the change feed of a container to read.
+type Position struct {
+	Mode         changefeed.Mode
+	Range        string           // partition key range id
+	Part         changefeed.Range // of the range's keys, to be read alone; zero = all of them
+	Continuation string           // ETag, sent verbatim; "" = from Since
+	Since        time.Time        // zero = from the beginning
+}
+
+// fullFidelityFormat is the wire format of the feed of all versions and deletes.
+const fullFidelityFormat = "2021-09-15"
+
+// FeedPage reads one page of the change feed, of one change where a
+// transaction was of one. Answers with the outcomes Answered and Gone come
+// back as they are; for every other the error says what to do.
+func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
+	var t tally
+	request, err := a.get(context.WithValue(ctx, meter{}, &t), c, c.path()+"/docs", resource{"docs", c.link()})
+	if err != nil {
+		return changefeed.Answer{}, t.Usage, err
+	}
+	h := request.Raw().Header
+	h.Set("A-IM", "Incremental Feed")
+	if p.Mode == changefeed.FullFidelity {
+		h.Set("A-IM", "Full-Fidelity Feed")
+		h.Set("x-ms-cosmos-changefeed-wire-format-version", fullFidelityFormat)
+	}
+	h.Set("x-ms-max-item-count", "1")
+	h.Set("x-ms-documentdb-partitionkeyrangeid", p.Range)
+	if p.Part != (changefeed.Range{}) {
+		h.Set("x-ms-read-key-type", "EffectivePartitionKeyRange")
+		h.Set("x-ms-start-epk", p.Part.Min)
+		h.Set("x-ms-end-epk", p.Part.Max)
+	}
+	switch {
+	case p.Continuation != "":
+		h.Set("If-None-Match", p.Continuation)
+	case !p.Since.IsZero():
+		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
+	}
+	response, err := a.pipeline.Do(request)
+	if err != nil {
+		return changefeed.Answer{}, t.Usage, a.failed(subject{"the change feed of", c}, t, err)
+	}
+	answer := changefeed.Answer{
+		Status:       response.StatusCode,
+		Substatus:    substatus(response),
+		SessionToken: response.Header.Get("x-ms-session-token"),
+	}
+	answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
+	switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
+	case changefeed.Answered, changefeed.Gone:
+		answer.Body, err = runtime.Payload(response)
+		return answer, t.Usage, err
+	default:
+		return answer, t.Usage, a.refused(subject{"the change feed of", c}, response)
+	}
+}
+
+// get prepares a GET of a container's resource.
+func (a *Account) get(ctx context.Context, c Container, path string, signed resource) (*policy.Request, error) {
+	request, err := runtime.NewRequest(ctx, http.MethodGet, a.endpoint+path)
+	if err != nil {
+		return nil, err
+	}
+	request.SetOperationValue(signed)
+	return request, nil
+}

@@ -1,0 +1,123 @@
+package cosmos
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// policyFunc is a function as a pipeline policy.
+type policyFunc func(*policy.Request) (*http.Response, error)
+
+func (f policyFunc) Do(r *policy.Request) (*http.Response, error) { return f(r) }
+
+// stamp sets the headers every request carries, the date anew for each try.
+func stamp(r *policy.Request) (*http.Response, error) {
+	h := r.Raw().Header
+	h.Set("x-ms-version", apiVersion)
+	h.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
+	return r.Next()
+}
+
+// authenticate returns the policies that sign each try: with the key, or with a
+// token of the identity.
+func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
+	if o.Key != "" {
+		key, err := base64.StdEncoding.DecodeString(o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
+		}
+		return []policy.Policy{policyFunc(signer(key))}, nil
+	}
+	bearer := runtime.NewBearerTokenPolicy(o.Credential, []string{endpoint.Scheme + "://" + endpoint.Hostname() + "/.default"}, &policy.BearerTokenOptions{
+		// A token in clear text may go to a stand-in on this machine, nowhere else.
+		InsecureAllowCredentialWithHTTP: isLoopback(endpoint.Hostname()),
+	})
+	return []policy.Policy{bearer, policyFunc(spellToken)}, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// resource is what a master key signature covers besides the verb and the date.
+type resource struct{ kind, link string }
+
+// signer signs with a master key: an HMAC over verb, resource type, resource
+// link and date, each on a line of its own.
+func signer(key []byte) func(*policy.Request) (*http.Response, error) {
+	return func(r *policy.Request) (*http.Response, error) {
+		var signed resource
+		r.OperationValue(&signed)
+		raw := r.Raw()
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(strings.ToLower(raw.Method) + "\n" + signed.kind + "\n" + signed.link + "\n" + strings.ToLower(raw.Header.Get("x-ms-date")) + "\n\n"))
+		signature := base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		raw.Header.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+signature))
+		return r.Next()
+	}
+}
+
+// spellToken turns the bearer token that azcore set into Cosmos DB's own form.
+func spellToken(r *policy.Request) (*http.Response, error) {
+	h := r.Raw().Header
+	h.Set("Authorization", "type=aad&ver=1.0&sig="+strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
+	return r.Next()
+}
+
+// Usage is what requests cost.
+type Usage struct {
+	Requests int     // HTTP requests made, retries among them
+	Charge   float64 // request units
+}
+
+// Add adds another Usage.
+func (u *Usage) Add(o Usage) {
+	u.Requests += o.Requests
+	u.Charge += o.Charge
+}
+
+// meter is the context key under which a call keeps its tally.
+type meter struct{}
+
+// tally is what one call learns from its tries, of which a pipeline shows the
+// caller only the last.
+type tally struct {
+	Usage
+	status, substatus int // of the last answer, for the message where the deadline ends the waiting
+}
+
+// count adds each try to the tally of its call. The tries of one call come one
+// after the other.
+func count(r *policy.Request) (*http.Response, error) {
+	t, _ := r.Raw().Context().Value(meter{}).(*tally)
+	if t == nil {
+		return r.Next() // a request that the SDK makes on its own
+	}
+	t.Requests++
+	response, err := r.Next()
+	if err == nil {
+		t.status, t.substatus = response.StatusCode, substatus(response)
+		if charge, err := strconv.ParseFloat(response.Header.Get("x-ms-request-charge"), 64); err == nil {
+			t.Charge += charge
+		}
+	}
+	return response, err
+}
+
+func substatus(r *http.Response) int {
+	n, _ := strconv.Atoi(r.Header.Get("x-ms-substatus"))
+	return n
+}

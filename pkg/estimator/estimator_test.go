@@ -1,0 +1,573 @@
+package estimator_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+)
+
+const database = "shop"
+
+// world is a stand-in account with a lease container.
+type world struct {
+	t       *testing.T
+	server  *emulator.Server
+	account *cosmos.Account
+	written map[string]int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	server, err := emulator.Start(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), emulator.WellKnownKey), written: make(map[string]int)}
+	w.must(server.CreateDatabase(database))
+	w.container("leases", 1)
+	return w
+}
+
+func newAccount(t *testing.T, endpoint, key string) *cosmos.Account {
+	t.Helper()
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) container(id string, partitions int) {
+	w.t.Helper()
+	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}))
+}
+
+// write writes n documents to a container, spread over its partitions.
+func (w *world) write(container string, n int) {
+	w.t.Helper()
+	for range n {
+		w.written[container]++
+		w.must(w.server.Upsert(database, container, map[string]any{"id": fmt.Sprintf("doc-%d", w.written[container])}))
+	}
+}
+
+// processor is a processor of a container, without a name, as Functions has it.
+func (w *world) processor(container string) estimator.Processor {
+	return estimator.Processor{
+		Name:    container,
+		Account: w.account, Container: cosmos.Container{Database: database, ID: container},
+		LeaseAccount: w.account, LeaseContainer: cosmos.Container{Database: database, ID: "leases"},
+		AccountHost: "acct.documents.azure.com",
+	}
+}
+
+func (w *world) rid(container string) string {
+	w.t.Helper()
+	rid, _, err := w.account.RID(w.t.Context(), cosmos.Container{Database: database, ID: container})
+	w.must(err)
+	return rid
+}
+
+// lease writes a lease of the .NET v3 SDK; the continuation "" is none.
+func (w *world) lease(p estimator.Processor, token, continuation, owner string) {
+	w.t.Helper()
+	rid := w.rid(p.Container.ID)
+	databaseRID, err := changefeed.DatabaseRID(rid)
+	w.must(err)
+	lease := map[string]any{
+		"id":         fmt.Sprintf("%s%s_%s_%s..%s", p.ProcessorName, strings.ToLower(p.AccountHost), databaseRID, rid, token),
+		"version":    0,
+		"LeaseToken": token, "FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}},
+		"Owner": nil, "ContinuationToken": nil, "properties": map[string]any{},
+		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z"), "Mode": "Incremental Feed",
+	}
+	if continuation != "" {
+		lease["ContinuationToken"] = fmt.Sprintf("%q", continuation)
+	}
+	if owner != "" {
+		lease["Owner"] = owner
+	}
+	w.must(w.server.Upsert(database, "leases", lease))
+}
+
+func (w *world) estimate(processors ...estimator.Processor) []changefeed.ProcessorLag {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	return estimator.New(16, time.Now).Estimate(ctx, processors)
+}
+
+// describe renders the partitions as "lease=lag status".
+func describe(l changefeed.ProcessorLag) string {
+	if l.Error != "" {
+		return "error"
+	}
+	if l.Bootstrap {
+		return "bootstrap"
+	}
+	var parts []string
+	for _, p := range l.Partitions {
+		lag := "?"
+		if p.Lag != nil {
+			lag = fmt.Sprint(*p.Lag)
+		}
+		if p.Approximate {
+			lag = "~" + lag
+		}
+		parts = append(parts, fmt.Sprintf("%s=%s %s", p.Lease, lag, p.Status))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func check(t *testing.T, l changefeed.ProcessorLag, want string) {
+	t.Helper()
+	if got := describe(l); got != want {
+		t.Errorf("got  %s\nwant %s\n%s", got, want, l.Problem())
+	}
+}
+
+// answers makes the stand-in give an answer to every feed read of a range.
+func answers(rangeID string, a emulator.Answer) func(*emulator.Request) *emulator.Answer {
+	return func(r *emulator.Request) *emulator.Answer {
+		if r.Kind != emulator.ReadChangeFeed || r.RangeID != rangeID {
+			return nil
+		}
+		return &a
+	}
+}
+
+func TestAPartitionLagsByTheTransactionsBehindItsContinuation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	p := w.processor("orders")
+	w.write("orders", 10)
+	w.lease(p, "0", "4", "worker")
+	l := w.estimate(p)[0]
+	check(t, l, "0=6 lagging")
+	if got := l.Partitions[0]; got.Owner != "worker" || got.Age == nil || got.SessionLSN == nil || *got.SessionLSN != 10 || *got.CheckpointLSN != 4 {
+		t.Errorf("got %+v", got)
+	}
+	if l.Requests != 4 || l.Charge <= 0 {
+		t.Errorf("%d requests, %g RU; want the container, the account, the leases and one page, at a charge", l.Requests, l.Charge)
+	}
+	w.lease(p, "0", "10", "worker")
+	check(t, w.estimate(p)[0], "0=0 ok")
+}
+
+func TestProcessorsThatShareALeaseContainerAreNeverMixed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	w.container("payments", 1)
+	w.write("orders", 5)
+	w.write("payments", 7)
+	plain, named := w.processor("orders"), w.processor("orders")
+	named.ProcessorName = "projection"
+	other := w.processor("payments")
+	elsewhere := w.processor("payments")
+	elsewhere.AccountHost = "other.documents.azure.com"
+	w.lease(plain, "0", "1", "")
+	w.lease(named, "0", "2", "")
+	w.lease(other, "0", "3", "")
+	lags := w.estimate(plain, named, other, elsewhere)
+	check(t, lags[0], "0=4 lagging")
+	check(t, lags[1], "0=3 lagging")
+	check(t, lags[2], "0=4 lagging")
+	check(t, lags[3], "bootstrap")
+}
+
+func TestLeasesOfEverySDK(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule  string
+		lease func(p estimator.Processor, rid, databaseRID string) map[string]any
+	}{
+		{"legacy V2", func(p estimator.Processor, rid, databaseRID string) map[string]any {
+			id := fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid)
+			return map[string]any{"id": id, "gremlincompatid": id, "PartitionId": "0", "Owner": "h", "ContinuationToken": `"2"`, "properties": map[string]any{}, "timestamp": "2019-01-01T00:00:00Z"}
+		}},
+		{"Java, by names", func(p estimator.Processor, _, _ string) map[string]any {
+			return map[string]any{"id": fmt.Sprintf("%s_shop_orders..0", p.AccountHost), "LeaseToken": "0", "ContinuationToken": `"2"`, "timestamp": "2026-03-04T23:50:46.219570110Z[UTC]", "Owner": "java1"}
+		}},
+		{".NET, with a newer document under the same token", func(p estimator.Processor, rid, databaseRID string) map[string]any {
+			return map[string]any{"id": fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid), "version": 0, "LeaseToken": "0", "ContinuationToken": `"2"`, "timestamp": nil, "Owner": nil}
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.container("orders", 1)
+			w.write("orders", 5)
+			p := w.processor("orders")
+			rid := w.rid("orders")
+			databaseRID, _ := changefeed.DatabaseRID(rid)
+			w.must(w.server.Upsert(database, "leases", c.lease(p, rid, databaseRID)))
+			check(t, w.estimate(p)[0], "0=3 lagging")
+		})
+	}
+}
+
+func TestEveryPageOfTheLeaseQueryIsRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	p := w.processor("orders")
+	w.lease(p, "0", "1", "")
+	w.server.Control(emulator.Once(emulator.QueryDocuments, emulator.Answer{EmptyPage: true}))
+	check(t, w.estimate(p)[0], "0=0 ok")
+}
+
+func TestALeaseWithoutAContinuation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule string
+		from changefeed.StartFrom
+		want string
+	}{
+		{"from now: one, and a processor has to find its position", changefeed.StartFrom{}, "0=1 uncheckpointed"},
+		{"from the beginning: all there is", changefeed.StartFrom{Beginning: true}, "0=5 lagging"},
+		{"from a time in the past: what was written since", changefeed.StartFrom{Time: time.Now().Add(-time.Hour)}, "0=5 lagging"},
+		{"from a time to come: nothing yet", changefeed.StartFrom{Time: time.Now().Add(time.Hour)}, "0=0 ok"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.container("orders", 1)
+			w.write("orders", 5)
+			p := w.processor("orders")
+			p.StartFrom = c.from
+			w.lease(p, "0", "", "")
+			check(t, w.estimate(p)[0], c.want)
+		})
+	}
+}
+
+func TestWithoutAnyLeaseTheProcessorHasToRunOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	for _, c := range []struct {
+		rule      string
+		container cosmos.Container
+	}{
+		{"no lease", cosmos.Container{Database: database, ID: "leases"}},
+		{"no lease container", cosmos.Container{Database: database, ID: "nowhere"}},
+		{"no lease database", cosmos.Container{Database: "nowhere", ID: "leases"}},
+	} {
+		p := w.processor("orders")
+		p.LeaseContainer = c.container
+		if got := describe(w.estimate(p)[0]); got != "bootstrap" {
+			t.Errorf("%s: %s", c.rule, got)
+		}
+	}
+}
+
+func TestAMalformedLeaseIsNamedAndUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	p := w.processor("orders")
+	w.lease(p, "0", "1", "")
+	rid := w.rid("orders")
+	databaseRID, _ := changefeed.DatabaseRID(rid)
+	id := fmt.Sprintf("%s_%s_%s..1", p.AccountHost, databaseRID, rid)
+	w.must(w.server.Upsert(database, "leases", map[string]any{"id": id, "Owner": "h"}))
+	l := w.estimate(p)[0]
+	check(t, l, "0=0 ok, 1=? unknown")
+	if !strings.Contains(l.Problem(), id) {
+		t.Errorf("%q does not name the lease %s", l.Problem(), id)
+	}
+}
+
+func TestTransientAnswersAreRetriedWithinTheTick(t *testing.T) {
+	t.Parallel()
+	soon := http.Header{"X-Ms-Retry-After-Ms": {"1"}}
+	for _, c := range []struct {
+		rule   string
+		answer emulator.Answer
+	}{
+		{"429", emulator.Answer{Status: 429, Substatus: 3200, Header: soon}},
+		{"449", emulator.Answer{Status: 449, Header: soon}},
+		{"500", emulator.Answer{Status: 500, Header: soon}},
+		{"502", emulator.Answer{Status: 502, Header: soon}},
+		{"503", emulator.Answer{Status: 503, Header: soon}},
+		{"504", emulator.Answer{Status: 504, Header: soon}},
+		{"410 without the substatus of a split", emulator.Answer{Status: 410, Substatus: 1008, Header: soon}},
+		{"a broken connection", emulator.Answer{Break: true}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.container("orders", 1)
+			w.write("orders", 3)
+			p := w.processor("orders")
+			w.lease(p, "0", "1", "")
+			w.server.Control(emulator.Times(2, emulator.ReadChangeFeed, c.answer))
+			check(t, w.estimate(p)[0], "0=2 lagging")
+		})
+	}
+}
+
+func TestAPartitionThatStaysUnavailableIsUnknownAndTheOthersAreNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 2)
+	p := w.processor("orders")
+	w.lease(p, "0", "0", "")
+	w.lease(p, "1", "0", "")
+	w.server.Control(answers("1", emulator.Answer{Status: 503, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+	l := w.estimate(p)[0]
+	check(t, l, "0=0 ok, 1=? unknown")
+	if l.Complete() || !strings.Contains(l.Problem(), "(503)") {
+		t.Errorf("complete %v, problem %q", l.Complete(), l.Problem())
+	}
+}
+
+func TestRefusalsAreUnknownAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 401, 403, 404} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.container("orders", 1)
+			p := w.processor("orders")
+			w.lease(p, "0", "1", "")
+			var reads atomic.Int64
+			w.server.Control(func(r *emulator.Request) *emulator.Answer {
+				if r.Kind != emulator.ReadChangeFeed {
+					return nil
+				}
+				reads.Add(1)
+				return &emulator.Answer{Status: status}
+			})
+			check(t, w.estimate(p)[0], "0=? unknown")
+			if got := reads.Load(); got != 1 {
+				t.Errorf("%d reads, want 1", got)
+			}
+		})
+	}
+}
+
+func TestABodyThatIsNoPageIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	p := w.processor("orders")
+	w.lease(p, "0", "1", "")
+	w.server.Control(answers("0", emulator.Answer{Status: 200, Body: `{"Documents":[{`}))
+	check(t, w.estimate(p)[0], "0=? unknown")
+}
+
+func TestASplit(t *testing.T) {
+	t.Parallel()
+	split := func(t *testing.T) (*world, estimator.Processor, []string) {
+		w := newWorld(t)
+		w.container("orders", 1)
+		w.write("orders", 10)
+		p := w.processor("orders")
+		w.lease(p, "0", "10", "worker")
+		children, err := w.server.Split(database, "orders", "0")
+		w.must(err)
+		return w, p, children
+	}
+	t.Run("a lease whose range was split counts what its children have, from its own position", func(t *testing.T) {
+		t.Parallel()
+		w, p, _ := split(t)
+		w.write("orders", 6)
+		l := w.estimate(p)[0]
+		check(t, l, "0=6 splitting")
+		if got := l.PartitionCount(); got != 2 {
+			t.Errorf("%d partitions, want the two children", got)
+		}
+	})
+	t.Run("and at least one, which wakes the processor", func(t *testing.T) {
+		t.Parallel()
+		w, p, _ := split(t)
+		check(t, w.estimate(p)[0], "0=1 splitting")
+	})
+	t.Run("leases that were replaced between the two reads count as they are", func(t *testing.T) {
+		t.Parallel()
+		w, p, children := split(t)
+		w.write("orders", 4)
+		var queries atomic.Int64
+		replaced := make(chan struct{})
+		w.server.Control(func(r *emulator.Request) *emulator.Answer {
+			if r.Kind == emulator.QueryDocuments && queries.Add(1) == 2 {
+				rid := w.rid("orders")
+				databaseRID, _ := changefeed.DatabaseRID(rid)
+				id := fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid)
+				w.must(w.server.Delete(database, "leases", id, id))
+				for _, child := range children {
+					w.lease(p, child, "10", "")
+				}
+				close(replaced)
+			}
+			return nil
+		})
+		l := w.estimate(p)[0]
+		<-replaced
+		if got := *l.Lag(); got != 4 || len(l.Partitions) != 2 || l.Status() != changefeed.StatusLagging {
+			t.Errorf("lag %d in %s", got, describe(l))
+		}
+	})
+	t.Run("a parent lease whose children have leases counts nothing", func(t *testing.T) {
+		t.Parallel()
+		w, p, children := split(t)
+		w.write("orders", 4)
+		for _, child := range children {
+			w.lease(p, child, "10", "")
+		}
+		l := w.estimate(p)[0]
+		if got := *l.Lag(); got != 4 || len(l.Partitions) != 2 {
+			t.Errorf("lag %d in %s", got, describe(l))
+		}
+	})
+	t.Run("a range that is said to be gone and is not is read again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.container("orders", 1)
+		w.write("orders", 3)
+		p := w.processor("orders")
+		w.lease(p, "0", "1", "")
+		w.server.Control(emulator.Once(emulator.ReadChangeFeed, emulator.Answer{Status: 410, Substatus: 1002}))
+		check(t, w.estimate(p)[0], "0=2 lagging")
+	})
+	t.Run("one that stays gone is one, approximately", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.container("orders", 1)
+		p := w.processor("orders")
+		w.lease(p, "0", "1", "")
+		w.server.Control(answers("0", emulator.Answer{Status: 410, Substatus: 1007}))
+		check(t, w.estimate(p)[0], "0=~1 splitting")
+	})
+	t.Run("a child that is unavailable leaves the lease a lower bound, and incomplete", func(t *testing.T) {
+		t.Parallel()
+		w, p, children := split(t)
+		w.server.Control(answers(children[0], emulator.Answer{Status: 403}))
+		l := w.estimate(p)[0]
+		check(t, l, "0=1 splitting")
+		if l.Complete() {
+			t.Error("complete, though a child is unknown")
+		}
+	})
+}
+
+func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 4)
+	w.write("orders", 40)
+	var processors []estimator.Processor
+	for i := range 5 {
+		p := w.processor("orders")
+		p.ProcessorName = fmt.Sprintf("projection-%d", i)
+		for token := range 4 {
+			w.lease(p, fmt.Sprint(token), "1", "")
+		}
+		processors = append(processors, p)
+	}
+	counts := make(map[emulator.Kind]*atomic.Int64)
+	for _, kind := range []emulator.Kind{emulator.ReadChangeFeed, emulator.QueryDocuments, emulator.ReadContainer} {
+		counts[kind] = new(atomic.Int64)
+	}
+	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+		if n := counts[r.Kind]; n != nil {
+			n.Add(1)
+		}
+		return nil
+	})
+	e := estimator.New(16, time.Now)
+	for range 2 {
+		lags := e.Estimate(t.Context(), processors)
+		for _, l := range lags[1:] {
+			if *l.Lag() != *lags[0].Lag() || l.Requests != 0 || l.Charge != 0 {
+				t.Errorf("lag %d at %d requests and %g RU; want that of the first, %d, for nothing", *l.Lag(), l.Requests, l.Charge, *lags[0].Lag())
+			}
+		}
+	}
+	for kind, want := range map[emulator.Kind]int64{emulator.ReadChangeFeed: 8, emulator.QueryDocuments: 2, emulator.ReadContainer: 1} {
+		if got := counts[kind].Load(); got != want {
+			t.Errorf("%d times %s in two ticks, want %d", got, kind, want)
+		}
+	}
+}
+
+func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 1)
+	good := w.processor("orders")
+	w.lease(good, "0", "0", "")
+
+	badKey := w.processor("orders")
+	badKey.Account = newAccount(t, w.server.Endpoint(), "c2VjcmV0LXNlY3JldC1zZWNyZXQ=")
+	unreachable := w.processor("orders")
+	unreachable.LeaseAccount = newAccount(t, "http://127.0.0.1:1/", emulator.WellKnownKey)
+	unknownHost := w.processor("orders")
+	unknownHost.Account = newAccount(t, "https://nowhere.invalid/", emulator.WellKnownKey)
+	missing := w.processor("missing")
+
+	for i, c := range []struct {
+		rule      string
+		processor estimator.Processor
+		says      []string
+	}{
+		{"a bad key", badKey, []string{"refuses the key in setting COSMOS (401)", "az cosmosdb keys list"}},
+		{"an unreachable account", unreachable, []string{"127.0.0.1 cannot be reached", "setting COSMOS"}},
+		{"an unknown host", unknownHost, []string{"the host of account nowhere.invalid cannot be found", "setting COSMOS"}},
+		{"a missing container", missing, []string{"container shop/missing does not exist", "databaseId and containerId"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			lags := w.estimate(good, c.processor)
+			check(t, lags[0], "0=0 ok")
+			for _, text := range c.says {
+				if !strings.Contains(lags[1].Error, text) {
+					t.Errorf("%q does not say %q", lags[1].Error, text)
+				}
+			}
+			if strings.Contains(lags[1].Error, "c2VjcmV0") || strings.Contains(lags[1].Error, "\n") {
+				t.Errorf("case %d: a key, or more than one line: %q", i, lags[1].Error)
+			}
+		})
+	}
+}
+
+func TestTheDeadlineEndsTheTickWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.container("orders", 2)
+	p := w.processor("orders")
+	w.lease(p, "0", "0", "")
+	w.lease(p, "1", "0", "")
+	w.server.Control(answers("1", emulator.Answer{Delay: time.Hour}))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	l := estimator.New(16, time.Now).Estimate(ctx, []estimator.Processor{p})[0]
+	check(t, l, "0=0 ok, 1=? unknown")
+	if !strings.Contains(l.Problem(), "in time") {
+		t.Errorf("%q does not say that it took too long", l.Problem())
+	}
+}
