@@ -68,7 +68,7 @@ func (c *call) checkSignature(signature string) error {
 		date = c.Header.Get("Date")
 		dated, plain = "", date
 	}
-	at, err := http.ParseTime(date)
+	at, err := http.ParseTime(strings.ToUpper(date)) // some clients send it in lower case, as they sign it
 	if err != nil {
 		return unauthorized("The request carries no date: x-ms-date is missing or not in RFC 1123 form.")
 	}

@@ -1,0 +1,88 @@
+package functionshost
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// ErrHang is an answer after which the host waits for a result until
+// functionTimeout: it was successful and had no content.
+var ErrHang = errors.New("the host would hang until functionTimeout")
+
+// answer is what a handler says to an invocation.
+type answer struct {
+	Outputs     map[string]any
+	Logs        []string
+	ReturnValue any
+}
+
+// readAnswer judges an answer as the host does. Of one that is not 2xx the host
+// looks at nothing but the status.
+func readAnswer(response *http.Response) (answer, error) {
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return answer{}, fmt.Errorf("response status code does not indicate success: %d", response.StatusCode)
+	}
+	raw, err := readAll(response.Body)
+	if err != nil {
+		return answer{}, fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(raw) == 0 {
+		return answer{}, fmt.Errorf("the answer %d is empty, answer at least {}: %w", response.StatusCode, ErrHang)
+	}
+	contentType := response.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" && media != "text/json" {
+		return answer{}, fmt.Errorf("invalid HttpResponseMessage: the content type is %q, it must be application/json", contentType)
+	}
+	if strings.TrimSpace(string(raw)) == "null" {
+		return answer{}, fmt.Errorf("the answer %d is null, answer at least {}: %w", response.StatusCode, ErrHang)
+	}
+	var a answer
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return answer{}, fmt.Errorf("invalid HttpResponseMessage: no object with Outputs, Logs and ReturnValue: %w", err)
+	}
+	return a, nil
+}
+
+// bind hands the answer's values to the function's output bindings. What has no
+// binding is dropped; an object as ReturnValue stands for several outputs
+// where no binding takes it.
+func (a answer) bind(f *function) (outputs map[string]any, returned any) {
+	outputs = map[string]any{}
+	takesReturn := false
+	for _, b := range f.outputs() {
+		takesReturn = takesReturn || b.name == returnBinding
+		if value, ok := a.Outputs[b.name]; ok && value != nil {
+			outputs[b.name] = b.value(value)
+		}
+	}
+	object, _ := a.ReturnValue.(map[string]any)
+	for _, b := range f.outputs() {
+		switch {
+		case takesReturn && b.name == returnBinding && a.ReturnValue != nil:
+			returned = b.value(a.ReturnValue)
+			outputs[b.name] = returned
+		case !takesReturn && object[b.name] != nil:
+			outputs[b.name] = object[b.name]
+		}
+	}
+	return outputs, returned
+}
+
+// value is what the binding gets: a string that happens to be base64 is
+// decoded, unless it is the body of an HTTP response or declared as binary.
+func (b binding) value(value any) any {
+	text, ok := value.(string)
+	if !ok || b.binary || b.is("http") && b.name != returnBinding {
+		return value
+	}
+	compact := strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "").Replace(text) // .NET skips white space
+	if decoded, err := base64.StdEncoding.Strict().DecodeString(compact); err == nil {
+		return decoded
+	}
+	return value
+}

@@ -1,0 +1,337 @@
+package functionshost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	readinessInterval = 25 * time.Millisecond
+	exitRestart       = 200 // the exit code by which a handler asks to be restarted
+	maxCrashes        = 3   // until the host stops
+	crashInterval     = 30 * time.Minute
+)
+
+// worker keeps the handler's process: it starts it, waits until it answers, and
+// applies the host's policy when it ends.
+type worker struct {
+	app    *app
+	log    *log
+	now    func() time.Time
+	port   int
+	client *http.Client // speaks to the handler
+	halt   func()       // takes the host down with the handler
+
+	mu      sync.Mutex
+	process *process      // the latest
+	crashes []time.Time   // that count for the policy
+	stopped error         // why there will be no further process; nil while there may be one
+	changed chan struct{} // closed, and replaced, when any of the above changes
+	ending  bool          // the host closes: an exit is no crash
+}
+
+// process is one run of the executable.
+type process struct {
+	command *exec.Cmd
+	replace bool          // the host kills it to start another: its exit is no crash
+	ready   bool          // it has answered
+	exited  chan struct{} // closed once the policy has been applied to its end
+}
+
+func newWorker(a *app, l *log, now func() time.Time, halt func()) (*worker, error) {
+	port := a.port
+	if port == 0 {
+		free, err := freePort()
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		port = free
+	}
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}}
+	if a.forward {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return &worker{app: a, log: l, now: now, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// url is where the handler has to listen.
+func (w *worker) url(path string) string {
+	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(w.port)) + path
+}
+
+// environment is all that the handler gets: the app settings, and the
+// variables of the host.
+func (w *worker) environment(workerID string) []string {
+	variables := map[string]string{
+		"FUNCTIONS_CUSTOMHANDLER_PORT":      strconv.Itoa(w.port),
+		"FUNCTIONS_CUSTOMHANDLER_WORKER_ID": workerID,
+		"FUNCTIONS_HTTPWORKER_PORT":         strconv.Itoa(w.port),
+		"FUNCTIONS_HTTPWORKER_ID":           workerID,
+		"FUNCTIONS_APP_ROOT_PATH":           w.app.root,
+	}
+	var environment []string
+	for name, value := range w.app.settings {
+		if _, own := variables[name]; !own {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	for name, value := range variables {
+		environment = append(environment, name+"="+value)
+	}
+	slices.Sort(environment)
+	return environment
+}
+
+// start runs the executable once more. Its end is handled in the background.
+func (w *worker) start() {
+	workerID := newGUID()
+	a := w.app
+	arguments := commandLine(a.arguments, withPort(a.settings, w.port))
+	if a.workerPath != "" {
+		arguments = append(arguments, a.workerPath)
+	}
+	arguments = append(arguments, commandLine(a.workerArguments, withPort(a.settings, w.port))...)
+
+	command := exec.Command(a.executable, arguments...)
+	command.Dir = a.workingDirectory
+	command.Env = w.environment(workerID)
+	command.WaitDelay = time.Second // a grandchild may keep the pipes open
+	stdout := &console{log: w.log, level: stdoutLevel}
+	stderr := &console{log: w.log, level: stderrLevel(a.stderrIsError)}
+	command.Stdout, command.Stderr = stdout, stderr
+	dieWithParent(command)
+
+	p := &process{command: command, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel ends the child with the thread that made it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = command.Wait() // the exit code says it
+		stdout.flush()
+		stderr.flush()
+		w.handleExit(p)
+		close(p.exited)
+	}()
+	if err := <-started; err != nil {
+		w.stop(fmt.Errorf("starting %s: %w", a.executable, err))
+		w.halt()
+		return
+	}
+	w.change(func() {
+		w.process = p
+		if w.ending {
+			_ = command.Process.Kill()
+		}
+	})
+	go w.awaitAnswer(p)
+}
+
+// withPort adds the variable that arguments may name besides the settings.
+func withPort(settings map[string]string, port int) map[string]string {
+	variables := map[string]string{"FUNCTIONS_CUSTOMHANDLER_PORT": strconv.Itoa(port)}
+	for name, value := range settings {
+		variables[name] = value
+	}
+	return variables
+}
+
+// awaitAnswer asks until the process answers anything at all.
+func (w *worker) awaitAnswer(p *process) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.app.startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(readinessInterval)
+	defer ticker.Stop()
+	for {
+		if w.ping(ctx) == nil {
+			w.change(func() { p.ready = true })
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-p.exited:
+			return
+		case <-ctx.Done():
+			w.stop(fmt.Errorf("the handler did not answer on port %d (FUNCTIONS_CUSTOMHANDLER_PORT) within %s", w.port, w.app.startTimeout))
+			w.halt()
+			return
+		}
+	}
+}
+
+func (w *worker) ping(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url("/"), nil)
+	if err != nil {
+		return err
+	}
+	response, err := w.client.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// handleExit applies the host's policy to the end of a process.
+func (w *worker) handleExit(p *process) {
+	w.client.CloseIdleConnections()
+	code := exitCode(p.command)
+	w.mu.Lock()
+	ending, replace, stopped := w.ending, p.replace, w.stopped != nil
+	w.mu.Unlock()
+	switch {
+	case ending || stopped:
+	case replace || code == exitRestart:
+		w.log.add(Information, CategoryHost, "restarting the handler")
+		w.change(func() { p.ready = false })
+		w.start()
+	case code == 0:
+		w.stop(errors.New("the handler exited with code 0, after which the host never restarts it: exit with 1 on a fatal condition"))
+	default:
+		w.log.add(Error, CategoryHost, "%s exited with code %d", w.app.executable, code)
+		if w.countCrash() >= maxCrashes {
+			w.stop(fmt.Errorf("the handler exited with code %d, %d times in a row: the host stops%s", code, maxCrashes, w.lastErrors()))
+			w.halt()
+			return
+		}
+		w.change(func() { p.ready = false })
+		w.start()
+	}
+}
+
+// exitCode is the code as .NET has it: 128 and the signal where one ended the process.
+func exitCode(command *exec.Cmd) int {
+	if signal, ok := endingSignal(command.ProcessState); ok {
+		return 128 + signal
+	}
+	return command.ProcessState.ExitCode()
+}
+
+// countCrash counts crashes of which none is more than 30 minutes after the one before.
+func (w *worker) countCrash() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if n := len(w.crashes); n > 0 && now.Sub(w.crashes[n-1]) > crashInterval {
+		w.crashes = nil
+	}
+	w.crashes = append(w.crashes, now)
+	return len(w.crashes)
+}
+
+// lastErrors are the last lines of stderr, which usually say why.
+func (w *worker) lastErrors() string {
+	var texts []string
+	for _, line := range w.log.snapshot() {
+		if line.Category == CategoryConsole && line.Level == Error {
+			texts = append(texts, line.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts[max(0, len(texts)-3):], "; ")
+}
+
+// stop records that there will be no further process.
+func (w *worker) stop(reason error) {
+	w.log.add(Error, CategoryHost, "%v", reason)
+	w.change(func() { w.stopped = reason })
+}
+
+// change changes the state and wakes those that wait for it.
+func (w *worker) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// awaitReady waits until the latest process answers. It asks, because the end
+// of a process shows in its connections before it shows here.
+func (w *worker) awaitReady(ctx context.Context) error {
+	ticker := time.NewTicker(readinessInterval)
+	defer ticker.Stop()
+	for {
+		w.mu.Lock()
+		ready, stopped, changed := w.process != nil && w.process.ready, w.stopped, w.changed
+		w.mu.Unlock()
+		switch {
+		case stopped != nil:
+			return stopped
+		case ready && w.ping(ctx) == nil:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the handler: %w", ctx.Err())
+		}
+	}
+}
+
+// kill ends the running process with SIGKILL, which a handler cannot see
+// coming, and returns once the policy has been applied to it. With replace the
+// host does it itself, and it counts as no crash.
+func (w *worker) kill(replace bool) {
+	w.mu.Lock()
+	p := w.process
+	if p != nil {
+		p.replace = replace
+	}
+	w.mu.Unlock()
+	if p == nil {
+		return
+	}
+	_ = p.command.Process.Kill() // it may have ended already
+	<-p.exited
+}
+
+// close ends the process for good, also one that is being started.
+func (w *worker) close() {
+	w.change(func() {
+		w.ending = true
+		if w.stopped == nil {
+			w.stopped = errors.New("the host is closed")
+		}
+	})
+	for {
+		before := w.latest()
+		w.kill(false)
+		if w.latest() == before {
+			break
+		}
+	}
+	w.client.CloseIdleConnections()
+}
+
+func (w *worker) latest() *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.process
+}
