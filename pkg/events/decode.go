@@ -1,0 +1,165 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Decode reads an encoded scale event. Whatever else the event carries, as
+// CloudEvents extensions or as later fields of the data, is ignored; anything
+// missing, of another type or contradictory is an error that names it, fit to
+// be the reason for which a consumer dead-letters the message.
+func Decode(body []byte) (ScaleEvent, error) {
+	e, err := decode(body)
+	if err != nil {
+		return ScaleEvent{}, fmt.Errorf("not a scale event: %w", err)
+	}
+	return e, nil
+}
+
+func decode(body []byte) (ScaleEvent, error) {
+	root, err := object(body)
+	if err != nil {
+		return ScaleEvent{}, err
+	}
+	var (
+		e                                             ScaleEvent
+		specVersion, id, eventType, subject, dataType string
+		data                                          json.RawMessage
+	)
+	env := fieldReader{fields: root}
+	env.required("specversion", &specVersion)
+	env.required("type", &eventType)
+	if env.err() == nil { // another version or type explains every field that is missing
+		if specVersion != SpecVersion {
+			return ScaleEvent{}, fmt.Errorf("specversion is %q, this consumer reads %q", specVersion, SpecVersion)
+		}
+		if eventType != Type {
+			return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", eventType, Type)
+		}
+	}
+	env.required("id", &id)
+	env.required("source", &e.Source)
+	env.required("subject", &subject)
+	env.required("time", &e.Time)
+	env.required("datacontenttype", &dataType)
+	env.required("data", &data)
+	if err := env.err(); err != nil {
+		return ScaleEvent{}, err
+	}
+	if dataType != dataContentType {
+		return ScaleEvent{}, fmt.Errorf("datacontenttype is %q, it must be %q", dataType, dataContentType)
+	}
+	if e.Data, err = decodeData(data); err != nil {
+		return ScaleEvent{}, err
+	}
+	e.Time = e.Time.UTC()
+	if err := e.validate(); err != nil {
+		return ScaleEvent{}, err
+	}
+	if subject != e.Processor {
+		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor is %q, they must be the same", subject, e.Processor)
+	}
+	if id != e.ID() {
+		return ScaleEvent{}, fmt.Errorf("id is %q, processor and sequence make it %q", id, e.ID())
+	}
+	return e, nil
+}
+
+func decodeData(raw json.RawMessage) (Data, error) {
+	fields, err := object(raw)
+	if err != nil {
+		return Data{}, fmt.Errorf("data: %w", err)
+	}
+	var d Data
+	r := fieldReader{fields: fields, prefix: "data."}
+	r.required("processor", &d.Processor)
+	r.required("sequence", &d.Sequence)
+	r.required("desiredReplicas", &d.DesiredReplicas)
+	r.nullable("previousReplicas", &d.PreviousReplicas)
+	r.required("active", &d.Active)
+	r.required("direction", &d.Direction)
+	r.required("metricValue", &d.MetricValue)
+	r.nullable("lag", &d.Lag)
+	r.nullable("changeAgeSeconds", &d.ChangeAgeSeconds)
+	r.nullable("partitionCount", &d.PartitionCount)
+	r.nullable("partitionsWithLag", &d.PartitionsWithLag)
+	r.required("complete", &d.Complete)
+	r.required("status", &d.Status)
+	r.required("reasons", &d.Reasons)
+	r.required("target", &d.Target)
+	return d, r.err()
+}
+
+func object(raw []byte) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("no JSON object: %w", err)
+	}
+	if fields == nil {
+		return nil, errors.New("no JSON object: null")
+	}
+	return fields, nil
+}
+
+// fieldReader takes fields out of an object by their exact names, which
+// encoding/json alone would match in any case, and collects what is wrong.
+type fieldReader struct {
+	fields   map[string]json.RawMessage
+	prefix   string // of the names in errors
+	missing  []string
+	problems []error
+}
+
+// required reads a field that must be there and not null.
+func (r *fieldReader) required(name string, into any) {
+	if string(r.fields[name]) == "null" {
+		r.problems = append(r.problems, fmt.Errorf("%s%s must not be null", r.prefix, name))
+		return
+	}
+	r.nullable(name, into)
+}
+
+// nullable reads a field that must be there.
+func (r *fieldReader) nullable(name string, into any) {
+	raw, ok := r.fields[name]
+	if !ok {
+		r.missing = append(r.missing, r.prefix+name)
+		return
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		r.problems = append(r.problems, fmt.Errorf("%s%s: %s", r.prefix, name, wanted(err, into)))
+	}
+}
+
+// wanted says what a field should have been, without repeating its value,
+// which may be as long as the message.
+func wanted(err error, into any) string {
+	var wrongType *json.UnmarshalTypeError
+	switch _, isTime := into.(*time.Time); {
+	case isTime:
+		return "must be an RFC 3339 time"
+	case errors.As(err, &wrongType):
+		return fmt.Sprintf("must be of type %s", wrongType.Type)
+	default:
+		return err.Error()
+	}
+}
+
+func (r *fieldReader) err() error {
+	problems := r.problems
+	if len(r.missing) > 0 {
+		problems = append([]error{fmt.Errorf("missing %s", strings.Join(r.missing, ", "))}, problems...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return errors.New(strings.Join(texts, "; ")) // one line: it becomes a dead-letter reason
+}

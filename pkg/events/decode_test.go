@@ -1,0 +1,145 @@
+package events_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+func encode(t *testing.T, e events.ScaleEvent) []byte {
+	t.Helper()
+	body, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func TestDecodeReversesEncode(t *testing.T) {
+	t.Parallel()
+	labelled := ordersEvent()
+	labelled.Source = "feedscale/eu"
+	labelled.Target = map[string]string{"deployment": "orders"}
+	cases := []struct {
+		name  string
+		event events.ScaleEvent
+	}{
+		{"full", ordersEvent()},
+		{"everything unknown", firstEvent()},
+		{"own source and labels", labelled},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			body := encode(t, c.event)
+			e, err := events.Decode(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again := encode(t, e); !bytes.Equal(again, body) {
+				t.Errorf("got  %s\nwant %s", again, body)
+			}
+		})
+	}
+}
+
+func TestDecodeIgnoresWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	body := string(encode(t, ordersEvent()))
+	body = strings.Replace(body, `{"specversion"`, `{"traceparent":"00-1-2-00","specversion"`, 1)
+	body = strings.Replace(body, `"data":{`, `"data":{"laterField":[1],`, 1)
+	e, err := events.Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.ID() != "orders-000000000042" || e.DesiredReplicas != 5 {
+		t.Errorf("got %s with %d replicas", e.ID(), e.DesiredReplicas)
+	}
+}
+
+// brokenEvents are changes to the example of DESIGN 9 that make it no scale
+// event. Schema and decoder must both refuse them, unless the contradiction is
+// one that a JSON Schema cannot express.
+var brokenEvents = []struct {
+	name         string
+	old, new     string
+	want         string // in the decoder's error
+	beyondSchema bool
+}{
+	{name: "another specversion", old: `"specversion":"1.0"`, new: `"specversion":"0.3"`, want: `specversion is "0.3"`},
+	{name: "another type", old: `feedscale.scale.v1`, new: `feedscale.scale.v2`, want: `type is "feedscale.scale.v2"`},
+	{name: "another type, whatever its data", old: `feedscale.scale.v1","subject":"orders",`, new: `other.v1",`, want: `type is "other.v1"`},
+	{name: "no specversion", old: `"specversion":"1.0",`, want: "missing specversion"},
+	{name: "no id", old: `"id":"orders-000000000042",`, want: "missing id"},
+	{name: "names match in their exact case only", old: `"id"`, new: `"ID"`, want: "missing id"},
+	{name: "empty source", old: `"source":"feedscale"`, new: `"source":""`, want: "source is empty"},
+	{name: "a time that is none", old: `2026-01-01T00:00:00Z`, new: `yesterday`, want: "time: must be an RFC 3339 time"},
+	{name: "another data content type", old: `"application/json"`, new: `"text/plain"`, want: `datacontenttype is "text/plain"`},
+	{name: "data null", old: `"data":{`, new: `"data":null,"x":{`, want: "data must not be null"},
+	{name: "data a list", old: `"data":{`, new: `"data":[],"x":{`, want: "data: no JSON object"},
+	{name: "several fields are missing", old: `"sequence":42,"desiredReplicas":5,`, want: "missing data.sequence, data.desiredReplicas"},
+	{name: "a nullable field is missing", old: `"lag":412,`, want: "missing data.lag"},
+	{name: "null where it is never unknown", old: `"metricValue":412`, new: `"metricValue":null`, want: "data.metricValue must not be null"},
+	{name: "a string for a number", old: `"desiredReplicas":5`, new: `"desiredReplicas":"5"`, want: "data.desiredReplicas: must be of type int"},
+	{name: "a fraction of a replica", old: `"desiredReplicas":5`, new: `"desiredReplicas":5.5`, want: "data.desiredReplicas: must be of type int"},
+	{name: "negative replicas", old: `"desiredReplicas":5`, new: `"desiredReplicas":-5`, want: "data.desiredReplicas is -5"},
+	{name: "sequence zero", old: `"sequence":42`, new: `"sequence":0`, want: "data.sequence is 0"},
+	{name: "an unknown direction", old: `"direction":"out"`, new: `"direction":"up"`, want: `data.direction is "up"`},
+	{name: "a target that is no map of strings", old: `"target":{}`, new: `"target":{"a":1}`, want: "data.target: must be of type string"},
+	{name: "a list of reasons is missing", old: `"reasons":[`, new: `"reasons":null,"x":[`, want: "data.reasons must not be null"},
+	{name: "the id of another sequence", old: `"id":"orders-000000000042"`, new: `"id":"orders-000000000043"`, want: `processor and sequence make it "orders-000000000042"`, beyondSchema: true},
+	{name: "the subject of another processor", old: `"subject":"orders"`, new: `"subject":"invoices"`, want: `subject is "invoices"`, beyondSchema: true},
+}
+
+func TestDecodeNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	body := string(encode(t, ordersEvent()))
+	for _, c := range brokenEvents {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			broken := strings.Replace(body, c.old, c.new, 1)
+			if broken == body {
+				t.Fatalf("%s is not in the event", c.old)
+			}
+			_, err := events.Decode([]byte(broken))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"nothing": "", "text": "scale orders to 5", "null": "null", "a list": "[]", "two events": `{} {}`, "cut off": `{"specversion":"1.0"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := events.Decode([]byte(body))
+			if err == nil || !strings.Contains(err.Error(), "no JSON object") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	body, err := ordersEvent().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add([]byte(`{"specversion":"1.0","type":"feedscale.scale.v1"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e, err := events.Decode(body)
+		if err != nil {
+			return
+		}
+		if _, err := e.Encode(); err != nil {
+			t.Errorf("what was decoded cannot be encoded: %v", err)
+		}
+	})
+}
