@@ -1,0 +1,322 @@
+// Package poller runs one tick: it finds the processors that are due, measures
+// them, decides, commits, and publishes (DESIGN 4).
+//
+// It joins the estimator, scaling, a state store and a publisher, and has no
+// rule of its own but when an event is due. Start with Tick.
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Schedule tells when something is due next: strictly after t.
+type Schedule interface {
+	Next(t time.Time) time.Time
+}
+
+// Processor is one configured processor.
+type Processor struct {
+	estimator.Processor
+	Policy   scaling.Policy
+	Schedule Schedule          // nil: due at every tick
+	Target   map[string]string // labels carried in every scale event
+}
+
+// Poller runs ticks. Two at once are harmless: the slower one's result is
+// dropped.
+type Poller struct {
+	Processors []Processor
+	Estimator  *estimator.Estimator
+	Store      state.Store
+	Publisher  events.Publisher
+	Heartbeat  time.Duration // an unchanged decision is published again this often; 0 = never
+	Timeout    time.Duration // of one tick, a fifth of it for committing and publishing
+	Now        func() time.Time
+	Log        *slog.Logger
+
+	mu      sync.Mutex
+	drained bool // the outbox of processors that are no longer configured was looked at
+}
+
+// Mode says what a tick does beyond measuring and deciding.
+type Mode struct {
+	All    bool // poll every processor, whatever its schedule
+	DryRun bool // commit and publish nothing
+}
+
+// Result is what a tick did.
+type Result struct {
+	Polled      []state.State // of each processor that was polled, in the order of the configuration
+	Uncommitted int           // how many of them could not be committed, for want of the store
+	Unpublished int           // events that stay in the outbox for the next tick
+}
+
+// parallel bounds how many requests a tick makes to the store, or to the queue,
+// at once.
+const parallel = 32
+
+// poll is one processor in the course of a tick.
+type poll struct {
+	processor Processor
+	record    state.Record
+	state     state.State
+	event     *state.Event
+	committed bool
+	err       error // why the store has nothing of it
+}
+
+// Tick polls the processors that are due. It fails only where nothing at all
+// could be committed; every smaller failure is in the Result and in the log.
+func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
+	start := p.Now().UTC().Truncate(time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+
+	polls := p.load(ctx)
+	due := p.due(polls, start, mode)
+	p.measure(ctx, due, start)
+	if !mode.DryRun {
+		p.commit(ctx, due)
+	}
+	result := Result{Polled: make([]state.State, 0, len(due))}
+	for _, d := range due {
+		result.Polled = append(result.Polled, d.state)
+		if d.err != nil {
+			result.Uncommitted++
+		}
+	}
+	if mode.DryRun {
+		return result, nil
+	}
+	result.Unpublished = p.publish(ctx, polls)
+	p.Log.Info("tick", "polled", len(due), "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(start).String())
+	if len(due) > 0 && result.Uncommitted == len(due) {
+		return result, fmt.Errorf("nothing could be committed: %w", due[0].err)
+	}
+	return result, nil
+}
+
+// load reads what is stored of every processor.
+func (p *Poller) load(ctx context.Context) []*poll {
+	polls := make([]*poll, len(p.Processors))
+	each(len(polls), func(i int) {
+		polls[i] = &poll{processor: p.Processors[i]}
+		polls[i].record, polls[i].err = p.Store.Load(ctx, p.Processors[i].Name)
+		if err := polls[i].err; err != nil {
+			p.Log.Error("the state cannot be loaded", "processor", p.Processors[i].Name, "error", err.Error())
+		}
+	})
+	return polls
+}
+
+// due selects the processors to poll now, among them those whose state could
+// not be loaded, which are reported and no more.
+func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
+	var due []*poll
+	for _, d := range polls {
+		last := d.record.State.AttemptedAt
+		if mode.All || d.processor.Schedule == nil || last.IsZero() || !d.processor.Schedule.Next(last).After(now) {
+			due = append(due, d)
+		}
+	}
+	return due
+}
+
+// measure estimates, decides, and says what is to be committed.
+func (p *Poller) measure(ctx context.Context, due []*poll, now time.Time) {
+	deadline, _ := ctx.Deadline() // the tick's, or an earlier one of the caller
+	left := time.Until(deadline)
+	ctx, cancel := context.WithTimeout(ctx, left-left/5)
+	defer cancel()
+	var (
+		loaded     []*poll
+		processors []estimator.Processor
+	)
+	for _, d := range due {
+		if d.err != nil {
+			d.state = state.State{Processor: d.processor.Name, AttemptedAt: now, Lag: changefeed.ProcessorLag{Time: now, Error: d.err.Error()}}
+			continue
+		}
+		loaded, processors = append(loaded, d), append(processors, d.processor.Processor)
+	}
+	for i, lag := range p.Estimator.Estimate(ctx, processors) {
+		p.decide(loaded[i], lag, now)
+	}
+}
+
+func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
+	last := d.record.State
+	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory})
+	d.state = state.State{
+		Processor:   d.processor.Name,
+		AttemptedAt: now,
+		PolledAt:    last.PolledAt,
+		Lag:         outcome.Lag,
+		Decision:    outcome.Decision,
+		Memory:      outcome.Memory,
+		Sequence:    last.Sequence,
+		Published:   last.Published,
+		Paused:      d.processor.Policy.Paused,
+	}
+	if outcome.Lag.Known() {
+		d.state.PolledAt = now
+	}
+	if problem := outcome.Lag.Problem(); problem != "" {
+		p.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
+	}
+	if !p.eventDue(d.state, now) {
+		return
+	}
+	d.state.Sequence++
+	event, err := newEvent(d.state, d.processor.Target).Encode()
+	if err != nil {
+		d.err = err
+		return
+	}
+	d.event = &state.Event{Processor: d.state.Processor, Sequence: d.state.Sequence, Body: event}
+	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active}
+}
+
+// eventDue tells whether a decision is to be published (DESIGN 9): the first
+// of a processor, one that differs from what was published last, and at the
+// heartbeat one that does not.
+func (p *Poller) eventDue(s state.State, now time.Time) bool {
+	switch {
+	case s.Decision == nil, s.Paused:
+		return false
+	case s.Published == nil:
+		return true
+	case s.Published.Replicas != s.Decision.Replicas, s.Published.Active != s.Decision.Active:
+		return true
+	default:
+		return p.Heartbeat > 0 && now.Sub(s.Published.Time) >= p.Heartbeat
+	}
+}
+
+// commit writes each State, and its event, in one step.
+func (p *Poller) commit(ctx context.Context, due []*poll) {
+	each(len(due), func(i int) {
+		d := due[i]
+		if d.err != nil {
+			return
+		}
+		err := p.Store.Commit(ctx, d.record.Version, d.state, d.event)
+		switch {
+		case errors.Is(err, state.ErrConflict):
+			p.Log.Info("another tick was faster: this one's result is dropped", "processor", d.state.Processor)
+		case err != nil:
+			d.err = err
+			p.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
+		default:
+			d.committed = true
+		}
+	})
+}
+
+// publish delivers every pending event, those of earlier ticks first, and
+// returns how many are left. An event that cannot be delivered holds back the
+// later ones of its processor; a queue that cannot be reached, all that follow.
+func (p *Poller) publish(ctx context.Context, polls []*poll) (left int) {
+	var pending [][]state.Event
+	for _, d := range polls {
+		outbox := d.record.Outbox
+		if d.committed && d.event != nil {
+			outbox = append(outbox, *d.event)
+		}
+		if len(outbox) > 0 {
+			pending = append(pending, outbox)
+		}
+	}
+	pending = append(pending, p.orphans(ctx)...)
+	failed := make([]int, len(pending))
+	var unreachable atomic.Bool
+	each(len(pending), func(i int) {
+		for n, event := range pending[i] {
+			failed[i] = len(pending[i]) - n
+			if unreachable.Load() {
+				return
+			}
+			err := p.deliver(ctx, event)
+			if errors.Is(err, events.ErrUnreachable) && unreachable.Swap(true) {
+				return // said already
+			}
+			if err != nil {
+				p.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+				return
+			}
+		}
+		failed[i] = 0
+	})
+	for _, n := range failed {
+		left += n
+	}
+	return left
+}
+
+func (p *Poller) deliver(ctx context.Context, e state.Event) error {
+	if err := p.Publisher.Publish(ctx, e.Body); err != nil {
+		return err
+	}
+	// Where this fails the same bytes go out once more, and their id tells.
+	if err := p.Store.Remove(ctx, e.Processor, e.Sequence); err != nil {
+		p.Log.Warn("a published event cannot be removed from the outbox: it will be published again", "processor", e.Processor, "sequence", e.Sequence, "error", err.Error())
+	}
+	return nil
+}
+
+// orphans returns the pending events of processors that are no longer
+// configured, once in the life of the process: nobody adds to them.
+func (p *Poller) orphans(ctx context.Context) [][]state.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drained {
+		return nil
+	}
+	all, err := p.Store.Outbox(ctx)
+	if err != nil {
+		p.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
+		return nil
+	}
+	p.drained = true
+	configured := make(map[string]bool, len(p.Processors))
+	for _, processor := range p.Processors {
+		configured[processor.Name] = true
+	}
+	var orphans [][]state.Event
+	for _, e := range all {
+		switch {
+		case configured[e.Processor]:
+		case len(orphans) > 0 && orphans[len(orphans)-1][0].Processor == e.Processor:
+			orphans[len(orphans)-1] = append(orphans[len(orphans)-1], e)
+		default:
+			orphans = append(orphans, []state.Event{e})
+		}
+	}
+	return orphans
+}
+
+// each calls do for 0..n-1, a bounded number at once, and waits for all.
+func each(n int, do func(int)) {
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, parallel)
+	for i := range n {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,406 @@
+package poller_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+// clock is a time that only the test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// broker is where events go: it can be down.
+type broker struct {
+	mu   sync.Mutex
+	down bool
+	got  bytes.Buffer
+}
+
+func (b *broker) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return 0, errors.New("the broker is down")
+	}
+	return b.got.Write(p)
+}
+
+func (b *broker) setDown(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+// take returns what arrived since it was called last, as
+// "processor/sequence from->to activity".
+func (b *broker) take(t *testing.T) []string {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var got []string
+	for line := range strings.Lines(b.got.String()) {
+		e, err := events.Decode([]byte(line))
+		if err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		from := "null"
+		if e.PreviousReplicas != nil {
+			from = fmt.Sprint(*e.PreviousReplicas)
+		}
+		got = append(got, fmt.Sprintf("%s/%d %s->%d %v", e.Processor, e.Sequence, from, e.DesiredReplicas, e.Active))
+	}
+	b.got.Reset()
+	return got
+}
+
+// world is one processor, orders, of one partition.
+type world struct {
+	t      *testing.T
+	server *emulator.Server
+	poller *poller.Poller
+	store  *boltstore.Store
+	clock  *clock
+	broker *broker
+	lease  string // id of the lease
+	docs   int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	server, err := emulator.Start(emulator.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
+	must(t, server.CreateDatabase("shop"))
+	for _, id := range []string{"orders", "leases"} {
+		must(t, server.CreateContainer("shop", emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+	}
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 4})
+	must(t, err)
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+
+	w := &world{t: t, server: server, store: store, clock: &clock{now: time.Now().Truncate(time.Second)}, broker: &broker{}}
+	orders := cosmos.Container{Database: "shop", ID: "orders"}
+	w.poller = &poller.Poller{
+		Processors: []poller.Processor{{
+			Processor: estimator.Processor{
+				Name: "orders", Account: account, Container: orders,
+				LeaseAccount: account, LeaseContainer: cosmos.Container{Database: "shop", ID: "leases"}, AccountHost: "acct",
+			},
+			Policy: scaling.Policy{
+				Threshold: 10, Cooldown: 5 * time.Minute, StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute,
+				Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+			},
+			Target: map[string]string{"deployment": "orders"},
+		}},
+		Estimator: estimator.New(4, w.clock.Now),
+		Store:     store,
+		Publisher: events.NewStdout(w.broker),
+		Heartbeat: time.Hour,
+		Timeout:   time.Minute,
+		Now:       w.clock.Now,
+		Log:       slog.New(slog.DiscardHandler),
+	}
+	rid, _, err := account.RID(t.Context(), orders)
+	must(t, err)
+	databaseRID, err := changefeed.DatabaseRID(rid)
+	must(t, err)
+	w.lease = "acct_" + databaseRID + "_" + rid + "..0"
+	w.checkpoint(0)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) write(n int) {
+	w.t.Helper()
+	for range n {
+		w.docs++
+		must(w.t, w.server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprint(w.docs)}))
+	}
+}
+
+func (w *world) checkpoint(lsn int) {
+	w.t.Helper()
+	must(w.t, w.server.Upsert("shop", "leases", map[string]any{"id": w.lease, "version": 0, "LeaseToken": "0", "Owner": nil, "ContinuationToken": fmt.Sprintf(`"%d"`, lsn)}))
+}
+
+func (w *world) tick() poller.Result {
+	w.t.Helper()
+	r, err := w.poller.Tick(w.t.Context(), poller.Mode{})
+	must(w.t, err)
+	w.clock.advance(30 * time.Second)
+	return r
+}
+
+func (w *world) wantEvents(want ...string) {
+	w.t.Helper()
+	if got := w.broker.take(w.t); strings.Join(got, ", ") != strings.Join(want, ", ") {
+		w.t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+func TestOneEventForEachChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	w.tick()
+	w.wantEvents("orders/1 null->1 true")
+	w.tick()
+	w.wantEvents()
+	w.checkpoint(5)
+	w.tick()
+	w.wantEvents("orders/2 1->1 false")
+	w.clock.advance(5 * time.Minute)
+	w.tick()
+	w.wantEvents("orders/3 1->0 false")
+	record, err := w.store.Load(t.Context(), "orders")
+	must(t, err)
+	if s := record.State; s.Sequence != 3 || len(record.Outbox) != 0 || s.Published.Replicas != 0 || s.PolledAt.IsZero() {
+		t.Errorf("state %+v, outbox %d", s, len(record.Outbox))
+	}
+}
+
+func TestTheFirstDecisionIsPublishedAlsoWhereItIsZero(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tick()
+	w.wantEvents("orders/1 null->0 false")
+}
+
+func TestAnUnchangedDecisionIsPublishedAtTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tick()
+	w.wantEvents("orders/1 null->0 false")
+	w.clock.advance(59 * time.Minute)
+	w.tick()
+	w.wantEvents()
+	w.tick()
+	w.wantEvents("orders/2 0->0 false")
+	w.poller.Heartbeat = 0
+	w.clock.advance(1000 * time.Hour)
+	w.tick()
+	w.wantEvents()
+}
+
+func TestWhileTheBrokerIsDownEventsWaitInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker.setDown(true)
+	w.write(5)
+	if r := w.tick(); r.Unpublished != 1 {
+		t.Errorf("%d unpublished, want 1", r.Unpublished)
+	}
+	w.checkpoint(5)
+	if r := w.tick(); r.Unpublished != 2 {
+		t.Errorf("%d unpublished, want 2", r.Unpublished)
+	}
+	w.wantEvents()
+	w.broker.setDown(false)
+	w.tick()
+	w.wantEvents("orders/1 null->1 true", "orders/2 1->1 false")
+	w.tick()
+	w.wantEvents()
+}
+
+func TestAnEventThatWasCommittedAndNotPublishedComesWithTheNextTick(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	w.tick()
+	w.broker.take(t)
+	// What a process leaves that is killed behind its commit.
+	record, err := w.store.Load(t.Context(), "orders")
+	must(t, err)
+	killed := record.State
+	killed.Sequence = 2
+	body := []byte(`{"specversion":"1.0","id":"orders-000000000002","source":"feedscale","type":"feedscale.scale.v1","subject":"orders","time":"2026-01-01T00:00:00Z","datacontenttype":"application/json","data":{"processor":"orders","sequence":2,"desiredReplicas":9,"previousReplicas":1,"active":true,"direction":"out","metricValue":9,"lag":9,"changeAgeSeconds":1,"partitionCount":1,"partitionsWithLag":1,"complete":true,"status":"lagging","reasons":[],"target":{}}}`)
+	must(t, w.store.Commit(t.Context(), record.Version, killed, &state.Event{Processor: "orders", Sequence: 2, Body: body}))
+	w.checkpoint(5)
+	w.tick()
+	w.wantEvents("orders/2 1->9 true", "orders/3 1->1 false")
+}
+
+func TestAPausedProcessorIsMeasuredAndNotPublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.poller.Processors[0].Policy.Paused = true
+	w.write(5)
+	r := w.tick()
+	w.wantEvents()
+	if d := r.Polled[0].Decision; d == nil || d.Replicas != 1 {
+		t.Errorf("decision %+v, want it shown", d)
+	}
+	w.poller.Processors[0].Policy.Paused = false
+	w.tick()
+	w.wantEvents("orders/1 null->1 true")
+	w.poller.Processors[0].Policy.Paused = true
+	w.checkpoint(5)
+	w.tick()
+	w.wantEvents()
+	w.checkpoint(0)
+	w.poller.Processors[0].Policy.Paused = false
+	w.tick()
+	w.wantEvents() // nothing differs from what was published before the pause
+}
+
+func TestAFailureHoldsOrFallsBackAndIsPublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tick()
+	w.wantEvents("orders/1 null->0 false")
+	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind == emulator.QueryDocuments {
+			return &emulator.Answer{Status: 403}
+		}
+		return nil
+	})
+	r := w.tick()
+	w.wantEvents("orders/2 0->1 true")
+	if s := r.Polled[0]; s.Lag.Error == "" || s.Lag.Complete() {
+		t.Errorf("lag %+v", s.Lag)
+	}
+}
+
+// everyHour is due at full hours.
+type everyHour struct{}
+
+func (everyHour) Next(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }
+
+func TestAProcessorIsPolledByItsSchedule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clock.now = w.clock.now.Truncate(time.Hour).Add(10 * time.Minute)
+	w.poller.Processors[0].Schedule = everyHour{}
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d, want 1: one that was never polled is due at once", got)
+	}
+	if got := len(w.tick().Polled); got != 0 {
+		t.Errorf("polled %d before it was due", got)
+	}
+	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true})
+	must(t, err)
+	if got := len(r.Polled); got != 1 {
+		t.Errorf("polled %d, though all were asked for", got)
+	}
+	w.clock.advance(50 * time.Minute)
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d when it was due", got)
+	}
+}
+
+func TestADryRunLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true, DryRun: true})
+	must(t, err)
+	if d := r.Polled[0].Decision; d == nil || d.Replicas != 1 {
+		t.Errorf("decision %+v", d)
+	}
+	w.wantEvents()
+	if record, err := w.store.Load(t.Context(), "orders"); err != nil || record.Version != "" {
+		t.Errorf("stored %+v, %v", record, err)
+	}
+}
+
+func TestEventsOfRemovedProcessorsAreNotLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker.setDown(true)
+	w.tick()
+	w.broker.setDown(false)
+	restarted := &poller.Poller{
+		Estimator: w.poller.Estimator, Store: w.store, Publisher: w.poller.Publisher,
+		Timeout: time.Minute, Now: w.clock.Now, Log: w.poller.Log,
+	}
+	r, err := restarted.Tick(t.Context(), poller.Mode{})
+	must(t, err)
+	if r.Unpublished != 0 {
+		t.Errorf("%d unpublished", r.Unpublished)
+	}
+	w.wantEvents("orders/1 null->0 false")
+}
+
+func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := w.poller.Tick(t.Context(), poller.Mode{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, e := range w.broker.take(t) {
+		if e != "orders/1 null->1 true" {
+			t.Errorf("event %q", e)
+		}
+	}
+	if record, err := w.store.Load(t.Context(), "orders"); err != nil || record.State.Sequence != 1 {
+		t.Errorf("sequence %d, %v; want 1", record.State.Sequence, err)
+	}
+}
+
+// brokenStore is a store that cannot be reached.
+type brokenStore struct{ state.Empty }
+
+func (brokenStore) Load(context.Context, string) (state.Record, error) {
+	return state.Record{}, errors.New("the state table cannot be reached")
+}
+
+func TestATickFailsOnlyWhereNothingCouldBeCommitted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.poller.Store = brokenStore{}
+	r, err := w.poller.Tick(t.Context(), poller.Mode{})
+	if err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("error %v", err)
+	}
+	if r.Uncommitted != 1 || r.Polled[0].Lag.Error == "" {
+		t.Errorf("result %+v", r)
+	}
+	w.wantEvents()
+}
