@@ -1,0 +1,60 @@
+# Every target does its own set-up; Go, make and Node.js are all that has to be there.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# Where `make dist` stages the function app, and for which machine it builds. Azure runs linux/amd64.
+DIST ?= dist
+GOOS ?= linux
+GOARCH ?= amd64
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+LDFLAGS := -s -w -X main.release=$(VERSION)
+
+.PHONY: help
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## run the whole loop with everything embedded; Ctrl-C ends it
+	@go build -o bin/feedscale ./functions
+	@exec ./bin/feedscale demo
+
+.PHONY: test
+test: lint ## pass every test: format, vet, staticcheck, unit and end-to-end tests under the race detector
+	go test -race -timeout 12m ./...
+
+.PHONY: lint
+lint: ## check format, go vet, staticcheck and the module files
+	@unformatted=$$(gofmt -l functions pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
+	go vet ./...
+	go mod tidy -diff
+	go run $(STATICCHECK) ./...
+
+.PHONY: interop
+interop: ## run the official Java and Python clients against the stand-ins; needs a JDK, Maven and Python
+	pkg/emulator/interop/run-cosmos.sh
+	pkg/emulator/interop/run-servicebus.sh
+
+.PHONY: bench
+bench: ## measure a tick against a bare HTTP loop
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/handler ./functions
+	@go build -o bin/benchmark ./pkg/benchmark
+	@./bin/benchmark bin/handler
+
+.PHONY: cover
+cover: ## write coverage.html
+	go test -timeout 12m -coverpkg ./... -coverprofile coverage.out ./...
+	go tool cover -html coverage.out -o coverage.html
+	@go tool cover -func coverage.out | tail -1
+
+.PHONY: dist
+dist: ## stage the function app in dist/, for func start and zip deployment
+	@rm -rf $(DIST)
+	@mkdir -p $(DIST)
+	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
+	@cp host.json $(DIST)/
+	@cp local.settings.sample.json $(DIST)/local.settings.json
+	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi
+	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@echo "staged in $(DIST)"

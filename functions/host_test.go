@@ -1,0 +1,414 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	account "github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/azurite"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/state/tablestore"
+)
+
+const (
+	queue     = "scale-events"
+	leaseHost = "shop.documents.azure.com"
+)
+
+var (
+	staged  string // the folder that `make dist` staged, for every test
+	storage *azurite.Server
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "feedscale-dist")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	staged = filepath.Join(folder, "app")
+	dist := exec.Command("make", "dist", "DIST="+staged, "GOOS=", "GOARCH=")
+	dist.Dir = ".."
+	if output, err := dist.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "make dist: %v\n%s", err, output)
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if storage, err = azurite.Start(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer storage.Close()
+	return m.Run()
+}
+
+// world is the Azure that an app under test meets: an account with the
+// containers orders and leases, a namespace with the queue, a table.
+type world struct {
+	t     *testing.T
+	db    *cosmos.Server
+	bus   *servicebus.Server
+	table string
+	lease string // id of the one lease of orders
+	docs  int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	db, err := cosmos.Start(cosmos.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	must(t, db.CreateDatabase("shop"))
+	for _, id := range []string{"orders", "leases"} {
+		must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+	}
+	bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, DuplicateDetectionWindow: 10 * time.Minute}}})
+	must(t, err)
+	t.Cleanup(func() { must(t, bus.Close()) })
+
+	w := &world{t: t, db: db, bus: bus, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
+	client, err := account.NewAccount(account.Options{Endpoint: db.Endpoint(), Setting: "COSMOS", Key: cosmos.WellKnownKey, Concurrency: 1})
+	must(t, err)
+	rid, _, err := client.RID(t.Context(), account.Container{Database: "shop", ID: "orders"})
+	must(t, err)
+	databaseRID, err := changefeed.DatabaseRID(rid)
+	must(t, err)
+	w.lease = leaseHost + "_" + databaseRID + "_" + rid + "..0"
+	w.checkpoint(0)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) write(n int) {
+	w.t.Helper()
+	for range n {
+		w.docs++
+		must(w.t, w.db.Upsert("shop", "orders", map[string]any{"id": fmt.Sprint(w.docs)}))
+	}
+}
+
+// checkpoint writes the lease as the .NET v3 SDK does.
+func (w *world) checkpoint(lsn int) {
+	w.t.Helper()
+	must(w.t, w.db.Upsert("shop", "leases", map[string]any{
+		"id": w.lease, "version": 0, "LeaseToken": "0", "Owner": "worker", "ContinuationToken": fmt.Sprintf(`"%d"`, lsn),
+		"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}, "properties": map[string]any{},
+		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z"), "Mode": "Incremental Feed",
+	}))
+}
+
+// settings are the app settings of a function app in this world.
+func (w *world) settings() map[string]string {
+	return map[string]string{
+		"AzureWebJobsStorage":      storage.ConnectionString(),
+		"COSMOS":                   w.db.ConnectionString(),
+		"SERVICEBUS":               w.bus.ConnectionString(),
+		"FEEDSCALE_TIMER_SCHEDULE": "*/30 * * * * *",
+		"FEEDSCALE_STATE":          "table:AzureWebJobsStorage/" + w.table,
+		"FEEDSCALE_EVENTS":         "servicebus:SERVICEBUS/" + queue,
+		"FEEDSCALE_PROCESSORS":     `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, accountHost: ` + leaseHost + `, changeFeedLagThreshold: 10}]}`,
+	}
+}
+
+func (w *world) host(settings map[string]string) *functionshost.Host {
+	w.t.Helper()
+	h, err := functionshost.Start(w.t.Context(), functionshost.Options{Root: staged, Settings: settings})
+	must(w.t, err)
+	w.t.Cleanup(h.Close)
+	return h
+}
+
+func (w *world) store() *tablestore.Store {
+	w.t.Helper()
+	store, err := tablestore.OpenWithConnectionString(storage.ConnectionString(), w.table, azcore.ClientOptions{})
+	must(w.t, err)
+	return store
+}
+
+func tick(t *testing.T, h *functionshost.Host) {
+	t.Helper()
+	if _, err := h.Timer(t.Context(), "poll", functionshost.Tick{}); err != nil {
+		t.Fatalf("%v\n%v", err, h.Logs())
+	}
+}
+
+// wantEvents compares what stands on the queue, as "id from->to active".
+func (w *world) wantEvents(want ...string) {
+	w.t.Helper()
+	var got []string
+	for _, m := range w.bus.Messages(queue) {
+		e, err := events.Decode(m.Body)
+		must(w.t, err)
+		if m.ID != e.ID() || m.SessionID != "orders" || m.Subject != events.Type || m.Properties["sequence"] != e.Sequence {
+			w.t.Errorf("message %+v is not that of event %s", m, e.ID())
+		}
+		from := "null"
+		if e.PreviousReplicas != nil {
+			from = fmt.Sprint(*e.PreviousReplicas)
+		}
+		got = append(got, fmt.Sprintf("%s %s->%d %v", m.ID, from, e.DesiredReplicas, e.Active))
+	}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		w.t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+// get asks the host's front and returns the status and the JSON of the answer.
+func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, map[string]any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
+	must(t, err)
+	if key != "" {
+		request.Header.Set("x-functions-key", key)
+	}
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	var object map[string]any
+	if len(body) > 0 && response.StatusCode != http.StatusUnauthorized {
+		if err := json.Unmarshal(body, &object); err != nil {
+			t.Errorf("GET %s: %v in %s", path, err, body)
+		}
+	}
+	return response.StatusCode, response.Header.Get("Content-Type"), object
+}
+
+func TestABacklogComesAndGoesUnderTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.host(w.settings())
+	w.write(5)
+	tick(t, h)
+	const first = "orders-000000000001 null->1 true"
+	w.wantEvents(first)
+	record, err := w.store().Load(t.Context(), "orders")
+	must(t, err)
+	if s := record.State; s.Sequence != 1 || *s.Lag.Lag() != 5 || len(record.Outbox) != 0 {
+		t.Errorf("state %+v, %d events in the outbox", s, len(record.Outbox))
+	}
+	tick(t, h)
+	w.wantEvents(first)
+	w.checkpoint(5)
+	tick(t, h)
+	w.wantEvents(first, "orders-000000000002 1->1 false")
+	for _, line := range h.Logs() {
+		if line.Level == functionshost.Error || line.Level == functionshost.Warning {
+			t.Errorf("the host logged %+v", line)
+		}
+	}
+}
+
+func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	down := true
+	var mu sync.Mutex
+	w.bus.Control(func(r *servicebus.Request) *servicebus.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		if down {
+			return &servicebus.Answer{Drop: true, Keep: true}
+		}
+		return nil
+	})
+	h := w.host(w.settings())
+	w.write(5)
+	tick(t, h)
+	w.checkpoint(5)
+	tick(t, h)
+	w.wantEvents()
+	mu.Lock()
+	down = false
+	mu.Unlock()
+	tick(t, h)
+	w.wantEvents("orders-000000000001 null->1 true", "orders-000000000002 1->1 false")
+}
+
+func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule   string
+		answer servicebus.Answer
+	}{
+		{"before the broker has the event", servicebus.Answer{Delay: time.Hour}},
+		{"behind the broker's acceptance, of which nobody hears", servicebus.Answer{LoseReply: true}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			sending := make(chan struct{}, 1)
+			w.bus.Control(func(r *servicebus.Request) *servicebus.Answer {
+				if r.Op != servicebus.OpSend {
+					return nil
+				}
+				sending <- struct{}{}
+				return &c.answer // once
+			})
+			h := w.host(w.settings())
+			w.write(5)
+			ticked := make(chan error, 1)
+			go func() {
+				_, err := h.Timer(context.WithoutCancel(t.Context()), "poll", functionshost.Tick{})
+				ticked <- err
+			}()
+			<-sending
+			if record, err := w.store().Load(t.Context(), "orders"); err != nil || len(record.Outbox) != 1 {
+				t.Fatalf("%d events in the outbox, %v; want the one that is being sent", len(record.Outbox), err)
+			}
+			h.Kill()
+			if err := <-ticked; err == nil {
+				t.Error("the invocation of a killed handler succeeded")
+			}
+			must(t, h.Ready(t.Context()))
+			w.checkpoint(5)
+			tick(t, h)
+			w.wantEvents("orders-000000000001 null->1 true", "orders-000000000002 1->1 false")
+			if record, err := w.store().Load(t.Context(), "orders"); err != nil || len(record.Outbox) != 0 {
+				t.Errorf("%d events in the outbox, %v", len(record.Outbox), err)
+			}
+		})
+	}
+}
+
+func TestATickThatCommitsNothingFailsItsInvocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	settings := w.settings()
+	settings["TABLES"] = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;TableEndpoint=http://127.0.0.1:1/a"
+	settings["FEEDSCALE_STATE"] = "table:TABLES/feedscale"
+	h := w.host(settings)
+	if _, err := h.Timer(t.Context(), "poll", functionshost.Tick{}); err == nil {
+		t.Error("the invocation succeeded")
+	}
+	logged := func() bool {
+		return slices.ContainsFunc(h.Logs(), func(l functionshost.LogLine) bool { return strings.Contains(l.Text, "the tick failed") })
+	}
+	for deadline := time.Now().Add(10 * time.Second); !logged(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the host shows only a status, and the log says nothing more")
+		}
+	}
+	for _, line := range h.Logs() {
+		if strings.Contains(line.Text, "c2VjcmV0") {
+			t.Errorf("a key in the log: %s", line.Text)
+		}
+	}
+	w.wantEvents()
+}
+
+func TestWhatKEDAReads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	settings := w.settings()
+	settings["FEEDSCALE_PROCESSORS"] = strings.Replace(settings["FEEDSCALE_PROCESSORS"], "}]}", "}, {name: silent, connection: NOWHERE, databaseId: shop, containerId: silent}]}", 1)
+	settings["NOWHERE"] = "AccountEndpoint=http://127.0.0.1:1/;AccountKey=c2VjcmV0;"
+	h := w.host(settings)
+	key := h.Key("processors")
+
+	if status, _, _ := get(t, h, "/api/processors/orders", ""); status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d, want 401", status)
+	}
+	status, contentType, problem := get(t, h, "/api/processors/orders", key)
+	if status != http.StatusServiceUnavailable || contentType != "application/problem+json" || problem["status"] != float64(503) || problem["title"] == "" || problem["detail"] == "" {
+		t.Errorf("never polled: %d %s %v, want a problem document with 503", status, contentType, problem)
+	}
+	if status, _, all := get(t, h, "/api/processors", key); status != 200 || len(all["processors"].([]any)) != 2 || all["time"] == nil {
+		t.Errorf("never polled, all: %d %v", status, all)
+	}
+
+	w.write(25)
+	tick(t, h)
+	status, contentType, orders := get(t, h, "/api/processors/orders", key)
+	if status != http.StatusOK || contentType != "application/json" {
+		t.Fatalf("%d %s %v", status, contentType, orders)
+	}
+	for field, want := range map[string]any{
+		"name": "orders", "lag": 25.0, "metricValue": 10.0, "desiredReplicas": 1.0, "active": true, "complete": true,
+		"status": "lagging", "sequence": 1.0, "paused": false, "error": nil, "partitionCount": 1.0, "partitionsWithLag": 1.0, "direction": "out",
+	} {
+		if got, ok := orders[field]; !ok || got != want {
+			t.Errorf("%s: %v, want %v", field, got, want)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339, fmt.Sprint(orders["polledAt"])); err != nil {
+		t.Errorf("polledAt: %v", err)
+	}
+	if status, _, problem := get(t, h, "/api/processors/silent", key); status != http.StatusServiceUnavailable || strings.Contains(fmt.Sprint(problem), "c2VjcmV0") {
+		t.Errorf("failed without a fallback value: %d %v, want 503", status, problem)
+	}
+	if status, contentType, _ := get(t, h, "/api/processors/unknown", key); status != http.StatusNotFound || contentType != "application/problem+json" {
+		t.Errorf("unknown: %d %s, want a problem document with 404", status, contentType)
+	}
+	_, _, all := get(t, h, "/api/processors", key)
+	if first := all["processors"].([]any)[0].(map[string]any); !maps.EqualFunc(first, orders, func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+		t.Errorf("in the list: %v\nalone: %v", first, orders)
+	}
+
+	// A failure that holds or falls back is a 200 with that number.
+	remove := w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
+		if r.Kind == cosmos.QueryDocuments {
+			return &cosmos.Answer{Status: 403}
+		}
+		return nil
+	})
+	defer remove()
+	tick(t, h)
+	if status, _, orders := get(t, h, "/api/processors/orders", key); status != 200 || orders["metricValue"] != 10.0 || orders["lag"] != nil || orders["error"] == nil {
+		t.Errorf("after a failure: %d %v", status, orders)
+	}
+}
+
+func TestTheManualTriggerPolls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	h := w.host(w.settings())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL()+"/admin/functions/poll", bytes.NewReader([]byte(`{"input":""}`)))
+	must(t, err)
+	request.Header.Set("x-functions-key", h.MasterKey())
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		t.Fatalf("status %d", response.StatusCode)
+	}
+	for len(w.bus.Messages(queue)) == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("no event came")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.wantEvents("orders-000000000001 null->1 true")
+}

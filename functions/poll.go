@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// poll is one tick over every processor, printed. Standard output is kept for
+// the result: events and the log go to standard error.
+func (p program) poll(ctx context.Context, args []string) int {
+	f := p.flags("poll", "[--config FILE] [--output table|json] [--dry-run]")
+	file := f.String("config", "", "the processors file")
+	output := f.String("output", "table", "table or json")
+	dryRun := f.Bool("dry-run", false, "write no state and publish nothing")
+	if status, done := p.parse(f, args); done {
+		return status
+	}
+	if *output != "table" && *output != "json" {
+		fmt.Fprintf(p.stderr, "feedscale poll: --output is %q; allowed are table and json\n", *output)
+		return exitUsage
+	}
+	c, ok := p.configure(*file)
+	if !ok {
+		return exitUsage
+	}
+	log := slog.New(slog.NewJSONHandler(p.stderr, &slog.HandlerOptions{Level: c.Settings.LogLevel, ReplaceAttr: utc}))
+	a, err := newApp(c, log, p.stderr, *dryRun)
+	if err != nil {
+		return p.fail(exitUsage, err)
+	}
+	result, tickErr := a.poller.Tick(ctx, poller.Mode{All: true, DryRun: *dryRun})
+	if err := a.close(); err != nil {
+		log.Warn("not everything was closed", "error", err.Error())
+	}
+	if err := p.print(*output, result.Polled); err != nil {
+		return p.fail(exitIncomplete, err)
+	}
+	if tickErr != nil {
+		return p.fail(exitIncomplete, tickErr)
+	}
+	return resultStatus(result)
+}
+
+// resultStatus is the exit status that a tick asks for.
+func resultStatus(r poller.Result) int {
+	if r.Uncommitted > 0 || r.Unpublished > 0 {
+		return exitIncomplete
+	}
+	for _, s := range r.Polled {
+		if !s.Lag.Complete() {
+			return exitIncomplete
+		}
+	}
+	return exitOK
+}
+
+func (p program) print(output string, polled []state.State) error {
+	reports := make([]poller.Report, len(polled))
+	for i, s := range polled {
+		reports[i] = poller.NewReport(s)
+	}
+	if output == "table" {
+		return writeTable(p.stdout, reports, colored(p.stdout, p.getenv("NO_COLOR")))
+	}
+	enc := json.NewEncoder(p.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(struct {
+		Processors []poller.Report `json:"processors"`
+	}{reports})
+}

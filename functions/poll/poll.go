@@ -1,0 +1,69 @@
+// Package poll is the timer function of the Functions app: one invocation is
+// one tick. It speaks the custom handler protocol and leaves the tick to its
+// caller. function.json beside it is what the host reads.
+package poll
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/feedscale/feedscale/pkg/poller"
+)
+
+// Route is where the host sends an invocation: the name of this folder.
+const Route = "POST /poll"
+
+// maxPayload bounds what is read of an invocation, whose payload is under 1 KiB.
+const maxPayload = 1 << 20
+
+// Handler answers timer invocations.
+type Handler struct {
+	Tick func(context.Context) (poller.Result, error)
+	Base context.Context // ends with the process; the host never cancels an invocation
+	Log  *slog.Logger
+}
+
+// response is what a custom handler returns. An empty body, or another content
+// type, would let the invocation hang or fail.
+type response struct {
+	Outputs     map[string]any `json:"Outputs"`
+	Logs        []string       `json:"Logs"`
+	ReturnValue any            `json:"ReturnValue"`
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var payload struct {
+		Data struct {
+			Timer struct {
+				IsPastDue bool
+			} `json:"timer"`
+		}
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxPayload))
+	if err == nil {
+		err = json.Unmarshal(body, &payload)
+	}
+	if err != nil {
+		// The tick matters more than the payload, which only says that it is late.
+		h.Log.Warn("the payload of a timer invocation cannot be read: polling all the same", "error", err.Error())
+	}
+	if payload.Data.Timer.IsPastDue {
+		h.Log.Info("this tick is late: the host missed its time")
+	}
+	status := http.StatusOK
+	// The request's own context says nothing here: the host keeps the
+	// invocation open until its timeout and then kills the process.
+	if _, err := h.Tick(h.Base); err != nil {
+		// The host shows only the status of a failed invocation.
+		h.Log.Error("the tick failed", "invocation", r.Header.Get("X-Azure-Functions-InvocationId"), "error", err.Error())
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(response{Outputs: map[string]any{}, Logs: []string{}}); err != nil {
+		h.Log.Warn("the host did not take the answer of a timer invocation", "error", err.Error())
+	}
+}

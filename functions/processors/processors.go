@@ -1,0 +1,157 @@
+// Package processors is the HTTP function that answers KEDA and people: what
+// the state store holds of each processor, without a call to Cosmos DB
+// (DESIGN 10). function.json beside it is what the host reads.
+package processors
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// The routes, with the prefix that the host puts before them.
+const (
+	Route    = "/api/processors"
+	RouteOne = "/api/processors/{name}"
+)
+
+// parallel bounds how many states are loaded at once for the list.
+const parallel = 32
+
+// staleAfter is how many of its own poll intervals a state may be old.
+const staleAfter = 3
+
+// Processor is what the function needs to know of a configured processor.
+type Processor struct {
+	Name     string
+	Schedule poller.Schedule // when it is polled
+}
+
+// Handler serves both routes.
+type Handler struct {
+	Processors []Processor // in the order of the configuration
+	Store      state.Store
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// Register adds the routes to a mux.
+func (h *Handler) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+Route, h.all)
+	mux.HandleFunc("GET "+RouteOne, h.one)
+	mux.HandleFunc(Route, h.notAllowed)
+	mux.HandleFunc(RouteOne, h.notAllowed)
+}
+
+func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
+	reports := make([]poller.StoredReport, len(h.Processors))
+	failed := make([]error, len(h.Processors))
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, parallel)
+	for i, p := range h.Processors {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			reports[i], failed[i] = h.load(r.Context(), p)
+		})
+	}
+	wg.Wait()
+	for _, err := range failed {
+		if err != nil {
+			h.unreadable(w, r, err)
+			return
+		}
+	}
+	h.write(w, http.StatusOK, "application/json", struct {
+		Time       time.Time             `json:"time"`
+		Processors []poller.StoredReport `json:"processors"`
+	}{h.Now().UTC().Truncate(time.Millisecond), reports})
+}
+
+func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	for _, p := range h.Processors {
+		if p.Name == name {
+			h.answer(w, r, p)
+			return
+		}
+	}
+	h.problem(w, r, http.StatusNotFound, fmt.Sprintf("no processor is named %q: the processors file says which there are", name))
+}
+
+// answer says what is known of a processor, or refuses with 503, so that a
+// scaler applies its own fallback rather than an old number.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
+	record, err := h.Store.Load(r.Context(), p.Name)
+	if err != nil {
+		h.unreadable(w, r, err)
+		return
+	}
+	s := record.State
+	switch {
+	case s.AttemptedAt.IsZero():
+		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was never polled", p.Name))
+	case h.stale(p, s):
+		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", p.Name, s.AttemptedAt.Format(time.RFC3339), staleAfter))
+	case s.Decision == nil:
+		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for processor %s: %s", p.Name, s.Lag.Problem()))
+	default:
+		h.write(w, http.StatusOK, "application/json", poller.NewStoredReport(s))
+	}
+}
+
+// stale tells whether more than three polls are overdue.
+func (h *Handler) stale(p Processor, s state.State) bool {
+	due := s.AttemptedAt
+	for range staleAfter {
+		due = p.Schedule.Next(due)
+	}
+	return h.Now().After(due)
+}
+
+func (h *Handler) load(ctx context.Context, p Processor) (poller.StoredReport, error) {
+	record, err := h.Store.Load(ctx, p.Name)
+	record.State.Processor = p.Name
+	return poller.NewStoredReport(record.State), err
+}
+
+func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
+	h.Log.Error("the state cannot be read", "error", err.Error())
+	h.problem(w, r, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
+}
+
+// problem answers with an RFC 9457 problem document.
+func (h *Handler) problem(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	h.write(w, status, "application/problem+json", problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.Path,
+	})
+}
+
+type problem struct {
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail"`
+	Instance string `json:"instance"`
+}
+
+func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	h.problem(w, r, http.StatusMethodNotAllowed, "only GET is allowed here")
+}
+
+func (h *Handler) write(w http.ResponseWriter, status int, contentType string, body any) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		h.Log.Debug("a caller went away before its answer", "error", err.Error())
+	}
+}

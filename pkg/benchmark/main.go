@@ -1,0 +1,152 @@
+// Command benchmark measures what a tick costs, as ratios against a bare
+// net/http loop that makes the same feed requests to the same stand-in. It is
+// what `make bench` runs: `benchmark HANDLER`, HANDLER being the stripped
+// executable. It asserts nothing; machines differ, ratios less so.
+//
+// The stand-in is this program again, in a process of its own, so that its CPU
+// is not counted. Start with main, which lists the measurements.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+)
+
+const concurrency = 64 // FEEDSCALE_CONCURRENCY's default
+
+func main() {
+	var err error
+	switch {
+	case len(os.Args) == 6 && os.Args[1] == "standin":
+		err = serveStandIn(os.Args[2:])
+	case len(os.Args) == 2:
+		err = measure(os.Args[1])
+	default:
+		err = fmt.Errorf("usage: benchmark HANDLER")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "benchmark:", err)
+		os.Exit(1)
+	}
+}
+
+// measure prints every measurement beside what is wanted.
+func measure(handler string) error {
+	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
+	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, firstRequest, size} {
+		if err := m(handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func row(what, got, wanted string) { fmt.Printf("%-58s %14s   %s\n", what, got, wanted) }
+
+// standIn is a stand-in account in another process, with containers of equal
+// partitions, each with a lease in the container leases.
+type standIn struct {
+	command    *exec.Cmd
+	stdin      io.Closer
+	connection string
+	endpoint   string
+	key        string
+	containers int
+	partitions int
+}
+
+// startStandIn starts a stand-in whose feed answers take delay.
+func startStandIn(containers, partitions int, delay time.Duration, backlog bool) (*standIn, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := &standIn{containers: containers, partitions: partitions}
+	s.command = exec.Command(self, "standin", strconv.Itoa(containers), strconv.Itoa(partitions), delay.String(), strconv.FormatBool(backlog))
+	s.command.Stderr = os.Stderr
+	if s.stdin, err = s.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the stand-in did not start: %w", err)
+	}
+	s.connection = strings.TrimSpace(line)
+	for field := range strings.SplitSeq(s.connection, ";") {
+		if v, ok := strings.CutPrefix(field, "AccountEndpoint="); ok {
+			s.endpoint = v
+		}
+		if v, ok := strings.CutPrefix(field, "AccountKey="); ok {
+			s.key = v
+		}
+	}
+	return s, nil
+}
+
+// stop ends the stand-in, which lives as long as its standard input.
+func (s *standIn) stop() {
+	s.stdin.Close()
+	_ = s.command.Wait()
+}
+
+func (s *standIn) leases() int { return s.containers * s.partitions }
+
+// processors are the estimator's processors, one for each container.
+func (s *standIn) processors() ([]estimator.Processor, error) {
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: s.endpoint, Setting: "COSMOS", Key: s.key, Concurrency: concurrency})
+	if err != nil {
+		return nil, err
+	}
+	processors := make([]estimator.Processor, s.containers)
+	for i := range processors {
+		processors[i] = estimator.Processor{
+			Name:    containerID(i),
+			Account: account, Container: cosmos.Container{Database: database, ID: containerID(i)},
+			LeaseAccount: account, LeaseContainer: cosmos.Container{Database: database, ID: leaseContainer},
+			AccountHost: leaseHost,
+		}
+	}
+	return processors, nil
+}
+
+// document is the processors file for the handler.
+func (s *standIn) document() string {
+	type entry map[string]any
+	var list []entry
+	for i := range s.containers {
+		list = append(list, entry{"name": containerID(i), "containerId": containerID(i)})
+	}
+	text, _ := json.Marshal(entry{
+		"defaults":   entry{"connection": "COSMOS", "databaseId": database, "leaseContainerId": leaseContainer, "accountHost": leaseHost},
+		"processors": list,
+	})
+	return string(text)
+}
+
+// tick measures all processors once, after the estimator has warmed up.
+func (s *standIn) estimate(e *estimator.Estimator, processors []estimator.Processor) error {
+	for _, l := range e.Estimate(context.Background(), processors) {
+		if !l.Complete() {
+			return fmt.Errorf("a processor is incomplete: %s", l.Problem())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+)
+
+const runs = 5 // of which the median counts
+
+// cpuPerPartition compares the CPU of a tick, lease query and all, with that of
+// the bare loop: the same process, the same stand-in, in turn.
+func cpuPerPartition(string) error {
+	s, err := startStandIn(10, 200, 0, true)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	processors, err := s.processors()
+	if err != nil {
+		return err
+	}
+	e := estimator.New(concurrency, time.Now)
+	b := newBareLoop(s)
+	var ticks, loops, ratios []float64
+	for run := range runs + 1 {
+		tick, err := cpuOf(func() error { return s.estimate(e, processors) })
+		if err != nil {
+			return err
+		}
+		loop, err := cpuOf(b.run)
+		if err != nil {
+			return err
+		}
+		if run > 0 { // the first warms both up
+			ticks, loops, ratios = append(ticks, tick), append(loops, loop), append(ratios, tick/loop)
+		}
+	}
+	n := float64(s.leases())
+	row("CPU per partition, tick", fmt.Sprintf("%.0f µs", median(ticks)/n*1e6), "")
+	row("CPU per partition, bare loop", fmt.Sprintf("%.0f µs", median(loops)/n*1e6), "")
+	row("CPU per partition, ratio", fmt.Sprintf("%.2fx", median(ratios)), "at most 2x")
+	return nil
+}
+
+// cpuOf returns the CPU seconds that this process spends in f.
+func cpuOf(f func() error) (float64, error) {
+	before := cpuNow()
+	err := f()
+	return cpuNow() - before, err
+}
+
+func cpuNow() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(u.Utime) + seconds(u.Stime)
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// wallOfSlowAnswers times the tick of 200 partitions whose answers take 5 ms.
+func wallOfSlowAnswers(string) error {
+	s, err := startStandIn(1, 200, 5*time.Millisecond, true)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	processors, err := s.processors()
+	if err != nil {
+		return err
+	}
+	e := estimator.New(concurrency, time.Now)
+	var times []float64
+	for run := range runs + 1 {
+		start := time.Now()
+		if err := s.estimate(e, processors); err != nil {
+			return err
+		}
+		if run > 0 {
+			times = append(times, time.Since(start).Seconds())
+		}
+	}
+	row("wall time, 200 partitions with answers of 5 ms", fmt.Sprintf("%.0f ms", median(times)*1e3), "at most 60 ms")
+	return nil
+}
+
+// requestsPerTick counts what a tick requests once RIDs are known.
+func requestsPerTick(string) error {
+	for _, c := range []struct {
+		what                   string
+		containers, partitions int
+	}{
+		{"1 processor of 200 partitions", 1, 200},
+		{"100 processors in one lease container", 100, 4},
+	} {
+		s, err := startStandIn(c.containers, c.partitions, 0, true)
+		if err != nil {
+			return err
+		}
+		processors, err := s.processors()
+		if err == nil {
+			err = countRequests(s, c.what, processors)
+		}
+		s.stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func countRequests(s *standIn, what string, processors []estimator.Processor) error {
+	e := estimator.New(concurrency, time.Now)
+	if err := s.estimate(e, processors); err != nil {
+		return err
+	}
+	requests, charge := 0, 0.0
+	for _, l := range e.Estimate(context.Background(), processors) {
+		requests += l.Requests
+		charge += l.Charge
+	}
+	row("requests per tick, "+what, fmt.Sprint(requests), fmt.Sprintf("%d leases + the pages of 1 lease query", s.leases()))
+	row("charge per tick, "+what, fmt.Sprintf("%.0f RU", charge), "")
+	return nil
+}
+
+// memory reads the peak resident memory of the handler in a poll of 10,000 leases.
+func memory(handler string) error {
+	s, err := startStandIn(50, 200, 0, true)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	folder, err := os.MkdirTemp("", "feedscale-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	poll := exec.Command(handler, "poll", "--output", "json")
+	poll.Dir = folder
+	poll.Env = append(os.Environ(), "COSMOS="+s.connection, "FEEDSCALE_PROCESSORS="+s.document())
+	var stdout, stderr bytes.Buffer
+	poll.Stdout, poll.Stderr = &stdout, &stderr
+	start := time.Now()
+	if err := poll.Run(); err != nil {
+		return fmt.Errorf("polling 10,000 leases: %w: %s", err, stderr.String())
+	}
+	wall := time.Since(start)
+	var result struct {
+		Processors []struct{ PartitionCount int }
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
+		return err
+	}
+	polled := 0
+	for _, p := range result.Processors {
+		polled += p.PartitionCount
+	}
+	usage := poll.ProcessState.SysUsage().(*syscall.Rusage)
+	row(fmt.Sprintf("resident memory, poll of %d leases", polled), fmt.Sprintf("%.0f MiB", float64(usage.Maxrss)/1024), "at most 96 MiB")
+	row(fmt.Sprintf("wall time, poll of %d leases, from start to exit", polled), fmt.Sprintf("%.0f ms", wall.Seconds()*1e3), "")
+	return nil
+}
+
+// firstRequest times serve from its start to its first answer.
+func firstRequest(handler string) error {
+	var times []float64
+	for range runs {
+		elapsed, err := startToAnswer(handler)
+		if err != nil {
+			return err
+		}
+		times = append(times, elapsed.Seconds())
+	}
+	row("serve, from start to its first answer", fmt.Sprintf("%.0f ms", median(times)*1e3), "at most 100 ms")
+	return nil
+}
+
+func startToAnswer(handler string) (time.Duration, error) {
+	folder, err := os.MkdirTemp("", "feedscale-bench")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	address := free.Addr().(*net.TCPAddr)
+	free.Close()
+	s := &standIn{containers: 1, partitions: 1}
+	serve := exec.Command(handler, "serve")
+	serve.Dir = folder
+	serve.Env = append(os.Environ(),
+		"COSMOS=AccountEndpoint=http://127.0.0.1:1/;AccountKey=a2V5;", "FEEDSCALE_PROCESSORS="+s.document(),
+		fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
+	var output bytes.Buffer
+	serve.Stdout, serve.Stderr = bufio.NewWriter(&output), &output
+	start := time.Now()
+	if err := serve.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = serve.Process.Kill()
+		_ = serve.Wait()
+	}()
+	for deadline := start.Add(10 * time.Second); time.Now().Before(deadline); {
+		response, err := http.Get(fmt.Sprintf("http://%s/", address))
+		if err == nil {
+			response.Body.Close()
+			return time.Since(start), nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return 0, errors.New("serve did not answer within 10 s")
+}
+
+// size is that of the stripped handler.
+func size(handler string) error {
+	info, err := os.Stat(handler)
+	if err != nil {
+		return err
+	}
+	row("size of the stripped handler", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "at most 25 MB")
+	return nil
+}
+
+func containerRID(account *cosmos.Account, id string) (string, error) {
+	rid, _, err := account.RID(context.Background(), cosmos.Container{Database: database, ID: id})
+	return rid, err
+}

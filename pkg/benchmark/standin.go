@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+const (
+	database       = "bench"
+	leaseContainer = "leases"
+	leaseHost      = "bench.documents.azure.com"
+	backlogPerRun  = 4 // documents for each partition, on average
+)
+
+func containerID(i int) string { return fmt.Sprintf("container-%d", i) }
+
+// serveStandIn is the other process: it prints its connection string and serves
+// until its standard input ends. Its arguments are those of startStandIn.
+func serveStandIn(args []string) error {
+	containers, err1 := strconv.Atoi(args[0])
+	partitions, err2 := strconv.Atoi(args[1])
+	delay, err3 := time.ParseDuration(args[2])
+	backlog, err4 := strconv.ParseBool(args[3])
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			return err
+		}
+	}
+	server, err := emulator.Start(emulator.Options{})
+	if err != nil {
+		return err
+	}
+	if err := fill(server, containers, partitions, backlog); err != nil {
+		return err
+	}
+	if delay > 0 {
+		server.Control(func(r *emulator.Request) *emulator.Answer {
+			if r.Kind == emulator.ReadChangeFeed {
+				return &emulator.Answer{Delay: delay}
+			}
+			return nil
+		})
+	}
+	fmt.Println(server.ConnectionString())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return server.Close()
+}
+
+// fill makes the containers, their leases at LSN 0 and, where wanted, a backlog.
+func fill(server *emulator.Server, containers, partitions int, backlog bool) error {
+	if err := server.CreateDatabase(database); err != nil {
+		return err
+	}
+	if err := server.CreateContainer(database, emulator.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}}); err != nil {
+		return err
+	}
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 1})
+	if err != nil {
+		return err
+	}
+	for i := range containers {
+		id := containerID(i)
+		if err := server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
+			return err
+		}
+		if err := fillContainer(server, account, id, partitions, backlog); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fillContainer(server *emulator.Server, account *cosmos.Account, id string, partitions int, backlog bool) error {
+	rid, err := containerRID(account, id)
+	if err != nil {
+		return err
+	}
+	databaseRID, err := changefeed.DatabaseRID(rid)
+	if err != nil {
+		return err
+	}
+	for token := range partitions {
+		err := server.Upsert(database, leaseContainer, map[string]any{
+			"id":         fmt.Sprintf("%s_%s_%s..%d", leaseHost, databaseRID, rid, token),
+			"version":    0,
+			"LeaseToken": strconv.Itoa(token), "Owner": "worker-1", "ContinuationToken": `"0"`,
+			"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}, "properties": map[string]any{},
+			"timestamp": time.Now().UTC().Format(time.RFC3339Nano), "Mode": "Incremental Feed",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !backlog {
+		return nil
+	}
+	for n := range partitions * backlogPerRun {
+		if err := server.Upsert(database, id, map[string]any{"id": fmt.Sprintf("document-%d", n), "customer": "Contoso", "amount": n, "status": "new"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+package demo
+
+import "time"
+
+// SteadyTotal is the total of a steady load.
+func SteadyTotal(perSecond int, elapsed time.Duration) int64 {
+	return steady{perSecond: perSecond}.total(elapsed)
+}
+
+// BurstyTotal is the total of a bursty load.
+func BurstyTotal(size, perSecond int, first, every, elapsed time.Duration) int64 {
+	return bursty{size: size, perSecond: perSecond, first: first, every: every}.total(elapsed)
+}

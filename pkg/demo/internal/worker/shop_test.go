@@ -1,0 +1,255 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+// shop is an account with a monitored container, and what hosts made of its changes.
+type shop struct {
+	t       *testing.T
+	account *cosmos.Server
+	clients *worker.Account
+	leases  *azcosmos.ContainerClient
+	written int
+
+	mu      sync.Mutex
+	handled map[string][]change // by partition, in the order they came
+}
+
+type change struct {
+	ID  string `json:"id"`
+	LSN int64  `json:"_lsn"`
+}
+
+func newShop(t *testing.T, partitions int) *shop {
+	t.Helper()
+	account, err := cosmos.Start(cosmos.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = account.Close() })
+	clients, err := worker.NewAccount(account.Endpoint(), cosmos.WellKnownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(clients.Close)
+	s := &shop{t: t, account: account, clients: clients, handled: map[string][]change{}}
+	credential, err := azcosmos.NewKeyCredential(cosmos.WellKnownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(account.Endpoint(), credential, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := account.CreateDatabase("shop"); err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range []cosmos.ContainerSpec{
+		{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions},
+		{ID: "leases", PartitionKey: []string{"/id"}, DefaultTTL: -1},
+	} {
+		if err := account.CreateContainer("shop", spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.leases, err = client.NewContainer("shop", "leases"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// write writes n orders, each in a transaction of its own.
+func (s *shop) write(n int) {
+	s.t.Helper()
+	for range n {
+		s.written++
+		order := map[string]any{"id": fmt.Sprint("order-", s.written), "customer": fmt.Sprint("customer-", s.written%100)}
+		if err := s.account.Upsert("shop", "orders", order); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// running is a host under way.
+type running struct {
+	stop  chan struct{}
+	kill  context.CancelFunc
+	ended chan error
+}
+
+// host starts a host, which the test's end kills. change adapts its options.
+func (s *shop) host(name string, change func(*worker.Options)) *running {
+	s.t.Helper()
+	o := worker.Options{
+		Account:       s.clients,
+		Monitored:     worker.Container{Database: "shop", ID: "orders"},
+		Leases:        worker.Container{Database: "shop", ID: "leases"},
+		ProcessorName: "projection",
+		Host:          name,
+		Handle:        s.handle,
+		Checkpointed:  func(string, int) {},
+		PageSize:      7,
+		Timing: worker.Timing{
+			Acquire: 30 * time.Millisecond, Renew: 50 * time.Millisecond, Expiration: time.Minute,
+			Poll: 10 * time.Millisecond, Bootstrap: 10 * time.Millisecond,
+		},
+		Now: time.Now,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	r := &running{stop: make(chan struct{}), kill: kill, ended: make(chan error, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.ended <- worker.Run(ctx, r.stop, o)
+	}()
+	s.t.Cleanup(func() {
+		kill()
+		<-done
+	})
+	return r
+}
+
+// end waits until the host has ended.
+func (s *shop) end(r *running) {
+	s.t.Helper()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	case <-time.After(deadline):
+		s.t.Fatal("the host did not end")
+	}
+}
+
+func (s *shop) handle(_ context.Context, partition string, changes []json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, document := range changes {
+		var c change
+		if err := json.Unmarshal(document, &c); err != nil {
+			return err
+		}
+		s.handled[partition] = append(s.handled[partition], c)
+	}
+	return nil
+}
+
+// count is how many changes were handled.
+func (s *shop) count() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, changes := range s.handled {
+		n += len(changes)
+	}
+	return n
+}
+
+// checkOnce fails the test unless every order was handled once, and in the order of the LSNs within its partition.
+func (s *shop) checkOnce() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{}
+	for partition, changes := range s.handled {
+		for i, c := range changes {
+			if seen[c.ID] {
+				s.t.Errorf("%s was handled twice", c.ID)
+			}
+			seen[c.ID] = true
+			if i > 0 && c.LSN <= changes[i-1].LSN {
+				s.t.Errorf("partition %s: LSN %d came after %d", partition, c.LSN, changes[i-1].LSN)
+			}
+		}
+	}
+	if len(seen) != s.written {
+		s.t.Errorf("%d orders were handled, want %d", len(seen), s.written)
+	}
+}
+
+// documents reads the lease container: every document by its id, with the fields that the service adds left out.
+func (s *shop) documents() map[string]map[string]any {
+	s.t.Helper()
+	all := map[string]map[string]any{}
+	pager := s.leases.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), nil)
+	for pager.More() {
+		page, err := pager.NextPage(s.t.Context())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			var document map[string]any
+			if err := json.Unmarshal(item, &document); err != nil {
+				s.t.Fatal(err)
+			}
+			maps.DeleteFunc(document, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
+			all[document["id"].(string)] = document
+		}
+	}
+	return all
+}
+
+// leaseDocuments are the leases alone, by their tokens.
+func (s *shop) leaseDocuments() map[string]map[string]any {
+	s.t.Helper()
+	found := map[string]map[string]any{}
+	for id, document := range s.documents() {
+		if _, token, isLease := strings.Cut(id, ".."); isLease {
+			found[token] = document
+		}
+	}
+	return found
+}
+
+// owners counts the leases of each owner; "" is nobody.
+func (s *shop) owners() map[string]int {
+	s.t.Helper()
+	counts := map[string]int{}
+	for _, l := range s.leaseDocuments() {
+		owner, _ := l["Owner"].(string)
+		counts[owner]++
+	}
+	return counts
+}
+
+func (s *shop) tokens() []string {
+	s.t.Helper()
+	return slices.Sorted(maps.Keys(s.leaseDocuments()))
+}
+
+// deadline is how long a test waits for what must come.
+const deadline = 20 * time.Second
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	looks := time.NewTicker(5 * time.Millisecond)
+	defer looks.Stop()
+	late := time.After(deadline)
+	for !holds() {
+		select {
+		case <-looks.C:
+		case <-late:
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}

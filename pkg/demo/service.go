@@ -1,0 +1,47 @@
+package demo
+
+import (
+	_ "embed"
+	"time"
+)
+
+// processors is the processors file that feedscale is run with. It names every service below.
+//
+//go:embed processors.yaml
+var processors string
+
+// database holds the containers of all services, and the leases.
+const (
+	database       = "shop"
+	leaseContainer = "leases"
+)
+
+// service is one application of the shop: a container that is written to, and a change feed processor on it.
+type service struct {
+	name          string // of the container and, in processors.yaml, of the processor
+	processorName string
+	key           string // path of the container's partition key
+	partitions    int
+	load          load
+	document      func(*writer) any
+	throughput    int  // changes a replica handles per second
+	stuck         bool // its replicas never finish the first page
+}
+
+// services are what the world consists of. processors.yaml tells a reader what to expect of each.
+func services() []service {
+	return []service{
+		{
+			name: "orders", processorName: "order-projection", key: "/customerId", partitions: 6,
+			load: steady{perSecond: 90}, document: newOrder, throughput: 40,
+		},
+		{
+			name: "payments", processorName: "payment-settlement", key: "/accountId", partitions: 8,
+			load: bursty{size: 900, perSecond: 300, first: 5 * time.Second, every: 40 * time.Second}, document: newPayment, throughput: 40,
+		},
+		{
+			name: "audit", processorName: "audit-archive", key: "/actor", partitions: 2,
+			load: steady{perSecond: 3}, document: newAuditEntry, throughput: 40, stuck: true,
+		},
+	}
+}

@@ -1,0 +1,192 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+)
+
+// Options of a world. The zero value works.
+type Options struct {
+	// Seed decides what the documents say; how many there are does not depend on it.
+	Seed uint64
+	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the other. It must not wait.
+	OnEvent func(Event)
+	// Log is told what goes wrong. Default: nobody.
+	Log *slog.Logger
+}
+
+// World is a running world.
+type World struct {
+	account   *cosmos.Server
+	namespace *servicebus.Server
+	state     string // folder for what feedscale remembers
+	services  []service
+	fleets    map[string]*fleet
+	writers   map[string]*writer
+	consumer  *consumer
+	clients   *worker.Account
+
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Service is how one service stands.
+type Service struct {
+	Name      string  // of its processor
+	Replicas  int     // running, those included that are about to stop
+	Asked     int     // asked for by the last scale event
+	Written   int64   // documents so far
+	Processed int64   // changes so far, as far as they were checkpointed
+	Events    []Event // the last few that were consumed, the oldest first
+}
+
+// duplicateWindow is how long the queue remembers ids, so that an event that is published again comes once.
+const duplicateWindow = 10 * time.Minute
+
+// Start brings a world up; when it returns, everything in it runs and the first documents are about to be written. It ends
+// with ctx; Close is needed in any case. Errors tell what of it could not be started.
+func Start(ctx context.Context, o Options) (*World, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ctx, end := context.WithCancel(ctx)
+	w := &World{end: end, services: services(), fleets: map[string]*fleet{}, writers: map[string]*writer{}}
+	if err := w.build(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the demo: %w", err), w.Close())
+	}
+	for _, s := range w.services {
+		w.start(o.Log, func() error { return w.writers[s.name].run(ctx, w.account, s) })
+	}
+	w.start(o.Log, func() error { return w.consumer.run(ctx) })
+	return w, nil
+}
+
+func (w *World) start(log *slog.Logger, run func() error) {
+	w.running.Go(func() {
+		if err := run(); err != nil {
+			log.Error("a part of the demo ended", "error", err.Error())
+		}
+	})
+}
+
+// build makes the parts of the world, none of which does anything yet.
+func (w *World) build(o Options) (err error) {
+	if w.state, err = os.MkdirTemp("", "feedscale-demo-"); err != nil {
+		return err
+	}
+	if w.account, err = cosmos.Start(cosmos.Options{Logger: o.Log}); err != nil {
+		return err
+	}
+	if w.namespace, err = servicebus.Start(servicebus.Options{
+		Logger: o.Log,
+		Queues: []servicebus.QueueSpec{{Name: queue, DuplicateDetectionWindow: duplicateWindow}},
+	}); err != nil {
+		return err
+	}
+	if err := w.createContainers(); err != nil {
+		return err
+	}
+	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmos.WellKnownKey); err != nil {
+		return err
+	}
+	for i, s := range w.services {
+		w.fleets[s.name] = &fleet{service: s, account: w.clients, now: time.Now, log: o.Log}
+		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
+	}
+	client, err := azservicebus.NewClientFromConnectionString(w.namespace.ConnectionString(), &azservicebus.ClientOptions{
+		RetryOptions: azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: time.Second, MaxRetryDelay: time.Second},
+	})
+	if err != nil {
+		return err
+	}
+	w.consumer = &consumer{client: client, fleets: w.fleets, onEvent: o.OnEvent, log: o.Log, recent: map[string][]Event{}}
+	return nil
+}
+
+func (w *World) createContainers() error {
+	if err := w.account.CreateDatabase(database); err != nil {
+		return err
+	}
+	// Time to live is switched on for the lock that a host holds while it creates leases.
+	if err := w.account.CreateContainer(database, cosmos.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}, DefaultTTL: -1}); err != nil {
+		return err
+	}
+	for _, s := range w.services {
+		if err := w.account.CreateContainer(database, cosmos.ContainerSpec{ID: s.name, PartitionKey: []string{s.key}, Partitions: s.partitions}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Environ is the settings for feedscale to watch this world, as an environment. They name a state file that Close removes.
+func (w *World) Environ() []string {
+	return []string{
+		"COSMOS=" + w.account.ConnectionString(),
+		"SERVICEBUS=" + w.namespace.ConnectionString(),
+		"FEEDSCALE_PROCESSORS=" + processors,
+		"FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue,
+		"FEEDSCALE_STATE=bolt:" + filepath.Join(w.state, "feedscale.db"),
+		"FEEDSCALE_TIMER_SCHEDULE=* * * * * *",
+	}
+}
+
+// Snapshot tells how the services stand, in the order of the processors file.
+func (w *World) Snapshot() []Service {
+	all := make([]Service, 0, len(w.services))
+	for _, s := range w.services {
+		fleet := w.fleets[s.name]
+		all = append(all, Service{
+			Name:      s.name,
+			Replicas:  int(fleet.running.Load()),
+			Asked:     fleet.asked(),
+			Written:   w.writers[s.name].written.Load(),
+			Processed: fleet.processed.Load(),
+			Events:    w.consumer.events(s.name),
+		})
+	}
+	return all
+}
+
+// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more. Whoever uses Environ
+// closes that first. Closing again does nothing more.
+func (w *World) Close() error {
+	w.end()
+	w.running.Wait() // behind this nobody scales a fleet any more
+	for _, f := range w.fleets {
+		f.ended.Wait()
+	}
+	var errs []error
+	if w.consumer != nil {
+		// An ended context keeps the client from waiting for a goodbye.
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = w.consumer.client.Close(ended)
+	}
+	if w.clients != nil {
+		w.clients.Close()
+	}
+	if w.namespace != nil {
+		errs = append(errs, w.namespace.Close())
+	}
+	if w.account != nil {
+		errs = append(errs, w.account.Close())
+	}
+	if w.state != "" {
+		errs = append(errs, os.RemoveAll(w.state))
+	}
+	return errors.Join(errs...)
+}

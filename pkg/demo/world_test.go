@@ -1,0 +1,337 @@
+package demo_test
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/demo"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+func start(t *testing.T, o demo.Options) *demo.World {
+	t.Helper()
+	w, err := demo.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+func setting(w *demo.World, name string) string {
+	for _, entry := range w.Environ() {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func service(w *demo.World, name string) demo.Service {
+	for _, s := range w.Snapshot() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return demo.Service{}
+}
+
+// publisher puts scale events on the queue of a world, in the place of feedscale.
+type publisher struct {
+	t      *testing.T
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+}
+
+func newPublisher(t *testing.T, w *demo.World) *publisher {
+	t.Helper()
+	client, err := azservicebus.NewClientFromConnectionString(setting(w, "SERVICEBUS"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := client.NewSender("scale-events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = client.Close(ended)
+	})
+	return &publisher{t, client, sender}
+}
+
+func (p *publisher) send(body []byte) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), deadline)
+	defer cancel()
+	if err := p.sender.SendMessage(ctx, &azservicebus.Message{Body: body}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *publisher) scale(processor string, sequence int64, replicas int) {
+	p.t.Helper()
+	body, err := events.ScaleEvent{
+		Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Data: events.Data{Processor: processor, Sequence: sequence, DesiredReplicas: replicas, Direction: "out", Status: "lagging"},
+	}.Encode()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.send(body)
+}
+
+type lease struct {
+	ID           string  `json:"id"`
+	Owner        *string `json:"Owner"`
+	Continuation *string `json:"ContinuationToken"`
+	Timestamp    string  `json:"timestamp"`
+}
+
+// leases reads the leases of a processor.
+func leases(t *testing.T, w *demo.World, processorName string) []lease {
+	t.Helper()
+	account, key, _ := strings.Cut(strings.TrimPrefix(setting(w, "COSMOS"), "AccountEndpoint="), ";AccountKey=")
+	credential, err := azcosmos.NewKeyCredential(strings.TrimSuffix(key, ";"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(account, credential, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err := client.NewContainer("shop", "leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []lease
+	pager := container.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @p) AND CONTAINS(c.id, '..')", azcosmos.NewPartitionKey(),
+		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@p", Value: processorName}}})
+	for pager.More() {
+		page, err := pager.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			var l lease
+			if err := json.Unmarshal(item, &l); err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// deadline is how long a test waits for what must come.
+const deadline = 20 * time.Second
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	looks := time.NewTicker(20 * time.Millisecond)
+	defer looks.Stop()
+	late := time.After(deadline)
+	for !holds() {
+		select {
+		case <-looks.C:
+		case <-late:
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
+
+// TestCloseLeavesNothingRunning counts goroutines, and therefore has no other test beside it.
+func TestCloseLeavesNothingRunning(t *testing.T) {
+	before := runtime.NumGoroutine()
+	consumed := make(chan demo.Event, 10)
+	w, err := demo.Start(context.Background(), demo.Options{OnEvent: func(e demo.Event) { consumed <- e }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("while everything works", func(t *testing.T) {
+		p := newPublisher(t, w)
+		p.scale("orders", 1, 2)
+		p.scale("audit", 1, 1)
+		eventually(t, "the workers are busy", func() bool {
+			return service(w, "orders").Processed > 0 && service(w, "audit").Replicas > 0
+		})
+	})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, of := range []string{"pkg/demo.(", "pkg/demo/internal/worker."} {
+		if strings.Contains(string(stacks), of) {
+			t.Errorf("a goroutine of %s outlived Close:\n%s", of, stacks)
+		}
+	}
+	// Those of the SDKs need a moment.
+	eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+func TestNothingRunsBeforeAnEventAsksForIt(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{})
+	eventually(t, "load is written", func() bool { return service(w, "orders").Written > 20 })
+	for _, s := range w.Snapshot() {
+		if s.Replicas != 0 || s.Asked != 0 || s.Processed != 0 || len(s.Events) != 0 {
+			t.Errorf("got %+v, want no replica and no event", s)
+		}
+	}
+	if found := leases(t, w, ""); len(found) != 0 {
+		t.Errorf("got leases %v, want none", found)
+	}
+}
+
+func TestEventsAloneScaleAService(t *testing.T) {
+	t.Parallel()
+	consumed := make(chan demo.Event, 10)
+	w := start(t, demo.Options{OnEvent: func(e demo.Event) { consumed <- e }})
+	p := newPublisher(t, w)
+
+	p.scale("orders", 1, 3)
+	want := demo.Event{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Processor: "orders", Sequence: 1, From: 0, To: 3, Status: "lagging"}
+	if got := <-consumed; got != want {
+		t.Errorf("got event %+v, want %+v", got, want)
+	}
+	eventually(t, "three replicas run", func() bool { return service(w, "orders").Replicas == 3 })
+	eventually(t, "every partition is checkpointed", func() bool {
+		found := leases(t, w, "order-projection")
+		for _, l := range found {
+			if l.Continuation == nil {
+				return false
+			}
+		}
+		return len(found) == 6
+	})
+	eventually(t, "the replicas have caught up", func() bool {
+		s := service(w, "orders")
+		return s.Processed > 100 && s.Written-s.Processed < 60
+	})
+
+	p.scale("orders", 2, 0)
+	<-consumed
+	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	for _, l := range leases(t, w, "order-projection") {
+		if l.Owner != nil {
+			t.Errorf("lease %s is owned by %s, want it released", l.ID, *l.Owner)
+		}
+	}
+	s := service(w, "orders")
+	if s.Processed > s.Written {
+		t.Errorf("%d changes were processed of %d that were written", s.Processed, s.Written)
+	}
+	if len(s.Events) != 2 || s.Events[0] != want || s.Events[1].From != 3 || s.Events[1].To != 0 {
+		t.Errorf("got events %+v, want both, the oldest first", s.Events)
+	}
+}
+
+func TestTheStuckServiceRenewsAndNeverCheckpoints(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{})
+	newPublisher(t, w).scale("audit", 1, 1)
+	var before []lease
+	eventually(t, "both leases are owned", func() bool {
+		before = leases(t, w, "audit-archive")
+		for _, l := range before {
+			if l.Owner == nil {
+				return false
+			}
+		}
+		return len(before) == 2
+	})
+	eventually(t, "both leases are renewed", func() bool {
+		for i, l := range leases(t, w, "audit-archive") {
+			if l.Timestamp == before[i].Timestamp {
+				return false
+			}
+		}
+		return true
+	})
+	for _, l := range leases(t, w, "audit-archive") {
+		if l.Continuation != nil {
+			t.Errorf("lease %s has the checkpoint %s, want none", l.ID, *l.Continuation)
+		}
+	}
+	if got := service(w, "audit"); got.Processed != 0 || got.Written == 0 {
+		t.Errorf("got %+v, want changes written and none processed", got)
+	}
+}
+
+func TestAnEventThatCameTooLateChangesNothing(t *testing.T) {
+	t.Parallel()
+	consumed := make(chan demo.Event, 10)
+	w := start(t, demo.Options{OnEvent: func(e demo.Event) { consumed <- e }})
+	p := newPublisher(t, w)
+	p.scale("payments", 5, 2)
+	p.scale("payments", 4, 7)
+	p.scale("payments", 5, 7)
+	p.scale("payments", 6, 1)
+	for _, want := range []demo.Event{{Sequence: 5, From: 0, To: 2}, {Sequence: 6, From: 2, To: 1}} {
+		if got := <-consumed; got.Sequence != want.Sequence || got.From != want.From || got.To != want.To {
+			t.Errorf("got %+v, want sequence %d from %d to %d", got, want.Sequence, want.From, want.To)
+		}
+	}
+	if got := service(w, "payments").Asked; got != 1 {
+		t.Errorf("got %d replicas asked for, want 1", got)
+	}
+}
+
+func TestWhatIsNoEventOfAServiceIsSetAside(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name   string
+		send   func(*publisher)
+		reason string
+	}{
+		{"no scale event", func(p *publisher) { p.send([]byte(`{"replicas":3}`)) }, "not a scale event"},
+		{"a processor that is not there", func(p *publisher) { p.scale("refunds", 1, 1) }, "refunds"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, demo.Options{})
+			p := newPublisher(t, w)
+			c.send(p)
+			receiver, err := p.client.NewReceiverForQueue("scale-events", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			set, err := receiver.ReceiveMessages(ctx, 1, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason := set[0].DeadLetterReason; reason == nil || !strings.Contains(*reason, c.reason) {
+				t.Errorf("got reason %v, want one with %q", reason, c.reason)
+			}
+		})
+	}
+}
+
+func TestTheWorldEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	w, err := demo.Start(ctx, demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newPublisher(t, w).scale("orders", 1, 1)
+	eventually(t, "a replica runs", func() bool { return service(w, "orders").Replicas == 1 })
+	end()
+	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
