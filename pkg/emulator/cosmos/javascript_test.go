@@ -55,7 +55,7 @@ func TestTheJavaScriptSDKCannotTellTheDifference(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = account.Close() }()
-	if err := interop.Conduct(t.Context(), account, t.Output(), nil, "node", script); err != nil {
+	if err := interop.Conduct(t.Context(), account, nil, t.Output(), nil, "node", script); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,8 +24,8 @@ import (
 //	split DATABASE CONTAINER RANGE    the ids of the children
 //	merge DATABASE CONTAINER A B      the id of the child
 //
-// An answer that begins with "error" tells why a request failed.
-func Conduct(ctx context.Context, account *cosmos.Server, log io.Writer, env []string, name string, args ...string) error {
+// and those of more, by their first word. An answer that begins with "error" tells why a request failed.
+func Conduct(ctx context.Context, account *cosmos.Server, more map[string]Request, log io.Writer, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append(os.Environ(), "COSMOS_ENDPOINT="+account.Endpoint(), "COSMOS_KEY="+cosmos.WellKnownKey), env...)
 	cmd.Stderr = log
@@ -43,7 +43,7 @@ func Conduct(ctx context.Context, account *cosmos.Server, log io.Writer, env []s
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		answer, asked := obey(account, strings.Fields(lines.Text()))
+		answer, asked := obey(account, more, strings.Fields(lines.Text()))
 		if !asked {
 			_, _ = fmt.Fprintln(log, lines.Text())
 			continue
@@ -58,9 +58,14 @@ func Conduct(ctx context.Context, account *cosmos.Server, log io.Writer, env []s
 	return nil
 }
 
-func obey(account *cosmos.Server, words []string) (answer string, asked bool) {
+// Request is what a program may ask for besides: the words behind the first one in, the answer out.
+type Request func(words []string) (answer string, err error)
+
+func obey(account *cosmos.Server, more map[string]Request, words []string) (answer string, asked bool) {
 	var err error
 	switch {
+	case len(words) > 0 && more[words[0]] != nil:
+		answer, err = more[words[0]](words[1:])
 	case len(words) == 4 && words[0] == "split":
 		var children []string
 		children, err = account.Split(words[1], words[2], words[3])

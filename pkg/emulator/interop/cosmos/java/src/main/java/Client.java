@@ -21,6 +21,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.io.InputStreamReader;
 import java.time.Duration;
 import java.time.Instant;
@@ -94,9 +95,13 @@ public final class Client {
         throw new AssertionError("expected status " + status);
     }
 
-    private static String[] ask(String line) throws IOException {
+    private static String[] ask(String line) {
         System.out.println(line);
-        return ANSWERS.readLine().split(" ");
+        try {
+            return ANSWERS.readLine().split(" ");
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     private static void await(String what, BooleanSupplier condition) throws InterruptedException {
@@ -202,6 +207,7 @@ public final class Client {
             feed.createItem(JSON.createObjectNode().put("id", "later" + i)).block();
         }
         same(lag(first), 5);
+        same(ask("lag java " + name + " " + name + "-leases")[0], "5"); // feedscale says the same
         same(workers, new TreeSet<>(Set.of("first", "second")));
         ChangeFeedProcessor third = worker("third", feed, leases, latestVersion, seen, workers);
         third.start().block();
@@ -211,6 +217,7 @@ public final class Client {
             feed.createItem(JSON.createObjectNode().put("id", "merged")).block();
             await("the change after the merge", () -> seen.remove("merged"));
         }
+        await("no lag as feedscale sees it", () -> ask("lag java " + name + " " + name + "-leases")[0].equals("0"));
         stop(third);
     }
 
@@ -233,7 +240,11 @@ public final class Client {
         feed.deleteItem("d", new PartitionKey("d")).block();
         await("create, replace and delete", () -> seen.size() == 3);
         same(seen.toString().toLowerCase(), "[create, replace, delete]");
+        await("no lag as feedscale sees it", () -> ask("lag java versions versions-leases")[0].equals("0"));
         stop(worker);
+        feed.createItem(JSON.createObjectNode().put("id", "e")).block();
+        feed.deleteItem("e", new PartitionKey("e")).block();
+        same(ask("lag java versions versions-leases")[0], "2"); // the delete counts, too
     }
 
     private static void stop(ChangeFeedProcessor worker) throws InterruptedException {
