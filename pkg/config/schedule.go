@@ -26,9 +26,14 @@ func (s Schedule) Next(t time.Time) time.Time {
 	if s == (Schedule{}) {
 		return time.Time{}
 	}
+	// t itself first: AddDate, even by nothing, moves a time in the hour that the
+	// end of summer time repeats to the other one of the two.
+	if next := s.spec.Next(t); !next.IsZero() {
+		return next
+	}
 	// cron/v3 looks five years ahead. February 29 on a given weekday can be
 	// forty away, which is the longest that an expression can be silent.
-	for years := 0; years <= 40; years += 5 {
+	for years := 5; years <= 40; years += 5 {
 		if next := s.spec.Next(t.AddDate(years, 0, 0)); !next.IsZero() {
 			return next
 		}

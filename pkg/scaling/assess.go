@@ -73,9 +73,9 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 	if p.CheckpointLSN != nil {
 		next.CheckpointLSN = *p.CheckpointLSN
 	}
-	if next.Pending {
+	if next.Pending && s.live(p) {
 		next.Since = s.Now
-		if last.Pending && last.Position == next.Position {
+		if last.Position == next.Position && !last.Since.IsZero() {
 			next.Since = last.Since
 		}
 	}
@@ -83,10 +83,12 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 }
 
 // rates measures, from this sample and the last: how fast changes arrive, and
-// how fast one live owner works them off. Only spans in which changes were
-// pending tell how fast that is; the last rate found is kept.
+// how fast one live owner works them off. Only partitions in which changes were
+// pending all the while tell how fast that is, and only their owners count; the
+// last rate found is kept.
 func (s *steps) rates() {
 	var arrived, drained float64
+	owners := make(map[string]bool)
 	s.next.Arrival = nil
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
@@ -97,12 +99,13 @@ func (s *steps) rates() {
 		}
 		arrived += perSecond(*p.SessionLSN-last.SessionLSN, span)
 		s.next.Arrival = &arrived
-		if last.Pending && p.Pending() && p.CheckpointLSN != nil && last.CheckpointLSN > 0 {
+		if last.Pending && p.Pending() && p.CheckpointLSN != nil && last.CheckpointLSN > 0 && s.live(p) {
 			drained += perSecond(*p.CheckpointLSN-last.CheckpointLSN, span)
+			owners[p.Owner] = true
 		}
 	}
-	if owners := s.liveOwners(); owners > 0 && drained > 0 {
-		s.next.DrainPerReplica = drained / float64(owners)
+	if drained > 0 {
+		s.next.DrainPerReplica = drained / float64(len(owners))
 	}
 }
 

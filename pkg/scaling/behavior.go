@@ -10,18 +10,23 @@ import (
 // between the last decision and what the steps before ask for. It works from 1
 // upwards: the step from there to zero is cooldown's.
 func (s *steps) behavior() {
-	current, _ := s.current()
-	current = max(1, current)
-	asked := max(1, s.replicas)
-	wanted := s.tolerate(current, asked)
-	s.recommend(wanted)
-	wanted = s.stabilize(current, wanted)
-	wanted = s.limitRate(current, wanted)
-	if s.refuseIn {
-		wanted = max(wanted, current)
-	}
-	if s.replicas = wanted; wanted != asked {
-		s.because("behavior", "%d asked for, from %d: tolerance, windows and policies allow %d", asked, current, wanted)
+	last, _ := s.current()
+	current, asked := max(1, last), max(1, s.replicas)
+	s.asked = s.replicas
+
+	tolerated := s.tolerate(current, asked)
+	s.recommend(tolerated)
+	stabilized := s.stabilize(current, tolerated)
+	s.replicas = s.limitRate(current, stabilized)
+	switch {
+	case s.replicas != stabilized:
+		s.because("behavior", "%d asked for, from %d: the policies allow %d now", asked, current, s.replicas)
+	case stabilized != tolerated && stabilized > asked:
+		s.because("behavior", "%d asked for, from %d: the scaleDown window of %s holds %d", asked, current, s.Policy.Behavior.ScaleDown.StabilizationWindow, s.replicas)
+	case stabilized != tolerated:
+		s.because("behavior", "%d asked for, from %d: the scaleUp window of %s holds %d", asked, current, s.Policy.Behavior.ScaleUp.StabilizationWindow, s.replicas)
+	case tolerated != asked:
+		s.because("behavior", "%d asked for: within the tolerance of %d", asked, current)
 	}
 }
 
@@ -36,12 +41,14 @@ func (s *steps) tolerate(current, asked int) int {
 	return asked
 }
 
-// recommend remembers a recommendation, and forgets those that no window reaches.
+// recommend remembers a recommendation. Those that no window reaches are
+// forgotten, and of equal ones all but the last, which outlives them.
 func (s *steps) recommend(replicas int) {
 	longest := max(s.Policy.Behavior.ScaleUp.StabilizationWindow, s.Policy.Behavior.ScaleDown.StabilizationWindow)
 	kept := within(s.next.Recommendations, s.Now, longest, func(r Recommendation) time.Time { return r.Time })
 	s.next.Recommendations = nil
 	if longest > 0 {
+		kept = slices.DeleteFunc(kept, func(r Recommendation) bool { return r.Replicas == replicas })
 		s.next.Recommendations = append(kept, Recommendation{Time: s.Now, Replicas: replicas})
 	}
 }

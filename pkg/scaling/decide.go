@@ -58,7 +58,7 @@ type steps struct {
 	active     bool    // whether the processor should be above zero
 	replicas   int     // what the steps so far ask for
 	ratio      float64 // replicas before rounding up, for the tolerance
-	floor      int     // of an open schedule
+	asked      int     // what the steps before behavior asked for
 	refuseIn   bool    // the truth is not known well enough to scale in
 	undecided  bool
 	reasons    []Reason
@@ -77,9 +77,10 @@ func (s *steps) current() (int, bool) {
 	return *s.Memory.Replicas, true
 }
 
-// raise lifts the replicas to at least n.
+// raise lifts the replicas to at least n. What no integer holds is no less a
+// reason to scale out.
 func (s *steps) raise(n float64) bool {
-	wanted := int(math.Ceil(n))
+	wanted := int(min(math.Ceil(n), math.MaxInt32))
 	if wanted <= s.replicas {
 		return false
 	}
@@ -169,12 +170,12 @@ func (s *steps) maxChangeAge() {
 	if limit <= 0 || !s.active || age == nil {
 		return
 	}
-	ratio := float64(*age) / limit.Seconds()
-	if ratio <= 1+ageTolerance {
+	if float64(*age)/limit.Seconds() <= 1+ageTolerance {
 		return
 	}
 	owners := max(1, s.liveOwners())
-	if s.raise(float64(owners) * ratio) {
+	// Multiplied first: a ratio of 31/15, rounded, would ask 15 owners for 32.
+	if s.raise(float64(owners) * float64(*age) / limit.Seconds()) {
 		s.because("maxChangeAge", "the oldest change is %d s old, the limit is %s, and %d owners are live", *age, limit, owners)
 	}
 }
@@ -191,10 +192,9 @@ func (s *steps) schedules() {
 	if open == nil || open.DesiredReplicas == 0 || s.undecided {
 		return
 	}
-	s.floor = open.DesiredReplicas
 	s.active = true
-	if s.raise(float64(s.floor)) {
-		s.because("schedules", "a window is open that asks for at least %d", s.floor)
+	if s.raise(float64(open.DesiredReplicas)) {
+		s.because("schedules", "a window is open that asks for at least %d", open.DesiredReplicas)
 	}
 }
 
@@ -293,6 +293,9 @@ func (s *steps) cooldown() {
 	case s.refuseIn:
 	case s.next.LastActive.IsZero():
 		s.replicas = 0
+		if known {
+			s.because("cooldown", "no poll was ever active")
+		}
 	case idle >= s.Policy.Cooldown:
 		s.replicas = 0
 		s.because("cooldown", "%s have passed since the last active poll", s.Policy.Cooldown)
@@ -312,8 +315,8 @@ func (s *steps) clamp() {
 		s.replicas = *limit
 		s.because("clamp", "maxReplicaCount is %d", *limit)
 	}
-	if s.replicas < s.Policy.MinReplicas {
-		s.replicas = s.Policy.MinReplicas
+	if least := s.Policy.MinReplicas; s.replicas < least || s.replicas == least && s.asked < least {
+		s.replicas = least
 		s.because("clamp", "minReplicaCount is %d", s.Policy.MinReplicas)
 	}
 }
@@ -348,6 +351,9 @@ func (s *steps) conclude() Outcome {
 		s.next.Replicas = &s.replicas
 		s.next.Active, s.next.MetricValue = s.active, s.metric
 		s.remember(current, s.replicas)
+		if s.replicas == 0 {
+			s.next.Recommendations = nil // as with KEDA, where there is no HPA at zero
+		}
 	}
 	return Outcome{Lag: s.Lag, Decision: d, Memory: s.next}
 }

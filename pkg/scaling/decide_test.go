@@ -316,7 +316,7 @@ func TestCooldown(t *testing.T) {
 		s := tell(t, policy(minimum(1)))
 		s.lags(0, 10, 0)
 		s.lags(time.Hour, 0, 0)
-		s.want("1 inactive 0 none [activation=0]")
+		s.want("1 inactive 0 none [activation=0 clamp=1]")
 	})
 	t.Run("no step to zero while the truth is not known", func(t *testing.T) {
 		t.Parallel()
@@ -387,6 +387,9 @@ func TestStatus(t *testing.T) {
 		{"9: unclaimed is not stalled, nobody could make progress", []sample{
 			{0, 5, "1", "", 0, "unclaimed"},
 			{time.Hour, 5, "1", "", 0, "unclaimed"},
+			{time.Minute, 5, "1", "w", 0, "lagging"},
+			{299 * time.Second, 5, "1", "w", 0, "lagging"},
+			{time.Second, 5, "1", "w", 0, "stalled"},
 		}},
 		{"10: a poll that does not know the partition keeps the time", []sample{
 			{0, 5, "1", "w", 0, "lagging"},

@@ -81,8 +81,8 @@ const (
 	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // what was decided last, at most Replicas
 )
 
-// Schedule is a floor in a time window, as KEDA's cron trigger: from each
-// Start to the next End, at least DesiredReplicas.
+// Schedule is a floor in a time window, as KEDA's cron trigger: at least
+// DesiredReplicas while its next End comes before its next Start.
 type Schedule struct {
 	Location        *time.Location
 	Start, End      Cron

@@ -1,0 +1,471 @@
+package scaling_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+// stories is how many random stories are told. A story's number is its seed.
+const stories = 3000
+
+// tick is one poll of a random story.
+type tick struct {
+	in  scaling.Input
+	out scaling.Outcome
+}
+
+// previous is what was decided before, 0 where nothing was.
+func (k tick) previous() int {
+	if k.in.Memory.Replicas == nil {
+		return 0
+	}
+	return *k.in.Memory.Replicas
+}
+
+// generator makes the policy and the measurements of a random story.
+type generator struct {
+	*rand.Rand
+	windows    []scaling.Schedule
+	partitions int
+	session    []int64 // newest LSN by partition
+	checkpoint []int64
+}
+
+func newGenerator(story uint64, windows []scaling.Schedule) *generator {
+	g := &generator{Rand: rand.New(rand.NewPCG(story, 0)), windows: windows}
+	g.partitions = 1 + g.IntN(12)
+	for range g.partitions {
+		lsn := 1 + g.Int64N(1000)
+		g.session, g.checkpoint = append(g.session, lsn), append(g.checkpoint, lsn)
+	}
+	return g
+}
+
+// happens is true once in n times.
+func (g *generator) happens(n int) bool { return g.IntN(n) == 0 }
+
+func (g *generator) seconds(limit int) time.Duration {
+	return time.Duration(g.IntN(limit)) * time.Second
+}
+
+func (g *generator) rules() scaling.Rules {
+	r := scaling.Rules{SelectPolicy: []scaling.SelectPolicy{scaling.SelectMax, scaling.SelectMin, "", scaling.SelectDisabled}[g.IntN(4)]}
+	if !g.happens(3) {
+		r.StabilizationWindow = g.seconds(600)
+	}
+	if g.happens(3) {
+		r.Tolerance = g.Float64() / 2
+	}
+	for range g.IntN(3) {
+		r.Policies = append(r.Policies, scaling.RatePolicy{
+			Type:   []scaling.RateType{scaling.RatePods, scaling.RatePercent}[g.IntN(2)],
+			Value:  1 + g.IntN(120),
+			Period: time.Second + g.seconds(600),
+		})
+	}
+	return r
+}
+
+func (g *generator) policy() scaling.Policy {
+	p := policy()
+	p.Threshold = 1 + g.Int64N(200)
+	p.Activation = g.Int64N(p.Threshold)
+	p.LimitToPartitionsWithLag = g.happens(3)
+	p.Cooldown = g.seconds(600)
+	p.Behavior = scaling.Behavior{ScaleUp: g.rules(), ScaleDown: g.rules()}
+	p.Fallback = scaling.Fallback{
+		FailureThreshold: 1 + g.IntN(4),
+		Behavior: []scaling.FallbackBehavior{
+			scaling.FallbackMax, scaling.FallbackStatic, scaling.FallbackCurrent, scaling.FallbackCurrentIfHigher, scaling.FallbackCurrentIfLower,
+		}[g.IntN(5)],
+		Replicas: g.IntN(6),
+	}
+	if g.happens(2) {
+		p.MinReplicas = g.IntN(4)
+	}
+	if g.happens(2) {
+		most := max(1, p.MinReplicas) + g.IntN(10)
+		p.MaxReplicas = &most
+	}
+	if g.happens(3) {
+		p.MaxChangeAge = time.Second + g.seconds(300)
+	}
+	if g.happens(3) {
+		p.CatchUpWithin = time.Second + g.seconds(600)
+	}
+	if g.happens(4) {
+		p.Schedules = g.windows
+	}
+	return p
+}
+
+// measure lets some changes arrive and some be processed, and finds what the
+// account would answer: now and then not all of it, or nothing.
+func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
+	for i := range g.partitions {
+		if g.happens(3) {
+			g.session[i] += g.Int64N(300)
+		}
+		g.checkpoint[i] += g.Int64N(1 + g.session[i] - g.checkpoint[i])
+		if g.happens(2) {
+			g.checkpoint[i] = g.session[i]
+		}
+	}
+	if g.happens(12) {
+		return failed(at)
+	}
+	l := changefeed.ProcessorLag{Time: at}
+	shaky := g.happens(6)
+	for i := range g.partitions {
+		session, checkpoint, lag := g.session[i], g.checkpoint[i], g.session[i]-g.checkpoint[i]
+		p := changefeed.Partition{
+			Lease: fmt.Sprint(i), Owner: fmt.Sprint("worker-", g.IntN(3)), LeaseTime: at.Add(-g.seconds(80)),
+			Lag: &lag, SessionLSN: &session, CheckpointLSN: &checkpoint, Position: fmt.Sprint(checkpoint),
+			Status: changefeed.StatusOK,
+		}
+		switch {
+		case shaky && g.happens(2):
+			p.Lag, p.SessionLSN, p.CheckpointLSN = nil, nil, nil
+			p.Status, p.Error = changefeed.StatusUnknown, "the account could not answer"
+		case lag > 0:
+			age := g.Int64N(600)
+			p.Status, p.Age = changefeed.StatusLagging, &age
+			if g.happens(20) {
+				p.Status = changefeed.StatusUncheckpointed
+			}
+		}
+		l.Partitions = append(l.Partitions, p)
+	}
+	return l
+}
+
+// TestProperties tells random stories; after each poll every property has to
+// hold. A property says what is wrong, "" where nothing is.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	properties := []struct {
+		rule  string
+		holds func(story []tick) string
+	}{
+		{"bounds always hold", boundsHold},
+		{"no scale-in while the truth is unknown", noScaleInWhileUnknown},
+		{"nothing known, nothing decided", nothingKnownNothingDecided},
+		{"no flapping inside a window", noFlapping},
+		{"no change beyond the rate policies", rateIsLimited},
+		{"zero only after cooldown", zeroOnlyAfterCooldown},
+		{"zero at once after cooldown", zeroComesAfterCooldown},
+		{"the memory is bounded", memoryIsBounded},
+		{"the last reason stands for the decision", reasonsExplain},
+		{"the same input gives the same outcome", sameInputSameOutcome},
+		{"the memory may be stored", memoryMayBeStored},
+	}
+	windows := schedules(t, floor{"UTC", "0,20,40 * * * *", "10,30,50 * * * *", 4})
+	for number := range uint64(stories) {
+		g := newGenerator(number, windows)
+		p, now, memory := g.policy(), start, scaling.Memory{}
+		var told []tick
+		for range 10 + g.IntN(60) {
+			now = now.Add(g.seconds(90))
+			if g.happens(15) {
+				now = now.Add(g.seconds(1200))
+			}
+			in := scaling.Input{Now: now, Lag: g.measure(now), Policy: p, Memory: memory}
+			out := scaling.Decide(in)
+			memory = out.Memory
+			told = append(told, tick{in, out})
+			for _, property := range properties {
+				if wrong := property.holds(told); wrong != "" {
+					t.Fatalf("story %d, poll %d: %s: %s\nbefore %d, decided %s\npolicy %+v",
+						number, len(told), property.rule, wrong, told[len(told)-1].previous(), describe(out.Decision), p)
+				}
+			}
+		}
+	}
+}
+
+// outOfBounds tells whether what was decided before is more than the
+// partitions that are known by now, so that step 9 brings it down.
+func (k tick) outOfBounds() bool {
+	return k.in.Lag.Known() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
+}
+
+// fellBack tells whether the poll failed often enough for the fallback,
+// which decides what the user said, whatever the truth may be.
+func (k tick) fellBack() bool {
+	return !k.in.Lag.Known() && k.out.Memory.Failures >= k.in.Policy.Fallback.FailureThreshold
+}
+
+func boundsHold(story []tick) string {
+	k := story[len(story)-1]
+	d, p := k.out.Decision, k.in.Policy
+	switch {
+	case d == nil:
+	case d.Replicas < p.MinReplicas:
+		return "less than minReplicaCount"
+	case p.MaxReplicas != nil && d.Replicas > *p.MaxReplicas:
+		return "more than maxReplicaCount"
+	case k.in.Lag.Known() && d.Replicas > max(p.MinReplicas, k.in.Lag.PartitionCount()):
+		return "more than there are partitions"
+	case d.Replicas < 0 || d.Active && d.Replicas == 0:
+		return "fewer than an active processor needs"
+	}
+	return ""
+}
+
+func noScaleInWhileUnknown(story []tick) string {
+	k := story[len(story)-1]
+	switch d := k.out.Decision; {
+	case d == nil || k.in.Lag.Complete() || k.fellBack() || k.outOfBounds():
+	case k.in.Memory.Replicas == nil && d.Replicas == 0:
+		return "a first decision for zero"
+	case d.Replicas < k.previous() || d.Direction == scaling.In:
+		return "a scale-in"
+	case k.in.Memory.Active && !d.Active:
+		return "activity ended"
+	}
+	return ""
+}
+
+// nothingKnownNothingDecided is the start of a story: whatever the policy,
+// nothing is decided before anything was measured, but by a fallback that
+// says how many.
+func nothingKnownNothingDecided(story []tick) string {
+	for _, k := range story {
+		if k.in.Lag.Known() {
+			return ""
+		}
+	}
+	k := story[len(story)-1]
+	fallback := k.in.Policy.Fallback
+	if d := k.out.Decision; d != nil && (!k.fellBack() || fallback.Behavior == scaling.FallbackMax || fallback.Behavior == scaling.FallbackCurrent) {
+		return "decided without ever knowing anything"
+	}
+	return ""
+}
+
+// noFlapping: inside the window of a direction no decision turns back from
+// the other, but for the steps between one and zero, which are cooldown's
+// and activation's.
+func noFlapping(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || d.Direction == scaling.None || d.Replicas == 0 || k.previous() == 0 || k.outOfBounds() {
+		return ""
+	}
+	opposite, window := scaling.Out, k.in.Policy.Behavior.ScaleDown.StabilizationWindow
+	if d.Direction == scaling.Out {
+		opposite, window = scaling.In, k.in.Policy.Behavior.ScaleUp.StabilizationWindow
+	}
+	for _, earlier := range slices.Backward(story[:len(story)-1]) {
+		age := k.in.Now.Sub(earlier.in.Now)
+		if age >= window {
+			break
+		}
+		if e := earlier.out.Decision; e != nil && e.Replicas == 0 {
+			break // at zero there is no HPA whose windows could remember
+		} else if e != nil && e.Direction == opposite {
+			return fmt.Sprintf("%s, %s after %s, inside the window of %s", d.Direction, age, opposite, window)
+		}
+	}
+	return ""
+}
+
+// rateIsLimited: in each direction no policy's period sees more change than
+// the most generous policy allows, from where the replicas stood when the
+// period began.
+func rateIsLimited(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || d.Replicas == 0 || d.Direction == scaling.None {
+		return ""
+	}
+	rules := k.in.Policy.Behavior.ScaleUp
+	if d.Direction == scaling.In {
+		rules = k.in.Policy.Behavior.ScaleDown
+	}
+	before := max(1, k.previous())
+	lowered := d.Reasons[len(d.Reasons)-1].Step == "clamp"
+	if d.Replicas == before || lowered {
+		return ""
+	}
+	if rules.SelectPolicy == scaling.SelectDisabled {
+		return "a change in a direction that is disabled"
+	}
+	var within []bool
+	for _, rate := range rules.Policies {
+		from := before
+		for _, earlier := range story[:len(story)-1] {
+			if e := earlier.out.Decision; e != nil && k.in.Now.Sub(earlier.in.Now) < rate.Period {
+				from -= max(1, e.Replicas) - max(1, earlier.previous())
+			}
+		}
+		room := float64(rate.Value)
+		if rate.Type == scaling.RatePercent {
+			room = float64(from)*float64(rate.Value)/100 + 1 // at most one more, by rounding
+		}
+		moved := d.Replicas - from
+		if d.Direction == scaling.In {
+			moved = -moved
+		}
+		within = append(within, float64(moved) <= room)
+	}
+	if len(within) > 0 && !slices.Contains(within, true) || rules.SelectPolicy == scaling.SelectMin && slices.Contains(within, false) {
+		return "a change beyond the rates"
+	}
+	return ""
+}
+
+func zeroOnlyAfterCooldown(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || d.Replicas > 0 || k.previous() == 0 {
+		return ""
+	}
+	for _, earlier := range story {
+		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.in.Now) < k.in.Policy.Cooldown {
+			return fmt.Sprintf("zero %s after an active poll", k.in.Now.Sub(earlier.in.Now))
+		}
+	}
+	return ""
+}
+
+// zeroComesAfterCooldown is the other half: no window and no rate keeps an
+// idle processor above zero for longer.
+func zeroComesAfterCooldown(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || d.Active || d.Replicas == 0 || k.in.Policy.MinReplicas > 0 || !k.in.Lag.Complete() {
+		return ""
+	}
+	for _, earlier := range story {
+		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.in.Now) < k.in.Policy.Cooldown {
+			return ""
+		}
+	}
+	return "above zero without an active poll in all of cooldownPeriod"
+}
+
+func memoryIsBounded(story []tick) string {
+	k := story[len(story)-1]
+	if k.out.Decision == nil {
+		return ""
+	}
+	behavior := k.in.Policy.Behavior
+	longestWindow := max(behavior.ScaleUp.StabilizationWindow, behavior.ScaleDown.StabilizationWindow)
+	longestPeriod := time.Duration(0)
+	for _, p := range slices.Concat(behavior.ScaleUp.Policies, behavior.ScaleDown.Policies) {
+		longestPeriod = max(longestPeriod, p.Period)
+	}
+	recommendations, changes := 0, 0
+	for _, earlier := range story {
+		age := k.in.Now.Sub(earlier.in.Now)
+		if age < longestWindow {
+			recommendations++
+		}
+		if age < longestPeriod {
+			changes++
+		}
+	}
+	m := k.out.Memory
+	switch {
+	case len(m.Recommendations) > recommendations:
+		return fmt.Sprintf("%d recommendations of %d polls in the longest window", len(m.Recommendations), recommendations)
+	case len(m.Changes) > changes:
+		return fmt.Sprintf("%d changes of %d polls in the longest period", len(m.Changes), changes)
+	case k.in.Lag.Error == "" && len(m.Progress) > len(k.in.Lag.Partitions):
+		return fmt.Sprintf("the progress of %d partitions, of %d", len(m.Progress), len(k.in.Lag.Partitions))
+	case k.in.Lag.Error != "" && len(m.Progress) > len(k.in.Memory.Progress):
+		return "progress grew without a measurement"
+	}
+	return ""
+}
+
+// reasonsExplain: the last reason stands for what was decided.
+func reasonsExplain(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil {
+		return ""
+	}
+	if len(d.Reasons) == 0 {
+		return "no reason"
+	}
+	if last := d.Reasons[len(d.Reasons)-1]; last.Replicas != d.Replicas {
+		return fmt.Sprintf("the last reason, %s, stands for %d", last.Step, last.Replicas)
+	}
+	return ""
+}
+
+// sameInputSameOutcome: nothing but the input counts, and the input is not
+// changed.
+func sameInputSameOutcome(story []tick) string {
+	k := story[len(story)-1]
+	copied := k.in
+	copied.Lag.Partitions = slices.Clone(k.in.Lag.Partitions)
+	copied.Memory.Recommendations = slices.Clone(k.in.Memory.Recommendations)
+	copied.Memory.Changes = slices.Clone(k.in.Memory.Changes)
+	copied.Memory.Progress = maps.Clone(k.in.Memory.Progress)
+	again := scaling.Decide(k.in)
+	if !reflect.DeepEqual(again, k.out) {
+		return "the same input gave another outcome: " + describe(again.Decision)
+	}
+	if !reflect.DeepEqual(copied, k.in) {
+		return "the input was changed"
+	}
+	return ""
+}
+
+// memoryMayBeStored: a memory that went through JSON leads to the same
+// outcome. Every twentieth poll is enough: JSON is slow.
+func memoryMayBeStored(story []tick) string {
+	k := story[len(story)-1]
+	if len(story)%20 != 0 {
+		return ""
+	}
+	text, err := json.Marshal(k.in.Memory)
+	if err != nil {
+		return err.Error()
+	}
+	stored := k.in
+	stored.Memory = scaling.Memory{}
+	if err := json.Unmarshal(text, &stored.Memory); err != nil {
+		return err.Error()
+	}
+	if got := scaling.Decide(stored); !reflect.DeepEqual(got, k.out) {
+		return "from a store: " + describe(got.Decision)
+	}
+	return ""
+}
+
+// TestMonotoneInLag: where nothing was decided before, more lag never asks
+// for fewer replicas.
+func TestMonotoneInLag(t *testing.T) {
+	t.Parallel()
+	for number := range uint64(stories) {
+		g := newGenerator(number, nil)
+		p := g.policy()
+		lags := make([]int64, g.partitions)
+		last := -1
+		for range 20 {
+			for i := range lags {
+				if g.happens(4) {
+					lags[i] += g.Int64N(p.Threshold)
+				}
+			}
+			d := scaling.Decide(scaling.Input{Now: start, Lag: measured(start, lags...), Policy: p}).Decision
+			if d.Replicas < last {
+				t.Fatalf("story %d: %d replicas at lags %v, %d at less\npolicy %+v", number, d.Replicas, lags, last, p)
+			}
+			last = d.Replicas
+		}
+	}
+}
