@@ -52,7 +52,7 @@ func (p program) configure(file string) (c config.Config, ok bool) {
 // the events where they go to standard output.
 func newApp(c config.Config, log *slog.Logger, eventLines io.Writer, readOnly bool) (*app, error) {
 	a := &app{config: c, log: log}
-	w := wiring{accounts: make(map[accountKey]*cosmos.Account), identities: make(map[config.Identity]azcore.TokenCredential), concurrency: c.Settings.Concurrency}
+	w := wiring{accounts: make(map[accountKey]*cosmos.Account), identities: make(map[config.Identity]azcore.TokenCredential), settings: c.Settings}
 	list := make([]poller.Processor, 0, len(c.Processors))
 	for _, configured := range c.Processors {
 		processor, err := w.processor(configured)
@@ -95,31 +95,32 @@ func (a *app) close() error {
 func (a *app) handler() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: time.Now, Log: a.log}
 	for _, p := range a.config.Processors {
-		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Schedule: pollTimes{p, a.config.Settings.Timer}})
+		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {
+			return nextPoll(p, a.config.Settings.Timer, s, t)
+		}})
 	}
 	return h
 }
 
-// pollTimes is when a processor is polled: at the first tick at which its
-// schedule is due.
-type pollTimes struct {
-	processor config.Processor
-	ticks     config.Schedule
-}
-
-func (t pollTimes) Next(after time.Time) time.Time {
-	if t.processor.EveryTick() {
-		return t.ticks.Next(after)
+// nextPoll is when a processor in a state is polled for the first time after t:
+// at the first tick at which its schedule is due.
+func nextPoll(p config.Processor, ticks config.Schedule, s state.State, t time.Time) time.Time {
+	own := p.Schedule
+	if !p.IdleSchedule.IsZero() && poller.Idle(s, p.Policy) {
+		own = p.IdleSchedule
 	}
-	return t.ticks.Next(t.processor.Schedule.Next(after).Add(-time.Nanosecond))
+	if own.IsZero() {
+		return ticks.Next(t)
+	}
+	return ticks.Next(own.Next(t).Add(-time.Nanosecond))
 }
 
 // wiring makes each account and each credential once, however many processors
 // share it.
 type wiring struct {
-	accounts    map[accountKey]*cosmos.Account
-	identities  map[config.Identity]azcore.TokenCredential
-	concurrency int
+	accounts   map[accountKey]*cosmos.Account
+	identities map[config.Identity]azcore.TokenCredential
+	settings   config.Settings
 }
 
 type accountKey struct {
@@ -151,8 +152,11 @@ func (w wiring) processor(c config.Processor) (poller.Processor, error) {
 		Policy: c.Policy,
 		Target: c.Target,
 	}
-	if !c.EveryTick() {
+	if !c.Schedule.IsZero() {
 		p.Schedule = c.Schedule
+	}
+	if !c.IdleSchedule.IsZero() {
+		p.IdleSchedule = c.IdleSchedule
 	}
 	return p, nil
 }
@@ -162,7 +166,10 @@ func (w wiring) account(c config.CosmosConnection) (*cosmos.Account, error) {
 	if a := w.accounts[key]; a != nil {
 		return a, nil
 	}
-	o := cosmos.Options{Endpoint: c.Endpoint, Setting: c.Setting, Key: c.Key.Reveal(), Concurrency: w.concurrency}
+	o := cosmos.Options{
+		Endpoint: c.Endpoint, Setting: c.Setting, Key: c.Key.Reveal(),
+		Concurrency: w.settings.Concurrency, Budget: w.settings.RUBudget, Region: w.settings.Region,
+	}
 	if c.UsesIdentity() {
 		var err error
 		if o.Credential, err = w.credential(c.Identity); err != nil {

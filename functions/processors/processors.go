@@ -30,8 +30,9 @@ const staleAfter = 3
 
 // Processor is what the function needs to know of a configured processor.
 type Processor struct {
-	Name     string
-	Schedule poller.Schedule // when it is polled
+	Name string
+	// Next is when a processor in a state is polled for the first time after t.
+	Next func(s state.State, t time.Time) time.Time
 }
 
 // Handler serves both routes.
@@ -111,7 +112,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 func (h *Handler) stale(p Processor, s state.State) bool {
 	due := s.AttemptedAt
 	for range staleAfter {
-		due = p.Schedule.Next(due)
+		due = p.Next(s, due)
 	}
 	return h.Now().After(due)
 }

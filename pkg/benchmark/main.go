@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,10 +29,13 @@ const concurrency = 64 // FEEDSCALE_CONCURRENCY's default
 func main() {
 	var err error
 	switch {
-	case len(os.Args) == 6 && os.Args[1] == "standin":
+	case len(os.Args) == 7 && os.Args[1] == "standin":
 		err = serveStandIn(os.Args[2:])
 	case len(os.Args) == 2:
-		err = measure(os.Args[1])
+		var handler string
+		if handler, err = filepath.Abs(os.Args[1]); err == nil {
+			err = measure(handler)
+		}
 	default:
 		err = fmt.Errorf("usage: benchmark HANDLER")
 	}
@@ -55,7 +59,7 @@ func measure(handler string) error {
 func row(what, got, wanted string) { fmt.Printf("%-58s %14s   %s\n", what, got, wanted) }
 
 // standIn is a stand-in account in another process, with containers of equal
-// partitions, each with a lease in the container leases.
+// partitions, each with a lease of every processor in the container leases.
 type standIn struct {
 	command    *exec.Cmd
 	stdin      io.Closer
@@ -64,16 +68,17 @@ type standIn struct {
 	key        string
 	containers int
 	partitions int
+	processors int // on each container
 }
 
 // startStandIn starts a stand-in whose feed answers take delay.
-func startStandIn(containers, partitions int, delay time.Duration, backlog bool) (*standIn, error) {
+func startStandIn(containers, partitions, processors int, delay time.Duration, backlog bool) (*standIn, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &standIn{containers: containers, partitions: partitions}
-	s.command = exec.Command(self, "standin", strconv.Itoa(containers), strconv.Itoa(partitions), delay.String(), strconv.FormatBool(backlog))
+	s := &standIn{containers: containers, partitions: partitions, processors: processors}
+	s.command = exec.Command(self, "standin", strconv.Itoa(containers), strconv.Itoa(partitions), strconv.Itoa(processors), delay.String(), strconv.FormatBool(backlog))
 	s.command.Stderr = os.Stderr
 	if s.stdin, err = s.command.StdinPipe(); err != nil {
 		return nil, err
@@ -107,32 +112,34 @@ func (s *standIn) stop() {
 	_ = s.command.Wait()
 }
 
-func (s *standIn) leases() int { return s.containers * s.partitions }
+func (s *standIn) leases() int { return s.containers * s.partitions * s.processors }
 
-// processors are the estimator's processors, one for each container.
-func (s *standIn) processors() ([]estimator.Processor, error) {
+// list returns the estimator's processors.
+func (s *standIn) list() ([]estimator.Processor, error) {
 	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: s.endpoint, Setting: "COSMOS", Key: s.key, Concurrency: concurrency})
 	if err != nil {
 		return nil, err
 	}
-	processors := make([]estimator.Processor, s.containers)
-	for i := range processors {
-		processors[i] = estimator.Processor{
-			Name:    containerID(i),
-			Account: account, Container: cosmos.Container{Database: database, ID: containerID(i)},
-			LeaseAccount: account, LeaseContainer: cosmos.Container{Database: database, ID: leaseContainer},
-			AccountHost: leaseHost,
+	var processors []estimator.Processor
+	for c := range s.containers {
+		for n := range s.processors {
+			processors = append(processors, estimator.Processor{
+				Name:    processorName(n),
+				Account: account, Container: cosmos.Container{Database: database, ID: containerID(c)},
+				LeaseAccount: account, LeaseContainer: cosmos.Container{Database: database, ID: leaseContainer},
+				ProcessorName: processorName(n), AccountHost: leaseHost,
+			})
 		}
 	}
 	return processors, nil
 }
 
-// document is the processors file for the handler.
+// document is the processors file for the handler, of one processor on each container.
 func (s *standIn) document() string {
 	type entry map[string]any
 	var list []entry
 	for i := range s.containers {
-		list = append(list, entry{"name": containerID(i), "containerId": containerID(i)})
+		list = append(list, entry{"name": containerID(i), "containerId": containerID(i), "processorName": processorName(0)})
 	}
 	text, _ := json.Marshal(entry{
 		"defaults":   entry{"connection": "COSMOS", "databaseId": database, "leaseContainerId": leaseContainer, "accountHost": leaseHost},

@@ -24,12 +24,12 @@ const runs = 5 // of which the median counts
 // cpuPerPartition compares the CPU of a tick, lease query and all, with that of
 // the bare loop: the same process, the same stand-in, in turn.
 func cpuPerPartition(string) error {
-	s, err := startStandIn(10, 200, 0, true)
+	s, err := startStandIn(10, 200, 1, 0, true)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	processors, err := s.processors()
+	processors, err := s.list()
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func median(values []float64) float64 {
 
 // wallOfSlowAnswers times the tick of 200 partitions whose answers take 5 ms.
 func wallOfSlowAnswers(string) error {
-	s, err := startStandIn(1, 200, 5*time.Millisecond, true)
+	s, err := startStandIn(1, 200, 1, 5*time.Millisecond, true)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	processors, err := s.processors()
+	processors, err := s.list()
 	if err != nil {
 		return err
 	}
@@ -106,19 +106,21 @@ func wallOfSlowAnswers(string) error {
 // requestsPerTick counts what a tick requests once RIDs are known.
 func requestsPerTick(string) error {
 	for _, c := range []struct {
-		what                   string
-		containers, partitions int
+		what                               string
+		containers, partitions, processors int
+		reads                              int // of the change feed
 	}{
-		{"1 processor of 200 partitions", 1, 200},
-		{"100 processors in one lease container", 100, 4},
+		{"1 processor of 200 partitions", 1, 200, 1, 200},
+		{"100 processors in one lease container", 100, 4, 1, 400},
+		{"2 processors at one position of 200 partitions", 1, 200, 2, 200},
 	} {
-		s, err := startStandIn(c.containers, c.partitions, 0, true)
+		s, err := startStandIn(c.containers, c.partitions, c.processors, 0, true)
 		if err != nil {
 			return err
 		}
-		processors, err := s.processors()
+		processors, err := s.list()
 		if err == nil {
-			err = countRequests(s, c.what, processors)
+			err = countRequests(s, c.what, c.reads, processors)
 		}
 		s.stop()
 		if err != nil {
@@ -128,7 +130,7 @@ func requestsPerTick(string) error {
 	return nil
 }
 
-func countRequests(s *standIn, what string, processors []estimator.Processor) error {
+func countRequests(s *standIn, what string, reads int, processors []estimator.Processor) error {
 	e := estimator.New(concurrency, time.Now)
 	if err := s.estimate(e, processors); err != nil {
 		return err
@@ -138,14 +140,14 @@ func countRequests(s *standIn, what string, processors []estimator.Processor) er
 		requests += l.Requests
 		charge += l.Charge
 	}
-	row("requests per tick, "+what, fmt.Sprint(requests), fmt.Sprintf("%d leases + the pages of 1 lease query", s.leases()))
+	row("requests per tick, "+what, fmt.Sprint(requests), fmt.Sprintf("%d positions + the pages of 1 lease query", reads))
 	row("charge per tick, "+what, fmt.Sprintf("%.0f RU", charge), "")
 	return nil
 }
 
 // memory reads the peak resident memory of the handler in a poll of 10,000 leases.
 func memory(handler string) error {
-	s, err := startStandIn(50, 200, 0, true)
+	s, err := startStandIn(50, 200, 1, 0, true)
 	if err != nil {
 		return err
 	}
@@ -207,7 +209,7 @@ func startToAnswer(handler string) (time.Duration, error) {
 	}
 	address := free.Addr().(*net.TCPAddr)
 	free.Close()
-	s := &standIn{containers: 1, partitions: 1}
+	s := &standIn{containers: 1, partitions: 1, processors: 1}
 	serve := exec.Command(handler, "serve")
 	serve.Dir = folder
 	serve.Env = append(os.Environ(),

@@ -19,16 +19,18 @@ const (
 	backlogPerRun  = 4 // documents for each partition, on average
 )
 
-func containerID(i int) string { return fmt.Sprintf("container-%d", i) }
+func containerID(i int) string   { return fmt.Sprintf("container-%d", i) }
+func processorName(i int) string { return fmt.Sprintf("projection-%d-", i) }
 
 // serveStandIn is the other process: it prints its connection string and serves
 // until its standard input ends. Its arguments are those of startStandIn.
 func serveStandIn(args []string) error {
 	containers, err1 := strconv.Atoi(args[0])
 	partitions, err2 := strconv.Atoi(args[1])
-	delay, err3 := time.ParseDuration(args[2])
-	backlog, err4 := strconv.ParseBool(args[3])
-	for _, err := range []error{err1, err2, err3, err4} {
+	processors, err3 := strconv.Atoi(args[2])
+	delay, err4 := time.ParseDuration(args[3])
+	backlog, err5 := strconv.ParseBool(args[4])
+	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {
 			return err
 		}
@@ -37,7 +39,7 @@ func serveStandIn(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(server, containers, partitions, backlog); err != nil {
+	if err := fill(server, containers, partitions, processors, backlog); err != nil {
 		return err
 	}
 	if delay > 0 {
@@ -54,7 +56,7 @@ func serveStandIn(args []string) error {
 }
 
 // fill makes the containers, their leases at LSN 0 and, where wanted, a backlog.
-func fill(server *emulator.Server, containers, partitions int, backlog bool) error {
+func fill(server *emulator.Server, containers, partitions, processors int, backlog bool) error {
 	if err := server.CreateDatabase(database); err != nil {
 		return err
 	}
@@ -70,14 +72,14 @@ func fill(server *emulator.Server, containers, partitions int, backlog bool) err
 		if err := server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
 			return err
 		}
-		if err := fillContainer(server, account, id, partitions, backlog); err != nil {
+		if err := fillContainer(server, account, id, partitions, processors, backlog); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func fillContainer(server *emulator.Server, account *cosmos.Account, id string, partitions int, backlog bool) error {
+func fillContainer(server *emulator.Server, account *cosmos.Account, id string, partitions, processors int, backlog bool) error {
 	rid, err := containerRID(account, id)
 	if err != nil {
 		return err
@@ -86,9 +88,10 @@ func fillContainer(server *emulator.Server, account *cosmos.Account, id string, 
 	if err != nil {
 		return err
 	}
-	for token := range partitions {
+	for lease := range partitions * processors {
+		token := lease % partitions
 		err := server.Upsert(database, leaseContainer, map[string]any{
-			"id":         fmt.Sprintf("%s_%s_%s..%d", leaseHost, databaseRID, rid, token),
+			"id":         fmt.Sprintf("%s%s_%s_%s..%d", processorName(lease/partitions), leaseHost, databaseRID, rid, token),
 			"version":    0,
 			"LeaseToken": strconv.Itoa(token), "Owner": "worker-1", "ContinuationToken": `"0"`,
 			"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}, "properties": map[string]any{},

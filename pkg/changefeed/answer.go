@@ -20,6 +20,7 @@ type Answer struct {
 	Status       int
 	Substatus    int       // x-ms-substatus; 0 where absent
 	SessionToken string    // x-ms-session-token
+	ContainerRID string    // x-ms-content-path: the RID of the container; "" where absent
 	Date         time.Time // Date; zero where absent
 	Body         []byte
 }
@@ -90,7 +91,10 @@ func Measure(a Answer, mode Mode) (Reading, error) {
 		r.Lag, r.Approximate = 1, true
 		return r, nil
 	}
-	r.Lag = max(1, *r.SessionLSN-*r.FirstLSN+1)
+	r.Lag = 1
+	if *r.SessionLSN > *r.FirstLSN { // compared first: the difference from a senseless session may overflow
+		r.Lag += *r.SessionLSN - *r.FirstLSN
+	}
 	return r, nil
 }
 

@@ -4,6 +4,6 @@
 //
 // It is pure: it does no I/O and reads no clock; bytes and times come in as
 // values. It knows nothing of accounts, HTTP, replicas or storage. Start with
-// lease.go (what a processor writes), prefix.go (which leases are whose) and
-// measure.go (what an answer of the feed means).
+// lease.go (what a processor writes), identity.go (which leases are whose) and
+// answer.go (what an answer of the feed means).
 package changefeed

@@ -72,12 +72,13 @@ func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }
 
 // ProcessorLag is what one tick measured of one processor.
 type ProcessorLag struct {
-	Time       time.Time   `json:"time"`                // when it was measured
-	Partitions []Partition `json:"partitions"`          // one per lease, by lease token; the children of a split count too
-	Bootstrap  bool        `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
-	Error      string      `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
-	Charge     float64     `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
-	Requests   int         `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
+	Time       time.Time     `json:"time"`                // when it was measured
+	Partitions []Partition   `json:"partitions"`          // one per lease, by lease token; the children of a split count too
+	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
+	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
+	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
+	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
+	Delay      time.Duration `json:"delay,omitempty"`     // that the account's RU budget made its requests wait, in sum
 }
 
 // Lag sums the lag of the known partitions; nil where none is known (DESIGN 6).

@@ -35,12 +35,12 @@ const (
 // ParseMode reads what .NET writes as the Mode of a lease, and Java into its
 // continuation. What is not known reads as Incremental, as .NET takes it.
 func ParseMode(text string) Mode {
-	switch strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(text)) {
-	case "FULL_FIDELITY_FEED", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES":
-		return FullFidelity
-	default:
-		return Incremental
+	for _, name := range [...]string{"Full-Fidelity Feed", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES"} {
+		if strings.EqualFold(text, name) {
+			return FullFidelity
+		}
 	}
+	return Incremental
 }
 
 // LeaseFields are the properties of a lease document that ParseLease reads, for

@@ -24,12 +24,10 @@ type Processor struct {
 	AccountHost      string // host, without a port, that the application itself uses for the monitored account
 	StartFrom        changefeed.StartFrom
 	Schedule         Schedule // zero = every tick
+	IdleSchedule     Schedule // while nothing is pending; zero = as Schedule
 	Policy           scaling.Policy
 	Target           map[string]string // labels for every scale event; never nil
 }
-
-// EveryTick tells whether the processor has no schedule of its own.
-func (p Processor) EveryTick() bool { return p.Schedule == Schedule{} }
 
 // processor reads one processor, onto which its defaults are laid already.
 func (d *documentReader) processor(n *node) Processor {
@@ -47,6 +45,7 @@ func (d *documentReader) processor(n *node) Processor {
 		ProcessorName:    o.text("processorName", "", checkProcessorName),
 		StartFrom:        o.startFrom(),
 		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
+		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
 		Policy:           d.policy(o),
 		Target:           d.target(o.get("target")),
 	}

@@ -54,7 +54,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 	if !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got  %+v\nwant %+v", got[0], want)
 	}
-	if !got[0].EveryTick() {
+	if !got[0].Schedule.IsZero() || !got[0].IdleSchedule.IsZero() {
 		t.Error("a processor without a schedule is not polled at every tick")
 	}
 }
@@ -115,6 +115,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		{"processorName", p.ProcessorName, "projection"},
 		{"accountHost", p.AccountHost, "Shop.documents.azure.com"},
 		{"schedule", p.Schedule.String(), "0 */5 * * * *"},
+		{"idleSchedule", p.IdleSchedule.String(), "0 0 * * * *"},
 		{"startFrom", p.StartFrom.Time.Format(time.RFC3339), "2026-01-01T00:00:00Z"},
 	} {
 		if c.got != c.want {

@@ -41,6 +41,9 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
+// IsZero tells whether there is no schedule.
+func (s Schedule) IsZero() bool { return s == Schedule{} }
+
 // String returns the expression as it was written.
 func (s Schedule) String() string { return s.expression }
 

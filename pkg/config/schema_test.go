@@ -248,7 +248,7 @@ func probes() []any {
 // refuses is refused, but not the other way round.
 func beyondSchema() []string {
 	return []string{
-		"schedule", "schedules.[].start", "schedules.[].end", // cron expressions
+		"schedule", "idleSchedule", "schedules.[].start", "schedules.[].end", // cron expressions
 		"schedules.[].timezone",            // the time zones there are
 		"activationChangeFeedLagThreshold", // below the threshold
 		"fallback.behavior",                // needs replicas, maybe from defaults

@@ -21,6 +21,8 @@ type Settings struct {
 	Listen      string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
 	Concurrency int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
+	RUBudget    float64       // FEEDSCALE_RU_BUDGET: request units a second for each account, at least 1; 0 = unlimited
+	Region      string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
 	LogLevel    slog.Level    // FEEDSCALE_LOG_LEVEL
 }
 
@@ -35,6 +37,8 @@ type variables struct {
 	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
 	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
 	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
+	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
+	Region         string `env:"FEEDSCALE_REGION"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
 
@@ -43,6 +47,9 @@ const processorsSetting = "FEEDSCALE_PROCESSORS"
 
 // handlerPort is set by the Functions host for the custom handler it starts.
 const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
+
+// regionName is set by App Service to the region it runs in.
+const regionName = "REGION_NAME"
 
 // settingNames lists the names of all settings.
 func settingNames() []string {
@@ -72,6 +79,8 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Listen:      setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Concurrency: setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout: setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
+		RUBudget:    setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
+		Region:      strings.TrimSpace(raw.Region),
 		LogLevel:    setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
@@ -79,6 +88,9 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Events: setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) {
 			return ParseEvents(e.lookup, text)
 		}),
+	}
+	if region, ok := e.lookup(regionName); ok && s.Region == "" {
+		s.Region = region
 	}
 	if port, ok := e.lookup(handlerPort); ok {
 		s.Listen = setting(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
@@ -132,6 +144,17 @@ func parseConcurrency(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 1024 {
 		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers from 1 to 1024", shown(text))
+	}
+	return n, nil
+}
+
+func parseRUBudget(text string) (float64, error) {
+	if strings.EqualFold(text, "unlimited") {
+		return 0, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 1 && n <= 1e9) {
+		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", shown(text))
 	}
 	return n, nil
 }

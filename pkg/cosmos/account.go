@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,14 +35,13 @@ const (
 	// that merged refuses a client that does not.
 	capabilities = "3"
 
-	tryTimeout    = 10 * time.Second       // of one request, so that one lost answer does not cost the tick
-	retries       = 4                      // after the first try, within the caller's deadline
-	firstDelay    = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
-	longestDelay  = 20 * time.Second       // a longer retry-after is not waited for
-	retryWith     = 449                    // "retry with", a conflict inside the service
-	dialTimeout   = 5 * time.Second
-	idleTimeout   = 90 * time.Second
-	headerTimeout = tryTimeout
+	tryTimeout   = 10 * time.Second       // of one request, so that one lost answer does not cost the tick
+	retries      = 4                      // after the first try, within the caller's deadline
+	firstDelay   = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
+	longestDelay = 20 * time.Second       // a longer retry-after is not waited for
+	retryWith    = 449                    // "retry with", a conflict inside the service
+	dialTimeout  = 5 * time.Second
+	idleTimeout  = 90 * time.Second
 )
 
 // Options says which account and how to reach it.
@@ -51,6 +51,8 @@ type Options struct {
 	Key         string                 // base64 account key; "" = Credential
 	Credential  azcore.TokenCredential // used where Key is ""
 	Concurrency int                    // requests under way at once, at least 1
+	Budget      float64                // request units a second to spend at most; 0 = unlimited
+	Region      string                 // the Azure region to read from where the account is there; "" = wherever its endpoint leads
 	Transport   policy.Transporter     // nil: one that keeps Concurrency connections open
 }
 
@@ -59,6 +61,8 @@ type Account struct {
 	options  Options
 	endpoint string // without a trailing slash
 	host     string
+	pace     *pace
+	regions  *regions
 	pipeline runtime.Pipeline
 
 	mu  sync.Mutex
@@ -75,13 +79,18 @@ func NewAccount(o Options) (*Account, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport(o.Concurrency)
 	}
-	a := &Account{options: o, endpoint: strings.TrimSuffix(o.Endpoint, "/"), host: u.Hostname()}
+	endpoint := strings.TrimSuffix(o.Endpoint, "/")
+	a := &Account{
+		options: o, endpoint: endpoint, host: u.Hostname(),
+		pace: newPace(o.Budget, max(1, o.Concurrency)), regions: newRegions(endpoint, o.Region),
+	}
 	authentication, err := authenticate(o, u)
 	if err != nil {
 		return nil, err
 	}
 	a.pipeline = runtime.NewPipeline("feedscale", "v1", runtime.PipelineOptions{
-		PerRetry: append([]policy.Policy{policyFunc(stamp)}, append(authentication, policyFunc(count))...),
+		PerCall:  []policy.Policy{policyFunc(a.pace.gate)},
+		PerRetry: slices.Concat([]policy.Policy{policyFunc(stamp)}, authentication, []policy.Policy{policyFunc(count)}),
 	}, a.clientOptions())
 	return a, nil
 }
@@ -97,13 +106,17 @@ func (a *Account) clientOptions() *policy.ClientOptions {
 	return &policy.ClientOptions{
 		Transport: a.options.Transport,
 		Telemetry: policy.TelemetryOptions{ApplicationID: "feedscale"},
-		Retry: policy.RetryOptions{
-			MaxRetries:    retries,
-			TryTimeout:    tryTimeout,
-			RetryDelay:    firstDelay,
-			MaxRetryDelay: longestDelay,
-			ShouldRetry:   shouldRetry,
-		},
+		Retry:     a.retryOptions(retries),
+	}
+}
+
+func (a *Account) retryOptions(retries int32) policy.RetryOptions {
+	return policy.RetryOptions{
+		MaxRetries:    retries,
+		TryTimeout:    tryTimeout,
+		RetryDelay:    firstDelay,
+		MaxRetryDelay: longestDelay,
+		ShouldRetry:   shouldRetry,
 	}
 }
 
@@ -123,7 +136,8 @@ func (a *Account) client() (*azcosmos.Client, error) {
 		return a.sdk, nil
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: *a.clientOptions()}
-	options.PerRetryPolicies = []policy.Policy{policyFunc(count)}
+	options.PerCallPolicies = []policy.Policy{policyFunc(a.pace.gate)}
+	options.PerRetryPolicies = []policy.Policy{policyFunc(count), policyFunc(a.overhear)}
 	var err error
 	if a.options.Key != "" {
 		var key azcosmos.KeyCredential
@@ -155,12 +169,11 @@ func newTransport(concurrency int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           dialer.DialContext,
-			MaxIdleConnsPerHost:   concurrency,
-			IdleConnTimeout:       idleTimeout,
-			TLSHandshakeTimeout:   dialTimeout,
-			ResponseHeaderTimeout: headerTimeout,
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         dialer.DialContext,
+			MaxIdleConnsPerHost: concurrency,
+			IdleConnTimeout:     idleTimeout,
+			TLSHandshakeTimeout: dialTimeout,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -14,11 +14,7 @@ import (
 // RID reads the resource id of a container.
 func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 	var t tally
-	request, err := a.get(context.WithValue(ctx, meter{}, &t), c, c.path(), resource{"colls", c.link()})
-	if err != nil {
-		return "", t.Usage, err
-	}
-	response, err := a.pipeline.Do(request)
+	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path(), resource{"colls", c.link()}, nil)
 	if err != nil {
 		return "", t.Usage, a.failed(subject{"", c}, t, err)
 	}
@@ -53,16 +49,13 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 	)
 	ctx = context.WithValue(ctx, meter{}, &t)
 	for range maxRangePages {
-		request, err := a.get(ctx, c, c.path()+"/pkranges", resource{"pkranges", c.link()})
-		if err != nil {
-			return nil, t.Usage, err
-		}
-		request.Raw().Header.Set("A-IM", "Incremental Feed")
-		request.Raw().Header.Set("x-ms-max-item-count", "-1")
-		if etag != "" {
-			request.Raw().Header.Set("If-None-Match", etag)
-		}
-		response, err := a.pipeline.Do(request)
+		response, err := a.get(ctx, c.path()+"/pkranges", resource{"pkranges", c.link()}, func(h http.Header) {
+			h.Set(headerIM, "Incremental Feed")
+			h.Set(headerMaxItemCount, "-1")
+			if etag != "" {
+				h.Set("If-None-Match", etag)
+			}
+		})
 		if err != nil {
 			return nil, t.Usage, a.failed(subject{"the partition key ranges of", c}, t, err)
 		}
@@ -83,7 +76,7 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			return nil, t.Usage, fmt.Errorf("the partition key ranges of container %s in account %s cannot be read: %w", c, a.host, err)
 		}
 		revisions = append(revisions, page.Ranges...)
-		next := response.Header.Get("ETag")
+		next := response.Header.Get(headerETag)
 		if len(page.Ranges) == 0 || next == "" || next == etag {
 			break
 		}

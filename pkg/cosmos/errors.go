@@ -77,6 +77,9 @@ func (a *Account) failed(s subject, t tally, err error) error {
 	case errors.As(err, &response):
 		return a.sentence(s, response.StatusCode, substatus(response.RawResponse))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if t.Delay > 0 {
+			return fmt.Errorf("the budget of %g RU/s for account %s left no time for %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.options.Budget, a.host, s, ctxError(err))
+		}
 		if t.status >= 400 {
 			return fmt.Errorf("%w; %w", a.sentence(s, t.status, t.substatus), ctxError(err))
 		}

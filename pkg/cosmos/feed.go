@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -41,37 +40,16 @@ const fullFidelityFormat = "2021-09-15"
 // back as they are; for every other the error says what to do.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
 	var t tally
-	request, err := a.get(context.WithValue(ctx, meter{}, &t), c, c.path()+"/docs", resource{"docs", c.link()})
+	about := subject{"the change feed of", c}
+	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
 	if err != nil {
-		return changefeed.Answer{}, t.Usage, err
-	}
-	h := request.Raw().Header
-	h.Set("A-IM", "Incremental Feed")
-	if p.Mode == changefeed.FullFidelity {
-		h.Set("A-IM", "Full-Fidelity Feed")
-		h.Set("x-ms-cosmos-changefeed-wire-format-version", fullFidelityFormat)
-	}
-	h.Set("x-ms-max-item-count", "1")
-	h.Set("x-ms-documentdb-partitionkeyrangeid", p.Range)
-	if p.Part != (changefeed.Range{}) {
-		h.Set("x-ms-read-key-type", "EffectivePartitionKeyRange")
-		h.Set("x-ms-start-epk", p.Part.Min)
-		h.Set("x-ms-end-epk", p.Part.Max)
-	}
-	switch {
-	case p.Continuation != "":
-		h.Set("If-None-Match", p.Continuation)
-	case !p.Since.IsZero():
-		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
-	}
-	response, err := a.pipeline.Do(request)
-	if err != nil {
-		return changefeed.Answer{}, t.Usage, a.failed(subject{"the change feed of", c}, t, err)
+		return changefeed.Answer{}, t.Usage, a.failed(about, t, err)
 	}
 	answer := changefeed.Answer{
 		Status:       response.StatusCode,
 		Substatus:    substatus(response),
-		SessionToken: response.Header.Get("x-ms-session-token"),
+		SessionToken: response.Header.Get(headerSessionToken),
+		ContainerRID: response.Header.Get(headerContentPath),
 	}
 	answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
 	switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
@@ -79,16 +57,28 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 		answer.Body, err = runtime.Payload(response)
 		return answer, t.Usage, err
 	default:
-		return answer, t.Usage, a.refused(subject{"the change feed of", c}, response)
+		return answer, t.Usage, a.refused(about, response)
 	}
 }
 
-// get prepares a GET of a container's resource.
-func (a *Account) get(ctx context.Context, c Container, path string, signed resource) (*policy.Request, error) {
-	request, err := runtime.NewRequest(ctx, http.MethodGet, a.endpoint+path)
-	if err != nil {
-		return nil, err
+// headers ask for one page from the position.
+func (p Position) headers(h http.Header) {
+	h.Set(headerIM, "Incremental Feed")
+	if p.Mode == changefeed.FullFidelity {
+		h.Set(headerIM, "Full-Fidelity Feed")
+		h.Set(headerWireFormat, fullFidelityFormat)
 	}
-	request.SetOperationValue(signed)
-	return request, nil
+	h.Set(headerMaxItemCount, "1")
+	h.Set(headerRangeID, p.Range)
+	if p.Part != (changefeed.Range{}) {
+		h.Set(headerKeyType, "EffectivePartitionKeyRange")
+		h.Set(headerStartEPK, p.Part.Min)
+		h.Set(headerEndEPK, p.Part.Max)
+	}
+	switch {
+	case p.Continuation != "":
+		h.Set("If-None-Match", p.Continuation)
+	case !p.Since.IsZero():
+		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
+	}
 }

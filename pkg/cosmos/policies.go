@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"hash"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -24,9 +27,9 @@ func (f policyFunc) Do(r *policy.Request) (*http.Response, error) { return f(r) 
 // stamp sets the headers every request carries, the date anew for each try.
 func stamp(r *policy.Request) (*http.Response, error) {
 	h := r.Raw().Header
-	h.Set("x-ms-version", apiVersion)
-	h.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
-	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
+	h.Set(headerVersion, apiVersion)
+	h.Set(headerDate, time.Now().UTC().Format(http.TimeFormat))
+	h.Set(headerCapabilities, capabilities)
 	return r.Next()
 }
 
@@ -58,13 +61,16 @@ type resource struct{ kind, link string }
 // signer signs with a master key: an HMAC over verb, resource type, resource
 // link and date, each on a line of its own.
 func signer(key []byte) func(*policy.Request) (*http.Response, error) {
+	macs := sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
 	return func(r *policy.Request) (*http.Response, error) {
 		var signed resource
 		r.OperationValue(&signed)
 		raw := r.Raw()
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(strings.ToLower(raw.Method) + "\n" + signed.kind + "\n" + signed.link + "\n" + strings.ToLower(raw.Header.Get("x-ms-date")) + "\n\n"))
+		mac := macs.Get().(hash.Hash)
+		mac.Reset()
+		io.WriteString(mac, strings.ToLower(raw.Method)+"\n"+signed.kind+"\n"+signed.link+"\n"+strings.ToLower(raw.Header.Get(headerDate))+"\n\n")
 		signature := base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		macs.Put(mac)
 		raw.Header.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+signature))
 		return r.Next()
 	}
@@ -79,14 +85,16 @@ func spellToken(r *policy.Request) (*http.Response, error) {
 
 // Usage is what requests cost.
 type Usage struct {
-	Requests int     // HTTP requests made, retries among them
-	Charge   float64 // request units
+	Requests int           // HTTP requests made, retries among them
+	Charge   float64       // request units
+	Delay    time.Duration // that the account's RU budget made requests wait
 }
 
 // Add adds another Usage.
 func (u *Usage) Add(o Usage) {
 	u.Requests += o.Requests
 	u.Charge += o.Charge
+	u.Delay += o.Delay
 }
 
 // meter is the context key under which a call keeps its tally.
@@ -97,6 +105,7 @@ type meter struct{}
 type tally struct {
 	Usage
 	status, substatus int // of the last answer, for the message where the deadline ends the waiting
+	throttled         int // answers with status 429
 }
 
 // count adds each try to the tally of its call. The tries of one call come one
@@ -110,7 +119,10 @@ func count(r *policy.Request) (*http.Response, error) {
 	response, err := r.Next()
 	if err == nil {
 		t.status, t.substatus = response.StatusCode, substatus(response)
-		if charge, err := strconv.ParseFloat(response.Header.Get("x-ms-request-charge"), 64); err == nil {
+		if response.StatusCode == http.StatusTooManyRequests {
+			t.throttled++
+		}
+		if charge, err := strconv.ParseFloat(response.Header.Get(headerCharge), 64); err == nil {
 			t.Charge += charge
 		}
 	}
@@ -118,6 +130,6 @@ func count(r *policy.Request) (*http.Response, error) {
 }
 
 func substatus(r *http.Response) int {
-	n, _ := strconv.Atoi(r.Header.Get("x-ms-substatus"))
+	n, _ := strconv.Atoi(r.Header.Get(headerSubstatus))
 	return n
 }

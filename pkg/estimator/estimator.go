@@ -62,9 +62,10 @@ func (e *Estimator) Estimate(ctx context.Context, processors []Processor) []chan
 	for i, p := range processors {
 		t.measured[i] = &measured{processor: p}
 	}
-	t.identify(ctx)
+	t.identify(ctx, t.measured)
 	t.queryLeases(ctx, t.measured)
 	t.readFeeds(ctx, t.measured)
+	t.followRecreation(ctx)
 	t.followSplits(ctx)
 
 	now := e.now()
@@ -83,12 +84,12 @@ type tick struct {
 	wanted   []*page        // asked for and not yet read
 }
 
-// identify finds the prefixes of every processor's leases, for which it reads
-// the RID of each monitored container once.
-func (t *tick) identify(ctx context.Context) {
+// identify finds the prefixes of the processors' leases, for which it reads the
+// RID of each monitored container once.
+func (t *tick) identify(ctx context.Context, processors []*measured) {
 	first := make(map[source]*measured)
 	var sources []source
-	for _, m := range t.measured {
+	for _, m := range processors {
 		s := m.source()
 		if _, seen := first[s]; !seen {
 			first[s] = m
@@ -106,8 +107,9 @@ func (t *tick) identify(ctx context.Context) {
 	for i, s := range sources {
 		byRID[s], byError[s] = rids[i], failed[i]
 	}
-	for _, m := range t.measured {
+	for _, m := range processors {
 		s := m.source()
+		m.rid = byRID[s]
 		if m.err = byError[s]; m.err == nil {
 			m.prefixes, m.err = changefeed.Identity{
 				ProcessorName: m.processor.ProcessorName,

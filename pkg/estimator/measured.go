@@ -11,6 +11,7 @@ import (
 // measured is what is known of one processor in the course of a tick.
 type measured struct {
 	processor Processor
+	rid       string // of the monitored container, when its leases were looked up
 	prefixes  []string
 	leases    []measuredLease
 	usage     cosmos.Usage
@@ -74,7 +75,7 @@ func (l *measuredLease) gone() bool {
 
 // lag sums up the tick.
 func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
-	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests}
+	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay}
 	if m.err != nil {
 		lag.Error = m.err.Error()
 		return lag

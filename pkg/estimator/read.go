@@ -22,6 +22,8 @@ type page struct {
 	reading changefeed.Reading
 	gone    bool
 	err     error
+
+	containerRID string // of the container that answered; "" where it did not say
 }
 
 // readFeeds reads the pages of every lease of the processors that has a
@@ -96,6 +98,7 @@ func (t *tick) readWanted(ctx context.Context) {
 func (p *page) fetch(ctx context.Context) {
 	var answer changefeed.Answer
 	answer, p.usage, p.err = p.read.source.account.FeedPage(ctx, p.read.source.container, p.read.position)
+	p.containerRID = answer.ContainerRID
 	switch {
 	case p.err != nil:
 	case changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone:

@@ -45,62 +45,100 @@ func goneIn(processors []*measured) []*measured {
 	return affected
 }
 
-// adoptChildren asks for a page of each range that stands for a PK-range lease
-// whose own is gone. A child that has a lease of its own is counted there, and
-// a parent all of whose children do is a leftover that counts nothing.
+// adoptChildren asks for a page of each range that stands for a lease whose own
+// is gone, or is several now. What another lease was made for is counted there,
+// and a parent whose children all have theirs is a leftover that counts nothing.
 func (t *tick) adoptChildren(m *measured) {
 	ranges := t.rangesOf(m)
 	for i := range m.leases {
 		l := &m.leases[i]
-		if l.Range != nil || !l.gone() {
+		if !l.gone() {
 			continue
 		}
-		children := ranges.Children(l.Token)
-		if len(children) == 0 {
-			if _, alive := ranges.Find(l.Token); alive {
-				l.pages = []*page{t.again(m, l.pages[0].read)}
-			} else {
-				l.pages, l.splitting = nil, true
-			}
+		shares, alive := l.shares(ranges)
+		if alive {
+			l.pages = []*page{t.again(m, l.pages[0].read)}
 			continue
 		}
-		l.splitting = true
-		l.pages = nil
+		l.pages, l.splitting = nil, true
 		covered := m.covered(i, ranges)
-		for _, child := range children {
-			if part := l.partOf(child); !part.Covered(covered) {
-				t.want(m, l, child, part)
+		for _, s := range shares {
+			if !s.keys.Covered(covered) {
+				t.want(m, l, s.of, s.keys)
 			}
 		}
-		l.leftover = len(l.pages) == 0
+		l.leftover = len(shares) > 0 && len(l.pages) == 0
 	}
 }
 
-// partOf is what of a child of its range a PK-range lease stands for: all of a
-// child of a split, and its own part of a merged one, where it says which.
-func (l *measuredLease) partOf(child changefeed.PartitionKeyRange) changefeed.Range {
-	if l.Bounds != nil && l.Bounds.Overlaps(child.Span()) {
-		return child.Span().Clip(*l.Bounds)
-	}
-	return child.Span()
+// share is what of a range a lease stands for.
+type share struct {
+	of   changefeed.PartitionKeyRange
+	keys changefeed.Range
 }
 
-// covered is what the other leases of a processor stand for.
-func (m *measured) covered(except int, ranges changefeed.Ranges) []changefeed.Range {
+// shares are what a lease stands for, in key order; alive tells whether that is
+// its own range, or for an EPK lease one. A PK-range lease whose range is gone
+// stands for the descendants of that, which after a merge have keys of others
+// too: of those only for what it says its range was, where it does.
+func (l *measuredLease) shares(ranges changefeed.Ranges) (shares []share, alive bool) {
+	if l.Range != nil {
+		shares = clipped(ranges.Overlapping(*l.Range), l.Range)
+		return shares, len(shares) == 1
+	}
+	if r, alive := ranges.Find(l.Token); alive {
+		return []share{{r, r.Span()}}, true
+	}
+	children := ranges.Children(l.Token)
+	if shares = clipped(children, l.Bounds); len(shares) == 0 {
+		shares = clipped(children, nil)
+	}
+	return shares, false
+}
+
+// clipped returns what of the ranges lies within bounds, or all where these are
+// unknown.
+func clipped(ranges changefeed.Ranges, bounds *changefeed.Range) []share {
+	var shares []share
+	for _, r := range ranges {
+		switch {
+		case bounds == nil:
+			shares = append(shares, share{r, r.Span()})
+		case bounds.Overlaps(r.Span()):
+			shares = append(shares, share{r, r.Span().Clip(*bounds)})
+		}
+	}
+	return shares
+}
+
+// covered is what the leases that were made in the place of one whose range is
+// gone stand for: those that work in a range that exists, those for a part of
+// its keys, and for a PK-range lease the EPK lease of just its keys. None of two
+// leases thus ever stands in for the other and the other way round.
+func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range {
+	keys, _ := m.leases[old].keys(ranges)
 	var covered []changefeed.Range
 	for i := range m.leases {
 		l := &m.leases[i]
-		switch {
-		case i == except:
-		case l.Range != nil:
-			covered = append(covered, *l.Range)
-		default:
-			if r, alive := ranges.Find(l.Token); alive {
-				covered = append(covered, r.Span())
-			}
+		if i == old || l.leftover {
+			continue
+		}
+		own, alive := l.keys(ranges)
+		same := own.Equal(keys)
+		if alive || own.Within(keys) && !same || same && l.Range != nil && m.leases[old].Range == nil {
+			covered = append(covered, own)
 		}
 	}
 	return covered
+}
+
+// keys are all that a lease stands for.
+func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, alive bool) {
+	shares, alive := l.shares(ranges)
+	if len(shares) > 0 {
+		keys = changefeed.Range{Min: shares[0].keys.Min, Max: shares[len(shares)-1].keys.Max}
+	}
+	return keys, alive
 }
 
 // again asks once more for a read whose range was said to be gone, and is not.

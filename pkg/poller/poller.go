@@ -29,9 +29,24 @@ type Schedule interface {
 // Processor is one configured processor.
 type Processor struct {
 	estimator.Processor
-	Policy   scaling.Policy
-	Schedule Schedule          // nil: due at every tick
-	Target   map[string]string // labels carried in every scale event
+	Policy       scaling.Policy
+	Schedule     Schedule          // nil: due at every tick
+	IdleSchedule Schedule          // in place of Schedule while the processor is idle; nil: the same
+	Target       map[string]string // labels carried in every scale event
+}
+
+// schedule is when the processor is due after it was left in a state.
+func (p Processor) schedule(s state.State) Schedule {
+	if p.IdleSchedule != nil && Idle(s, p.Policy) {
+		return p.IdleSchedule
+	}
+	return p.Schedule
+}
+
+// Idle tells whether a processor has nothing to do and nothing to become: all
+// of it is known, it is not active, and it is scaled in as far as it goes.
+func Idle(s state.State, p scaling.Policy) bool {
+	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.MinReplicas && s.Lag.Complete()
 }
 
 // Poller runs ticks. Two at once are harmless: the slower one's result is
@@ -127,7 +142,8 @@ func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
 	var due []*poll
 	for _, d := range polls {
 		last := d.record.State.AttemptedAt
-		if mode.All || d.processor.Schedule == nil || last.IsZero() || !d.processor.Schedule.Next(last).After(now) {
+		schedule := d.processor.schedule(d.record.State)
+		if mode.All || schedule == nil || last.IsZero() || !schedule.Next(last).After(now) {
 			due = append(due, d)
 		}
 	}
@@ -151,8 +167,13 @@ func (p *Poller) measure(ctx context.Context, due []*poll, now time.Time) {
 		}
 		loaded, processors = append(loaded, d), append(processors, d.processor.Processor)
 	}
+	var delay time.Duration
 	for i, lag := range p.Estimator.Estimate(ctx, processors) {
+		delay += lag.Delay
 		p.decide(loaded[i], lag, now)
+	}
+	if delay > 0 {
+		p.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", delay.String())
 	}
 }
 

@@ -328,6 +328,38 @@ func TestAProcessorIsPolledByItsSchedule(t *testing.T) {
 	}
 }
 
+func TestAnIdleProcessorIsPolledByItsIdleSchedule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clock.now = w.clock.now.Truncate(time.Hour).Add(10 * time.Minute)
+	w.poller.Processors[0].IdleSchedule = everyHour{}
+	w.write(5)
+	w.tick()
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d while changes are pending", got)
+	}
+	w.checkpoint(5)
+	w.tick()
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d while it cools down", got)
+	}
+	w.clock.advance(5 * time.Minute)
+	if d := w.tick().Polled[0].Decision; d.Replicas != 0 {
+		t.Fatalf("%d replicas after the cooldown", d.Replicas)
+	}
+	if got := len(w.tick().Polled); got != 0 {
+		t.Errorf("polled %d while it is idle", got)
+	}
+	w.write(5)
+	w.clock.advance(50 * time.Minute)
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d at the full hour", got)
+	}
+	if got := len(w.tick().Polled); got != 1 {
+		t.Errorf("polled %d behind it, when changes are pending again", got)
+	}
+}
+
 func TestADryRunLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

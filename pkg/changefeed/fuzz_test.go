@@ -1,0 +1,183 @@
+package changefeed_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// The corpus of these targets stands in testdata/fuzz, a file for each shape
+// that the service or an SDK is known to write, and for each that once broke.
+
+func FuzzParseLease(f *testing.F) {
+	f.Fuzz(func(t *testing.T, document []byte) {
+		l, err := changefeed.ParseLease(document)
+		if err != nil {
+			if !errors.Is(err, changefeed.ErrNotALease) {
+				t.Fatalf("error %v, want ErrNotALease", err)
+			}
+			return
+		}
+		if l.Token == "" {
+			t.Error("a lease without a token")
+		}
+		for _, r := range []*changefeed.Range{l.Range, l.Bounds} {
+			if r != nil && !isRange(*r) {
+				t.Errorf("the range %+v is none", *r)
+			}
+		}
+		if l.Range != nil && l.Bounds != nil {
+			t.Error("both an EPK lease and a PK-range lease")
+		}
+		if l.StartFrom != nil && l.Continuation != "" {
+			t.Errorf("both a start, %+v, and a position, %q", *l.StartFrom, l.Continuation)
+		}
+	})
+}
+
+// isRange says in other words what the bounds of a range are.
+func isRange(r changefeed.Range) bool {
+	for _, digit := range r.Min + r.Max {
+		if !strings.ContainsRune("0123456789ABCDEFabcdef", digit) {
+			return false
+		}
+	}
+	width := max(len(r.Min), len(r.Max))
+	fill := func(s string) string { return s + strings.Repeat("0", width-len(s)) }
+	return fill(r.Min) < fill(r.Max)
+}
+
+func FuzzSessionLSN(f *testing.F) {
+	f.Fuzz(func(t *testing.T, token string) {
+		lsn, ok := changefeed.SessionLSN(token)
+		if !ok {
+			if lsn != 0 {
+				t.Errorf("%d where there is none", lsn)
+			}
+			return
+		}
+		for rule, same := range map[string]string{
+			"simple":                fmt.Sprintf("0:%d", lsn),
+			"vector":                fmt.Sprintf("0:-1#%d", lsn),
+			"vector with regions":   fmt.Sprintf("0:-1#%d#1=7#2=9", lsn),
+			"without a range":       fmt.Sprintf("-1#%d", lsn),
+			"with one more region":  withRegion(token),
+			"with a range in front": withRange(token),
+		} {
+			if again, ok := changefeed.SessionLSN(same); !ok || again != lsn {
+				t.Errorf("%s: %q reads as %d, %v; want %d", rule, same, again, ok, lsn)
+			}
+		}
+	})
+}
+
+// withRegion adds a region to a vector token; another has no place for one.
+func withRegion(token string) string {
+	if strings.Contains(token[strings.Index(token, ":")+1:], "#") {
+		return token + "#3=11"
+	}
+	return token
+}
+
+// withRange names a range in a token that names none.
+func withRange(token string) string {
+	if strings.Contains(token, ":") {
+		return token
+	}
+	return "12:" + token
+}
+
+func FuzzContinuationLSN(f *testing.F) {
+	f.Fuzz(func(t *testing.T, etag string) {
+		lsn, ok := changefeed.ContinuationLSN(etag)
+		if !ok {
+			if lsn != 0 {
+				t.Errorf("%d where there is none", lsn)
+			}
+			return
+		}
+		for _, same := range []string{fmt.Sprint(lsn), fmt.Sprintf(`"%d"`, lsn), fmt.Sprintf(`W/"%d"`, lsn)} {
+			if again, ok := changefeed.ContinuationLSN(same); !ok || again != lsn {
+				t.Errorf("%q reads as %d, %v; want %d", same, again, ok, lsn)
+			}
+		}
+	})
+}
+
+func FuzzMeasure(f *testing.F) {
+	f.Fuzz(func(t *testing.T, unchanged bool, session string, date int64, body []byte, everyVersion bool) {
+		answer := changefeed.Answer{Status: 200, SessionToken: session, Date: time.Unix(date, 0), Body: body}
+		mode := changefeed.Incremental
+		if unchanged {
+			answer.Status = 304
+		}
+		if everyVersion {
+			mode = changefeed.FullFidelity
+		}
+		r, err := changefeed.Measure(answer, mode)
+		if err != nil {
+			if unchanged {
+				t.Errorf("304 fails: %v", err)
+			}
+			return
+		}
+		if r.Age != nil && *r.Age < 0 {
+			t.Errorf("age %d", *r.Age)
+		}
+		if unchanged || !hasDocument(body) {
+			if r.Lag != 0 || r.Age != nil {
+				t.Errorf("nothing is pending, but %+v", r)
+			}
+			return
+		}
+		if want := pending(r); r.Lag != want {
+			t.Errorf("lag %d, want %d", r.Lag, want)
+		}
+		if exact := r.SessionLSN != nil && r.FirstLSN != nil; r.Approximate == exact {
+			t.Errorf("approximate %v with both LSNs %v", r.Approximate, exact)
+		}
+	})
+}
+
+// pending is the lag of a page with a document, in floating point, which cannot
+// wrap around, where the numbers are far apart.
+func pending(r changefeed.Reading) int64 {
+	if r.SessionLSN == nil || r.FirstLSN == nil || *r.SessionLSN <= *r.FirstLSN {
+		return 1
+	}
+	if float64(*r.SessionLSN)-float64(*r.FirstLSN) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return *r.SessionLSN - *r.FirstLSN + 1
+}
+
+// hasDocument tells whether a page has a document, as a reader without any
+// knowledge of the feed sees it. The name counts in any case; of several, the last.
+func hasDocument(body []byte) bool {
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {
+		return false
+	}
+	has := false
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return false
+		}
+		if text, ok := name.(string); ok && strings.EqualFold(text, "Documents") {
+			var documents []json.RawMessage
+			has = json.Unmarshal(value, &documents) == nil && len(documents) > 0
+		}
+	}
+	return has
+}

@@ -1,0 +1,21 @@
+package cosmos
+
+// The headers of the protocol, in the spelling that net/http keeps them in, so
+// that it need not make it anew for each request.
+const (
+	headerVersion      = "X-Ms-Version"
+	headerDate         = "X-Ms-Date"
+	headerCapabilities = "X-Ms-Cosmos-Sdk-Supportedcapabilities"
+	headerMaxItemCount = "X-Ms-Max-Item-Count"
+	headerRangeID      = "X-Ms-Documentdb-Partitionkeyrangeid"
+	headerKeyType      = "X-Ms-Read-Key-Type"
+	headerStartEPK     = "X-Ms-Start-Epk"
+	headerEndEPK       = "X-Ms-End-Epk"
+	headerWireFormat   = "X-Ms-Cosmos-Changefeed-Wire-Format-Version"
+	headerSessionToken = "X-Ms-Session-Token"
+	headerContentPath  = "X-Ms-Content-Path"
+	headerSubstatus    = "X-Ms-Substatus"
+	headerCharge       = "X-Ms-Request-Charge"
+	headerIM           = "A-Im"
+	headerETag         = "Etag"
+)

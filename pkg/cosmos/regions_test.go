@@ -1,0 +1,104 @@
+package cosmos_test
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+func TestRoute(t *testing.T) {
+	t.Parallel()
+	const (
+		global = "https://shop.documents.azure.com:443"
+		west   = "https://shop-westeurope.documents.azure.com:443"
+		north  = "https://shop-northeurope.documents.azure.com:443"
+	)
+	const description = `{"writableLocations":[{"name":"West Europe","databaseAccountEndpoint":"` + west + `/"}],
+		"readableLocations":[{"name":"West Europe","databaseAccountEndpoint":"` + west + `/"},{"name":"North Europe","databaseAccountEndpoint":"` + north + `/"}]}`
+	now := time.Now()
+	for _, c := range []struct {
+		rule, own string
+		broken    []string // out of order since a moment ago
+		later     time.Duration
+		want      []string
+	}{
+		{"without a region of our own, where the account's endpoint leads", "", nil, 0, []string{global, west, north}},
+		{"our own region first", "North Europe", nil, 0, []string{north, global, west}},
+		{"as people write it", "northeurope", nil, 0, []string{north, global, west}},
+		{"a region the account does not have", "East US", nil, 0, []string{global, west, north}},
+		{"what is out of order is avoided", "northeurope", []string{north}, 0, []string{global, west}},
+		{"and comes back", "northeurope", []string{north}, time.Minute, []string{north, global, west}},
+		{"where everything is out of order, everything is tried", "northeurope", []string{north, global, west}, 0, []string{north, global, west}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			r := cosmos.NewRegions(global, c.own)
+			if got := r.Route(now); !reflect.DeepEqual(got, []string{global}) {
+				t.Errorf("before anything is known: %q", got)
+			}
+			r.Learn(description, now)
+			for _, endpoint := range c.broken {
+				r.OutOfOrder(endpoint, now)
+			}
+			if got := r.Route(now.Add(c.later)); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFeedsAreReadNearbyAndElsewhereWhereThatIsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{Regions: []string{"West Europe", "North Europe", "East US"}})
+	var mu sync.Mutex
+	var asked []string
+	broken := false
+	server.Control(func(r *emulator.Request) *emulator.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.Kind == emulator.QueryDocuments:
+			asked = append(asked, "leases in "+r.Region)
+		case r.Kind == emulator.ReadChangeFeed:
+			asked = append(asked, "feed in "+r.Region)
+			if broken && r.Region == "North Europe" {
+				return &emulator.Answer{Status: 503}
+			}
+		}
+		return nil
+	})
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 4, Region: "northeurope"})
+	must(t, err)
+	read := func() []string {
+		t.Helper()
+		if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"}); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Compact(asked)
+	}
+	if got, want := read(), []string{"leases in West Europe", "feed in North Europe"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+	mu.Lock()
+	broken, asked = true, nil
+	mu.Unlock()
+	if got, want := read(), []string{"leases in West Europe", "feed in North Europe", "feed in West Europe"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+	mu.Lock()
+	asked = nil
+	mu.Unlock()
+	if got, want := read(), []string{"leases in West Europe", "feed in West Europe"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("asked for %q, want the region that is out of order left alone: %q", got, want)
+	}
+}
