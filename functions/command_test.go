@@ -105,9 +105,9 @@ func TestPollPrintsATableForPeopleWithoutColorsInAFile(t *testing.T) {
 	r := command(t, t.TempDir(), settings, "poll")
 	lines := strings.Split(r.stdout, "\n")
 	for i, want := range []string{
-		`^PROCESSOR  STATUS   LAG  AGE  REPLICAS  PARTITIONS   RU  WHY$`,
-		`^orders     lagging   25   \d+s        ↑1         1/1  \d\.\d  threshold: lag 25 at 10 per replica, capped to 1 partitions$`,
-		`^missing    unknown    \?    -         \?           \?  \d\.\d$`,
+		`^PROCESSOR  STATUS   LAG  AGE  CATCH-UP  REPLICAS  PARTITIONS   RU  WHY$`,
+		`^orders     lagging   25   \d+s         -        ↑1         1/1  \d\.\d  threshold: lag 25 at 10 per replica, capped to 1 partitions$`,
+		`^missing    unknown    \?    -         -         \?           \?  \d\.\d$`,
 		`^missing: container shop/nowhere does not exist in account 127\.0\.0\.1 \(404\S*\): correct databaseId and containerId$`,
 	} {
 		if len(lines) <= i || !regexp.MustCompile(want).MatchString(lines[i]) {
@@ -116,6 +116,58 @@ func TestPollPrintsATableForPeopleWithoutColorsInAFile(t *testing.T) {
 	}
 	if r.status != 1 {
 		t.Errorf("status %d, want 1: a processor is incomplete", r.status)
+	}
+}
+
+func TestPollPrintsThePartitionsToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(25)
+	prefix, _, _ := strings.Cut(w.lease, "..")
+	lease := func(token string, fields map[string]any) {
+		fields["id"], fields["LeaseToken"] = prefix+".."+token, token
+		must(t, w.db.Upsert("shop", "leases", fields))
+	}
+	lease("-7F", map[string]any{"version": 1, "ContinuationToken": `"5"`})
+	lease("7F-FF", map[string]any{"version": 1, "ContinuationToken": 7})
+	must(t, w.db.Upsert("shop", "leases", map[string]any{"id": w.lease, "LeaseToken": "0", "Owner": "worker", "ContinuationToken": `"25"`}))
+	r := command(t, t.TempDir(), w.local(), "poll", "--partitions")
+	lines := strings.Split(r.stdout, "\n")
+	for i, want := range []string{
+		`^PROCESSOR  STATUS     LAG  AGE  CATCH-UP  REPLICAS  PARTITIONS   RU  WHY$`,
+		`^orders     unknown     20   \d+s         -        ↑2         1/3  \d\.\d  threshold: .*$`,
+		`^  0        ok           0    -                                       owner worker$`,
+		`^  7F-FF    unknown      \?    -                                       no owner; lease \S+: .*ContinuationToken.*$`,
+		`^  -7F      unclaimed  ~20   \d+s                                       no owner$`,
+	} {
+		if len(lines) <= i || !regexp.MustCompile(want).MatchString(lines[i]) {
+			t.Errorf("line %d does not match %s:\n%s", i+1, want, r.stdout)
+		}
+	}
+}
+
+// TestPollSaysWhenTheLagIsDrained polls three times on one state: a rate takes
+// two polls.
+func TestPollSaysWhenTheLagIsDrained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(25)
+	folder := t.TempDir()
+	for _, c := range []struct {
+		rule               string
+		checkpoint, writes int
+		want               string
+	}{
+		{"no rate yet", 5, 0, "-"},
+		{"five were done and none came", 10, 0, `\d+s`},
+		{"five were done and fifty came", 15, 50, "never"},
+	} {
+		w.checkpoint(c.checkpoint)
+		w.write(c.writes)
+		r := command(t, folder, w.local(), "poll")
+		if !regexp.MustCompile(`(?m)^orders +lagging +\d+ +\d+s +` + c.want + ` +\S?1 `).MatchString(r.stdout) {
+			t.Errorf("%s: want %s in\n%s%s", c.rule, c.want, r.stdout, r.stderr)
+		}
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 // poll is one tick over every processor, printed. Standard output is kept for
 // the result: events and the log go to standard error.
 func (p program) poll(ctx context.Context, args []string) int {
-	f := p.flags("poll", "[--config FILE] [--output table|json] [--dry-run]")
+	f := p.flags("poll", "[--config FILE] [--output table|json] [--partitions] [--dry-run]")
 	file := f.String("config", "", "the processors file")
 	output := f.String("output", "table", "table or json")
+	partitions := f.Bool("partitions", false, "a line for each partition, too, in the table; JSON always has them")
 	dryRun := f.Bool("dry-run", false, "write no state and publish nothing")
 	if status, done := p.parse(f, args); done {
 		return status
@@ -37,7 +38,7 @@ func (p program) poll(ctx context.Context, args []string) int {
 	if err := a.close(); err != nil {
 		log.Warn("not everything was closed", "error", err.Error())
 	}
-	if err := p.print(*output, result.Polled); err != nil {
+	if err := p.print(*output, result.Polled, *partitions); err != nil {
 		return p.fail(exitIncomplete, err)
 	}
 	if tickErr != nil {
@@ -59,13 +60,13 @@ func resultStatus(r poller.Result) int {
 	return exitOK
 }
 
-func (p program) print(output string, polled []state.State) error {
+func (p program) print(output string, polled []state.State, partitions bool) error {
+	if output == "table" {
+		return writeTable(p.stdout, polled, partitions, colored(p.stdout, p.getenv("NO_COLOR")))
+	}
 	reports := make([]poller.Report, len(polled))
 	for i, s := range polled {
 		reports[i] = poller.NewReport(s)
-	}
-	if output == "table" {
-		return writeTable(p.stdout, reports, colored(p.stdout, p.getenv("NO_COLOR")))
 	}
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)

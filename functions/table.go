@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // The colors of a terminal, as SGR parameters.
@@ -38,33 +40,65 @@ type cell struct {
 	right bool // aligned to the right, as numbers are
 }
 
-// writeTable prints one line for each processor, and one for each error.
-func writeTable(w io.Writer, reports []poller.Report, colors bool) error {
+// writeTable prints one line for each processor, below it one for each of its
+// partitions where they are asked for, and one for each error.
+func writeTable(w io.Writer, polled []state.State, withPartitions, colors bool) error {
 	rows := [][]cell{{
-		{"PROCESSOR", bold, false}, {"STATUS", bold, false}, {"LAG", bold, true}, {"AGE", bold, true}, {"REPLICAS", bold, true},
+		{"PROCESSOR", bold, false}, {"STATUS", bold, false}, {"LAG", bold, true}, {"AGE", bold, true}, {"CATCH-UP", bold, true}, {"REPLICAS", bold, true},
 		{"PARTITIONS", bold, true}, {"RU", bold, true}, {"WHY", bold, false},
 	}}
-	for _, r := range reports {
+	var errors strings.Builder
+	for _, s := range polled {
+		r := poller.NewReport(s)
 		rows = append(rows, []cell{
 			{r.Name, plain, false},
 			{string(r.Status), statusColor(r.Status), false},
 			{number(r.Lag), plain, true},
 			{age(r.ChangeAgeSeconds), plain, true},
+			{catchUp(s), plain, true},
 			{replicas(r), plain, true},
 			{partitions(r), plain, true},
 			{fmt.Sprintf("%.1f", r.RequestCharge), dim, true},
 			{why(r), dim, false},
 		})
+		if withPartitions {
+			for _, p := range r.Partitions {
+				rows = append(rows, partitionRow(p))
+			}
+		}
+		if r.Error != nil {
+			errors.WriteString(paint(r.Name+": ", red, colors) + *r.Error + "\n")
+		}
 	}
 	var b strings.Builder
 	writeRows(&b, rows, colors, 0)
-	for _, r := range reports {
-		if r.Error != nil {
-			b.WriteString(paint(r.Name+": ", red, colors) + *r.Error + "\n")
-		}
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String()+errors.String())
 	return err
+}
+
+// partitionRow is a partition in the columns of its processor: what only a
+// processor has is empty, and the owner and the error stand where the reasons do.
+func partitionRow(p poller.PartitionReport) []cell {
+	lag := number(p.Lag)
+	if p.Approximate && p.Lag != nil {
+		lag = "~" + lag
+	}
+	owner := "no owner"
+	if p.Owner != nil {
+		owner = "owner " + *p.Owner
+	}
+	if p.Error != nil {
+		owner += "; " + *p.Error
+	}
+	none := cell{"", plain, true}
+	return []cell{
+		{"  " + p.Lease, dim, false},
+		{string(p.Status), statusColor(p.Status), false},
+		{lag, plain, true},
+		{age(p.ChangeAgeSeconds), plain, true},
+		none, none, none, none,
+		{owner, dim, false},
+	}
 }
 
 // writeRows aligns the columns. A width above 0 is that of the terminal: what
@@ -148,6 +182,24 @@ func age(seconds *int64) string {
 		return fmt.Sprintf("%dm", *seconds/60)
 	default:
 		return fmt.Sprintf("%dh", *seconds/3600)
+	}
+}
+
+// catchUp prints how long the lag takes to drain with the replicas that were
+// decided; "-" where nothing is pending or a rate is not known yet.
+func catchUp(s state.State) string {
+	if s.Decision == nil {
+		return "-"
+	}
+	seconds, known := s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
+	switch {
+	case !known:
+		return "-"
+	case math.IsInf(seconds, 1):
+		return "never"
+	default:
+		whole := int64(math.Ceil(min(seconds, math.MaxInt32)))
+		return age(&whole)
 	}
 }
 

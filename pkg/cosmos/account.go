@@ -35,13 +35,13 @@ const (
 	// that merged refuses a client that does not.
 	capabilities = "3"
 
-	tryTimeout   = 10 * time.Second       // of one request, so that one lost answer does not cost the tick
-	retries      = 4                      // after the first try, within the caller's deadline
-	firstDelay   = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
-	longestDelay = 20 * time.Second       // a longer retry-after is not waited for
-	retryWith    = 449                    // "retry with", a conflict inside the service
-	dialTimeout  = 5 * time.Second
-	idleTimeout  = 90 * time.Second
+	answerTimeout = 10 * time.Second       // until an answer begins, so that one that is lost does not cost the tick
+	retries       = 4                      // after the first try, within the caller's deadline
+	firstDelay    = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
+	longestDelay  = 20 * time.Second       // a longer retry-after is not waited for
+	retryWith     = 449                    // "retry with", a conflict inside the service
+	dialTimeout   = 5 * time.Second
+	idleTimeout   = 90 * time.Second
 )
 
 // Options says which account and how to reach it.
@@ -113,7 +113,6 @@ func (a *Account) clientOptions() *policy.ClientOptions {
 func (a *Account) retryOptions(retries int32) policy.RetryOptions {
 	return policy.RetryOptions{
 		MaxRetries:    retries,
-		TryTimeout:    tryTimeout,
 		RetryDelay:    firstDelay,
 		MaxRetryDelay: longestDelay,
 		ShouldRetry:   shouldRetry,
@@ -169,11 +168,12 @@ func newTransport(concurrency int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         dialer.DialContext,
-			MaxIdleConnsPerHost: concurrency,
-			IdleConnTimeout:     idleTimeout,
-			TLSHandshakeTimeout: dialTimeout,
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           dialer.DialContext,
+			MaxIdleConnsPerHost:   concurrency,
+			IdleConnTimeout:       idleTimeout,
+			TLSHandshakeTimeout:   dialTimeout,
+			ResponseHeaderTimeout: answerTimeout,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

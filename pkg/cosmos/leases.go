@@ -30,39 +30,47 @@ const leasePageSize = 1000
 // return other leases of the container too. The error is ErrMissing where the
 // container does not exist, and says what to do in every other case.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([]changefeed.LeaseDocument, Usage, error) {
+	query, parameters := leaseQuery(prefixes)
+	var documents []changefeed.LeaseDocument
+	usage, err := a.queryLeases(ctx, c, query, parameters, func(item []byte) {
+		lease, err := changefeed.ParseLease(item)
+		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
+	})
+	return documents, usage, err
+}
+
+// queryLeases hands each result of a query over, of all pages.
+func (a *Account) queryLeases(ctx context.Context, c Container, query string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
 	var t tally
 	about := subject{"the leases in", c}
 	client, err := a.client()
 	if err != nil {
-		return nil, t.Usage, err
+		return t.Usage, err
 	}
 	container, err := client.NewContainer(c.Database, c.ID)
 	if err != nil {
-		return nil, t.Usage, fmt.Errorf("reading %s: %w", about, err)
+		return t.Usage, fmt.Errorf("reading %s: %w", about, err)
 	}
-	query, parameters := leaseQuery(prefixes)
 	pager := container.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{
 		QueryParameters: parameters,
 		PageSizeHint:    leasePageSize,
 	})
 	ctx = context.WithValue(ctx, meter{}, &t)
-	var documents []changefeed.LeaseDocument
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			var response *azcore.ResponseError
 			if errors.As(err, &response) && response.StatusCode == http.StatusNotFound {
-				return nil, t.Usage, ErrMissing
+				return t.Usage, ErrMissing
 			}
 			a.forget(client)
-			return nil, t.Usage, a.failed(about, t, err)
+			return t.Usage, a.failed(about, t, err)
 		}
 		for _, item := range page.Items {
-			lease, err := changefeed.ParseLease(item)
-			documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
+			take(item)
 		}
 	}
-	return documents, t.Usage, nil
+	return t.Usage, nil
 }
 
 // leaseQuery asks for the leases of every prefix at once. ".." stands in the

@@ -17,6 +17,8 @@ const (
 	avoidFor     = time.Minute     // after which a region that was out of order is tried again
 	learnedFor   = 5 * time.Minute // after which the account is asked for its regions again; the SDKs' interval
 	hastyRetries = 1               // where another region can be asked instead
+
+	requestHeaders = 16 // room for the headers of a request
 )
 
 // regions is where an account can be read: at its own endpoint and in each of
@@ -156,6 +158,7 @@ func (a *Account) getFrom(ctx context.Context, endpoint, path string, signed res
 	if err != nil {
 		return nil, err
 	}
+	request.Raw().Header = make(http.Header, requestHeaders)
 	if headers != nil {
 		headers(request.Raw().Header)
 	}

@@ -1,6 +1,9 @@
 package scaling
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Memory is what a decision leaves for the next one. It is bounded: by the
 // longest window of the policy, and by the number of partitions.
@@ -38,4 +41,19 @@ type Progress struct {
 	SessionLSN    int64     `json:"sessionLSN"`    // newest LSN
 	CheckpointLSN int64     `json:"checkpointLSN"` // LSN the processor was done with
 	Pending       bool      `json:"pending,omitempty"`
+}
+
+// CatchUp returns how many seconds a number of replicas needs to drain a lag,
+// at the rates that were measured last: +Inf where as many changes arrive as
+// they drain, or more. known is false where nothing is pending or a rate is
+// not known.
+func (m Memory) CatchUp(lag *int64, replicas int) (seconds float64, known bool) {
+	if lag == nil || *lag <= 0 || m.Arrival == nil || m.DrainPerReplica <= 0 {
+		return 0, false
+	}
+	gain := m.DrainPerReplica*float64(replicas) - *m.Arrival
+	if gain <= 0 {
+		return math.Inf(1), true
+	}
+	return float64(*lag) / gain, true
 }

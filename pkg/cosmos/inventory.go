@@ -1,0 +1,85 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// ErrNoContainer says that the account has no container of a name or RID.
+var ErrNoContainer = errors.New("the container does not exist")
+
+// FindLeases reads every lease document of a container, whosever it is: all
+// pages, projected to changefeed.LeaseFields. The error is ErrMissing where the
+// container does not exist, and says what to do in every other case.
+func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
+	query := `SELECT c.` + strings.Join(changefeed.LeaseFields, ", c.") + ` FROM c WHERE CONTAINS(c.id, "..")`
+	var found []changefeed.FoundLease
+	usage, err := a.queryLeases(ctx, c, query, nil, func(item []byte) {
+		found = append(found, changefeed.ParseFoundLease(item))
+	})
+	return found, usage, err
+}
+
+// NamesOf returns the names of the container that has the RIDs, which lease ids
+// hold. The error is ErrNoContainer where the account has none, be it that the
+// container was deleted, or that it is in another account.
+func (a *Account) NamesOf(ctx context.Context, databaseRID, containerRID string) (Container, Usage, error) {
+	byRID := Container{databaseRID, containerRID}
+	// A link by RID is signed by its last RID alone, in lower case.
+	id, usage, err := a.idOf(ctx, byRID, byRID.path(), resource{"colls", strings.ToLower(containerRID)})
+	if err != nil {
+		return Container{}, usage, err
+	}
+	database, more, err := a.idOf(ctx, byRID, "/dbs/"+url.PathEscape(databaseRID), resource{"dbs", strings.ToLower(databaseRID)})
+	usage.Add(more)
+	if err != nil {
+		return Container{}, usage, err
+	}
+	return Container{database, id}, usage, nil
+}
+
+// Has tells whether the account has a container.
+func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
+	_, usage, err := a.idOf(ctx, c, c.path(), resource{"colls", c.link()})
+	if errors.Is(err, ErrNoContainer) {
+		return false, usage, nil
+	}
+	return err == nil, usage, err
+}
+
+// idOf reads the id of a container or of its database.
+func (a *Account) idOf(ctx context.Context, c Container, path string, signed resource) (string, Usage, error) {
+	var t tally
+	about := subject{"", c}
+	response, err := a.get(context.WithValue(ctx, meter{}, &t), path, signed, nil)
+	if err != nil {
+		return "", t.Usage, a.failed(about, t, err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return "", t.Usage, ErrNoContainer
+	default:
+		return "", t.Usage, a.refused(about, response)
+	}
+	var properties struct {
+		ID string `json:"id"`
+	}
+	body, err := runtime.Payload(response)
+	if err == nil {
+		err = json.Unmarshal(body, &properties)
+	}
+	if err != nil || properties.ID == "" {
+		return "", t.Usage, fmt.Errorf("account %s describes %s without an id: is that endpoint a Cosmos DB account?", a.host, about)
+	}
+	return properties.ID, t.Usage, nil
+}

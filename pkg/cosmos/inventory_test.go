@@ -1,0 +1,95 @@
+package cosmos_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	const leases = 1100 // more than one page holds
+	for n := range leases {
+		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("h_d_p%d..0", n), "LeaseToken": "0", "bulk": strings.Repeat("x", 100)}))
+	}
+	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0.info"}))
+	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0..1", "PartitionId": "1"}))
+	found, usage, err := withKey(t, server.Endpoint(), emulator.WellKnownKey).FindLeases(t.Context(), orders)
+	must(t, err)
+	formats := make(map[changefeed.Format]int)
+	for _, l := range found {
+		if l.Err != nil {
+			t.Errorf("lease %s: %v", l.ID, l.Err)
+		}
+		formats[l.Format]++
+	}
+	if formats[changefeed.FormatJavaPK] != leases || formats[changefeed.FormatV2] != 1 || len(found) != leases+1 {
+		t.Errorf("%d documents, by format %v", len(found), formats)
+	}
+	if usage.Charge <= 0 || usage.Requests == 0 {
+		t.Errorf("usage %+v", usage)
+	}
+}
+
+func TestAContainerIsNamedByItsRIDs(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{Token: func(string) error { return nil }})
+	for name, a := range map[string]*cosmos.Account{
+		"with a key":       withKey(t, server.Endpoint(), emulator.WellKnownKey),
+		"with an identity": withIdentity(t, server.Endpoint(), &credential{token: "token"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rid, _, err := a.RID(t.Context(), orders)
+			must(t, err)
+			databaseRID, err := changefeed.DatabaseRID(rid)
+			must(t, err)
+			got, usage, err := a.NamesOf(t.Context(), databaseRID, rid)
+			if err != nil || got != orders || usage.Requests < 2 {
+				t.Errorf("%s, %+v, %v; want %s", got, usage, err, orders)
+			}
+			for _, gone := range [][2]string{{databaseRID, "q0oIALS6YvQ="}, {"q0oIAA==", "q0oIALS6YvQ="}} {
+				if _, _, err := a.NamesOf(t.Context(), gone[0], gone[1]); !errors.Is(err, cosmos.ErrNoContainer) {
+					t.Errorf("%s: %v, want ErrNoContainer", gone, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	if has, _, err := a.Has(t.Context(), orders); err != nil || !has {
+		t.Errorf("%s: %v, %v", orders, has, err)
+	}
+	for _, c := range []cosmos.Container{{Database: "shop", ID: "nowhere"}, {Database: "nowhere", ID: "orders"}} {
+		if has, _, err := a.Has(t.Context(), c); err != nil || has {
+			t.Errorf("%s: %v, %v", c, has, err)
+		}
+	}
+	if _, _, err := a.FindLeases(t.Context(), cosmos.Container{Database: "nowhere", ID: "leases"}); !errors.Is(err, cosmos.ErrMissing) {
+		t.Errorf("%v, want ErrMissing", err)
+	}
+	server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind == emulator.ReadContainer || r.Kind == emulator.QueryDocuments {
+			return &emulator.Answer{Status: http.StatusForbidden}
+		}
+		return nil
+	})
+	_, _, has := a.Has(t.Context(), orders)
+	_, _, names := a.NamesOf(t.Context(), "q0oIAA==", "q0oIALS6YvQ=")
+	_, _, leases := a.FindLeases(t.Context(), orders)
+	for i, err := range []error{has, names, leases} {
+		if err == nil || errors.Is(err, cosmos.ErrNoContainer) || errors.Is(err, cosmos.ErrMissing) || !strings.Contains(err.Error(), "403") {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+}
