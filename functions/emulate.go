@@ -59,7 +59,7 @@ func (p program) emulate(ctx context.Context, args []string) int {
 	f := p.flags("emulate", "[flags]")
 	var world emulated
 	cosmosAddr := f.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
-	busAddr := f.String("servicebus", "127.0.0.1:5672", "address of the Service Bus stand-in; port 0 is any free one")
+	busAddr := f.String("servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
 	regions := f.String("regions", "Local", "regions of the Cosmos DB account, the write region first, separated by commas; each further one listens on the next port")
 	retention := f.Duration("retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
 	withTLS := f.Bool("tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
@@ -81,6 +81,12 @@ func (p program) emulate(ctx context.Context, args []string) int {
 	})
 	if status, done := p.parse(f, args); done {
 		return status
+	}
+	if *busAddr == "" {
+		*busAddr = "127.0.0.1:5672"
+		if *withTLS {
+			*busAddr = "127.0.0.1:" + amqpsPort
+		}
 	}
 	if err := world.read(*file); err != nil {
 		return p.fail(exitUsage, err)
@@ -235,10 +241,14 @@ func (e emulated) create(account *cosmos.Server) error {
 	return nil
 }
 
+// amqpsPort is that of AMQP over TLS. Clients take it where an endpoint names
+// none, and some get along with no other.
+const amqpsPort = "5671"
+
 // print says how to connect, in a form that a shell can take over.
 func (s *standIns) print(w io.Writer) {
 	fmt.Fprintf(w, "COSMOS=%q\n", s.cosmos.ConnectionString())
-	fmt.Fprintf(w, "SERVICEBUS=%q\n", s.bus.ConnectionString())
+	fmt.Fprintf(w, "SERVICEBUS=%q\n", strings.Replace(s.bus.ConnectionString(), ":"+amqpsPort+";", ";", 1))
 	if s.ca != "" {
 		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
 	}

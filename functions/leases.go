@@ -38,7 +38,7 @@ func (p program) leases(ctx context.Context, args []string) int {
 		fmt.Fprintln(p.stderr, err)
 		return exitUsage
 	}
-	connection, err := config.ParseCosmosConnection(p.lookup, *setting)
+	connection, err := config.ParseCosmosConnection(config.Lookup(p.environ), *setting)
 	if err != nil {
 		return p.fail(exitUsage, err)
 	}
@@ -59,12 +59,6 @@ func (p program) leases(ctx context.Context, args []string) int {
 		return exitIncomplete
 	}
 	return exitOK
-}
-
-// lookup finds a variable of the environment that is set.
-func (p program) lookup(name string) (string, bool) {
-	value := p.getenv(name)
-	return value, value != ""
 }
 
 func (p program) printLeases(output string, report leaseReport) error {

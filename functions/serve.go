@@ -61,8 +61,14 @@ func (p program) host(ctx context.Context, file string, logs io.Writer, start fu
 		return exitUsage
 	}
 	log := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: c.Settings.LogLevel, ReplaceAttr: utc}))
+	// The address first: a process that cannot have it has not touched the state.
+	listener, err := net.Listen("tcp", c.Settings.Listen)
+	if err != nil {
+		return p.fail(exitUsage, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err))
+	}
 	a, err := newApp(c, log, p.stdout, false)
 	if err != nil {
+		listener.Close()
 		return p.fail(exitUsage, err)
 	}
 	defer func() {
@@ -70,10 +76,6 @@ func (p program) host(ctx context.Context, file string, logs io.Writer, start fu
 			log.Warn("not everything was closed", "error", err.Error())
 		}
 	}()
-	listener, err := net.Listen("tcp", c.Settings.Listen)
-	if err != nil {
-		return p.fail(exitUsage, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err))
-	}
 	a.url = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

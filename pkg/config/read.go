@@ -50,6 +50,12 @@ func ReadSettings(environ []string) (Settings, error) {
 	return settings, nil
 }
 
+// Lookup finds settings as Read does, which ignores the case of their names and
+// takes "__" for ":", for commands that are given the name of a connection.
+func Lookup(environ []string) func(name string) (value string, ok bool) {
+	return newEnvironment(environ).lookup
+}
+
 // Load reads a processors document. name stands for it in mistakes; lookup
 // finds the settings that its connections name. Its error is a Mistakes.
 func Load(name string, text []byte, lookup func(string) (string, bool)) ([]Processor, error) {

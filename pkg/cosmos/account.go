@@ -6,7 +6,7 @@
 // processor: that is for estimator, which alone uses it beside the wiring.
 // Leases are queried with azcosmos; the rest goes through a pipeline of
 // azcore, since azcosmos 1.5.0 cannot read a feed page from a lease's position
-// during a split (docs/decisions/0002). Start with account.go.
+// during a split (docs/decisions/0001). Start with account.go.
 package cosmos
 
 import (

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"math"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -58,7 +59,7 @@ func NewReport(s state.State) Report {
 		ChangeAgeSeconds: s.Lag.Age(),
 		Complete:         s.Lag.Complete(),
 		Status:           changefeed.StatusUnknown,
-		RequestCharge:    s.Lag.Charge,
+		RequestCharge:    math.Round(s.Lag.Charge*100) / 100, // the service's own precision, which sums do not keep
 		Requests:         s.Lag.Requests,
 		Error:            optional(s.Lag.Problem()),
 		Reasons:          []scaling.Reason{},
