@@ -84,6 +84,7 @@ type screen struct {
 	troubles lastLines // of the log, where there is a terminal
 	started  time.Time
 	said     map[string]int64 // last sequence that was told, by processor
+	happened time.Time        // of the last happening that was told
 	history  []string         // the last lines that were told
 }
 
@@ -143,7 +144,8 @@ func (s *screen) redrawUntil(ctx context.Context, polled []state.State, next tim
 	}
 }
 
-// tell notes a line for each decision that was published.
+// tell notes a line for each decision that was published, and for what happened
+// to the partitions.
 func (s *screen) tell(polled []state.State) {
 	for _, p := range polled {
 		if p.Published == nil || p.Sequence == s.said[p.Processor] {
@@ -155,12 +157,22 @@ func (s *screen) tell(polled []state.State) {
 		if p.Decision.Previous != nil {
 			from = fmt.Sprint(*p.Decision.Previous)
 		}
-		line := fmt.Sprintf("%s  %-9s %2s → %-2d  %-11s lag %-5s %s", p.Decision.Time.Local().Format(time.TimeOnly), p.Processor, from, p.Decision.Replicas, r.Status, number(r.Lag), why(r))
-		s.history = append(s.history, line)
-		s.history = s.history[max(0, len(s.history)-historyKept):]
-		if s.terminal == nil {
-			fmt.Fprintln(s.out, line)
+		s.say(fmt.Sprintf("%s  %-9s %2s → %-2d  %-11s lag %-5s %s", p.Decision.Time.Local().Format(time.TimeOnly), p.Processor, from, p.Decision.Replicas, r.Status, number(r.Lag), why(r)))
+	}
+	for _, h := range s.world.Happenings() {
+		if h.Time.After(s.happened) {
+			s.happened = h.Time
+			s.say(h.Time.Local().Format(time.TimeOnly) + "  " + h.Text)
 		}
+	}
+}
+
+// say tells a line: at once, or in the part of the screen that is for them.
+func (s *screen) say(line string) {
+	s.history = append(s.history, line)
+	s.history = s.history[max(0, len(s.history)-historyKept):]
+	if s.terminal == nil {
+		fmt.Fprintln(s.out, line)
 	}
 }
 
@@ -215,7 +227,7 @@ func (s *screen) draw(polled []state.State) {
 	b.WriteString(paint("feedscale demo", bold, s.colors))
 	fmt.Fprintf(&b, "  %s  %s/api/processors  Ctrl-C ends it\n\n", time.Since(s.started).Round(time.Second), s.app.url)
 	b.WriteString(s.table(polled, width))
-	b.WriteString("\n" + paint("scale events", bold, s.colors) + "\n")
+	b.WriteString("\n" + paint("what happened", bold, s.colors) + "\n")
 	for _, line := range s.history {
 		b.WriteString(cut(line, width) + "\n")
 	}

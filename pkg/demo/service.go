@@ -16,6 +16,12 @@ const (
 	leaseContainer = "leases"
 )
 
+// Of this container one partition is split and merged while everything goes on.
+const (
+	reshaped      = "orders"
+	reshapedRange = "2" // id of the partition key range, at the start
+)
+
 // service is one application of the shop: a container that is written to, and a change feed processor on it.
 type service struct {
 	name          string // of the container and, in processors.yaml, of the processor

@@ -22,6 +22,8 @@ import (
 type Options struct {
 	// Seed decides what the documents say; how many there are does not depend on it.
 	Seed uint64
+	// Reshaping is when a partition of orders is split and merged.
+	Reshaping Reshaping
 	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the other. It must not wait.
 	OnEvent func(Event)
 	// Log is told what goes wrong. Default: nobody.
@@ -36,6 +38,7 @@ type World struct {
 	services  []service
 	fleets    map[string]*fleet
 	writers   map[string]*writer
+	reshaper  *reshaper
 	consumer  *consumer
 	clients   *worker.Account
 
@@ -71,6 +74,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 		w.start(o.Log, func() error { return w.writers[s.name].run(ctx, w.account, s) })
 	}
 	w.start(o.Log, func() error { return w.consumer.run(ctx) })
+	w.start(o.Log, func() error { return w.reshaper.run(ctx) })
 	return w, nil
 }
 
@@ -102,6 +106,7 @@ func (w *World) build(o Options) (err error) {
 	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmos.WellKnownKey); err != nil {
 		return err
 	}
+	w.reshaper = &reshaper{account: w.account, container: reshaped, rangeID: reshapedRange, timing: o.Reshaping.withDefaults(), now: time.Now}
 	for i, s := range w.services {
 		w.fleets[s.name] = &fleet{service: s, account: w.clients, now: time.Now, log: o.Log}
 		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
@@ -160,6 +165,9 @@ func (w *World) Snapshot() []Service {
 	}
 	return all
 }
+
+// Happenings tells what the account did by itself, the last few things, the oldest first.
+func (w *World) Happenings() []Happening { return w.reshaper.happenings() }
 
 // Close ends the world at once, as a power cut would, and returns when nothing of it runs any more. Whoever uses Environ
 // closes that first. Closing again does nothing more.

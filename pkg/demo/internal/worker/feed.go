@@ -19,11 +19,24 @@ func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID
 
 // keyRange is a partition key range.
 type keyRange struct {
-	ID      string   `json:"id"`
-	Min     string   `json:"minInclusive"`
-	Max     string   `json:"maxExclusive"`
-	Parents []string `json:"parents"`
+	ID  string `json:"id"`
+	Min string `json:"minInclusive"`
+	Max string `json:"maxExclusive"`
 }
+
+func (r keyRange) span() span { return span{r.Min, r.Max} }
+
+// span is a part of the key space. Its bounds compare as strings, since all have the same length but the first and the last,
+// "" and "FF".
+type span struct {
+	Min string `json:"min"`
+	Max string `json:"max"` // exclusive
+}
+
+func (s span) overlaps(o span) bool { return s.Min < o.Max && o.Min < s.Max }
+
+// clip is what two spans that overlap have in common.
+func (s span) clip(o span) span { return span{max(s.Min, o.Min), min(s.Max, o.Max)} }
 
 // ranges reads the partition key ranges of a container.
 func (a *Account) ranges(ctx context.Context, c Container) ([]keyRange, error) {
@@ -55,13 +68,23 @@ const (
 	substatusCompletingSplit = "1007"
 )
 
+// place is where the changes of a lease are: a partition key range, or a part of one.
+type place struct {
+	rangeID string
+	part    *span // nil: all of the range
+}
+
 // page reads what follows a continuation; "" is the beginning. The page is empty where nothing does. The error wraps
 // errGone where the range is no more.
-func (a *Account) page(ctx context.Context, c Container, rangeID, continuation string, most int) (page, error) {
+func (a *Account) page(ctx context.Context, c Container, at place, continuation string, most int) (page, error) {
 	header := map[string]string{
 		"A-IM":                                "Incremental Feed",
 		"x-ms-max-item-count":                 strconv.Itoa(most),
-		"x-ms-documentdb-partitionkeyrangeid": rangeID,
+		"x-ms-documentdb-partitionkeyrangeid": at.rangeID,
+	}
+	if at.part != nil {
+		header["x-ms-read-key-type"] = "EffectivePartitionKeyRange"
+		header["x-ms-start-epk"], header["x-ms-end-epk"] = at.part.Min, at.part.Max
 	}
 	if continuation != "" {
 		header["If-None-Match"] = continuation
@@ -75,11 +98,11 @@ func (a *Account) page(ctx context.Context, c Container, rangeID, continuation s
 	case answer.status == http.StatusNotModified:
 		return next, nil
 	case answer.status == http.StatusGone && (substatus == substatusRangeGone || substatus == substatusCompletingSplit):
-		return page{}, fmt.Errorf("reading range %s of %s: %w", rangeID, c, errGone)
+		return page{}, fmt.Errorf("reading range %s of %s: %w", at.rangeID, c, errGone)
 	}
 	var feed struct{ Documents []json.RawMessage }
 	if err := answer.decode(&feed); err != nil {
-		return page{}, fmt.Errorf("reading the change feed of range %s of %s: %w", rangeID, c, err)
+		return page{}, fmt.Errorf("reading the change feed of range %s of %s: %w", at.rangeID, c, err)
 	}
 	next.documents = feed.Documents
 	return next, nil

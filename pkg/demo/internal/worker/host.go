@@ -119,7 +119,7 @@ func (h *host) createLeases(ctx context.Context) error {
 		return err
 	}
 	for _, r := range ranges {
-		if err := h.leases.createLease(ctx, r, nil); err != nil {
+		if _, _, err := h.leases.add(ctx, newLease(h.leases.prefix, r, nil)); err != nil {
 			return err
 		}
 	}
@@ -151,11 +151,11 @@ func (h *host) process(ctx context.Context, l lease) error {
 		return err
 	}
 	h.tasks.Go(func() {
-		children := h.work(ctx, acquired)
+		successors := h.work(ctx, acquired)
 		h.disclaim(l.Token)
-		for _, child := range children {
-			if err := h.process(ctx, child); err != nil && !errors.Is(err, errLost) {
-				h.Log.Warn("the lease of a split partition cannot be taken", "lease", child.ID, "error", err.Error())
+		for _, successor := range successors {
+			if err := h.process(ctx, successor); err != nil && !errors.Is(err, errLost) {
+				h.Log.Warn("the lease of a partition that was split or merged cannot be taken", "lease", successor.ID, "error", err.Error())
 			}
 		}
 	})

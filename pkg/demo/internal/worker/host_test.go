@@ -110,6 +110,17 @@ func TestEveryPageIsToldOfOnceItIsCheckpointed(t *testing.T) {
 	}
 }
 
+func TestManyQuickCheckpointsDoNotCostAHostItsLease(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 2)
+	s.write(400)
+	h := s.host("host-1", func(o *worker.Options) { o.PageSize, o.Timing.Renew = 1, time.Millisecond })
+	eventually(t, "all changes are handled", func() bool { return s.count() >= 400 })
+	close(h.stop)
+	s.end(h)
+	s.checkOnce()
+}
+
 func TestHostsShareThePartitionsEqually(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 6)
@@ -298,27 +309,6 @@ func TestAHostThatLosesAPartitionStopsHandlingIt(t *testing.T) {
 	case <-time.After(deadline):
 		t.Fatal("no handler was told that its partition is lost")
 	}
-}
-
-func TestChildrenOfASplitContinueWhereTheParentWas(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 1)
-	s.write(40)
-	h := s.host("host-1", nil)
-	eventually(t, "the parent is worked on", func() bool { return s.count() >= 10 })
-	s.write(40)
-	finish, err := s.account.StartSplit("shop", "orders", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.write(20)
-	children := finish()
-	s.write(40)
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 140 })
-	eventually(t, "only the children have leases", func() bool { return slices.Equal(s.tokens(), children) })
-	close(h.stop)
-	s.end(h)
-	s.checkOnce()
 }
 
 func TestAHostThatCannotStartSaysWhy(t *testing.T) {

@@ -2,13 +2,13 @@ package worker
 
 import "time"
 
-// lease is a lease document as version 3 of the .NET SDK writes it for a partition key range. The fields are in its order,
-// and null where it writes null.
+// lease is a lease document as version 3 of the .NET SDK writes it. The fields are in its order, and null where it writes
+// null.
 type lease struct {
 	ID           string            `json:"id"`
-	Version      int               `json:"version"` // 0: of a partition key range
+	Version      int               `json:"version"` // pkVersion or epkVersion
 	ETag         string            `json:"_etag,omitempty"`
-	Token        string            `json:"LeaseToken"` // id of the partition key range
+	Token        string            `json:"LeaseToken"` // id of the partition key range; of an EPK lease its bounds, as min-max
 	FeedRange    feedRange         `json:"FeedRange"`
 	Owner        *string           `json:"Owner"`             // nil: nobody
 	Continuation *string           `json:"ContinuationToken"` // ETag of the last page that was processed; nil: none was
@@ -18,22 +18,37 @@ type lease struct {
 	Written      int64             `json:"_ts,omitempty"` // seconds since 1970, by the account's clock
 }
 
-// feedRange is the part of the key space that a lease covers.
+// The versions of a lease. One of a partition key range follows that, and is replaced when the range is split or merged. An
+// EPK lease stands for a part of the key space, wherever its keys are, and has to be replaced only by a split.
+const (
+	pkVersion  = 0
+	epkVersion = 1
+)
+
+// feedRange is how a lease says which part of the key space it covers.
 type feedRange struct {
-	Range struct {
-		Min string `json:"min"`
-		Max string `json:"max"`
-	} `json:"Range"`
+	Range span `json:"Range"`
 }
 
 // incrementalMode is the Mode of leases on the latest-version feed.
 const incrementalMode = "Incremental Feed"
 
-// newLease is a lease that nobody owns and that continues where the given token says, nil being the start.
+// newLease is a lease of a partition key range that nobody owns and that continues where the given token says, nil being
+// the start.
 func newLease(prefix string, r keyRange, continuation *string) lease {
-	l := lease{ID: prefix + ".." + r.ID, Token: r.ID, Continuation: continuation, Properties: map[string]string{}, Mode: incrementalMode}
-	l.FeedRange.Range.Min, l.FeedRange.Range.Max = r.Min, r.Max
-	return l
+	return lease{
+		ID: prefix + ".." + r.ID, Version: pkVersion, Token: r.ID, FeedRange: feedRange{r.span()}, Continuation: continuation,
+		Properties: map[string]string{}, Mode: incrementalMode,
+	}
+}
+
+// newEPKLease is such a lease of a part of the key space.
+func newEPKLease(prefix string, s span, continuation *string) lease {
+	token := s.Min + "-" + s.Max
+	return lease{
+		ID: prefix + ".." + token, Version: epkVersion, Token: token, FeedRange: feedRange{s}, Continuation: continuation,
+		Properties: map[string]string{}, Mode: incrementalMode,
+	}
 }
 
 // timestampLayout is how the SDK writes a time: ticks of 100 ns, without zeros at the end.

@@ -133,11 +133,12 @@ func (l *leases) create(ctx context.Context, id string, document any) (azcore.ET
 	}
 }
 
-// createLease makes sure that there is a lease for a range.
-func (l *leases) createLease(ctx context.Context, r keyRange, continuation *string) error {
-	created := newLease(l.prefix, r, continuation)
-	_, err := l.create(ctx, created.ID, created)
-	return err
+// add makes sure that there is a lease of that id; ok is false where there was one before. The lease that it returns can be
+// acquired.
+func (l *leases) add(ctx context.Context, wanted lease) (added lease, ok bool, err error) {
+	tag, err := l.create(ctx, wanted.ID, wanted)
+	wanted.ETag = string(tag)
+	return wanted, tag != "", err
 }
 
 // list reads the leases of the processor.

@@ -4,26 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 )
 
 // work processes a partition while this host owns it, and gives its lease up in the end. It returns the leases that came in
-// its place where the partition was split.
-func (h *host) work(ctx context.Context, owned lease) (children []lease) {
+// its place where the partition was split or merged.
+func (h *host) work(ctx context.Context, owned lease) (successors []lease) {
 	holding, lose := context.WithCancelCause(ctx)
 	id := owned.ID
+	// One update of the lease at a time: many quick checkpoints would make every try of a renewal fail, and a lease count as lost
+	// that nobody has taken.
+	var updating sync.Mutex
 	var renewal sync.WaitGroup
-	renewal.Go(func() { h.renew(holding, lose, id) })
-	err := h.follow(holding, &owned)
+	renewal.Go(func() { h.renew(holding, lose, &updating, id) })
+	err := h.follow(holding, &updating, &owned)
 	lose(nil)
 	renewal.Wait()
 	switch {
 	case ctx.Err() != nil || errors.Is(context.Cause(holding), errLost) || errors.Is(err, errLost):
 		return nil // nothing of this host's is left to give up
 	case errors.Is(err, errGone):
-		if children, err = h.replace(ctx, owned); err == nil && len(children) > 0 {
-			return children
+		if successors, err = h.replace(ctx, owned.ID); err == nil || errors.Is(err, errLost) {
+			return successors
 		}
 	}
 	if err != nil {
@@ -36,13 +38,16 @@ func (h *host) work(ctx context.Context, owned lease) (children []lease) {
 }
 
 // renew renews a lease until holding ends, and ends it where the lease is lost.
-func (h *host) renew(holding context.Context, lose context.CancelCauseFunc, id string) {
+func (h *host) renew(holding context.Context, lose context.CancelCauseFunc, updating *sync.Mutex, id string) {
 	for {
 		pause(holding, h.Timing.Renew)
 		if holding.Err() != nil {
 			return
 		}
-		switch err := h.leases.renew(holding, id); {
+		updating.Lock()
+		err := h.leases.renew(holding, id)
+		updating.Unlock()
+		switch {
 		case errors.Is(err, errLost):
 			lose(errLost)
 			return
@@ -54,16 +59,23 @@ func (h *host) renew(holding context.Context, lose context.CancelCauseFunc, id s
 
 // follow reads the feed of a partition page by page, and checkpoints each page that was processed. It returns nil when the
 // host is to end, with all that was begun done.
-func (h *host) follow(holding context.Context, owned *lease) error {
+func (h *host) follow(holding context.Context, updating *sync.Mutex, owned *lease) error {
+	at, err := h.locate(holding, *owned)
+	if err != nil {
+		return err
+	}
 	for h.running.Err() == nil && holding.Err() == nil {
 		continuation := ""
 		if owned.Continuation != nil {
 			continuation = *owned.Continuation
 		}
-		next, err := h.Account.page(holding, h.Monitored, owned.Token, continuation, h.PageSize)
+		next, err := h.Account.page(holding, h.Monitored, at, continuation, h.PageSize)
 		switch {
 		case errors.Is(err, errGone):
-			return err
+			// While a split is under way the range is still there, and for an EPK lease another one may have come.
+			if at, err = h.locate(holding, *owned); err != nil {
+				return err
+			}
 		case err != nil && holding.Err() == nil:
 			h.Log.Warn("the change feed cannot be read", "lease", owned.ID, "error", err.Error())
 		}
@@ -78,7 +90,9 @@ func (h *host) follow(holding context.Context, owned *lease) error {
 		if err := h.Handle(holding, owned.Token, next.documents); err != nil {
 			return fmt.Errorf("processing changes: %w", err)
 		}
+		updating.Lock()
 		checkpointed, err := h.leases.checkpoint(holding, *owned, next.continuation)
+		updating.Unlock()
 		if err != nil {
 			return err
 		}
@@ -86,31 +100,4 @@ func (h *host) follow(holding context.Context, owned *lease) error {
 		h.Checkpointed(owned.Token, len(next.documents))
 	}
 	return nil
-}
-
-// replace puts leases of the children in the place of a partition that was split: they continue where it was. While the
-// split is still under way there are none, and the lease stays.
-func (h *host) replace(ctx context.Context, parent lease) ([]lease, error) {
-	ranges, err := h.Account.ranges(ctx, h.Monitored)
-	if err != nil {
-		return nil, err
-	}
-	tokens := map[string]bool{}
-	for _, r := range ranges {
-		if !slices.Contains(r.Parents, parent.Token) {
-			continue
-		}
-		if err := h.leases.createLease(ctx, r, parent.Continuation); err != nil {
-			return nil, err
-		}
-		tokens[r.ID] = true
-	}
-	if len(tokens) == 0 {
-		return nil, nil
-	}
-	if err := h.leases.remove(ctx, parent.ID); err != nil {
-		return nil, err
-	}
-	all, err := h.leases.list(ctx)
-	return slices.DeleteFunc(all, func(l lease) bool { return !tokens[l.Token] }), err
 }

@@ -1,0 +1,116 @@
+package demo_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/demo"
+	"github.com/feedscale/feedscale/pkg/estimator"
+)
+
+// orders measures the orders of a world as feedscale does.
+type orders struct {
+	t         *testing.T
+	world     *demo.World
+	estimator *estimator.Estimator
+	processor estimator.Processor
+}
+
+func newOrders(t *testing.T, w *demo.World) *orders {
+	t.Helper()
+	endpoint, key, _ := strings.Cut(strings.TrimPrefix(setting(w, "COSMOS"), "AccountEndpoint="), ";AccountKey=")
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: strings.TrimSuffix(key, ";"), Concurrency: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &orders{t, w, estimator.New(8, time.Now), estimator.Processor{
+		Name:    "orders",
+		Account: account, Container: cosmos.Container{Database: "shop", ID: "orders"},
+		LeaseAccount: account, LeaseContainer: cosmos.Container{Database: "shop", ID: "leases"},
+		ProcessorName: "order-projection", AccountHost: "127.0.0.1", StartFrom: changefeed.StartFrom{Beginning: true},
+	}}
+}
+
+// measure measures once; all must be known, whatever happens to the partitions.
+func (o *orders) measure() changefeed.ProcessorLag {
+	o.t.Helper()
+	measured := o.estimator.Estimate(o.t.Context(), []estimator.Processor{o.processor})[0]
+	if !measured.Complete() {
+		o.t.Fatalf("not all is known: %s", measured.Problem())
+	}
+	return measured
+}
+
+// keepsUp tells whether there are so many leases, none of which waits to be replaced, and less than a second's load is pending.
+func (o *orders) keepsUp(leases int) bool {
+	measured := o.measure()
+	status := measured.Status()
+	return len(measured.Partitions) == leases && (status == changefeed.StatusOK || status == changefeed.StatusLagging) && *measured.Lag() < 90
+}
+
+// happened tells whether just these things happened so far.
+func happened(w *demo.World, texts ...string) bool {
+	return slices.EqualFunc(w.Happenings(), texts, func(h demo.Happening, text string) bool { return h.Text == text })
+}
+
+func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{Reshaping: demo.Reshaping{SplitAfter: 4 * time.Second, SplitTakes: time.Second, MergeAfter: 4 * time.Second}})
+	o := newOrders(t, w)
+	p := newPublisher(t, w)
+	p.scale("orders", 1, 5)
+	const (
+		begun  = "partition 2 of orders is being split"
+		split  = "partition 2 of orders was split into 6 and 7"
+		merged = "partitions 6 and 7 of orders were merged into 8"
+	)
+	eventually(t, "the split is seen while it goes on", func() bool {
+		measured := o.measure()
+		if !measured.Bootstrap && happened(w, begun) {
+			i := slices.IndexFunc(measured.Partitions, func(p changefeed.Partition) bool { return p.Lease == "2" })
+			return i >= 0 && measured.Partitions[i].Status == changefeed.StatusSplitting && *measured.Partitions[i].Lag >= 1
+		}
+		return false
+	})
+	eventually(t, "the partition is split", func() bool { return happened(w, begun, split) })
+	eventually(t, "the workers keep up with the children", func() bool { return o.keepsUp(7) })
+	eventually(t, "the children are merged", func() bool { return happened(w, begun, split, merged) })
+	eventually(t, "the workers keep up with the merged partition", func() bool {
+		return o.keepsUp(7) && slices.ContainsFunc(o.measure().Partitions, func(p changefeed.Partition) bool { return p.Range != nil })
+	})
+
+	p.scale("orders", 2, 0)
+	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	eventually(t, "a measurement while no split goes on", func() bool {
+		before := service(w, "orders")
+		measured := o.measure()
+		if measured.Status() == changefeed.StatusSplitting {
+			return false
+		}
+		// The bound of the two parts of the merged partition is rounded down.
+		if pending := before.Written - before.Processed; pending < 0 || *measured.Lag()+1 < pending {
+			t.Errorf("got lag %d, want at least the %d changes that were written and not processed", *measured.Lag(), pending)
+		}
+		return true
+	})
+}
+
+func TestOnlyTheLastHappeningsAreKept(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{Reshaping: demo.Reshaping{SplitAfter: time.Millisecond, SplitTakes: time.Millisecond, MergeAfter: time.Millisecond}})
+	var all []demo.Happening
+	eventually(t, "the first is forgotten", func() bool {
+		all = w.Happenings()
+		return len(all) > 0 && all[0].Text != "partition 2 of orders is being split"
+	})
+	if len(all) != 5 {
+		t.Errorf("got %d happenings, want 5", len(all))
+	}
+	if !slices.IsSortedFunc(all, func(a, b demo.Happening) int { return a.Time.Compare(b.Time) }) {
+		t.Errorf("got %v, want the oldest first", all)
+	}
+}
