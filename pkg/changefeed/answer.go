@@ -4,9 +4,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
+)
+
+// The statuses of HTTP that count here, so that the domain needs nothing of it.
+const (
+	statusOK                  = 200
+	statusNotModified         = 304
+	statusNotFound            = 404
+	statusRequestTimeout      = 408
+	statusGone                = 410
+	statusTooManyRequests     = 429
+	statusRetryWith           = 449 // a conflict inside the service
+	statusInternalServerError = 500
+	statusBadGateway          = 502
+	statusUnavailable         = 503
+	statusGatewayTimeout      = 504
 )
 
 // The substatus codes that change what an answer means.
@@ -39,20 +53,20 @@ const (
 // OutcomeOf sorts an answer by its status and substatus.
 func OutcomeOf(status, substatus int) Outcome {
 	switch status {
-	case http.StatusOK, http.StatusNotModified:
+	case statusOK, statusNotModified:
 		return Answered
-	case http.StatusGone:
+	case statusGone:
 		if substatus == substatusRangeGone || substatus == substatusCompletingSplit {
 			return Gone
 		}
 		return Transient
-	case http.StatusNotFound:
+	case statusNotFound:
 		if substatus == substatusRangeGone {
 			return Transient
 		}
 		return Refused
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, 449,
-		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case statusRequestTimeout, statusTooManyRequests, statusRetryWith,
+		statusInternalServerError, statusBadGateway, statusUnavailable, statusGatewayTimeout:
 		return Transient
 	default:
 		return Refused
@@ -75,7 +89,7 @@ func Measure(a Answer, mode Mode) (Reading, error) {
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
 		r.SessionLSN = &lsn
 	}
-	if a.Status == http.StatusNotModified {
+	if a.Status == statusNotModified {
 		return r, nil
 	}
 	item, err := firstItem(a.Body, mode)

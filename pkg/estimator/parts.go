@@ -62,16 +62,23 @@ func (l *measuredLease) part() bool {
 }
 
 func boundRange(parts []*measuredLease) {
-	sum, most := int64(0), int64(0)
-	for _, l := range parts {
-		r := l.pages[0].reading
-		sum += r.Lag
-		most = max(most, r.Lag) // the part with the oldest pending change counts from there
+	sum, most, oldest := int64(0), int64(0), 0 // the part with the oldest pending change has the most
+	for i, l := range parts {
+		lag := l.pages[0].reading.Lag
+		sum += lag
+		if lag > most {
+			most, oldest = lag, i
+		}
 	}
+	left := most
 	for _, l := range parts {
 		bounded := *l.pages[0] // other processors may share the page
 		bounded.reading.Lag = max(1, bounded.reading.Lag*most/sum)
 		bounded.reading.Approximate = true
+		left -= bounded.reading.Lag
 		l.pages[0] = &bounded
+	}
+	if left > 0 {
+		parts[oldest].pages[0].reading.Lag += left // what rounding took off
 	}
 }
