@@ -21,6 +21,7 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 		MinReplicas:              integer(o, "minReplicaCount", 0, 0, maxReplicas),
 		Cooldown:                 o.duration("cooldownPeriod", 300*time.Second, 0),
 		StalledAfter:             o.duration("stalledAfter", 5*time.Minute, time.Second),
+		StalledPolls:             integer(o, "stalledAfterPolls", 2, 2, 1000),
 		LeaseExpiration:          o.duration("leaseExpiration", 60*time.Second, time.Second),
 		Behavior:                 d.behavior(o.get("behavior")),
 		Fallback:                 d.fallback(o.get("fallback")),

@@ -38,6 +38,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 			Threshold:       100,
 			Cooldown:        300 * time.Second,
 			StalledAfter:    5 * time.Minute,
+			StalledPolls:    2,
 			LeaseExpiration: 60 * time.Second,
 			Behavior: scaling.Behavior{
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
@@ -79,7 +80,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true,
 		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute,
 		MinReplicas: 1, MaxReplicas: &eight,
-		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, LeaseExpiration: 90 * time.Second,
+		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,
 		Behavior: scaling.Behavior{
 			ScaleUp: scaling.Rules{
 				StabilizationWindow: 30 * time.Second, SelectPolicy: scaling.SelectMin, Tolerance: 0.1,

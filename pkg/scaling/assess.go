@@ -36,7 +36,7 @@ func (s *steps) status(p *changefeed.Partition, progress Progress) changefeed.St
 	switch {
 	case !s.live(p):
 		return changefeed.StatusUnclaimed
-	case s.Policy.StalledAfter > 0 && s.Now.Sub(progress.Since) >= s.Policy.StalledAfter:
+	case s.Policy.StalledAfter > 0 && s.Now.Sub(progress.Since) >= s.Policy.StalledAfter && progress.Polls >= s.Policy.StalledPolls:
 		return changefeed.StatusStalled
 	default:
 		return changefeed.StatusLagging
@@ -74,9 +74,9 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 		next.CheckpointLSN = *p.CheckpointLSN
 	}
 	if next.Pending && s.live(p) {
-		next.Since = s.Now
+		next.Since, next.Polls = s.Now, 1
 		if last.Position == next.Position && !last.Since.IsZero() {
-			next.Since = last.Since
+			next.Since, next.Polls = last.Since, last.Polls+1
 		}
 	}
 	return next

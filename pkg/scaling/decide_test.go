@@ -19,6 +19,7 @@ func policy(change ...func(*scaling.Policy)) scaling.Policy {
 		Threshold:       100,
 		Cooldown:        300 * time.Second,
 		StalledAfter:    5 * time.Minute,
+		StalledPolls:    2,
 		LeaseExpiration: time.Minute,
 		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
 		Fallback:        scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
@@ -412,6 +413,17 @@ func TestStatus(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestStalledTakesSoManyPolls(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy(func(p *scaling.Policy) { p.StalledPolls = 3 }))
+	for i, want := range []changefeed.Status{"lagging", "lagging", "stalled"} {
+		s.lags(time.Hour, 5)
+		if got := s.lag.Partitions[0].Status; got != want {
+			t.Errorf("poll %d: %s, want %s", i+1, got, want)
+		}
 	}
 }
 

@@ -35,11 +35,12 @@ type Change struct {
 
 // Progress is how far a partition had come when it was last measured.
 type Progress struct {
-	Position      string    `json:"position"`      // the checkpoint
-	Since         time.Time `json:"since"`         // first poll that found changes pending and owned at this checkpoint; zero where none were
-	Time          time.Time `json:"time"`          // when the LSNs were measured
-	SessionLSN    int64     `json:"sessionLSN"`    // newest LSN
-	CheckpointLSN int64     `json:"checkpointLSN"` // LSN the processor was done with
+	Position      string    `json:"position"`        // the checkpoint
+	Since         time.Time `json:"since"`           // first poll that found changes pending and owned at this checkpoint; zero where none were
+	Polls         int       `json:"polls,omitempty"` // that found so, in a row
+	Time          time.Time `json:"time"`            // when the LSNs were measured
+	SessionLSN    int64     `json:"sessionLSN"`      // newest LSN
+	CheckpointLSN int64     `json:"checkpointLSN"`   // LSN the processor was done with
 	Pending       bool      `json:"pending,omitempty"`
 }
 

@@ -13,7 +13,8 @@ type Policy struct {
 	MinReplicas              int           // minReplicaCount, at least 0
 	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
 	Cooldown                 time.Duration // cooldownPeriod since the last active poll before zero
-	StalledAfter             time.Duration // no checkpoint progress for this long while pending and owned: stalled
+	StalledAfter             time.Duration // no checkpoint progress for this long while pending and owned: stalled,
+	StalledPolls             int           // where at least so many polls in a row saw it; the first that could is the second
 	LeaseExpiration          time.Duration // an owner whose lease is older is not live
 	Behavior                 Behavior
 	Fallback                 Fallback
