@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
 	"github.com/feedscale/feedscale/pkg/events"
 )
@@ -123,14 +124,11 @@ func TestPollPrintsThePartitionsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write(25)
-	prefix, _, _ := strings.Cut(w.lease, "..")
-	lease := func(token string, fields map[string]any) {
-		fields["id"], fields["LeaseToken"] = prefix+".."+token, token
-		must(t, w.db.Upsert("shop", "leases", fields))
-	}
-	lease("-7F", map[string]any{"version": 1, "ContinuationToken": `"5"`})
-	lease("7F-FF", map[string]any{"version": 1, "ContinuationToken": 7})
-	must(t, w.db.Upsert("shop", "leases", map[string]any{"id": w.lease, "LeaseToken": "0", "Owner": "worker", "ContinuationToken": `"25"`}))
+	broken := w.leases.DotNetEPK(leases.Range{Min: "7F", Max: "FF"}, leases.Fields{})
+	broken["ContinuationToken"] = 7
+	w.put(broken)
+	w.put(w.leases.DotNetEPK(leases.Range{Max: "7F"}, leases.Fields{Continuation: leases.At(5)}))
+	w.put(w.leases.DotNetPKOld("0", at(25)))
 	r := command(t, t.TempDir(), w.local(), "poll", "--partitions")
 	lines := strings.Split(r.stdout, "\n")
 	for i, want := range []string{
@@ -154,9 +152,10 @@ func TestPollSaysWhenTheLagIsDrained(t *testing.T) {
 	w.write(25)
 	folder := t.TempDir()
 	for _, c := range []struct {
-		rule               string
-		checkpoint, writes int
-		want               string
+		rule       string
+		checkpoint int64
+		writes     int
+		want       string
 	}{
 		{"no rate yet", 5, 0, "-"},
 		{"five were done and none came", 10, 0, `\d+s`},

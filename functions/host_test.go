@@ -19,11 +19,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
-	account "github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
@@ -68,12 +67,12 @@ func testMain(m *testing.M) int {
 // world is the Azure that an app under test meets: an account with the
 // containers orders and leases, a namespace with the queue, a table.
 type world struct {
-	t     *testing.T
-	db    *cosmos.Server
-	bus   *servicebus.Server
-	table string
-	lease string // id of the one lease of orders
-	docs  int
+	t      *testing.T
+	db     *cosmos.Server
+	bus    *servicebus.Server
+	table  string
+	leases leases.Processor // of orders
+	docs   int
 }
 
 func newWorld(t *testing.T) *world {
@@ -90,13 +89,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { must(t, bus.Close()) })
 
 	w := &world{t: t, db: db, bus: bus, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
-	client, err := account.NewAccount(account.Options{Endpoint: db.Endpoint(), Setting: "COSMOS", Key: cosmos.WellKnownKey, Concurrency: 1})
+	w.leases, err = leases.Processor{Host: leaseHost, Database: "shop", Container: "orders"}.In(t.Context(), db)
 	must(t, err)
-	rid, _, err := client.RID(t.Context(), account.Container{Database: "shop", ID: "orders"})
-	must(t, err)
-	databaseRID, err := changefeed.DatabaseRID(rid)
-	must(t, err)
-	w.lease = leaseHost + "_" + databaseRID + "_" + rid + "..0"
 	w.checkpoint(0)
 	return w
 }
@@ -116,14 +110,21 @@ func (w *world) write(n int) {
 	}
 }
 
-// checkpoint writes the lease as the .NET v3 SDK does.
-func (w *world) checkpoint(lsn int) {
+// put puts a document into the lease container.
+func (w *world) put(document map[string]any) {
 	w.t.Helper()
-	must(w.t, w.db.Upsert("shop", "leases", map[string]any{
-		"id": w.lease, "version": 0, "LeaseToken": "0", "Owner": "worker", "ContinuationToken": fmt.Sprintf(`"%d"`, lsn),
-		"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}, "properties": map[string]any{},
-		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z"), "Mode": "Incremental Feed",
-	}))
+	must(w.t, w.db.Upsert("shop", "leases", document))
+}
+
+// at is a lease at an LSN, of an owner that has just renewed it.
+func at(lsn int64) leases.Fields {
+	return leases.Fields{Owner: "worker", Continuation: leases.At(lsn), Updated: time.Now()}
+}
+
+// checkpoint writes the one lease of orders as the .NET SDK does.
+func (w *world) checkpoint(lsn int64) {
+	w.t.Helper()
+	w.put(w.leases.DotNetPK("0", leases.Range{Max: "FF"}, at(lsn)))
 }
 
 // settings are the app settings of a function app in this world.

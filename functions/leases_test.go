@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
-	account "github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 )
 
 // ownHost is the host of the connection in these tests: one that has a case.
@@ -23,9 +21,8 @@ const ownHost = "localhost"
 
 // leaseWorld is an account with the containers orders, my_orders and leases.
 type leaseWorld struct {
-	t    *testing.T
-	db   *cosmos.Server
-	rids map[string]string // by container, as lease ids have them
+	t  *testing.T
+	db *cosmos.Server
 }
 
 func newLeaseWorld(t *testing.T) *leaseWorld {
@@ -34,53 +31,48 @@ func newLeaseWorld(t *testing.T) *leaseWorld {
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	must(t, db.CreateDatabase("shop"))
-	client, err := account.NewAccount(account.Options{Endpoint: db.Endpoint(), Setting: "COSMOS", Key: cosmos.WellKnownKey, Concurrency: 1})
-	must(t, err)
-	w := &leaseWorld{t: t, db: db, rids: make(map[string]string)}
 	for _, id := range []string{"orders", "my_orders", "leases"} {
 		must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
-		rid, _, err := client.RID(t.Context(), account.Container{Database: "shop", ID: id})
-		must(t, err)
-		databaseRID, err := changefeed.DatabaseRID(rid)
-		must(t, err)
-		w.rids[id] = databaseRID + "_" + rid
 	}
-	return w
+	return &leaseWorld{t: t, db: db}
 }
 
 func (w *leaseWorld) settings() map[string]string {
 	return map[string]string{"COSMOS": strings.Replace(w.db.ConnectionString(), "127.0.0.1", ownHost, 1)}
 }
 
-// lease writes a lease; fields add to it, or take away with null.
-func (w *leaseWorld) lease(prefix, token string, fields map[string]any) {
+// put puts documents into the lease container.
+func (w *leaseWorld) put(documents ...map[string]any) {
 	w.t.Helper()
-	lease := map[string]any{
-		"id": prefix + ".." + token, "LeaseToken": token, "Owner": "worker", "ContinuationToken": `"0"`,
-		"timestamp": time.Now().UTC().Format(time.RFC3339Nano),
+	for _, d := range documents {
+		must(w.t, w.db.Upsert("shop", "leases", d))
 	}
-	for name, value := range fields {
-		if lease[name] = value; value == nil {
-			delete(lease, name)
-		}
-	}
-	must(w.t, w.db.Upsert("shop", "leases", lease))
+}
+
+// leasesOf writes the leases of a processor of one of the containers.
+func (w *leaseWorld) leasesOf(name, host, container string) leases.Processor {
+	w.t.Helper()
+	of, err := leases.Processor{Name: name, Host: host, Database: "shop", Container: container}.In(w.t.Context(), w.db)
+	must(w.t, err)
+	return of
 }
 
 // everyFlavour writes leases as each SDK does, in each of their formats.
 func (w *leaseWorld) everyFlavour() {
 	w.t.Helper()
-	whole := map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}
-	state := base64.URLEncoding.EncodeToString([]byte(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"},"Continuation":{"V":1,"Continuation":[{"token":"\"0\"","range":{"min":"","max":"FF"}}]}}`))
-	dotNet := map[string]any{"version": 0, "FeedRange": whole, "Mode": "Incremental Feed", "properties": map[string]any{}}
-	w.lease("projection"+ownHost+"_"+w.rids["orders"], "0", dotNet)
-	w.lease(ownHost+"_"+w.rids["orders"], "-FF", map[string]any{"version": 1, "FeedRange": whole, "Mode": "Full-Fidelity Feed"})
-	w.lease("audit_v2LocalHost_shop_my_orders", "0", nil)
-	w.lease("audit_v2LocalHost_"+w.rids["my_orders"], "-FF", map[string]any{"version": 1, "feedRange": whole, "ContinuationToken": state})
-	w.lease("legacyshop.documents.azure.com_"+w.rids["orders"], "0", map[string]any{"LeaseToken": nil, "PartitionId": "0"})
-	w.lease("my_appcosmos.internal_shop_orders", "0", nil)
-	w.lease("Projection"+ownHost+"_"+w.rids["orders"], "0", dotNet)
-	must(w.t, w.db.Upsert("shop", "leases", map[string]any{"id": "projection" + ownHost + "_" + w.rids["orders"] + ".info"}))
+	whole, versions := leases.Range{Max: "FF"}, at(0)
+	versions.Mode = leases.FullFidelity
+	projection, audit := w.leasesOf("projection", ownHost, "orders"), w.leasesOf("audit_v2", "LocalHost", "my_orders")
+	w.put(
+		projection.DotNetPK("0", whole, at(0)),
+		leases.Info(projection.DotNetPrefix()),
+		w.leasesOf("", ownHost, "orders").DotNetEPK(whole, versions),
+		audit.JavaPK("0", at(0)),
+		audit.JavaEPK(whole, leases.FromNow(), at(0)),
+		w.leasesOf("legacy", "shop.documents.azure.com", "orders").V2("0", at(0)),
+		w.leasesOf("my_app", "cosmos.internal", "orders").JavaPK("0", at(0)),
+		w.leasesOf("Projection", ownHost, "orders").DotNetPK("0", whole, at(0)),
+	)
 }
 
 func TestThePastedLinesFindTheProcessors(t *testing.T) {
@@ -135,10 +127,14 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 	t.Parallel()
 	w := newLeaseWorld(t)
 	w.everyFlavour()
-	w.lease("projection"+ownHost+"_"+w.rids["orders"], "1", map[string]any{"Owner": "dead", "timestamp": time.Now().Add(-10 * time.Minute).UTC().Format(time.RFC3339)})
-	const gone = "_q0oIAA==_q0oIALS6YvQ="
-	w.lease("old"+ownHost+gone, "0", nil)
-	w.lease("farother.documents.azure.com"+gone, "0", nil)
+	gone := leases.Processor{Name: "old", Host: ownHost, DatabaseRID: "q0oIAA==", ContainerRID: "q0oIALS6YvQ="}
+	elsewhere := gone
+	elsewhere.Name, elsewhere.Host = "far", "other.documents.azure.com"
+	w.put(
+		w.leasesOf("projection", ownHost, "orders").DotNetPKOld("1", leases.Fields{Owner: "dead", Updated: time.Now().Add(-10 * time.Minute)}),
+		gone.DotNetPKOld("0", at(0)),
+		elsewhere.DotNetPKOld("0", at(0)),
+	)
 	r := command(t, t.TempDir(), w.settings(), "leases", "--connection", "COSMOS", "--database", "shop")
 	if r.status != 0 {
 		t.Errorf("status %d, want 0: all was read: %s", r.status, r.stderr)
@@ -157,7 +153,7 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 		`# \S+: account localhost has no container q0oIAA==/q0oIALS6YvQ=: it was deleted or created anew, and these leases are left over`,
 		`# \S+: .* or it is in another account, whose host ends farother\.documents\.azure\.com: .*`,
 		`#   leaseConnection: COSMOS`,
-		`# audit_v2LocalHost_shop_my_orders: the same processor as \S+`,
+		`# audit_v2LocalHost_\S+: the same processor as audit_v2LocalHost_\S+`, // which comes first is up to the RIDs
 		`# \S+: the ids join processor name and host: legacyshop\.documents\.azure\.com\. .*`,
 		`  accountHost: legacyshop\.documents\.azure\.com`,
 		`  accountHost: LocalHost`,
@@ -180,11 +176,12 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 func TestLeasesPrintsJSON(t *testing.T) {
 	t.Parallel()
 	w := newLeaseWorld(t)
-	w.lease("projection"+ownHost+"_"+w.rids["orders"], "0", map[string]any{"timestamp": nil, "Owner": nil})
+	of := w.leasesOf("projection", ownHost, "orders")
+	w.put(of.DotNetPKOld("0", leases.Fields{Continuation: leases.At(0)}))
 	r := command(t, t.TempDir(), w.settings(), "leases", "--connection", "COSMOS", "--database", "shop", "--output", "json")
 	got := regexp.MustCompile(`"(requestCharge|requests|newestRenewalSeconds|oldestRenewalSeconds)":[0-9.]+`).ReplaceAllString(strings.TrimSpace(r.stdout), `"$1":1`)
 	want := `{"leaseContainer":"shop/leases","account":"localhost","requestCharge":1,"requests":1,"processors":[{` +
-		`"prefix":"projectionlocalhost_` + w.rids["orders"] + `","processorName":"projection","accountHost":"localhost","head":"projectionlocalhost",` +
+		`"prefix":"` + of.DotNetPrefix() + `","processorName":"projection","accountHost":"localhost","head":"projectionlocalhost",` +
 		`"databaseId":"shop","containerId":"orders","monitored":"shop/orders","formats":[".NET PK"],"modes":["incremental"],"partitions":1,` +
 		`"owners":[],"newestRenewalSeconds":1,"oldestRenewalSeconds":1,"unreadable":[],"note":null,"error":null,` +
 		`"entry":{"name":"projection","connection":"COSMOS","databaseId":"shop","containerId":"orders","processorName":"projection"}}]}`
@@ -205,11 +202,13 @@ func TestWhatCannotBeReadOfALeaseContainerIsNamed(t *testing.T) {
 		stderr  string
 	}{
 		{"a lease that is none: the others are listed", func(w *leaseWorld) {
-			w.lease("p"+ownHost+"_"+w.rids["orders"], "0", nil)
-			w.lease("p"+ownHost+"_"+w.rids["orders"], "7", map[string]any{"LeaseToken": nil})
+			of := w.leasesOf("p", ownHost, "orders")
+			broken := of.DotNetPKOld("7", at(0))
+			delete(broken, "LeaseToken")
+			w.put(of.DotNetPKOld("0", at(0)), broken)
 		}, list, 1, `lease plocalhost_\S+\.\.7: .*LeaseToken`, ""},
 		{"a container whose names may not be read", func(w *leaseWorld) {
-			w.lease("p"+ownHost+"_"+w.rids["orders"], "0", nil)
+			w.put(w.leasesOf("p", ownHost, "orders").DotNetPKOld("0", at(0)))
 			w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
 				if r.Kind == cosmos.ReadDatabase {
 					return &cosmos.Answer{Status: http.StatusForbidden}
@@ -220,11 +219,13 @@ func TestWhatCannotBeReadOfALeaseContainerIsNamed(t *testing.T) {
 		{"names of which several containers exist", func(w *leaseWorld) {
 			must(w.t, w.db.CreateDatabase("shop_my"))
 			must(w.t, w.db.CreateContainer("shop_my", cosmos.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}}))
-			w.lease("p"+ownHost+"_shop_my_orders", "0", nil)
+			w.put(w.leasesOf("p", ownHost, "my_orders").JavaPK("0", at(0)))
 		}, list, 0, `# plocalhost_shop_my_orders: .*shop_my_orders`, ""},
-		{"names that can be parted in several ways, behind a host that is not known", func(w *leaseWorld) { w.lease("a_b_c_d", "0", nil) }, list, 0, `(?s)fill in what a_b_c_d stands for.*#   accountHost: '\?'`, ""},
-		{"a head that ends with no host", func(w *leaseWorld) { w.lease("日本_"+w.rids["orders"], "0", nil) }, list, 0, `#   accountHost: '\?'`, ""},
-		{"ids of no known form", func(w *leaseWorld) { w.lease("p", "0", nil) }, list, 0, `# p: the ids are none that an SDK is known to write`, ""},
+		{"names that can be parted in several ways, behind a host that is not known", func(w *leaseWorld) {
+			w.put(leases.Processor{Host: "a_b", Database: "c", Container: "d"}.JavaPK("0", at(0)))
+		}, list, 0, `(?s)fill in what a_b_c_d stands for.*#   accountHost: '\?'`, ""},
+		{"a head that ends with no host", func(w *leaseWorld) { w.put(w.leasesOf("", "日本", "orders").DotNetPKOld("0", at(0))) }, list, 0, `#   accountHost: '\?'`, ""},
+		{"ids of no known form", func(w *leaseWorld) { w.put(map[string]any{"id": "p..0", "LeaseToken": "0"}) }, list, 0, `# p: the ids are none that an SDK is known to write`, ""},
 		{"a lease container that is empty", func(*leaseWorld) {}, list, 0, `0 leases`, ""},
 		{"a lease container that does not exist", func(*leaseWorld) {}, append(list, "--container", "nowhere"), 1, "", `shop/nowhere does not exist in account localhost: correct --database and --container`},
 		{"a connection that is not set", func(*leaseWorld) {}, []string{"leases", "--connection", "OTHER", "--database", "shop"}, 2, "", `the setting OTHER is missing`},

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -244,9 +243,4 @@ func size(handler string) error {
 	}
 	row("size of the stripped handler", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "at most 25 MB")
 	return nil
-}
-
-func containerRID(account *cosmos.Account, id string) (string, error) {
-	rid, _, err := account.RID(context.Background(), cosmos.Container{Database: database, ID: id})
-	return rid, err
 }

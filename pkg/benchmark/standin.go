@@ -1,15 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/cosmos"
 	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 )
 
 const (
@@ -63,41 +63,28 @@ func fill(server *emulator.Server, containers, partitions, processors int, backl
 	if err := server.CreateContainer(database, emulator.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}}); err != nil {
 		return err
 	}
-	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 1})
-	if err != nil {
-		return err
-	}
 	for i := range containers {
 		id := containerID(i)
 		if err := server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
 			return err
 		}
-		if err := fillContainer(server, account, id, partitions, processors, backlog); err != nil {
+		if err := fillContainer(server, id, partitions, processors, backlog); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func fillContainer(server *emulator.Server, account *cosmos.Account, id string, partitions, processors int, backlog bool) error {
-	rid, err := containerRID(account, id)
-	if err != nil {
-		return err
-	}
-	databaseRID, err := changefeed.DatabaseRID(rid)
+func fillContainer(server *emulator.Server, id string, partitions, processors int, backlog bool) error {
+	of, err := leases.Processor{Host: leaseHost, Database: database, Container: id}.In(context.Background(), server)
 	if err != nil {
 		return err
 	}
 	for lease := range partitions * processors {
-		token := lease % partitions
-		err := server.Upsert(database, leaseContainer, map[string]any{
-			"id":         fmt.Sprintf("%s%s_%s_%s..%d", processorName(lease/partitions), leaseHost, databaseRID, rid, token),
-			"version":    0,
-			"LeaseToken": strconv.Itoa(token), "Owner": "worker-1", "ContinuationToken": `"0"`,
-			"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}}, "properties": map[string]any{},
-			"timestamp": time.Now().UTC().Format(time.RFC3339Nano), "Mode": "Incremental Feed",
-		})
-		if err != nil {
+		of.Name = processorName(lease / partitions)
+		whole := leases.Range{Max: "FF"} // of every lease: only a split, of which there is none here, looks at it
+		document := of.DotNetPK(strconv.Itoa(lease%partitions), whole, leases.Fields{Owner: "worker-1", Continuation: leases.At(0), Updated: time.Now()})
+		if err := server.Upsert(database, leaseContainer, document); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -81,6 +82,16 @@ type ProcessorLag struct {
 	Delay      time.Duration `json:"delay,omitempty"`     // that the account's RU budget made its requests wait, in sum
 }
 
+// AddLag adds two lags. What a senseless session makes of them ends at the
+// greatest number there is: a sum that wrapped around would say that nothing is
+// pending.
+func AddLag(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
 // Lag sums the lag of the known partitions; nil where none is known (DESIGN 6).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
@@ -93,7 +104,7 @@ func (l *ProcessorLag) Lag() *int64 {
 			if sum == nil {
 				sum = new(int64)
 			}
-			*sum += *lag
+			*sum = AddLag(*sum, *lag)
 		}
 	}
 	return sum

@@ -150,8 +150,10 @@ func optionalString(raw json.RawMessage) (string, bool) {
 func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	if s, ok := optionalString(raw); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")
-		if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-			return t.UTC()
+		for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} { // Java leaves out seconds that are zero
+			if t, err := time.Parse(layout, s); err == nil {
+				return t.UTC()
+			}
 		}
 	}
 	if ts > 0 {

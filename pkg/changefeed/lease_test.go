@@ -46,6 +46,11 @@ func TestParseLease(t *testing.T) {
 			changefeed.Lease{ID: "p..2", Token: "2", Time: time.Date(2026, 3, 4, 23, 50, 46, 219570110, time.UTC)},
 		},
 		{
+			"Java, as created on a full minute",
+			`{"id":"p..2","LeaseToken":"2","timestamp":"2026-03-04T23:50Z[UTC]"}`,
+			changefeed.Lease{ID: "p..2", Token: "2", Time: time.Date(2026, 3, 4, 23, 50, 0, 0, time.UTC)},
+		},
+		{
 			"Java, renewed",
 			`{"id":"p..2","LeaseToken":"2","ContinuationToken":"\"248\"","timestamp":"2026-03-04T23:50:46Z","Owner":"java1"}`,
 			changefeed.Lease{ID: "p..2", Token: "2", Owner: "java1", Continuation: `"248"`, Time: time.Date(2026, 3, 4, 23, 50, 46, 0, time.UTC)},

@@ -135,7 +135,7 @@ func (a *Account) client() (*azcosmos.Client, error) {
 		return a.sdk, nil
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: *a.clientOptions()}
-	options.PerCallPolicies = []policy.Policy{policyFunc(a.pace.gate)}
+	options.PerCallPolicies = []policy.Policy{policyFunc(withinCall), policyFunc(a.pace.gate)}
 	options.PerRetryPolicies = []policy.Policy{policyFunc(count), policyFunc(a.overhear)}
 	var err error
 	if a.options.Key != "" {

@@ -16,10 +16,10 @@ func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 	var t tally
 	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path(), resource{"colls", c.link()}, nil)
 	if err != nil {
-		return "", t.Usage, a.failed(subject{"", c}, t, err)
+		return "", t.spent(), a.failed(subject{"", c}, &t, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", t.Usage, a.refused(subject{"", c}, response)
+		return "", t.spent(), a.refused(subject{"", c}, response)
 	}
 	var properties struct {
 		RID string `json:"_rid"`
@@ -29,9 +29,9 @@ func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 		err = json.Unmarshal(body, &properties)
 	}
 	if err != nil || properties.RID == "" {
-		return "", t.Usage, fmt.Errorf("account %s describes container %s without a _rid: is that endpoint a Cosmos DB account?", a.host, c)
+		return "", t.spent(), fmt.Errorf("account %s describes container %s without a _rid: is that endpoint a Cosmos DB account?", a.host, c)
 	}
-	return properties.RID, t.Usage, nil
+	return properties.RID, t.spent(), nil
 }
 
 // maxRangePages bounds the reading of partition key ranges against a server
@@ -57,13 +57,13 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			}
 		})
 		if err != nil {
-			return nil, t.Usage, a.failed(subject{"the partition key ranges of", c}, t, err)
+			return nil, t.spent(), a.failed(subject{"the partition key ranges of", c}, &t, err)
 		}
 		if response.StatusCode == http.StatusNotModified {
 			break
 		}
 		if response.StatusCode != http.StatusOK {
-			return nil, t.Usage, a.refused(subject{"the partition key ranges of", c}, response)
+			return nil, t.spent(), a.refused(subject{"the partition key ranges of", c}, response)
 		}
 		var page struct {
 			Ranges []changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`
@@ -73,7 +73,7 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			err = json.Unmarshal(body, &page)
 		}
 		if err != nil {
-			return nil, t.Usage, fmt.Errorf("the partition key ranges of container %s in account %s cannot be read: %w", c, a.host, err)
+			return nil, t.spent(), fmt.Errorf("the partition key ranges of container %s in account %s cannot be read: %w", c, a.host, err)
 		}
 		revisions = append(revisions, page.Ranges...)
 		next := response.Header.Get(headerETag)
@@ -84,7 +84,7 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 	}
 	ranges := changefeed.NewRanges(revisions)
 	if len(ranges) == 0 {
-		return nil, t.Usage, fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
+		return nil, t.spent(), fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
 	}
-	return ranges, t.Usage, nil
+	return ranges, t.spent(), nil
 }

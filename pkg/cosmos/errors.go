@@ -12,6 +12,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // subject is what a request was about, for messages.
@@ -49,20 +51,20 @@ func (a *Account) sentence(s subject, status, substatus int) error {
 		return fmt.Errorf("account %s refuses the key in setting %s %s: put a valid key there (az cosmosdb keys list)", a.host, a.options.Setting, code)
 	case status == http.StatusForbidden:
 		return fmt.Errorf("account %s forbids reading %s %s: let this network through the account's firewall, and check that this machine's clock is right", a.host, s, code)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && changefeed.OutcomeOf(status, substatus) == changefeed.Refused:
 		return fmt.Errorf("container %s does not exist in account %s %s: correct databaseId and containerId", s.container, a.host, code)
 	case status == http.StatusTooManyRequests:
 		return fmt.Errorf("account %s throttles the reading of %s %s: raise its throughput, or poll less often", a.host, s, code)
-	case status >= 500 || status == http.StatusGone || status == http.StatusRequestTimeout || status == retryWith:
+	case status >= 500 || status == http.StatusGone || changefeed.OutcomeOf(status, substatus) == changefeed.Transient:
 		return fmt.Errorf("account %s could not answer for %s %s: the next poll tries again; if it stays so, look at the health of the account", a.host, s, code)
 	default:
-		return fmt.Errorf("account %s rejects the request for %s %s", a.host, s, code)
+		return fmt.Errorf("account %s rejects the request for %s %s: check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", a.host, s, code)
 	}
 }
 
 // failed says in one sentence why there was no answer, and what to do. The
 // cause is kept for errors.Is where it is the end of the context.
-func (a *Account) failed(s subject, t tally, err error) error {
+func (a *Account) failed(s subject, t *tally, err error) error {
 	var (
 		response    *azcore.ResponseError
 		unavailable interface{ NonRetriable() }
@@ -77,11 +79,11 @@ func (a *Account) failed(s subject, t tally, err error) error {
 	case errors.As(err, &response):
 		return a.sentence(s, response.StatusCode, substatus(response.RawResponse))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		if t.Delay > 0 {
+		if t.spent().Delay > 0 {
 			return fmt.Errorf("the budget of %g RU/s for account %s left no time for %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.options.Budget, a.host, s, ctxError(err))
 		}
-		if t.status >= 400 {
-			return fmt.Errorf("%w; %w", a.sentence(s, t.status, t.substatus), ctxError(err))
+		if status, substatus := t.last(); status >= 400 {
+			return fmt.Errorf("%w; %w", a.sentence(s, status, substatus), ctxError(err))
 		}
 		return fmt.Errorf("account %s did not answer for %s in time: the next poll tries again; %s: %w", a.host, s, endpoint, ctxError(err))
 	case errors.As(err, &dns):

@@ -43,7 +43,7 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 	about := subject{"the change feed of", c}
 	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
 	if err != nil {
-		return changefeed.Answer{}, t.Usage, a.failed(about, t, err)
+		return changefeed.Answer{}, t.spent(), a.failed(about, &t, err)
 	}
 	answer := changefeed.Answer{
 		Status:       response.StatusCode,
@@ -55,9 +55,9 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 	switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
 	case changefeed.Answered, changefeed.Gone:
 		answer.Body, err = runtime.Payload(response)
-		return answer, t.Usage, err
+		return answer, t.spent(), err
 	default:
-		return answer, t.Usage, a.refused(about, response)
+		return answer, t.spent(), a.refused(about, response)
 	}
 }
 

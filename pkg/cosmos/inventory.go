@@ -62,14 +62,14 @@ func (a *Account) idOf(ctx context.Context, c Container, path string, signed res
 	about := subject{"", c}
 	response, err := a.get(context.WithValue(ctx, meter{}, &t), path, signed, nil)
 	if err != nil {
-		return "", t.Usage, a.failed(about, t, err)
+		return "", t.spent(), a.failed(about, &t, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return "", t.Usage, ErrNoContainer
+		return "", t.spent(), ErrNoContainer
 	default:
-		return "", t.Usage, a.refused(about, response)
+		return "", t.spent(), a.refused(about, response)
 	}
 	var properties struct {
 		ID string `json:"id"`
@@ -79,7 +79,7 @@ func (a *Account) idOf(ctx context.Context, c Container, path string, signed res
 		err = json.Unmarshal(body, &properties)
 	}
 	if err != nil || properties.ID == "" {
-		return "", t.Usage, fmt.Errorf("account %s describes %s without an id: is that endpoint a Cosmos DB account?", a.host, about)
+		return "", t.spent(), fmt.Errorf("account %s describes %s without an id: is that endpoint a Cosmos DB account?", a.host, about)
 	}
-	return properties.ID, t.Usage, nil
+	return properties.ID, t.spent(), nil
 }

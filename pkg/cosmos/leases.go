@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -36,7 +37,10 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 		lease, err := changefeed.ParseLease(item)
 		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 	})
-	return documents, usage, err
+	if err != nil {
+		return nil, usage, err // some of the leases would pass for all
+	}
+	return documents, usage, nil
 }
 
 // queryLeases hands each result of a query over, of all pages.
@@ -45,32 +49,72 @@ func (a *Account) queryLeases(ctx context.Context, c Container, query string, pa
 	about := subject{"the leases in", c}
 	client, err := a.client()
 	if err != nil {
-		return t.Usage, err
+		return t.spent(), err
 	}
 	container, err := client.NewContainer(c.Database, c.ID)
 	if err != nil {
-		return t.Usage, fmt.Errorf("reading %s: %w", about, err)
+		return t.spent(), fmt.Errorf("reading %s: %w", about, err)
 	}
-	pager := container.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{
-		QueryParameters: parameters,
-		PageSizeHint:    leasePageSize,
-	})
-	ctx = context.WithValue(ctx, meter{}, &t)
-	for pager.More() {
-		page, err := pager.NextPage(ctx)
+	options := azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: leasePageSize}
+	ctx = context.WithValue(context.WithValue(ctx, caller{}, ctx), meter{}, &t)
+	for more := true; more; more = options.ContinuationToken != nil {
+		page, err := queryPage(ctx, container, query, options)
 		if err != nil {
-			var response *azcore.ResponseError
-			if errors.As(err, &response) && response.StatusCode == http.StatusNotFound {
-				return t.Usage, ErrMissing
+			if missing(err) {
+				return t.spent(), ErrMissing
 			}
 			a.forget(client)
-			return t.Usage, a.failed(about, t, err)
+			return t.spent(), a.failed(about, &t, err)
 		}
 		for _, item := range page.Items {
 			take(item)
 		}
+		options.ContinuationToken = page.ContinuationToken
 	}
-	return t.Usage, nil
+	return t.spent(), nil
+}
+
+// queryPage reads a page of a query, again where the service asks for patience
+// and azcosmos has none: it ends the pipeline's retries of a 503 at once.
+func queryPage(ctx context.Context, c *azcosmos.ContainerClient, query string, o azcosmos.QueryOptions) (azcosmos.QueryItemsResponse, error) {
+	delay := firstDelay
+	for try := 0; ; try++ {
+		page, err := c.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &o).NextPage(ctx) // a pager that failed once stays so
+		if try == retries || !cutShort(err) {
+			return page, err
+		}
+		select {
+		case <-time.After(delay):
+			delay *= 2
+		case <-ctx.Done():
+			return page, err
+		}
+	}
+}
+
+// cutShort tells whether an answer is one that the pipeline would retry and that
+// azcosmos keeps from it.
+func cutShort(err error) bool {
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		return false
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusGone, retryWith:
+		return false // the pipeline had its tries
+	default:
+		return changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Transient
+	}
+}
+
+// missing tells whether it is the container or its database that was not found:
+// neither the account, whose description azcosmos asks for first, nor a session
+// that a region does not have yet.
+func missing(err error) bool {
+	var response *azcore.ResponseError
+	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound &&
+		response.RawResponse.Request.Method == http.MethodPost &&
+		changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Refused
 }
 
 // leaseQuery asks for the leases of every prefix at once. ".." stands in the

@@ -38,13 +38,13 @@ func (p *pace) gate(r *policy.Request) (*http.Response, error) {
 		t = &tally{} // of a request that the SDK makes on its own
 	}
 	delay, err := p.enter(r.Raw().Context())
-	t.Delay += delay
+	t.delay(delay)
 	if err != nil {
 		return nil, err
 	}
-	before := *t
+	throttled, charge := t.throttles(), t.spent().Charge
 	response, err := r.Next()
-	p.leave(t.throttled > before.throttled, t.Charge-before.Charge)
+	p.leave(t.throttles() > throttled, t.spent().Charge-charge)
 	return response, err
 }
 

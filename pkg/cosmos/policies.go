@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -97,26 +98,80 @@ func (u *Usage) Add(o Usage) {
 	u.Delay += o.Delay
 }
 
+// caller is the context key under which a call keeps its own context.
+type caller struct{}
+
+// withinCall ends with the call what azcosmos does for it: it asks for the
+// account's description without the caller's deadline, which would keep the
+// tick waiting for an account that does not answer.
+func withinCall(r *policy.Request) (*http.Response, error) {
+	ctx := r.Raw().Context()
+	call, _ := ctx.Value(caller{}).(context.Context)
+	if call == nil {
+		return r.Next()
+	}
+	deadline, ok := call.Deadline()
+	if !ok {
+		return r.Next()
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	return r.WithContext(ctx).Next()
+}
+
 // meter is the context key under which a call keeps its tally.
 type meter struct{}
 
 // tally is what one call learns from its tries, of which a pipeline shows the
 // caller only the last.
+//
+// azcosmos asks for the account's description now and then in the background,
+// with the values of a call's context: hence the mutex.
 type tally struct {
+	mu sync.Mutex
 	Usage
 	status, substatus int // of the last answer, for the message where the deadline ends the waiting
 	throttled         int // answers with status 429
 }
 
-// count adds each try to the tally of its call. The tries of one call come one
-// after the other.
+// spent is what the call has cost so far.
+func (t *tally) spent() Usage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Usage
+}
+
+// throttles is how often the call was answered with 429 so far.
+func (t *tally) throttles() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.throttled
+}
+
+// last is how the service answered last.
+func (t *tally) last() (status, substatus int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status, t.substatus
+}
+
+// delay adds to the time that the budget made the call wait.
+func (t *tally) delay(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Delay += d
+}
+
+// count adds each try to the tally of its call.
 func count(r *policy.Request) (*http.Response, error) {
 	t, _ := r.Raw().Context().Value(meter{}).(*tally)
 	if t == nil {
 		return r.Next() // a request that the SDK makes on its own
 	}
-	t.Requests++
 	response, err := r.Next()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Requests++
 	if err == nil {
 		t.status, t.substatus = response.StatusCode, substatus(response)
 		if response.StatusCode == http.StatusTooManyRequests {

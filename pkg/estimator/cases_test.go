@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -24,10 +25,9 @@ func TestOfLeasesWithOneIDUnderSeveralPartitionKeysTheNewestCounts(t *testing.T)
 	p := w.processor("orders")
 	p.LeaseContainer.ID = "gremlin"
 	for i, age := range []time.Duration{time.Hour, time.Second, time.Minute} {
-		w.must(w.server.Upsert(database, "gremlin", map[string]any{
-			"id": w.leaseID(p, "0"), "partitionKey": fmt.Sprintf("5d0c5f0e-%d", i), "LeaseToken": "0",
-			"ContinuationToken": etag(int64(i)), "timestamp": time.Now().Add(-age).UTC().Format(time.RFC3339Nano),
-		}))
+		w.must(w.server.Upsert(database, "gremlin", w.leasesOf(p).DotNetPKOld("0", leases.Fields{
+			Continuation: leases.At(int64(i)), Updated: time.Now().Add(-age), PartitionKey: fmt.Sprintf("5d0c5f0e-%d", i),
+		})))
 	}
 	check(t, w.estimate(p)[0], "0=9 lagging")
 }
@@ -37,9 +37,10 @@ func TestTheMarkerAndTheLockAreNoLeases(t *testing.T) {
 	w := newWorld(t)
 	w.container("orders", 1)
 	p := w.processor("orders")
-	prefix := strings.TrimSuffix(w.leaseID(p, ""), "..")
-	for _, id := range []string{prefix + ".info", prefix + ".lock"} {
-		w.must(w.server.Upsert(database, "leases", map[string]any{"id": id}))
+	of := w.leasesOf(p)
+	for _, prefix := range []string{of.DotNetPrefix(), of.JavaPKPrefix()} {
+		w.put(leases.Info(prefix))
+		w.put(leases.Lock(prefix, 30*time.Second))
 	}
 	check(t, w.estimate(p)[0], "bootstrap")
 	w.lease(p, "0", "1", "")
@@ -74,7 +75,7 @@ func TestTheLeaseContainerMayBeInAnotherAccount(t *testing.T) {
 	w.lease(p, "0", "3", "") // in an account where nobody looks
 	p.LeaseAccount = other.account
 	check(t, w.estimate(p)[0], "bootstrap")
-	other.must(other.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, "0"), "LeaseToken": "0", "ContinuationToken": `"1"`}))
+	other.put(w.leasesOf(p).DotNetPKOld("0", at(1)))
 	check(t, w.estimate(p)[0], "0=2 lagging")
 }
 
@@ -92,7 +93,7 @@ func TestHierarchicalKeys(t *testing.T) {
 		} else {
 			span.Min += "00000000"
 		}
-		w.epk(p, span, "0", nil)
+		w.epk(p, span, at(0))
 	}
 	for i := range 30 {
 		w.must(w.server.Upsert(database, "orders", map[string]any{"id": fmt.Sprint(i), "tenant": fmt.Sprint(i % 7), "user": fmt.Sprint(i)}))
@@ -131,7 +132,7 @@ func TestExpiredDocuments(t *testing.T) {
 	incremental, versions := w.processor("orders"), w.processor("orders")
 	versions.ProcessorName = "versions"
 	w.lease(incremental, "0", "4", "")
-	w.epk(versions, changefeed.Range{Min: "", Max: "FF"}, "4", map[string]any{"Mode": "Full-Fidelity Feed"})
+	w.epk(versions, changefeed.Range{Min: "", Max: "FF"}, leases.Fields{Continuation: leases.At(4), Mode: leases.FullFidelity})
 	lags := w.estimate(incremental, versions)
 	check(t, lags[0], "0=0 ok")
 	check(t, lags[1], "-FF=0 ok")
@@ -150,8 +151,8 @@ func TestALeaseNarrowerThanItsRangeIsReadByItsKeys(t *testing.T) {
 	w := newWorld(t)
 	w.container("orders", 1)
 	p := w.processor("orders")
-	w.epk(p, changefeed.Range{Min: "", Max: "1FFF"}, "0", nil)
-	w.epk(p, changefeed.Range{Min: "1FFF", Max: "FF"}, "0", nil)
+	w.epk(p, changefeed.Range{Min: "", Max: "1FFF"}, at(0))
+	w.epk(p, changefeed.Range{Min: "1FFF", Max: "FF"}, at(0))
 	var mu sync.Mutex
 	seen := make(map[string]bool)
 	w.server.Control(func(r *emulator.Request) *emulator.Answer {
@@ -185,15 +186,15 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		w.must(err)
 		return children
 	}
-	want := func(t *testing.T, w *world, p estimator.Processor, lag int64, leases ...string) {
+	want := func(t *testing.T, w *world, p estimator.Processor, lag int64, tokens ...string) {
 		t.Helper()
 		l := w.estimate(p)[0]
 		var counted []string
 		for _, partition := range l.Partitions {
 			counted = append(counted, partition.Lease)
 		}
-		if *l.Lag() != lag || strings.Join(counted, " ") != strings.Join(leases, " ") {
-			t.Errorf("%s; want %d in %q", describe(l), lag, leases)
+		if *l.Lag() != lag || strings.Join(counted, " ") != strings.Join(tokens, " ") {
+			t.Errorf("%s; want %d in %q", describe(l), lag, tokens)
 		}
 	}
 	t.Run("an EPK lease beside those of all children", func(t *testing.T) {
@@ -201,10 +202,10 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		w, p := start(t, 1)
 		split(w, "0")
 		w.write("orders", 12)
-		w.epk(p, changefeed.Range{Min: "", Max: "FF"}, "0", nil)
+		w.epk(p, changefeed.Range{Min: "", Max: "FF"}, at(0))
 		var children []string
 		for _, r := range w.ranges("orders") {
-			w.epk(p, r.Span(), "0", nil)
+			w.epk(p, r.Span(), at(0))
 			children = append(children, r.Min+"-"+r.Max)
 		}
 		want(t, w, p, 12, children...)
@@ -227,7 +228,7 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		split(w, children[0])
 		w.write("orders", 12)
 		for _, id := range append([]string{"0"}, children...) {
-			w.must(w.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, id), "LeaseToken": id, "ContinuationToken": `"0"`}))
+			w.put(w.leasesOf(p).DotNetPKOld(id, at(0)))
 		}
 		want(t, w, p, 12, children...)
 	})
@@ -235,10 +236,7 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		t.Parallel()
 		w, p := start(t, 2)
 		for _, r := range w.ranges("orders") {
-			w.must(w.server.Upsert(database, "leases", map[string]any{
-				"id": w.leaseID(p, r.ID), "version": 0, "LeaseToken": r.ID, "ContinuationToken": `"99"`,
-				"FeedRange": map[string]any{"Range": r.Span()},
-			}))
+			w.lease(p, r.ID, "99", "")
 		}
 		merged, err := w.server.Merge(database, "orders", "0", "1")
 		w.must(err)
@@ -258,7 +256,7 @@ func TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain(t *testing.T) {
 	w.container("orders", 1)
 	w.write("orders", 3)
 	p := w.processor("orders")
-	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, "1", nil)
+	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, at(1))
 	w.server.Control(emulator.Once(emulator.ReadChangeFeed, emulator.Answer{Status: 410, Substatus: 1002}))
 	check(t, w.estimate(p)[0], "-FF=2 lagging")
 }

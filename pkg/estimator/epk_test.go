@@ -1,7 +1,6 @@
 package estimator_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,31 +9,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// epk is an EPK lease of the .NET SDK; further fields replace its own.
-func (w *world) epk(p estimator.Processor, span changefeed.Range, continuation string, fields map[string]any) {
+// epk writes an EPK lease of the .NET SDK.
+func (w *world) epk(p estimator.Processor, span changefeed.Range, f leases.Fields) {
 	w.t.Helper()
-	token := span.Min + "-" + span.Max
-	lease := map[string]any{
-		"id": w.leaseID(p, token), "version": 1, "LeaseToken": token,
-		"FeedRange": map[string]any{"Range": map[string]any{"min": span.Min, "max": span.Max}},
-		"Owner":     "worker", "ContinuationToken": fmt.Sprintf("%q", continuation), "properties": map[string]any{},
-		"timestamp": time.Now().UTC().Format(time.RFC3339Nano), "Mode": "Incremental Feed",
-	}
-	for name, value := range fields {
-		lease[name] = value
-	}
-	w.must(w.server.Upsert(database, "leases", lease))
-}
-
-func (w *world) leaseID(p estimator.Processor, token string) string {
-	w.t.Helper()
-	rid := w.rid(p.Container.ID)
-	databaseRID, err := changefeed.DatabaseRID(rid)
-	w.must(err)
-	return fmt.Sprintf("%s%s_%s_%s..%s", p.ProcessorName, strings.ToLower(p.AccountHost), databaseRID, rid, token)
+	w.put(w.leasesOf(p).DotNetEPK(leases.Range(span), f))
 }
 
 func (w *world) ranges(container string) changefeed.Ranges {
@@ -44,11 +26,6 @@ func (w *world) ranges(container string) changefeed.Ranges {
 	return ranges
 }
 
-// java wraps a state as the Java SDK does.
-func java(state string) map[string]any {
-	return map[string]any{"ContinuationToken": base64.URLEncoding.EncodeToString([]byte(state))}
-}
-
 func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,18 +33,24 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	w.write("orders", 10)
 	p := w.processor("orders")
 	whole := w.ranges("orders")[0].Span()
+	of, keys := w.leasesOf(p), leases.Range(whole)
+	var none leases.Fields
 	for _, c := range []struct {
 		rule, want string
-		fields     map[string]any
+		lease      map[string]any
 	}{
-		{".NET", "-FF=6 lagging", nil},
-		{"Java", "-FF=4 lagging", java(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"},"Continuation":{"V":1,"Continuation":[{"token":"\"6\"","range":{"min":"","max":"FF"}}],"Range":{"min":"","max":"FF"}}}`)},
-		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", java(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"BEGINNING"},"Range":{"min":"","max":"FF"}}`)},
-		{"Java from now", "-FF=1 uncheckpointed", java(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"},"Range":{"min":"","max":"FF"}}`)},
-		{"Java from a time in the past", "-FF=10 lagging", java(fmt.Sprintf(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"POINT_IN_TIME","PointInTimeMs":%d},"Range":{"min":"","max":"FF"}}`, time.Now().Add(-time.Hour).UnixMilli()))},
+		{".NET", "-FF=6 lagging", of.DotNetEPK(keys, at(4))},
+		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leases.FromNow(), at(6))},
+		{"Java, which has not said yet where it starts", "-FF=1 uncheckpointed", of.JavaEPK(keys, leases.FromBeginning(), none)},
+		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", of.JavaEPKUnread(keys, leases.FromBeginning(), none)},
+		{"Java from now", "-FF=1 uncheckpointed", of.JavaEPKUnread(keys, leases.FromNow(), none)},
+		{"Java from a time in the past", "-FF=10 lagging", of.JavaEPKUnread(keys, leases.FromTime(time.Now().Add(-time.Hour)), none)},
+		{"Java from another lease", "-FF=7 lagging", of.JavaEPKUnread(keys, leases.FromLease(`"3"`, keys), none)},
+		{"Java from the beginning, at a position without a token", "-FF=10 lagging", of.JavaEPKMigrated(keys, leases.FromBeginning(), none)},
+		{"Java from now, at a position without a token", "-FF=1 uncheckpointed", of.JavaEPKMigrated(keys, leases.FromNow(), none)},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			w.epk(p, whole, "4", c.fields)
+			w.put(c.lease)
 			l := w.estimate(p)[0]
 			check(t, l, c.want)
 			if r := l.Partitions[0].Range; r == nil || !r.Equal(whole) {
@@ -83,7 +66,7 @@ func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
 	w.container("orders", 1)
 	w.write("orders", 4)
 	p := w.processor("orders")
-	w.epk(p, w.ranges("orders")[0].Span(), "4", nil)
+	w.epk(p, w.ranges("orders")[0].Span(), at(4))
 	e := estimator.New(16, time.Now) // remembers the ranges of before
 	check(t, e.Estimate(t.Context(), []estimator.Processor{p})[0], "-FF=0 ok")
 	_, err := w.server.Split(database, "orders", "0")
@@ -112,11 +95,11 @@ func TestAfterAMerge(t *testing.T) {
 		w.must(err)
 		return child
 	}
-	lsn := func(w *world, child string) string {
+	session := func(w *world, child string) int64 {
 		answer, _, err := w.account.FeedPage(w.t.Context(), cosmos.Container{Database: database, ID: "orders"}, cosmos.Position{Range: child})
 		w.must(err)
 		n, _ := changefeed.SessionLSN(answer.SessionToken)
-		return fmt.Sprint(n)
+		return n
 	}
 	t.Run("PK-range leases of the parents wake, and never count more than the range has", func(t *testing.T) {
 		t.Parallel()
@@ -134,9 +117,9 @@ func TestAfterAMerge(t *testing.T) {
 		t.Parallel()
 		w, p, before := merged(t)
 		child := merge(w)
-		at := lsn(w, child)
+		f := at(session(w, child))
 		for _, r := range before {
-			w.epk(p, r.Span(), at, nil)
+			w.epk(p, r.Span(), f)
 		}
 		check(t, w.estimate(p)[0], fmt.Sprintf("-%s=0 ok, %s-FF=0 ok", before[0].Max, before[0].Max))
 		w.write("orders", 10)
@@ -144,9 +127,9 @@ func TestAfterAMerge(t *testing.T) {
 		if got := *l.Lag(); got < 2 || got > 10 || !l.Partitions[0].Approximate || !l.Partitions[1].Approximate {
 			t.Errorf("%s, want at most the 10 transactions of the range in all", describe(l))
 		}
-		after := lsn(w, child)
+		f = at(session(w, child))
 		for _, r := range before {
-			w.epk(p, r.Span(), after, nil)
+			w.epk(p, r.Span(), f)
 		}
 		l = w.estimate(p)[0]
 		if *l.Lag() != 0 || l.Status() != changefeed.StatusOK {
@@ -159,9 +142,9 @@ func TestAfterAMerge(t *testing.T) {
 		for _, r := range before {
 			w.lease(p, r.ID, "0", "worker")
 		}
-		at := lsn(w, merge(w))
+		f := at(session(w, merge(w)))
 		for _, r := range before {
-			w.epk(p, r.Span(), at, nil)
+			w.epk(p, r.Span(), f)
 		}
 		check(t, w.estimate(p)[0], fmt.Sprintf("-%s=0 ok, %s-FF=0 ok", before[0].Max, before[0].Max))
 	})
@@ -184,7 +167,9 @@ func TestOfAPKRangeAndAnEPKLeaseOfTheSameRangeTheNewerCounts(t *testing.T) {
 			w.write("orders", 10)
 			p := w.processor("orders")
 			w.lease(p, "0", "4", "worker")
-			w.epk(p, w.ranges("orders")[0].Span(), "8", map[string]any{"timestamp": time.Now().Add(-c.age).UTC().Format(time.RFC3339Nano)})
+			f := at(8)
+			f.Updated = f.Updated.Add(-c.age)
+			w.epk(p, w.ranges("orders")[0].Span(), f)
 			check(t, w.estimate(p)[0], c.want)
 		})
 	}
@@ -196,8 +181,9 @@ func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, VersionRetention: time.Hour}))
 	w.write("orders", 5)
 	p := w.processor("orders")
-	fields := map[string]any{"Mode": "Full-Fidelity Feed"}
-	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, "5", fields)
+	f := at(5)
+	f.Mode = leases.FullFidelity
+	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, f)
 	check(t, w.estimate(p)[0], "-FF=0 ok")
 	w.must(w.server.Delete(database, "orders", "doc-1", "doc-1"))
 	w.must(w.server.Delete(database, "orders", "doc-2", "doc-2"))
@@ -206,8 +192,8 @@ func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 	if l.Partitions[0].Age == nil {
 		t.Error("the age of a delete is unknown")
 	}
-	fields["ContinuationToken"] = nil
-	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, "", fields)
+	f.Continuation = nil
+	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, f)
 	p.StartFrom = changefeed.StartFrom{Beginning: true}
 	check(t, w.estimate(p)[0], "-FF=1 uncheckpointed")
 }
@@ -218,7 +204,7 @@ func TestAnEPKLeaseThatNamesNoRangeIsNamed(t *testing.T) {
 	w.container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
-	w.must(w.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, "broken"), "version": 1, "LeaseToken": "broken", "ContinuationToken": `"1"`}))
+	w.put(map[string]any{"id": w.leaseID(p, "broken"), "version": 1, "LeaseToken": "broken", "ContinuationToken": `"1"`})
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, broken=? unknown")
 	if !strings.Contains(l.Problem(), "..broken") {
@@ -233,7 +219,7 @@ func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
 	w.container("payments", 1)
 	orders, payments := w.processor("orders"), w.processor("payments")
 	w.lease(orders, "0", "0", "")
-	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, "0", nil)
+	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, at(0))
 	before := w.server.Requests().Requests[emulator.ReadRanges]
 	e := estimator.New(16, time.Now)
 	for range 3 {

@@ -84,9 +84,27 @@ type tick struct {
 	wanted   []*page        // asked for and not yet read
 }
 
+// The parts of the time left that a step may take, so that an account that does
+// not answer in one leaves the others theirs in the next.
+const (
+	partOfPreparation = 0.5 // what has to be known before feeds can be read
+	partOfFeeds       = 0.75
+)
+
+// part ends a step after a part of the time that is left.
+func part(ctx context.Context, of float64) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(of*float64(time.Until(deadline))))
+}
+
 // identify finds the prefixes of the processors' leases, for which it reads the
 // RID of each monitored container once.
 func (t *tick) identify(ctx context.Context, processors []*measured) {
+	ctx, cancel := part(ctx, partOfPreparation)
+	defer cancel()
 	first := make(map[source]*measured)
 	var sources []source
 	for _, m := range processors {
@@ -151,6 +169,8 @@ func (t *tick) forget(s source) {
 // queryLeases reads the leases of the processors, with one query for each lease
 // container, and selects each one's own.
 func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
+	ctx, cancel := part(ctx, partOfPreparation)
+	defer cancel()
 	groups := make(map[source][]*measured)
 	var sources []source
 	for _, m := range processors {

@@ -12,6 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -82,33 +83,46 @@ func (w *world) processor(container string) estimator.Processor {
 	}
 }
 
-func (w *world) rid(container string) string {
+// leasesOf writes the leases of a processor in every format.
+func (w *world) leasesOf(p estimator.Processor) leases.Processor {
 	w.t.Helper()
-	rid, _, err := w.account.RID(w.t.Context(), cosmos.Container{Database: database, ID: container})
+	of, err := leases.Processor{Name: p.ProcessorName, Host: p.AccountHost, Database: p.Container.Database, Container: p.Container.ID}.In(w.t.Context(), w.server)
 	w.must(err)
-	return rid
+	return of
 }
 
-// lease writes a lease of the .NET v3 SDK; the continuation "" is none.
-func (w *world) lease(p estimator.Processor, token, continuation, owner string) {
+// leaseID is the id of a lease of the .NET SDK.
+func (w *world) leaseID(p estimator.Processor, token string) string {
 	w.t.Helper()
-	rid := w.rid(p.Container.ID)
-	databaseRID, err := changefeed.DatabaseRID(rid)
-	w.must(err)
-	lease := map[string]any{
-		"id":         fmt.Sprintf("%s%s_%s_%s..%s", p.ProcessorName, strings.ToLower(p.AccountHost), databaseRID, rid, token),
-		"version":    0,
-		"LeaseToken": token, "FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": "FF"}},
-		"Owner": nil, "ContinuationToken": nil, "properties": map[string]any{},
-		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z"), "Mode": "Incremental Feed",
+	return w.leasesOf(p).DotNetPrefix() + ".." + token
+}
+
+// put puts a document into the lease container.
+func (w *world) put(document map[string]any) {
+	w.t.Helper()
+	w.must(w.server.Upsert(database, "leases", document))
+}
+
+// at is a lease at an LSN, of an owner that has just renewed it.
+func at(lsn int64) leases.Fields {
+	return leases.Fields{Owner: "worker", Continuation: leases.At(lsn), Updated: time.Now()}
+}
+
+// lease writes a lease of the .NET SDK; the LSN "" is none. A range that is no
+// more was the whole container.
+func (w *world) lease(p estimator.Processor, rangeID, lsn, owner string) {
+	w.t.Helper()
+	f := leases.Fields{Owner: owner, Updated: time.Now()}
+	if lsn != "" {
+		f.Continuation = new(fmt.Sprintf("%q", lsn))
 	}
-	if continuation != "" {
-		lease["ContinuationToken"] = fmt.Sprintf("%q", continuation)
+	span := leases.Range{Max: "FF"}
+	for _, r := range w.ranges(p.Container.ID) {
+		if r.ID == rangeID {
+			span = leases.Range(r.Span())
+		}
 	}
-	if owner != "" {
-		lease["Owner"] = owner
-	}
-	w.must(w.server.Upsert(database, "leases", lease))
+	w.put(w.leasesOf(p).DotNetPK(rangeID, span, f))
 }
 
 func (w *world) estimate(processors ...estimator.Processor) []changefeed.ProcessorLag {
@@ -200,20 +214,24 @@ func TestProcessorsThatShareALeaseContainerAreNeverMixed(t *testing.T) {
 
 func TestLeasesOfEverySDK(t *testing.T) {
 	t.Parallel()
+	whole := leases.Range{Max: "FF"}
+	untaken := leases.Fields{Continuation: leases.At(2), Created: time.Now()}
 	for _, c := range []struct {
 		rule  string
-		lease func(p estimator.Processor, rid, databaseRID string) map[string]any
+		lease func(of leases.Processor) map[string]any
+		want  string
 	}{
-		{"legacy V2", func(p estimator.Processor, rid, databaseRID string) map[string]any {
-			id := fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid)
-			return map[string]any{"id": id, "gremlincompatid": id, "PartitionId": "0", "Owner": "h", "ContinuationToken": `"2"`, "properties": map[string]any{}, "timestamp": "2019-01-01T00:00:00Z"}
-		}},
-		{"Java, by names", func(p estimator.Processor, _, _ string) map[string]any {
-			return map[string]any{"id": fmt.Sprintf("%s_shop_orders..0", p.AccountHost), "LeaseToken": "0", "ContinuationToken": `"2"`, "timestamp": "2026-03-04T23:50:46.219570110Z[UTC]", "Owner": "java1"}
-		}},
-		{".NET, with a newer document under the same token", func(p estimator.Processor, rid, databaseRID string) map[string]any {
-			return map[string]any{"id": fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid), "version": 0, "LeaseToken": "0", "ContinuationToken": `"2"`, "timestamp": nil, "Owner": nil}
-		}},
+		{"V2", func(of leases.Processor) map[string]any { return of.V2("0", at(2)) }, "0=3 lagging"},
+		{"V2, later versions", func(of leases.Processor) map[string]any { return of.V2Gremlin("0", at(2)) }, "0=3 lagging"},
+		{".NET", func(of leases.Processor) map[string]any { return of.DotNetPK("0", whole, at(2)) }, "0=3 lagging"},
+		{".NET, of before the range and the mode", func(of leases.Processor) map[string]any { return of.DotNetPKOld("0", at(2)) }, "0=3 lagging"},
+		{".NET, taken over from V2", func(of leases.Processor) map[string]any { return of.DotNetPKFromV2("0", at(2)) }, "0=3 lagging"},
+		{".NET, of a split, which nobody has taken yet", func(of leases.Processor) map[string]any { return of.DotNetPK("0", whole, untaken) }, "0=3 lagging"},
+		{".NET, EPK", func(of leases.Processor) map[string]any { return of.DotNetEPK(whole, at(2)) }, "-FF=3 lagging"},
+		{"Java, by names", func(of leases.Processor) map[string]any { return of.JavaPK("0", at(2)) }, "0=3 lagging"},
+		{"Java, by names, of a split, which nobody has taken yet", func(of leases.Processor) map[string]any { return of.JavaPK("0", untaken) }, "0=3 lagging"},
+		{"Java, EPK", func(of leases.Processor) map[string]any { return of.JavaEPK(whole, leases.FromNow(), at(2)) }, "-FF=3 lagging"},
+		{"Java, EPK, made of a PK-range lease", func(of leases.Processor) map[string]any { return of.JavaEPKMigrated(whole, leases.FromNow(), untaken) }, "-FF=3 lagging"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -221,10 +239,8 @@ func TestLeasesOfEverySDK(t *testing.T) {
 			w.container("orders", 1)
 			w.write("orders", 5)
 			p := w.processor("orders")
-			rid := w.rid("orders")
-			databaseRID, _ := changefeed.DatabaseRID(rid)
-			w.must(w.server.Upsert(database, "leases", c.lease(p, rid, databaseRID)))
-			check(t, w.estimate(p)[0], "0=3 lagging")
+			w.put(c.lease(w.leasesOf(p)))
+			check(t, w.estimate(p)[0], c.want)
 		})
 	}
 }
@@ -290,10 +306,8 @@ func TestAMalformedLeaseIsNamedAndUnknown(t *testing.T) {
 	w.container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	rid := w.rid("orders")
-	databaseRID, _ := changefeed.DatabaseRID(rid)
-	id := fmt.Sprintf("%s_%s_%s..1", p.AccountHost, databaseRID, rid)
-	w.must(w.server.Upsert(database, "leases", map[string]any{"id": id, "Owner": "h"}))
+	id := w.leaseID(p, "1")
+	w.put(map[string]any{"id": id, "Owner": "h"})
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, 1=? unknown")
 	if !strings.Contains(l.Problem(), id) {
@@ -415,9 +429,7 @@ func TestASplit(t *testing.T) {
 		replaced := make(chan struct{})
 		w.server.Control(func(r *emulator.Request) *emulator.Answer {
 			if r.Kind == emulator.QueryDocuments && queries.Add(1) == 2 {
-				rid := w.rid("orders")
-				databaseRID, _ := changefeed.DatabaseRID(rid)
-				id := fmt.Sprintf("%s_%s_%s..0", p.AccountHost, databaseRID, rid)
+				id := w.leaseID(p, "0")
 				w.must(w.server.Delete(database, "leases", id, id))
 				for _, child := range children {
 					w.lease(p, child, "10", "")

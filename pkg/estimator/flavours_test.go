@@ -1,12 +1,11 @@
 package estimator_test
 
 import (
-	"encoding/base64"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -46,61 +45,38 @@ const unset = -1
 type simulated struct {
 	flavour
 	processor estimator.Processor
-	rid       string
+	writer    leases.Processor
 	leases    []*lease
-}
-
-func (s *simulated) id(l *lease) string {
-	if s.java && l.epk == nil {
-		return fmt.Sprintf("%s%s_%s_%s..%s", s.processor.ProcessorName, s.processor.AccountHost, database, s.processor.Container.ID, l.token)
-	}
-	databaseRID, err := changefeed.DatabaseRID(s.rid)
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%s%s_%s_%s..%s", s.processor.ProcessorName, strings.ToLower(s.processor.AccountHost), databaseRID, s.rid, l.token)
 }
 
 // document is the lease as its SDK writes it.
 func (s *simulated) document(l *lease) map[string]any {
-	d := map[string]any{
-		"id": s.id(l), "LeaseToken": l.token, "Owner": "worker", "ContinuationToken": nil,
-		"timestamp": l.renewed.UTC().Format(time.RFC3339Nano),
-	}
+	f := leases.Fields{Owner: "worker", Updated: l.renewed}
 	if l.position != unset {
-		d["ContinuationToken"] = etag(l.position)
+		f.Continuation = leases.At(l.position)
 	}
-	span := map[string]any{"Range": map[string]any{"min": l.was.Min, "max": l.was.Max}}
-	switch {
+	switch keys := leases.Range(l.was); {
 	case s.java && l.epk != nil:
-		d["version"], d["feedRange"], d["ContinuationToken"] = 1, span, s.state(l)
+		return s.writer.JavaEPK(keys, s.from(), f)
+	case s.java:
+		return s.writer.JavaPK(l.token, f)
 	case l.epk != nil:
-		d["version"], d["FeedRange"], d["Mode"] = 1, span, "Incremental Feed"
+		return s.writer.DotNetEPK(keys, f)
 	case s.v2:
-		delete(d, "LeaseToken")
-		d["PartitionId"], d["gremlincompatid"] = l.token, d["id"]
-	case !s.java:
-		d["version"] = 0
-		if s.bounds {
-			d["FeedRange"], d["Mode"] = span, "Incremental Feed"
-		}
+		return s.writer.V2Gremlin(l.token, f)
+	case s.bounds:
+		return s.writer.DotNetPK(l.token, keys, f)
+	default:
+		return s.writer.DotNetPKOld(l.token, f)
 	}
-	return d
 }
 
-// state is what the Java SDK wraps a position in.
-func (s *simulated) state(l *lease) string {
-	from, token := "NOW", "null"
+// from is where the processor starts, as the Java SDK keeps it.
+func (s *simulated) from() leases.StartFrom {
 	if s.processor.StartFrom.Beginning {
-		from = "BEGINNING"
+		return leases.FromBeginning()
 	}
-	if l.position != unset {
-		token = fmt.Sprintf("%q", etag(l.position))
-	}
-	span := fmt.Sprintf(`{"min":%q,"max":%q}`, l.was.Min, l.was.Max)
-	return base64.URLEncoding.EncodeToString(fmt.Appendf(nil,
-		`{"V":1,"Rid":%q,"Mode":"INCREMENTAL","StartFrom":{"Type":%q},"Continuation":{"V":1,"Rid":%q,"Continuation":[{"token":%s,"range":%s}],"Range":%s}}`,
-		s.rid, from, s.rid, token, span, span))
+	return leases.FromNow()
 }
 
 func etag(lsn int64) string { return fmt.Sprintf("%q", fmt.Sprint(lsn)) }

@@ -135,12 +135,12 @@ func sumPages(partition *changefeed.Partition, pages []*page) {
 	for _, p := range pages {
 		switch {
 		case p.gone:
-			sum++
+			sum = changefeed.AddLag(sum, 1)
 			partition.Approximate = true
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:
-			sum += p.reading.Lag
+			sum = changefeed.AddLag(sum, p.reading.Lag)
 			partition.Approximate = partition.Approximate || p.reading.Approximate
 			if age := p.reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
 				partition.Age = age

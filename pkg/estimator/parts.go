@@ -1,6 +1,8 @@
 package estimator
 
 import (
+	"math/big"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -62,10 +64,10 @@ func (l *measuredLease) part() bool {
 }
 
 func boundRange(parts []*measuredLease) {
-	sum, most, oldest := int64(0), int64(0), 0 // the part with the oldest pending change has the most
+	sum, most, oldest := new(big.Int), int64(0), 0 // the part with the oldest pending change has the most
 	for i, l := range parts {
 		lag := l.pages[0].reading.Lag
-		sum += lag
+		sum.Add(sum, big.NewInt(lag))
 		if lag > most {
 			most, oldest = lag, i
 		}
@@ -73,7 +75,9 @@ func boundRange(parts []*measuredLease) {
 	left := most
 	for _, l := range parts {
 		bounded := *l.pages[0] // other processors may share the page
-		bounded.reading.Lag = max(1, bounded.reading.Lag*most/sum)
+		// What a senseless session makes of two lags may be beyond 64 bits.
+		share := new(big.Int).Mul(big.NewInt(bounded.reading.Lag), big.NewInt(most))
+		bounded.reading.Lag = max(1, share.Quo(share, sum).Int64())
 		bounded.reading.Approximate = true
 		left -= bounded.reading.Lag
 		l.pages[0] = &bounded

@@ -95,7 +95,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 			p := s.processor(c.id)
 			p.ProcessorName = fmt.Sprintf("flavour-%d", j)
 			p.StartFrom.Beginning = s.random.IntN(2) == 0
-			c.processors = append(c.processors, &simulated{flavour: f, processor: p, rid: s.rid(c.id)})
+			c.processors = append(c.processors, &simulated{flavour: f, processor: p, writer: s.leasesOf(p)})
 		}
 		s.containers = append(s.containers, c)
 	}
@@ -301,7 +301,8 @@ func (s *simulation) save(p *simulated, l *lease) {
 func (s *simulation) drop(p *simulated, l *lease) {
 	s.t.Helper()
 	p.leases = slices.DeleteFunc(p.leases, func(o *lease) bool { return o == l })
-	s.must(s.server.Delete(database, "leases", p.id(l), p.id(l)))
+	id := p.document(l)["id"].(string)
+	s.must(s.server.Delete(database, "leases", id, id))
 }
 
 func (s *simulation) check(e *estimator.Estimator, simulated []*simulated) {

@@ -85,6 +85,8 @@ func (t *tick) page(m *measured, r read) *page {
 
 // readWanted does the reads that were asked for since it was called last.
 func (t *tick) readWanted(ctx context.Context) {
+	ctx, cancel := part(ctx, partOfFeeds)
+	defer cancel()
 	wanted := t.wanted
 	t.wanted = nil
 	t.each(len(wanted), func(i int) *cosmos.Account { return wanted[i].read.source.account }, func(i int) {

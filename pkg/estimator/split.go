@@ -180,6 +180,8 @@ func (m *measured) hasEPK() bool {
 
 // refreshRanges reads the partition key ranges of each container once.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
+	ctx, cancel := part(ctx, partOfPreparation)
+	defer cancel()
 	bySource := make(map[source][]*measured)
 	var sources []source
 	for _, m := range processors {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/leases"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -93,7 +93,7 @@ type world struct {
 	store  *boltstore.Store
 	clock  *clock
 	broker *broker
-	lease  string // id of the lease
+	leases leases.Processor
 	docs   int
 }
 
@@ -134,11 +134,8 @@ func newWorld(t *testing.T) *world {
 		Now:       w.clock.Now,
 		Log:       slog.New(slog.DiscardHandler),
 	}
-	rid, _, err := account.RID(t.Context(), orders)
+	w.leases, err = leases.Processor{Host: "acct", Database: "shop", Container: "orders"}.In(t.Context(), server)
 	must(t, err)
-	databaseRID, err := changefeed.DatabaseRID(rid)
-	must(t, err)
-	w.lease = "acct_" + databaseRID + "_" + rid + "..0"
 	w.checkpoint(0)
 	return w
 }
@@ -158,9 +155,9 @@ func (w *world) write(n int) {
 	}
 }
 
-func (w *world) checkpoint(lsn int) {
+func (w *world) checkpoint(lsn int64) {
 	w.t.Helper()
-	must(w.t, w.server.Upsert("shop", "leases", map[string]any{"id": w.lease, "version": 0, "LeaseToken": "0", "Owner": nil, "ContinuationToken": fmt.Sprintf(`"%d"`, lsn)}))
+	must(w.t, w.server.Upsert("shop", "leases", w.leases.DotNetPKOld("0", leases.Fields{Continuation: leases.At(lsn)})))
 }
 
 func (w *world) tick() poller.Result {

@@ -1,0 +1,244 @@
+package estimator_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+)
+
+// The cases of this file are rows of what is known of leases and of the lag,
+// by their letters, and of the table of DESIGN 6, that no other test has.
+
+// one is a processor with one lease and two changes behind it.
+func one(t *testing.T) (*world, estimator.Processor) {
+	t.Helper()
+	w := newWorld(t)
+	w.container("orders", 1)
+	w.write("orders", 3)
+	p := w.processor("orders")
+	w.lease(p, "0", "1", "worker")
+	return w, p
+}
+
+// TestWhatComesBeforeTheFeedsIsRetriedToo is row "no retry" of facts F, and the retries of DESIGN 6.
+func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []emulator.Kind{emulator.ReadContainer, emulator.ReadAccount, emulator.QueryDocuments} {
+		for _, c := range []struct {
+			row    string
+			answer emulator.Answer
+		}{
+			{"429", emulator.Answer{Status: 429, Substatus: 3200}},
+			{"449", emulator.Answer{Status: 449}},
+			{"500", emulator.Answer{Status: 500}},
+			{"502", emulator.Answer{Status: 502}},
+			{"503", emulator.Answer{Status: 503}},
+			{"504", emulator.Answer{Status: 504}},
+			{"410 with 1008", emulator.Answer{Status: 410, Substatus: 1008}},
+			{"404 with 1002, a session that is not there yet", emulator.Answer{Status: 404, Substatus: 1002}},
+			{"a broken connection", emulator.Answer{Break: true}},
+		} {
+			t.Run(fmt.Sprint(kind, ": ", c.row), func(t *testing.T) {
+				t.Parallel()
+				w, p := one(t)
+				c.answer.Header = http.Header{"X-Ms-Retry-After-Ms": {"1"}}
+				p.Account = newAccount(t, w.server.Endpoint(), emulator.WellKnownKey)
+				p.LeaseAccount = p.Account
+				w.server.Control(emulator.Times(3, kind, c.answer))
+				check(t, w.estimate(p)[0], "0=2 lagging")
+			})
+		}
+	}
+}
+
+// TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer is the end of facts C4.
+func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		row  string
+		kind emulator.Kind
+		sub  int
+		want string
+	}{
+		{"the lease container", emulator.QueryDocuments, 0, "bootstrap"},
+		{"its database", emulator.QueryDocuments, 1003, "bootstrap"},
+		{"404 with 1002 is a session that is not there yet", emulator.QueryDocuments, 1002, "error"},
+		{"no account at the endpoint", emulator.ReadAccount, 0, "error"},
+	} {
+		t.Run(c.row, func(t *testing.T) {
+			t.Parallel()
+			w, p := one(t)
+			p.LeaseAccount = newAccount(t, w.server.Endpoint(), emulator.WellKnownKey)
+			w.server.Control(emulator.Times(1000, c.kind, emulator.Answer{Status: 404, Substatus: c.sub, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+			l := w.estimate(p)[0]
+			check(t, l, c.want)
+			if c.sub == 1002 && strings.Contains(l.Problem(), "does not exist") {
+				t.Errorf("%q, but the container exists", l.Problem())
+			}
+		})
+	}
+	t.Run("of a monitored container that does exist nobody says it does not", func(t *testing.T) {
+		t.Parallel()
+		w, p := one(t)
+		w.server.Control(answers("0", emulator.Answer{Status: 404, Substatus: 1002, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+		l := w.estimate(p)[0]
+		check(t, l, "0=? unknown")
+		if strings.Contains(l.Problem(), "does not exist") {
+			t.Errorf("%q", l.Problem())
+		}
+	})
+}
+
+// TestAPageOfLeasesIsNotAllOfThem is row "lease paging" of facts F.
+func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
+	t.Parallel()
+	w, p := one(t)
+	for i := range 1000 {
+		id := fmt.Sprint(i + 1)
+		w.must(w.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, id), "LeaseToken": id}))
+	}
+	var queries atomic.Int64
+	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind == emulator.QueryDocuments && queries.Add(1) == 2 {
+			return &emulator.Answer{Status: 404}
+		}
+		return nil
+	})
+	check(t, w.estimate(p)[0], "bootstrap")
+	if got := queries.Load(); got != 2 {
+		t.Errorf("%d pages, want 2", got)
+	}
+}
+
+// TestEveryRequestSaysWhatItSupports is row "supported capabilities" of facts F.
+func TestEveryRequestSaysWhatItSupports(t *testing.T) {
+	t.Parallel()
+	w, p := one(t)
+	w.epk(p, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
+	var mu sync.Mutex
+	silent := make(map[emulator.Kind]bool)
+	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Header.Get("x-ms-cosmos-sdk-supportedcapabilities") == "" {
+			mu.Lock()
+			defer mu.Unlock()
+			silent[r.Kind] = true
+		}
+		return nil
+	})
+	w.estimate(p)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(silent) > 0 {
+		t.Errorf("no capabilities in %v", silent)
+	}
+}
+
+// TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured has every
+// kind of request of one account unanswered beside another account.
+func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []emulator.Kind{emulator.ReadContainer, emulator.ReadAccount, emulator.QueryDocuments, emulator.ReadRanges, emulator.ReadChangeFeed} {
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			t.Parallel()
+			_, p := one(t)
+			other, silent := one(t)
+			other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
+			silent.Account = newAccount(t, other.server.Endpoint(), emulator.WellKnownKey)
+			silent.LeaseAccount = silent.Account
+			other.server.Control(func(r *emulator.Request) *emulator.Answer {
+				if r.Kind == kind {
+					return &emulator.Answer{Delay: time.Hour}
+				}
+				return nil
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			lags := estimator.New(16, time.Now).Estimate(ctx, []estimator.Processor{silent, p})
+			if ctx.Err() != nil {
+				t.Error("the other account's time is used up")
+			}
+			check(t, lags[1], "0=2 lagging")
+			if lags[0].Complete() {
+				t.Errorf("complete, though nobody answered: %s", describe(lags[0]))
+			}
+		})
+	}
+}
+
+// TestARejectedRequestSaysWhichNameMayBeWrong is the row of refusals of DESIGN 6.
+func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
+	t.Parallel()
+	w, p := one(t)
+	w.server.Control(answers("0", emulator.Answer{Status: 400}))
+	l := w.estimate(p)[0]
+	check(t, l, "0=? unknown")
+	if !strings.Contains(l.Problem(), "databaseId, containerId and leaseContainerId") {
+		t.Errorf("%q does not say what to check", l.Problem())
+	}
+}
+
+// TestAPatienceBeyondTheTickIsNotWaitedFor is the row of retries of DESIGN 6.
+func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w, p := one(t)
+	var reads atomic.Int64
+	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+		if r.Kind != emulator.ReadChangeFeed {
+			return nil
+		}
+		reads.Add(1)
+		return &emulator.Answer{Status: 429, Substatus: 3200, Header: http.Header{"Retry-After": {"3600"}}}
+	})
+	check(t, w.estimate(p)[0], "0=? unknown")
+	if got := reads.Load(); got != 1 {
+		t.Errorf("%d reads, want 1", got)
+	}
+}
+
+// TestASenselessSessionIsNoEndOfTheTick has sums and products beyond 64
+// bits, of parts of one range and of the children of a split.
+func TestASenselessSessionIsNoEndOfTheTick(t *testing.T) {
+	t.Parallel()
+	const session = 1 << 62
+	senseless := emulator.Answer{
+		Status: 200, Body: `{"Documents":[{"id":"a","_lsn":1}]}`,
+		Header: http.Header{"X-Ms-Session-Token": {fmt.Sprintf("0:-1#%d", int64(session))}},
+	}
+	t.Run("parts of one range have in all what the range has", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.container("orders", 1)
+		p := w.processor("orders")
+		bounds := []string{"", "10", "18", "20", "FF"}
+		for i := range 4 {
+			w.epk(p, changefeed.Range{Min: bounds[i], Max: bounds[i+1]}, at(1))
+		}
+		w.server.Control(answers("0", senseless))
+		l := w.estimate(p)[0]
+		if lag := l.Lag(); lag == nil || *lag != session {
+			t.Errorf("%s; want %d in all", describe(l), int64(session))
+		}
+	})
+	t.Run("children of a split have no less than one of them", func(t *testing.T) {
+		t.Parallel()
+		w, p := one(t)
+		children, err := w.server.Split(database, "orders", "0")
+		w.must(err)
+		for _, child := range children {
+			w.server.Control(answers(child, senseless))
+		}
+		l := w.estimate(p)[0]
+		if lag := l.Lag(); lag == nil || *lag < session {
+			t.Errorf("%s; want at least %d", describe(l), int64(session))
+		}
+	})
+}
