@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/leases"
@@ -445,12 +444,7 @@ func TestAnEventIsHeartbeatenByPoll(t *testing.T) {
 	if r := command(t, folder, settings, "poll"); firstEvent(r.stderr) == "" {
 		t.Errorf("no first event: %s", r.stderr)
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for firstEvent(command(t, folder, settings, "poll").stderr) == "" {
-		if time.Now().After(deadline) {
-			t.Fatal("no heartbeat")
-		}
-	}
+	eventually(t, "a heartbeat", func() bool { return firstEvent(command(t, folder, settings, "poll").stderr) != "" })
 }
 
 // TestTheDemoClosesTheLoop holds that events bring workers, which take the lag

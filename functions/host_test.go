@@ -162,6 +162,21 @@ func tick(t *testing.T, h *functionshost.Host) {
 	}
 }
 
+// eventually waits for what another process does.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	timeout := time.After(20 * time.Second)
+	for !done() {
+		select {
+		case <-look.C:
+		case <-timeout:
+			t.Fatalf("there was never %s", what)
+		}
+	}
+}
+
 // wantEvents compares what stands on the queue, as "id from->to active".
 func (w *world) wantEvents(want ...string) {
 	w.t.Helper()
@@ -315,11 +330,7 @@ func TestATickThatCommitsNothingFailsItsInvocation(t *testing.T) {
 	logged := func() bool {
 		return slices.ContainsFunc(h.Logs(), func(l functionshost.LogLine) bool { return strings.Contains(l.Text, "the tick failed") })
 	}
-	for deadline := time.Now().Add(10 * time.Second); !logged(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the host shows only a status, and the log says nothing more")
-		}
-	}
+	eventually(t, "a line in the log, since the host shows only a status", logged)
 	for _, line := range h.Logs() {
 		if strings.Contains(line.Text, "c2VjcmV0") {
 			t.Errorf("a key in the log: %s", line.Text)
@@ -405,11 +416,6 @@ func TestTheManualTriggerPolls(t *testing.T) {
 	if response.StatusCode != http.StatusAccepted {
 		t.Fatalf("status %d", response.StatusCode)
 	}
-	for len(w.bus.Messages(queue)) == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("no event came")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "an event", func() bool { return len(w.bus.Messages(queue)) > 0 })
 	w.wantEvents("orders-000000000001 null->1 true")
 }

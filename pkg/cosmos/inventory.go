@@ -21,9 +21,8 @@ var ErrNoContainer = errors.New("the container does not exist")
 // pages, projected to changefeed.LeaseFields. The error is ErrMissing where the
 // container does not exist, and says what to do in every other case.
 func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
-	query := `SELECT c.` + strings.Join(changefeed.LeaseFields, ", c.") + ` FROM c WHERE CONTAINS(c.id, "..")`
 	var found []changefeed.FoundLease
-	usage, err := a.queryLeases(ctx, c, query, nil, func(item []byte) {
+	usage, err := a.queryLeases(ctx, c, selectLeases(anyLease), nil, func(item []byte) {
 		found = append(found, changefeed.ParseFoundLease(item))
 	})
 	return found, usage, err

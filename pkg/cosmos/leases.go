@@ -117,30 +117,27 @@ func missing(err error) bool {
 		changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Refused
 }
 
-// leaseQuery asks for the leases of every prefix at once. ".." stands in the
-// id of every lease, and in no other document's that the SDKs keep there.
+// anyLease finds what stands in the id of every lease, and in no other document's
+// that the SDKs keep there.
+const anyLease = `CONTAINS(c.id, "..")`
+
+// selectLeases projects the leases that a condition finds.
+func selectLeases(where string) string {
+	return "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c WHERE " + where
+}
+
+// leaseQuery asks for the leases of every prefix at once, and where there are
+// too many prefixes for all leases.
 func leaseQuery(prefixes []string) (string, []azcosmos.QueryParameter) {
-	var q strings.Builder
-	q.WriteString("SELECT ")
-	for i, field := range changefeed.LeaseFields {
-		if i > 0 {
-			q.WriteString(", ")
-		}
-		q.WriteString("c." + field)
-	}
-	q.WriteString(" FROM c WHERE ")
 	if len(prefixes) > maxPrefixes {
-		q.WriteString(`CONTAINS(c.id, "..")`)
-		return q.String(), nil
+		return selectLeases(anyLease), nil
 	}
+	terms := make([]string, len(prefixes))
 	parameters := make([]azcosmos.QueryParameter, len(prefixes))
 	for i, prefix := range prefixes {
-		if i > 0 {
-			q.WriteString(" OR ")
-		}
 		name := fmt.Sprintf("@p%d", i)
-		q.WriteString("STARTSWITH(c.id, " + name + ")")
+		terms[i] = "STARTSWITH(c.id, " + name + ")"
 		parameters[i] = azcosmos.QueryParameter{Name: name, Value: prefix}
 	}
-	return q.String(), parameters
+	return selectLeases(strings.Join(terms, " OR ")), parameters
 }
