@@ -16,6 +16,8 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 		Threshold:                integer[int64](o, "changeFeedLagThreshold", 100, 1, maxThreshold),
 		Activation:               integer[int64](o, "activationChangeFeedLagThreshold", 0, 0, maxThreshold),
 		LimitToPartitionsWithLag: o.boolean("limitToPartitionsWithLag"),
+		EvenPartitions:           o.boolean("evenPartitions"),
+		ExcludeStalled:           o.boolean("excludeStalled"),
 		MaxChangeAge:             o.duration("maxChangeAge", 0, 0),
 		CatchUpWithin:            o.duration("catchUpWithin", 0, 0),
 		MinReplicas:              integer(o, "minReplicaCount", 0, 0, maxReplicas),

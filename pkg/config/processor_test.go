@@ -77,7 +77,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		t.Fatalf("got %d schedules, want 1", len(floors))
 	}
 	want := scaling.Policy{
-		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true,
+		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, ExcludeStalled: true,
 		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute,
 		MinReplicas: 1, MaxReplicas: &eight,
 		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,

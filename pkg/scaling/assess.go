@@ -21,6 +21,7 @@ func (s *steps) assess() {
 		p := &s.Lag.Partitions[i]
 		progress := s.progress(p)
 		p.Status = s.status(p, progress)
+		progress.Stalled = p.Status == changefeed.StatusStalled || p.Lag == nil && progress.Stalled
 		s.next.Progress[p.Lease] = progress
 	}
 	if s.Lag.Error != "" {
@@ -84,11 +85,16 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 
 // rates measures, from this sample and the last: how fast changes arrive, and
 // how fast one live owner works them off. Only partitions in which changes were
-// pending all the while tell how fast that is, and only their owners count; the
-// last rate found is kept.
+// pending tell how fast that is, and only their owners count.
+//
+// An owner whose checkpoint has not yet reached what was the newest change at
+// the last poll was never without work: what it did is what it can do. One that
+// was, can do at least as much as it did; taken for all it can do, it would ask
+// for a replica more at every poll, however few there is work for.
 func (s *steps) rates() {
-	var arrived, drained float64
-	owners := make(map[string]bool)
+	var arrived float64
+	var owners []ownerRate // in the order of their leases: a map's would change the last digit of a sum
+	index := make(map[string]int)
 	s.next.Arrival = nil
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
@@ -100,13 +106,37 @@ func (s *steps) rates() {
 		arrived += perSecond(*p.SessionLSN-last.SessionLSN, span)
 		s.next.Arrival = &arrived
 		if last.Pending && p.Pending() && p.CheckpointLSN != nil && last.CheckpointLSN > 0 && s.live(p) {
-			drained += perSecond(*p.CheckpointLSN-last.CheckpointLSN, span)
-			owners[p.Owner] = true
+			at, known := index[p.Owner]
+			if !known {
+				at, owners = len(owners), append(owners, ownerRate{})
+				index[p.Owner] = at
+			}
+			owner := &owners[at]
+			owner.drained += perSecond(*p.CheckpointLSN-last.CheckpointLSN, span)
+			owner.busy = owner.busy || *p.CheckpointLSN <= last.SessionLSN
 		}
 	}
-	if drained > 0 {
-		s.next.DrainPerReplica = drained / float64(len(owners))
+	var all, busy ownerRate
+	busyOwners := 0
+	for _, owner := range owners {
+		all.drained += owner.drained
+		if owner.busy {
+			busy.drained += owner.drained
+			busyOwners++
+		}
 	}
+	switch {
+	case busy.drained > 0:
+		s.next.DrainPerReplica = busy.drained / float64(busyOwners)
+	case all.drained > 0:
+		s.next.DrainPerReplica = max(s.next.DrainPerReplica, all.drained/float64(len(owners)))
+	}
+}
+
+// ownerRate is what one live owner did between two polls.
+type ownerRate struct {
+	drained float64 // LSNs per second
+	busy    bool    // it had work all the while
 }
 
 func perSecond(lsns int64, span time.Duration) float64 {

@@ -32,6 +32,8 @@ func Decide(in Input) Outcome {
 		s.threshold()
 		s.catchUpWithin()
 		s.maxChangeAge()
+		s.evenPartitions()
+		s.hotPartition()
 		s.schedules()
 		s.incomplete()
 	} else {
@@ -53,6 +55,7 @@ type steps struct {
 	Input
 	next Memory // what this decision leaves
 
+	demand     signal  // what asks for replicas; zero where nothing is known
 	partitions int     // for the caps, at least 1; 0 where no poll ever knew them
 	metric     int64   // lag, capped
 	active     bool    // whether the processor should be above zero
@@ -93,24 +96,22 @@ func (s *steps) raise(n float64) bool {
 func (s *steps) threshold() {
 	s.partitions = max(1, s.Lag.PartitionCount())
 	s.next.Partitions = s.partitions
-	lag := *s.Lag.Lag()
-	capBy := s.partitions
+	s.demand = s.signal()
+	lag, capBy := s.demand.lag, s.partitions
 	if s.Policy.LimitToPartitionsWithLag {
-		capBy = s.Lag.PartitionsWithLag()
-	}
-	if s.Lag.Bootstrap {
-		capBy = 1
+		capBy = s.demand.lagging
 	}
 	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
-	s.active = lag > s.Policy.Activation
-	wake := s.wakes()
-	if wake != "" {
-		s.active = true
-		s.metric = max(s.metric, s.Policy.Activation+1)
-	}
+	// What is left out of the signal is still there: it keeps the processor
+	// active, as in KEDA, and its owner trying.
+	all, wake := *s.Lag.Lag(), s.wakes()
+	s.active = all > s.Policy.Activation || wake != ""
 	if !s.active {
-		s.because("activation", "lag %d is not above the activation threshold %d", lag, s.Policy.Activation)
+		s.because("activation", "lag %d is not above the activation threshold %d", all, s.Policy.Activation)
 		return
+	}
+	if wake != "" || s.demand.excluded > 0 {
+		s.metric = max(s.metric, s.Policy.Activation+1)
 	}
 	s.raise(float64(s.metric) / float64(s.Policy.Threshold))
 	switch {
@@ -120,6 +121,9 @@ func (s *steps) threshold() {
 		s.because("threshold", "lag %d at %d per replica, capped to %d partitions", lag, s.Policy.Threshold, capBy)
 	default:
 		s.because("threshold", "lag %d at %d per replica", lag, s.Policy.Threshold)
+	}
+	if s.demand.excluded > 0 {
+		s.because("excludeStalled", "a lag of %d in %d stalled partitions is left out: more replicas do not move it", s.demand.excludedLag, s.demand.excluded)
 	}
 	if wake != "" {
 		s.because(string(wake), "%s", wakeReasons[wake])
@@ -154,7 +158,7 @@ func (s *steps) catchUpWithin() {
 	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
 		return
 	}
-	lag := float64(*s.Lag.Lag())
+	lag := float64(s.demand.lag)
 	if s.raise((lag/within.Seconds() + *s.next.Arrival) / drain) {
 		s.because("catchUpWithin", "lag %.0f within %s, while %.3g changes arrive per second and a replica does %.3g", lag, within, *s.next.Arrival, drain)
 	}
@@ -166,7 +170,7 @@ const ageTolerance = 0.1
 // maxChangeAge is step 4: the ratio of the oldest change's age to the limit,
 // applied to the live owners as HPA applies a metric's ratio to its pods.
 func (s *steps) maxChangeAge() {
-	limit, age := s.Policy.MaxChangeAge, s.Lag.Age()
+	limit, age := s.Policy.MaxChangeAge, s.demand.age
 	if limit <= 0 || !s.active || age == nil {
 		return
 	}
@@ -193,7 +197,11 @@ func (s *steps) schedules() {
 		return
 	}
 	s.active = true
-	if s.raise(float64(open.DesiredReplicas)) {
+	floor := open.DesiredReplicas
+	if s.Policy.EvenPartitions {
+		floor = even(floor, s.partitions)
+	}
+	if s.raise(float64(floor)) {
 		s.because("schedules", "a window is open that asks for at least %d", open.DesiredReplicas)
 	}
 }

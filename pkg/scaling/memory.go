@@ -15,7 +15,7 @@ type Memory struct {
 	Failures        int                 `json:"failures,omitempty"`        // polls in a row without a known partition
 	Partitions      int                 `json:"partitions,omitempty"`      // at the last poll that measured something; 0 where none did
 	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second; nil where not measured at the last poll
-	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs one live owner works off per second; 0 where never measured
+	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs one live owner can work off per second, as far as was seen; 0 where never measured
 	Recommendations []Recommendation    `json:"recommendations,omitempty"` // within the longer stabilization window
 	Changes         []Change            `json:"changes,omitempty"`         // within the longest policy period
 	Progress        map[string]Progress `json:"progress,omitempty"`        // by lease token
@@ -42,6 +42,7 @@ type Progress struct {
 	SessionLSN    int64     `json:"sessionLSN"`      // newest LSN
 	CheckpointLSN int64     `json:"checkpointLSN"`   // LSN the processor was done with
 	Pending       bool      `json:"pending,omitempty"`
+	Stalled       bool      `json:"stalled,omitempty"` // it was reported as stalled
 }
 
 // CatchUp returns how many seconds a number of replicas needs to drain a lag,

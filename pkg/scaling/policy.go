@@ -7,7 +7,9 @@ import "time"
 type Policy struct {
 	Threshold                int64         // changeFeedLagThreshold: lag one replica is to carry, at least 1
 	Activation               int64         // activationChangeFeedLagThreshold: lag above which the processor is active, 0 <= Activation < Threshold
-	LimitToPartitionsWithLag bool          // cap the metric by partitions with lag instead of by all partitions
+	LimitToPartitionsWithLag bool          // cap the metric, and what rates and age ask for, by partitions with lag instead of by all partitions
+	EvenPartitions           bool          // only counts at which every replica owns the same number of partitions
+	ExcludeStalled           bool          // stalled partitions ask for no replicas, once they were reported
 	MaxChangeAge             time.Duration // oldest pending change tolerated; 0 = no limit
 	CatchUpWithin            time.Duration // time in which the lag is to drain; 0 = not sized for
 	MinReplicas              int           // minReplicaCount, at least 0

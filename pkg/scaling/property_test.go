@@ -80,6 +80,8 @@ func (g *generator) policy() scaling.Policy {
 	p.Threshold = 1 + g.Int64N(200)
 	p.Activation = g.Int64N(p.Threshold)
 	p.LimitToPartitionsWithLag = g.happens(3)
+	p.EvenPartitions = g.happens(4)
+	p.ExcludeStalled = g.happens(4)
 	p.Cooldown = g.seconds(600)
 	p.Behavior = scaling.Behavior{ScaleUp: g.rules(), ScaleDown: g.rules()}
 	p.Fallback = scaling.Fallback{
@@ -163,6 +165,7 @@ func TestProperties(t *testing.T) {
 		{"no change beyond the rate policies", rateIsLimited},
 		{"zero only after cooldown", zeroOnlyAfterCooldown},
 		{"zero at once after cooldown", zeroComesAfterCooldown},
+		{"an even count divides the partitions", evenDivides},
 		{"the memory is bounded", memoryIsBounded},
 		{"the last reason stands for the decision", reasonsExplain},
 		{"the same input gives the same outcome", sameInputSameOutcome},
@@ -352,6 +355,21 @@ func zeroComesAfterCooldown(story []tick) string {
 		}
 	}
 	return "above zero without an active poll in all of cooldownPeriod"
+}
+
+// evenDivides: where the even step had a say, each replica owns as many
+// partitions as the others.
+func evenDivides(story []tick) string {
+	k := story[len(story)-1]
+	if k.out.Decision == nil {
+		return ""
+	}
+	for _, r := range k.out.Decision.Reasons {
+		if r.Step == "evenPartitions" && k.in.Lag.PartitionCount()%r.Replicas != 0 {
+			return fmt.Sprintf("%d replicas of %d partitions", r.Replicas, k.in.Lag.PartitionCount())
+		}
+	}
+	return ""
 }
 
 func memoryIsBounded(story []tick) string {

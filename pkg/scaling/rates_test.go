@@ -141,6 +141,28 @@ func TestCatchUpWithin(t *testing.T) {
 				{s10, []reading{{3000, 1200, "a", 0}}, "7 active 1800 out [threshold=1 catchUpWithin=7]"},
 			},
 		},
+		{
+			// 100 arrive and 100 are done each second: the owner keeps up, and
+			// 1,000 in 100 s beside them would be 1.1 of it. It can do more than
+			// it was given to do, or the next polls would ask for 1.05 of two,
+			// and 1.03 of three.
+			"an owner that keeps up does not ask for one more at every poll", within(), []tick{
+				{0, []reading{{2000, 1000, "a", 0}, {2000, 1900, "a", 0}}, "1 active 1100 out [threshold=1]"},
+				{20 * time.Second, []reading{{4000, 3000, "a", 0}, {2000, 1900, "a", 0}}, "2 active 1100 out [threshold=1 catchUpWithin=2]"},
+				{20 * time.Second, []reading{{6000, 5000, "a", 0}, {3000, 2900, "b", 0}}, "2 active 1100 none [threshold=1 catchUpWithin=2]"},
+				{20 * time.Second, []reading{{7400, 6400, "a", 0}, {3600, 3500, "b", 0}}, "2 active 1100 none [threshold=1 catchUpWithin=2]"},
+			},
+		},
+		{
+			// It was seen to do 50 a second; with work for all of the next span
+			// it did 10, and 900 in 100 s are 0.9 of it.
+			"what an owner does that has work all the while is what it can do, also where it is less", within(), []tick{
+				{0, []reading{{2000, 1900, "a", 0}}, "1 active 100 out [threshold=1]"},
+				{s10, []reading{{3000, 2400, "a", 0}}, "3 active 600 out [threshold=1 catchUpWithin=3]"},
+				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 in [threshold=1]"},
+				{s10, []reading{{4000, 2600, "a", 0}}, "12 active 1400 out [threshold=1 catchUpWithin=12]"},
+			},
+		},
 		{"it never lowers what the threshold asks for", within(), []tick{
 			{0, []reading{{91000, 1000, "a", 0}}, "9 active 90000 out [threshold=9]"},
 			{s10, []reading{{91000, 81000, "a", 0}}, "1 active 10000 in [threshold=1]"},
