@@ -22,6 +22,7 @@ type Settings struct {
 	Concurrency int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
 	RUBudget    float64       // FEEDSCALE_RU_BUDGET: request units a second for each account, at least 1; 0 = unlimited
+	History     time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
 	Region      string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
 	LogLevel    slog.Level    // FEEDSCALE_LOG_LEVEL
 }
@@ -38,6 +39,7 @@ type variables struct {
 	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
 	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
 	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
+	History        string `env:"FEEDSCALE_HISTORY" envDefault:"168h"`
 	Region         string `env:"FEEDSCALE_REGION"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
@@ -80,6 +82,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Concurrency: setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout: setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
 		RUBudget:    setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
+		History:     setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
 		Region:      strings.TrimSpace(raw.Region),
 		LogLevel:    setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
@@ -157,6 +160,17 @@ func parseRUBudget(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", shown(text))
 	}
 	return n, nil
+}
+
+func parseHistory(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	if d < time.Hour || d > maxDuration {
+		return 0, fmt.Errorf("%s is out of range; allowed are 1h to 8760h", text)
+	}
+	return d, nil
 }
 
 func parseLogLevel(text string) (slog.Level, error) {

@@ -25,6 +25,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 		Listen:      "127.0.0.1:7071",
 		Concurrency: 64,
 		TickTimeout: time.Minute,
+		History:     168 * time.Hour,
 		LogLevel:    slog.LevelInfo,
 	}
 	if got != want {
@@ -49,6 +50,7 @@ func TestSettings(t *testing.T) {
 		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},
 		{"a log level in any case", []string{"FEEDSCALE_LOG_LEVEL=WARN"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelWarn }},
 		{"a budget of request units", []string{"FEEDSCALE_RU_BUDGET=400"}, func(s config.Settings) bool { return s.RUBudget == 400 }},
+		{"a month of history", []string{"FEEDSCALE_HISTORY=720h"}, func(s config.Settings) bool { return s.History == 720*time.Hour }},
 		{"no budget", []string{"FEEDSCALE_RU_BUDGET=unlimited"}, func(s config.Settings) bool { return s.RUBudget == 0 }},
 		{"the region as App Service names it", []string{"REGION_NAME=West Europe"}, func(s config.Settings) bool { return s.Region == "West Europe" }},
 		{"the region as the user names it", []string{"REGION_NAME=West Europe", "FEEDSCALE_REGION=northeurope"}, func(s config.Settings) bool { return s.Region == "northeurope" }},
@@ -95,6 +97,8 @@ func TestSettingMistakes(t *testing.T) {
 		{"a heartbeat without a unit", "FEEDSCALE_EVENT_HEARTBEAT", "10", `"10" is no duration`},
 		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is negative"},
 		{"a timeout of 0", "FEEDSCALE_TICK_TIMEOUT", "0", "allowed are 1s to 1h"},
+		{"a history of less than an hour", "FEEDSCALE_HISTORY", "59m", "allowed are 1h to 8760h"},
+		{"a history that never ends", "FEEDSCALE_HISTORY", "0", "allowed are 1h to 8760h"},
 		{"a budget of nothing", "FEEDSCALE_RU_BUDGET", "0", "allowed are unlimited or request units a second, 1 or more"},
 		{"a budget that is no number", "FEEDSCALE_RU_BUDGET", "NaN", "allowed are unlimited or request units a second, 1 or more"},
 		{"a concurrency of 0", "FEEDSCALE_CONCURRENCY", "0", "allowed are whole numbers from 1 to 1024"},

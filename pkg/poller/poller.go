@@ -58,6 +58,7 @@ type Poller struct {
 	Publisher  events.Publisher
 	Heartbeat  time.Duration // an unchanged decision is published again this often; 0 = never
 	Timeout    time.Duration // of one tick, a fifth of it for committing and publishing
+	Retention  time.Duration // samples are forgotten once their hour ended so long ago; 0 = never
 	Now        func() time.Time
 	Log        *slog.Logger
 
@@ -116,6 +117,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
 		return result, nil
 	}
 	result.Unpublished = p.publish(ctx, polls)
+	p.prune(ctx, due)
 	p.Log.Info("tick", "polled", len(due), "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(start).String())
 	if len(due) > 0 && result.Uncommitted == len(due) {
 		return result, fmt.Errorf("nothing could be committed: %w", due[0].err)
@@ -197,6 +199,9 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 	if problem := outcome.Lag.Problem(); problem != "" {
 		p.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
 	}
+	if now := stalled(outcome.Lag); now > stalled(last.Lag) {
+		p.Log.Warn("a processor is stalled", "processor", d.processor.Name, "partitions", now, "next", "look at the log of the owner: it holds the lease of pending changes, but its checkpoint does not move")
+	}
 	if !p.eventDue(d.state, now) {
 		return
 	}
@@ -208,6 +213,17 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 	}
 	d.event = &state.Event{Processor: d.state.Processor, Sequence: d.state.Sequence, Body: event}
 	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active}
+}
+
+// stalled counts the partitions that are stalled.
+func stalled(lag changefeed.ProcessorLag) int {
+	n := 0
+	for i := range lag.Partitions {
+		if lag.Partitions[i].Status == changefeed.StatusStalled {
+			n++
+		}
+	}
+	return n
 }
 
 // eventDue tells whether a decision is to be published (DESIGN 9): the first
@@ -242,6 +258,21 @@ func (p *Poller) commit(ctx context.Context, due []*poll) {
 			p.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
 		default:
 			d.committed = true
+		}
+	})
+}
+
+// prune lets the store forget old samples of the processors that begin a new
+// hour with this tick. What fails is tried again in an hour.
+func (p *Poller) prune(ctx context.Context, due []*poll) {
+	each(len(due), func(i int) {
+		d := due[i]
+		now := d.state.AttemptedAt
+		if p.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(d.record.State.AttemptedAt.Truncate(time.Hour)) {
+			return
+		}
+		if err := p.Store.Prune(ctx, d.state.Processor, now.Add(-p.Retention)); err != nil {
+			p.Log.Warn("old samples cannot be removed", "processor", d.state.Processor, "error", err.Error())
 		}
 	})
 }
@@ -305,23 +336,21 @@ func (p *Poller) orphans(ctx context.Context) [][]state.Event {
 	if p.drained {
 		return nil
 	}
-	all, err := p.Store.Outbox(ctx)
+	configured := make([]string, len(p.Processors))
+	for i, processor := range p.Processors {
+		configured[i] = processor.Name
+	}
+	removed, err := p.Store.Outbox(ctx, configured)
 	if err != nil {
 		p.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
 		return nil
 	}
 	p.drained = true
-	configured := make(map[string]bool, len(p.Processors))
-	for _, processor := range p.Processors {
-		configured[processor.Name] = true
-	}
 	var orphans [][]state.Event
-	for _, e := range all {
-		switch {
-		case configured[e.Processor]:
-		case len(orphans) > 0 && orphans[len(orphans)-1][0].Processor == e.Processor:
-			orphans[len(orphans)-1] = append(orphans[len(orphans)-1], e)
-		default:
+	for _, e := range removed {
+		if last := len(orphans) - 1; last >= 0 && orphans[last][0].Processor == e.Processor {
+			orphans[last] = append(orphans[last], e)
+		} else {
 			orphans = append(orphans, []state.Event{e})
 		}
 	}

@@ -433,3 +433,43 @@ func TestATickFailsOnlyWhereNothingCouldBeCommitted(t *testing.T) {
 	}
 	w.wantEvents()
 }
+
+func TestSamplesAreForgottenOnceTheirTimeHasPassed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.poller.Retention = 2 * time.Hour
+	w.clock.now = time.Date(2026, 1, 2, 10, 10, 0, 0, time.UTC)
+	kept := func() (times []string) {
+		samples, err := w.store.History(t.Context(), "orders", time.Time{}, w.clock.Now().Add(time.Hour))
+		must(t, err)
+		for _, s := range samples {
+			times = append(times, s.Time.Format("15:04"))
+		}
+		return times
+	}
+	for i, want := range []string{"10:10", "10:10 10:50", "10:10 10:50 11:30", "10:10 10:50 11:30 12:10", "10:10 10:50 11:30 12:10 12:50", "11:30 12:10 12:50 13:30"} {
+		if i > 0 {
+			w.clock.advance(40*time.Minute - 30*time.Second) // of which a tick takes 30 s
+		}
+		w.tick()
+		if got := strings.Join(kept(), " "); got != want {
+			t.Errorf("at %s: %s, want %s", w.clock.Now().Format("15:04"), got, want)
+		}
+	}
+}
+
+func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.poller.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	w.write(5)
+	for range 4 {
+		must(t, w.server.Upsert("shop", "leases", w.leases.DotNetPK("0", leases.Range{Max: "FF"}, leases.Fields{Owner: "worker", Continuation: leases.At(0), Updated: w.clock.Now()})))
+		w.tick()
+		w.clock.advance(5 * time.Minute)
+	}
+	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","partitions":1`); got != 1 {
+		t.Errorf("it was logged %d times, want once:\n%s", got, &log)
+	}
+}

@@ -1,6 +1,9 @@
 package state
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Empty is a Store in which nothing is stored, and stays so: for a dry run
 // where there is no state yet, since opening one would create it.
@@ -13,10 +16,18 @@ func (Empty) Load(context.Context, string) (Record, error) { return Record{}, ni
 func (Empty) Commit(context.Context, Version, State, *Event) error { return nil }
 
 // Outbox returns no event.
-func (Empty) Outbox(context.Context) ([]Event, error) { return nil, nil }
+func (Empty) Outbox(context.Context, []string) ([]Event, error) { return nil, nil }
 
 // Remove has nothing to remove.
 func (Empty) Remove(context.Context, string, int64) error { return nil }
+
+// History returns no sample.
+func (Empty) History(context.Context, string, time.Time, time.Time) ([]Sample, error) {
+	return nil, nil
+}
+
+// Prune has nothing to remove.
+func (Empty) Prune(context.Context, string, time.Time) error { return nil }
 
 // Close has nothing to release.
 func (Empty) Close() error { return nil }

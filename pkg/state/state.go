@@ -58,27 +58,40 @@ type Record struct {
 // be dropped.
 var ErrConflict = errors.New("the state was changed by another tick")
 
-// Store keeps the State and the outbox of every processor (DESIGN 8). All
-// methods are safe for concurrent use, give up when ctx ends, and name the
-// store and the processor in their errors.
+// Store keeps the State, the outbox and the history of every processor
+// (DESIGN 8). All methods are safe for concurrent use, give up when ctx ends,
+// and name the store and the processor in their errors.
 type Store interface {
 	// Load returns what is stored of a processor; the zero Record where
 	// nothing is.
 	Load(ctx context.Context, processor string) (Record, error)
 
-	// Commit replaces the State of s.Processor and adds event to its outbox
-	// where it is not nil, both or neither. It returns ErrConflict, and stores
-	// nothing, unless the stored State is still that of version.
+	// Commit replaces the State of s.Processor, adds event to its outbox where
+	// it is not nil, and s.Sample() to its history where s.AttemptedAt is not
+	// zero: all or nothing. It returns ErrConflict, and stores nothing, unless
+	// the stored State is still that of version.
+	//
+	// The history keeps one sample for each 15 s, counted from the full hour
+	// (SampleInterval): of those that fall together, the one committed last.
 	Commit(ctx context.Context, version Version, s State, event *Event) error
 
-	// Outbox returns the events of all processors that are not yet published,
-	// by processor and oldest first: also those of processors that are no
-	// longer configured.
-	Outbox(ctx context.Context) ([]Event, error)
+	// Outbox returns the events that are not yet published of all processors
+	// but those in except, by processor and oldest first. With the configured
+	// ones in except, these are the events of processors that no longer are.
+	Outbox(ctx context.Context, except []string) ([]Event, error)
 
 	// Remove takes a published event out of the outbox. Removing one that is
 	// not there is no error: two ticks may publish the same event.
 	Remove(ctx context.Context, processor string, sequence int64) error
+
+	// History returns the samples of a processor with from <= Time < to, oldest
+	// first; nil where there are none.
+	History(ctx context.Context, processor string, from, to time.Time) ([]Sample, error)
+
+	// Prune removes from the history of a processor every hour (UTC) that ended
+	// at or before the given time, and nothing else. Having nothing to remove
+	// is no error: two processes may prune at once.
+	Prune(ctx context.Context, processor string, before time.Time) error
 
 	// Close releases what the store holds open.
 	Close() error

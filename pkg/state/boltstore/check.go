@@ -67,6 +67,11 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 			_, err := readEvent(key, body)
 			return err
 		})
+	case bytes.Equal(name, historyBucket):
+		return bucket.ForEach(func(key, value []byte) error {
+			_, err := readSample(key, value)
+			return err
+		})
 	default:
 		return fmt.Errorf("it holds %q, which this version of feedscale does not write", name)
 	}

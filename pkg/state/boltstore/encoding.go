@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// numberSize is the size of a version before a State and of a sequence at the
-// end of an event's key. Both are big-endian, so that bbolt orders them.
+// numberSize is the size of a version before a State, and of a sequence or a
+// time at the end of a key. All are big-endian, so that bbolt orders them.
 const numberSize = 8
 
 // appendState appends the value of the states bucket: the version, which rises
@@ -48,13 +49,31 @@ func readState(value []byte) (state.State, state.Version, error) {
 	return stored, version, nil
 }
 
-// eventPrefix begins the keys of a processor's events. No name holds a zero
-// byte, so no prefix begins another.
-func eventPrefix(processor string) []byte { return append([]byte(processor), 0) }
+// keyPrefix begins the keys of a processor's events, and of its samples. No
+// name holds a zero byte, so no prefix begins another.
+func keyPrefix(processor string) []byte { return append([]byte(processor), 0) }
 
 // eventKey orders the outbox by processor, and oldest first.
 func eventKey(processor string, sequence int64) []byte {
-	return binary.BigEndian.AppendUint64(eventPrefix(processor), uint64(sequence))
+	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(sequence))
+}
+
+// sampleKey orders the history by processor, and oldest first, also where a
+// caller asks from before 1970 on. Samples of one interval have the same key.
+func sampleKey(processor string, at time.Time) []byte {
+	const signBit = 1 << 63
+	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(at.Truncate(state.SampleInterval).Unix())^signBit)
+}
+
+func readSample(key, value []byte) (state.Sample, error) {
+	var sample state.Sample
+	if err := json.Unmarshal(value, &sample); err != nil {
+		return state.Sample{}, fmt.Errorf("read the sample of the history under the key %q: %w", key, err)
+	}
+	if !bytes.HasSuffix(key, sampleKey("", sample.Time)) {
+		return state.Sample{}, fmt.Errorf("the history has a sample of %s under the key %q", sample.Time, key)
+	}
+	return sample, nil
 }
 
 // readEvent copies: bbolt's memory must not be used after the transaction.

@@ -21,12 +21,15 @@ var ErrDamaged = errors.New("not a whole state file")
 
 // The buckets of a state file. A change of layout changes the names.
 var (
-	statesBucket = []byte("feedscale.states.v1")
-	outboxBucket = []byte("feedscale.outbox.v1")
+	statesBucket  = []byte("feedscale.states.v1")
+	outboxBucket  = []byte("feedscale.outbox.v1")
+	historyBucket = []byte("feedscale.history.v1")
 )
 
 const (
 	maxSequence = 999_999_999_999 // of state.Event
+
+	appended = 0.9 // how full bbolt leaves a page of the history, of which only the last of a processor still grows
 
 	lockTimeout = time.Second          // a second process is to be refused within 2 s (DESIGN 5)
 	batchDelay  = 2 * time.Millisecond // how long a commit waits for others to share its write to the disk
@@ -90,7 +93,7 @@ func prepare(db *bolt.DB) error {
 		return err
 	}
 	return db.Update(func(tx *bolt.Tx) error {
-		for _, bucket := range [][]byte{statesBucket, outboxBucket} {
+		for _, bucket := range [][]byte{statesBucket, outboxBucket, historyBucket} {
 			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
 				return err
 			}

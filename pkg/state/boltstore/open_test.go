@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -55,19 +56,21 @@ func TestOpenRefusesWhatIsNoStateFile(t *testing.T) {
 		"a long text":      func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte("hello "), 100_000)) },
 		"nothing but zero": func(t *testing.T, path string) { write(t, path, make([]byte, 1<<16)) },
 		"another program's bbolt file": func(t *testing.T, path string) {
-			db, err := bolt.Open(path, 0o600, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Update(func(tx *bolt.Tx) error {
+			change(t, path, func(tx *bolt.Tx) error {
 				_, err := tx.CreateBucket([]byte("widgets"))
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			})
+		},
+		"a sample that cannot be read": func(t *testing.T, path string) {
+			change(t, path, func(tx *bolt.Tx) error { return sample(tx, "orders\x00\x80\x00\x00\x00\x00\x00\x00\x00", "hello") })
+		},
+		"a sample under the key of another time": func(t *testing.T, path string) {
+			change(t, path, func(tx *bolt.Tx) error {
+				return sample(tx, "orders\x00\x80\x00\x00\x00\x00\x00\x00\x00", `{"time":"1970-01-01T00:00:15Z"}`)
+			})
+		},
+		"a sample of nobody": func(t *testing.T, path string) {
+			change(t, path, func(tx *bolt.Tx) error { return sample(tx, "short", `{"time":"1970-01-01T00:00:00Z"}`) })
 		},
 	}
 	for name, create := range cases {
@@ -84,6 +87,15 @@ func TestOpenRefusesWhatIsNoStateFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sample writes to a history that another program has made.
+func sample(tx *bolt.Tx, key, value string) error {
+	history, err := tx.CreateBucketIfNotExists([]byte("feedscale.history.v1"))
+	if err != nil {
+		return err
+	}
+	return history.Put([]byte(key), []byte(value))
 }
 
 func TestOpenRefusesWhatCannotBeAFile(t *testing.T) {
@@ -143,10 +155,18 @@ func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 				t.Errorf("%s: opened, but then %v", name, err)
 			}
 		}
-		if _, err := store.Outbox(t.Context()); err != nil {
+		if _, err := store.Outbox(t.Context(), nil); err != nil {
 			t.Errorf("%s: opened, but then %v", name, err)
 		}
-		if err := store.Commit(t.Context(), "", state.State{Processor: "new"}, nil); err != nil {
+		for i := range processors {
+			if _, err := store.History(t.Context(), processor(i), time.Time{}, begin().AddDate(1, 0, 0)); err != nil {
+				t.Errorf("%s: opened, but then %v", name, err)
+			}
+		}
+		if err := store.Prune(t.Context(), processor(0), begin().AddDate(1, 0, 0)); err != nil {
+			t.Errorf("%s: opened, but then %v", name, err)
+		}
+		if err := store.Commit(t.Context(), "", state.State{Processor: "new", AttemptedAt: begin()}, nil); err != nil {
 			t.Errorf("%s: opened, but then %v", name, err)
 		}
 		closeStore(t, store)
@@ -158,6 +178,8 @@ func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 
 const processors = 40
 
+func begin() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
 func processor(i int) string { return fmt.Sprintf("orders-%d", i) }
 
 // wholeFile is a state file of some pages, some of them free again.
@@ -167,7 +189,7 @@ func wholeFile(t *testing.T) []byte {
 	store := open(t, path)
 	for i := range processors {
 		event := state.Event{Processor: processor(i), Sequence: 1, Body: bytes.Repeat([]byte("x"), 50*i)}
-		if err := store.Commit(t.Context(), "", state.State{Processor: processor(i)}, &event); err != nil {
+		if err := store.Commit(t.Context(), "", state.State{Processor: processor(i), AttemptedAt: begin()}, &event); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Remove(t.Context(), processor(i/2), 1); err != nil {

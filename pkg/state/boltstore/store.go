@@ -29,7 +29,7 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Record, error
 		if err != nil {
 			return err
 		}
-		prefix := eventPrefix(processor)
+		prefix := keyPrefix(processor)
 		cursor := tx.Bucket(outboxBucket).Cursor()
 		for key, body := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, body = cursor.Next() {
 			event, err := readEvent(key, body)
@@ -63,6 +63,10 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if err != nil {
 		return err
 	}
+	sample, err := next.Sample().Encode()
+	if err != nil {
+		return err
+	}
 	// Commits that come at the same time share one write to the disk.
 	return s.db.Batch(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
@@ -78,6 +82,13 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		}
 		if event != nil {
 			if err := addEvent(tx.Bucket(outboxBucket), *event); err != nil {
+				return err
+			}
+		}
+		if !next.AttemptedAt.IsZero() {
+			history := tx.Bucket(historyBucket)
+			history.FillPercent = appended
+			if err := history.Put(sampleKey(next.Processor, next.AttemptedAt), sample); err != nil {
 				return err
 			}
 		}
@@ -99,7 +110,11 @@ func addEvent(outbox *bolt.Bucket, event state.Event) error {
 }
 
 // Outbox implements state.Store.
-func (s *Store) Outbox(ctx context.Context) ([]state.Event, error) {
+func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
+	excepted := make(map[string]bool, len(except))
+	for _, processor := range except {
+		excepted[processor] = true
+	}
 	var events []state.Event
 	err := s.db.View(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
@@ -107,7 +122,9 @@ func (s *Store) Outbox(ctx context.Context) ([]state.Event, error) {
 		}
 		return tx.Bucket(outboxBucket).ForEach(func(key, body []byte) error {
 			event, err := readEvent(key, body)
-			events = append(events, event)
+			if err == nil && !excepted[event.Processor] {
+				events = append(events, event)
+			}
 			return err
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -17,12 +18,15 @@ func contextRules() []rule {
 			cancel()
 
 			_, loadErr := store.Load(ctx, "orders")
-			_, outboxErr := store.Outbox(ctx)
+			_, outboxErr := store.Outbox(ctx, nil)
+			_, historyErr := store.History(ctx, "orders", polled().Add(-time.Hour), polled().Add(time.Hour))
 			for method, err := range map[string]error{
-				"Load":   loadErr,
-				"Outbox": outboxErr,
-				"Commit": store.Commit(ctx, version, small("orders", 2), event("orders", 2)),
-				"Remove": store.Remove(ctx, "orders", 1),
+				"Load":    loadErr,
+				"Outbox":  outboxErr,
+				"History": historyErr,
+				"Commit":  store.Commit(ctx, version, small("orders", 2), event("orders", 2)),
+				"Remove":  store.Remove(ctx, "orders", 1),
+				"Prune":   store.Prune(ctx, "orders", polled().Add(24*time.Hour)),
 			} {
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("%s: got %v, want context.Canceled", method, err)
@@ -30,6 +34,7 @@ func contextRules() []rule {
 			}
 			wantState(t, store, small("orders", 1))
 			wantEvents(t, outbox(t, store), event("orders", 1))
+			wantHistory(t, store, small("orders", 1))
 		}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -31,6 +32,27 @@ func outboxRules() []rule {
 			}
 			wantEvents(t, outbox(t, store), want...)
 			wantEvents(t, load(t, store, "a-b").Outbox, want[len(sequences):2*len(sequences)]...)
+		}},
+		{"the events of the excepted processors stay away, and only those", func(t *testing.T, store state.Store) {
+			names := []string{"0", "a", "a-b", "a0", "ab", "b", "outbox-000000000001"} // in order
+			var all []*state.Event
+			for _, name := range names {
+				for sequence := range int64(2) {
+					all = append(all, event(name, sequence+1))
+					commit(t, store, small(name, sequence+1), event(name, sequence+1))
+				}
+			}
+			for _, except := range [][]string{
+				{}, {"a"}, {"0"}, {"outbox-000000000001"}, {"a-b", "a"}, {"ab", "a", "ab", "a"}, {"0", "a-b", "b"}, {"A", "a-", "aa", "zzz", "a'b"}, names,
+			} {
+				var want []*state.Event
+				for _, event := range all {
+					if !slices.Contains(except, event.Processor) {
+						want = append(want, event)
+					}
+				}
+				wantEvents(t, outbox(t, store, except...), want...)
+			}
 		}},
 		{"an outbox of more than a thousand events comes back whole", func(t *testing.T, store state.Store) {
 			const events, writers = 1040, 8

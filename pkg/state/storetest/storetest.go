@@ -24,7 +24,7 @@ type rule struct {
 // that nothing else uses; Run closes it.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	t.Helper()
-	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), contextRules()} {
+	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), historyRules(), contextRules()} {
 		for _, rule := range rules {
 			t.Run(rule.name, func(t *testing.T) {
 				t.Parallel()
@@ -49,9 +49,9 @@ func load(t *testing.T, store state.Store, processor string) state.Record {
 	return got
 }
 
-func outbox(t *testing.T, store state.Store) []state.Event {
+func outbox(t *testing.T, store state.Store, except ...string) []state.Event {
 	t.Helper()
-	got, err := store.Outbox(t.Context())
+	got, err := store.Outbox(t.Context(), except)
 	if err != nil {
 		t.Fatalf("outbox: %v", err)
 	}

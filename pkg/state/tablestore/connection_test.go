@@ -63,7 +63,7 @@ func TestAConnectionStringLeadsToItsAccount(t *testing.T) {
 			t.Parallel()
 			var asked recorder
 			store := openThrough(t, tt.text, asked.record(func(*http.Request) (*http.Response, error) { return rows(), nil }))
-			if _, err := store.Outbox(t.Context()); err != nil {
+			if _, err := store.Outbox(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			request := asked.requests[0]
@@ -138,7 +138,7 @@ func TestAnIdentityAsksForATokenForStorageInEveryCloud(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.Outbox(t.Context()); err != nil {
+			if _, err := store.Outbox(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			request := asked.requests[0]

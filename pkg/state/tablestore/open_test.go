@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -81,8 +82,14 @@ func TestOpeningAndLookingWritesNothing(t *testing.T) {
 	if record, err := store.Load(t.Context(), "orders"); err != nil || record.Version != "" {
 		t.Errorf("got %+v, %v; want nothing", record, err)
 	}
-	if events, err := store.Outbox(t.Context()); err != nil || len(events) != 0 {
+	if events, err := store.Outbox(t.Context(), nil); err != nil || len(events) != 0 {
 		t.Errorf("got %d events, %v; want none", len(events), err)
+	}
+	if samples, err := store.History(t.Context(), "orders", hour(), hour().Add(time.Hour)); err != nil || samples != nil {
+		t.Errorf("got %d samples, %v; want none", len(samples), err)
+	}
+	if err := store.Prune(t.Context(), "orders", hour()); err != nil {
+		t.Errorf("got %v where there is nothing to prune", err)
 	}
 	for _, request := range asked.asked() {
 		if !strings.HasPrefix(request, "GET ") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
@@ -98,7 +99,7 @@ func TestACommitWhoseAnswerIsLostIsNoConflictWithItself(t *testing.T) {
 		}
 		event := state.Event{Processor: "orders", Sequence: sequence + 1, Body: []byte("{}")}
 		losing.Store(true)
-		if err := store.Commit(t.Context(), record.Version, state.State{Processor: "orders", Sequence: sequence + 1}, &event); err != nil {
+		if err := store.Commit(t.Context(), record.Version, state.State{Processor: "orders", AttemptedAt: hour().Add(time.Duration(sequence) * time.Minute), Sequence: sequence + 1}, &event); err != nil {
 			t.Fatal(err)
 		}
 		if losing.Load() {
@@ -114,6 +115,9 @@ func TestACommitWhoseAnswerIsLostIsNoConflictWithItself(t *testing.T) {
 		if err := store.Commit(t.Context(), record.Version, state.State{Processor: "orders"}, nil); !errors.Is(err, state.ErrConflict) {
 			t.Errorf("another tick: got %v, want ErrConflict", err)
 		}
+	}
+	if samples, err := store.History(t.Context(), "orders", hour(), hour().Add(time.Hour)); err != nil || len(samples) != 3 {
+		t.Errorf("got %d samples and %v, want one of each commit", len(samples), err)
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	stateRow     = "state"
 	outboxPrefix = "outbox-"
 	outboxEnd    = "outbox." // the least key above all that have the prefix
+	anyEvent     = "RowKey ge '" + outboxPrefix + "' and RowKey lt '" + outboxEnd + "'"
 	maxSequence  = 999_999_999_999
 )
 

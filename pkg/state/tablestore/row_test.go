@@ -136,7 +136,7 @@ func TestARowOfAnotherKindIsLeftAlone(t *testing.T) {
 	if err != nil || record.Version == "" || len(record.Outbox) > 0 {
 		t.Errorf("got version %q, %d events and %v", record.Version, len(record.Outbox), err)
 	}
-	if events, err := store.Outbox(t.Context()); err != nil || len(events) > 0 {
+	if events, err := store.Outbox(t.Context(), nil); err != nil || len(events) > 0 {
 		t.Errorf("got %d events and %v", len(events), err)
 	}
 }
@@ -164,7 +164,7 @@ func TestARowThatCannotBeReadIsNamed(t *testing.T) {
 			t.Errorf("%s: got %v, want an error that names the row", processor, err)
 		}
 	}
-	if _, err := store.Outbox(t.Context()); err == nil || !strings.Contains(err.Error(), "outbox-") {
+	if _, err := store.Outbox(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "outbox-") {
 		t.Errorf("outbox: got %v, want an error that names the row", err)
 	}
 }

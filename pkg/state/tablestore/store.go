@@ -35,8 +35,8 @@ var _ state.Store = (*Store)(nil)
 func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
 	// Of a partition's rows, `outbox-...` and `state` are neighbours: a range
 	// that the service need not search, and that leaves out the history.
-	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq '%s' and RowKey ge '%s' and RowKey le '%s'",
-		strings.ReplaceAll(processor, "'", "''"), outboxPrefix, stateRow))
+	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
+		quoted(processor), outboxPrefix, stateRow))
 	if err != nil {
 		return state.Record{}, s.failed("load", processor, err)
 	}
@@ -93,16 +93,23 @@ func actions(version state.Version, next state.State, event *state.Event, commit
 		etag := azcore.ETag(version)
 		first.ActionType, first.IfMatch = aztables.TransactionTypeUpdateReplace, &etag
 	}
-	if event == nil {
-		return []aztables.TransactionAction{first}, nil
+	actions := []aztables.TransactionAction{first}
+	if event != nil {
+		if event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence {
+			return nil, fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+		}
+		if entity, err = eventEntity(*event); err != nil {
+			return nil, err
+		}
+		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity})
 	}
-	if event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence {
-		return nil, fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+	if !next.AttemptedAt.IsZero() {
+		if entity, err = sampleEntity(next.Processor, next.Sample()); err != nil {
+			return nil, err
+		}
+		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertMerge, Entity: entity})
 	}
-	if entity, err = eventEntity(*event); err != nil {
-		return nil, err
-	}
-	return []aztables.TransactionAction{first, {ActionType: aztables.TransactionTypeAdd, Entity: entity}}, nil
+	return actions, nil
 }
 
 // createTable creates the table. It is asked for only where the table is
@@ -156,42 +163,75 @@ func (s *Store) holds(ctx context.Context, processor, commit string) (bool, erro
 	return committedBy(stored.Value, commit)
 }
 
-// Outbox implements state.Store. The service has to look through the whole
-// table for it, so it is for once a tick, not once a processor.
-func (s *Store) Outbox(ctx context.Context) ([]state.Event, error) {
-	rows, err := s.query(ctx, fmt.Sprintf("RowKey ge '%s' and RowKey lt '%s'", outboxPrefix, outboxEnd))
+// Outbox implements state.Store. A query without the name of a partition reads
+// the whole table, histories and all, so it asks once for each gap between the
+// names in except, which are neighbours there: the gap holds nothing but
+// removed processors, and mostly nothing.
+func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
+	filters := outboxFilters(except)
+	found := make([][]state.Event, len(filters))
+	err := each(ctx, len(filters), func(ctx context.Context, i int) error {
+		rows, err := s.query(ctx, filters[i])
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			event, err := readEvent(row)
+			if err != nil {
+				return err
+			}
+			found[i] = append(found[i], event)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("state table %s: read the outbox: %w", s.table, s.explain(err))
 	}
-	events := make([]state.Event, len(rows))
-	for i, row := range rows {
-		if events[i], err = readEvent(row); err != nil {
-			return nil, fmt.Errorf("state table %s: read the outbox: %w", s.table, err)
-		}
+	return slices.Concat(found...), nil
+}
+
+// outboxFilters select the events before, between and after the processors in
+// except, in this order. One filter with `or` would read the whole table.
+func outboxFilters(except []string) []string {
+	names := slices.Compact(slices.Sorted(slices.Values(except)))
+	filters := make([]string, 0, len(names)+1)
+	after := ""
+	for _, name := range names {
+		filters = append(filters, fmt.Sprintf("%sPartitionKey lt %s and %s", after, quoted(name), anyEvent))
+		after = fmt.Sprintf("PartitionKey gt %s and ", quoted(name))
 	}
-	return events, nil
+	return append(filters, after+anyEvent)
 }
 
 // Remove implements state.Store.
 func (s *Store) Remove(ctx context.Context, processor string, sequence int64) error {
-	_, err := s.client.DeleteEntity(ctx, processor, outboxRow(sequence), nil)
-	if refused, ok := answerOf(err); ok && (refused.missingRow() || refused.missingTable()) {
-		return nil
-	}
-	if err != nil {
+	if err := s.remove(ctx, processor, outboxRow(sequence)); err != nil {
 		return s.failed(fmt.Sprintf("remove event %d", sequence), processor, err)
 	}
 	return nil
 }
 
+// remove deletes a row, unless another process was faster.
+func (s *Store) remove(ctx context.Context, processor, row string) error {
+	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
+	if refused, ok := answerOf(err); ok && (refused.missingRow() || refused.missingTable()) {
+		return nil
+	}
+	return err
+}
+
 // Close implements state.Store. There is nothing to release.
 func (s *Store) Close() error { return nil }
 
-// query reads all pages, in the order of the keys. A table that is missing has
-// no rows.
-func (s *Store) query(ctx context.Context, filter string) ([]aztables.EDMEntity, error) {
+// query reads all pages, in the order of the keys, and of the rows what is
+// selected: without a selection, all of it. A table that is missing has no rows.
+func (s *Store) query(ctx context.Context, filter string, selected ...string) ([]aztables.EDMEntity, error) {
 	var rows []aztables.EDMEntity
-	pages := s.client.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
+	options := aztables.ListEntitiesOptions{Filter: &filter}
+	if len(selected) > 0 {
+		options.Select = new(strings.Join(selected, ","))
+	}
+	pages := s.client.NewListEntitiesPager(&options)
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
 		if refused, ok := answerOf(err); ok && refused.missingTable() {

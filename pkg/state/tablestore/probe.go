@@ -1,0 +1,90 @@
+package tablestore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+// The key of the row that a probe writes: no processor can have that name, and
+// no outbox is read from there.
+const (
+	probePartition = "~check"
+	probeRow       = "probe"
+)
+
+// Refusal is the error of a Probe that the service answered and did not grant.
+// Its text says what to do.
+type Refusal struct {
+	Status   int
+	Code     string // of the Table service; "" where it gave none
+	Creating bool   // the table is missing, and it was its creation that was refused
+
+	sentence error
+}
+
+func (r *Refusal) Error() string { return r.sentence.Error() }
+func (r *Refusal) Unwrap() error { return r.sentence }
+
+// Probe writes a row, reads it and deletes it, in a partition that no processor
+// has. Where the table is missing it is created, as by the first Commit, which
+// created tells. The error is a *Refusal where the service answered, and says
+// what to do in every case.
+func (s *Store) Probe(ctx context.Context) (created bool, err error) {
+	row, err := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: probePartition, RowKey: probeRow}})
+	if err != nil {
+		return false, err
+	}
+	write := func() error {
+		_, err := s.client.UpsertEntity(ctx, row, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+		return err
+	}
+	err = write()
+	if refused, ok := answerOf(err); ok && refused.missingTable() {
+		if _, err := s.client.CreateTable(ctx, nil); err != nil && !exists(err) {
+			return false, s.unproved("create the table", true, err)
+		}
+		created, err = true, write()
+	}
+	if err != nil {
+		return created, s.unproved("write a row", false, err)
+	}
+	if _, err := s.query(ctx, fmt.Sprintf("PartitionKey eq '%s'", probePartition)); err != nil {
+		return created, s.unproved("read a row", false, err)
+	}
+	_, err = s.client.DeleteEntity(ctx, probePartition, probeRow, nil)
+	if refused, ok := answerOf(err); ok && refused.missingRow() { // another probe was faster
+		return created, nil
+	}
+	if err != nil {
+		return created, s.unproved("delete a row", false, err)
+	}
+	return created, nil
+}
+
+// exists tells whether another process was faster in creating the table.
+func exists(err error) bool {
+	refused, ok := answerOf(err)
+	return ok && refused.code == string(aztables.TableAlreadyExists)
+}
+
+func (s *Store) unproved(what string, creating bool, err error) error {
+	sentence := fmt.Errorf("state table %s: %s: %w", s.table, what, s.explain(err))
+	refused, ok := answerOf(err)
+	if !ok {
+		return sentence
+	}
+	return &Refusal{Status: refused.status, Code: refused.code, Creating: creating, sentence: sentence}
+}
+
+// Endpoint returns the URL of the Table service that a storage connection string
+// is for, without anything that signs in.
+func Endpoint(connectionString string) (string, error) {
+	parsed, err := parseConnection(connectionString)
+	if err != nil {
+		return "", fmt.Errorf("the storage connection string cannot be used: %w", err)
+	}
+	return parsed.endpoint, nil
+}

@@ -1,0 +1,116 @@
+package tablestore_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/state/tablestore"
+)
+
+func TestAProbeCreatesTheTableAndLeavesNoRow(t *testing.T) {
+	t.Parallel()
+	store := open(t)
+	for _, want := range []bool{true, false} {
+		if created, err := store.Probe(t.Context()); err != nil || created != want {
+			t.Errorf("created %v, %v; want %v", created, err, want)
+		}
+	}
+	var asked recorder
+	look, err := tablestore.OpenWithConnectionString(account, tableOf(t), through(asked.record(network)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, err := look.Load(t.Context(), "~check"); err != nil || record.Version != "" || len(record.Outbox) != 0 {
+		t.Errorf("left behind: %+v, %v", record, err)
+	}
+	if _, err := look.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var methods []string
+	for _, request := range asked.asked()[1:] {
+		method, _, _ := strings.Cut(request, " ")
+		methods = append(methods, method)
+	}
+	if want := []string{"PUT", "GET", "DELETE"}; !slices.Equal(methods, want) {
+		t.Errorf("asked %q, want a write, a read and a deletion: %q", asked.asked()[1:], want)
+	}
+}
+
+func TestAProbeTellsWhatTheTableServiceSaid(t *testing.T) {
+	t.Parallel()
+	noContent := func() *http.Response { return response(http.StatusNoContent, "", "ETag", `W/"1"`) }
+	for _, c := range []struct {
+		rule    string
+		answers map[string]func() *http.Response // by method; POST creates the table
+		want    tablestore.Refusal
+		holds   bool
+	}{
+		{"the row may not be written", map[string]func() *http.Response{
+			"PUT": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
+		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"}, false},
+		{"the table is missing and may not be created", map[string]func() *http.Response{
+			"PUT":  func() *http.Response { return refusal(404, "TableNotFound") },
+			"POST": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
+		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch", Creating: true}, false},
+		{"rows may not be read", map[string]func() *http.Response{
+			"PUT": noContent, "GET": func() *http.Response { return refusal(403, "AuthorizationFailure") },
+		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, false},
+		{"rows may not be deleted", map[string]func() *http.Response{
+			"PUT": noContent, "GET": func() *http.Response { return rows() }, "DELETE": func() *http.Response { return refusal(403, "AuthorizationFailure") },
+		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, false},
+		{"another probe was faster in deleting", map[string]func() *http.Response{
+			"PUT": noContent, "GET": func() *http.Response { return rows() }, "DELETE": func() *http.Response { return refusal(404, "ResourceNotFound") },
+		}, tablestore.Refusal{}, true},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			store := openThrough(t, keyed, func(request *http.Request) (*http.Response, error) { return c.answers[request.Method](), nil })
+			_, err := store.Probe(t.Context())
+			if c.holds {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var got *tablestore.Refusal
+			if !errors.As(err, &got) || got.Status != c.want.Status || got.Code != c.want.Code || got.Creating != c.want.Creating {
+				t.Errorf("got %+v (%v), want %+v", got, err, c.want)
+			}
+			if showsSecret(err) {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	store := openThrough(t, "TableEndpoint=https://shop.table.core.windows.net;SharedAccessSignature=sv=1&sig="+secretSignature, func(request *http.Request) (*http.Response, error) {
+		return nil, broken(request, &net.OpError{Op: "dial", Err: errors.New("connection refused")})
+	})
+	_, err := store.Probe(t.Context())
+	if err == nil || errors.As(err, new(*tablestore.Refusal)) || showsSecret(err) {
+		t.Errorf("got %v, want an error that is no refusal and shows no secret", err)
+	}
+}
+
+func TestTheEndpointOfAConnectionStringShowsNothingThatSignsIn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		keyed: "https://shop.table.core.windows.net",
+		"TableEndpoint=https://shop.table.core.windows.net;SharedAccessSignature=sv=1&sig=" + secretSignature: "https://shop.table.core.windows.net",
+		"UseDevelopmentStorage=true": "http://127.0.0.1:10002/devstoreaccount1",
+		"AccountName=shop;AccountKey=" + secretKey + ";EndpointSuffix=core.chinacloudapi.cn": "https://shop.table.core.chinacloudapi.cn",
+	} {
+		if got, err := tablestore.Endpoint(text); err != nil || got != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := tablestore.Endpoint("AccountKey=" + secretKey); err == nil || showsSecret(err) {
+		t.Errorf("got %v, want an error without the key", err)
+	}
+}
