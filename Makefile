@@ -24,9 +24,15 @@ run: ## run the whole loop with everything embedded; Ctrl-C ends it
 test: lint ## pass every test: format, vet, staticcheck, unit and end-to-end tests under the race detector
 	go test -race -timeout 12m ./...
 
+.PHONY: start
+start: ## run the staged app under `func start`; needs Azure Functions Core Tools, Azurite and `feedscale emulate`
+	@command -v func >/dev/null || { echo "Azure Functions Core Tools are missing: npm install --global azure-functions-core-tools@4 --unsafe-perm true, or https://aka.ms/azfunc-install" >&2; exit 1; }
+	@$(MAKE) --no-print-directory dist GOOS= GOARCH=
+	cd $(DIST) && func start
+
 .PHONY: lint
 lint: ## check format, go vet, staticcheck and the module files
-	@unformatted=$$(gofmt -l functions pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...

@@ -1,0 +1,322 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+func read(t *testing.T, elements ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, elements...)...))
+	must(t, err)
+	return string(content)
+}
+
+// defaultOf returns the default of a parameter of a template, as it is written, without quotes.
+func defaultOf(t *testing.T, template, parameter string) string {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^param ` + parameter + ` \w+ = '?([^'\n]+)'?$`).FindStringSubmatch(read(t, "infra", template))
+	if match == nil {
+		t.Fatalf("infra/%s has no parameter %s with a default", template, parameter)
+	}
+	return match[1]
+}
+
+// queue is the queue of the scale events that main.bicep makes.
+func queue(t *testing.T) string {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^var queueName = '(.+)'$`).FindStringSubmatch(read(t, "infra", "main.bicep"))
+	if match == nil {
+		t.Fatal("infra/main.bicep names no queue")
+	}
+	return match[1]
+}
+
+// sample is the processor of infra/processors.yaml, read as the function app
+// reads it with the app settings that main.bicep makes.
+func sample(t *testing.T) (config.Config, config.Processor) {
+	t.Helper()
+	var document any
+	must(t, yaml.Unmarshal([]byte(read(t, "infra", "processors.yaml")), &document))
+	inline, err := json.Marshal(document) // as string(processors) writes it
+	must(t, err)
+	c, err := config.Read(config.Input{ReadFile: os.ReadFile, Environ: []string{
+		"FEEDSCALE_PROCESSORS=" + string(inline),
+		"FEEDSCALE_TIMER_SCHEDULE=" + defaultOf(t, "main.bicep", "timerSchedule"),
+		"FEEDSCALE_STATE=https://account.table.core.windows.net/feedscale",
+		"FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue(t),
+		"SERVICEBUS__fullyQualifiedNamespace=namespace.servicebus.windows.net",
+		"SERVICEBUS__credential=managedidentity",
+		"SERVICEBUS__clientId=00000000-0000-0000-0000-000000000000",
+		"COSMOS__accountEndpoint=https://account.documents.azure.com:443/",
+		"COSMOS__credential=managedidentity",
+		"COSMOS__clientId=00000000-0000-0000-0000-000000000000",
+	}})
+	must(t, err)
+	return c, c.Processors[0]
+}
+
+func TestTheAppSettingsOfTheTemplatesAreRead(t *testing.T) {
+	t.Parallel()
+	c, p := sample(t)
+	if got, want := c.Settings.Events.Queue, queue(t); got != want {
+		t.Errorf("events go to the queue %q, want %q", got, want)
+	}
+	if got := c.Settings.State.Table; got.ServiceURL == "" || got.Name != "feedscale" {
+		t.Errorf("state is kept in %+v, want the table feedscale by its address", got)
+	}
+	if got := p.Connection.Identity.Credential; got != config.CredentialManagedIdentity {
+		t.Errorf("the connection signs in with %q, want a managed identity", got)
+	}
+	source := read(t, "infra", "main.bicep") + read(t, "infra", "modules", "functionapp.bicep")
+	for _, name := range []string{
+		"FEEDSCALE_PROCESSORS:", "FEEDSCALE_TIMER_SCHEDULE:", "FEEDSCALE_STATE:", "FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${queueName}'",
+		"SERVICEBUS__fullyQualifiedNamespace:", "SERVICEBUS__credential: 'managedidentity'", "SERVICEBUS__clientId:",
+		"__accountEndpoint': connection.endpoint", "__credential': 'managedidentity'", "__clientId': clientId", "AZURE_CLIENT_ID: clientId",
+	} {
+		if !strings.Contains(source, name) {
+			t.Errorf("the templates do not set %s", name)
+		}
+	}
+}
+
+func TestTheAlertsLookForWhatIsLogged(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	must(t, fs.WalkDir(os.DirFS("../../pkg/poller"), ".", func(name string, _ fs.DirEntry, err error) error {
+		if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+			logged.WriteString(read(t, "pkg", "poller", name))
+		}
+		return err
+	}))
+	messages := regexp.MustCompile(`"msg":"([^"]+)"`).FindAllStringSubmatch(read(t, "infra", "modules", "alerts.bicep"), -1)
+	if len(messages) != 2 {
+		t.Fatalf("the alerts look for %d messages, want 2", len(messages))
+	}
+	for _, message := range messages {
+		if !strings.Contains(logged.String(), strconv.Quote(message[1])) {
+			t.Errorf("an alert looks for %q, which pkg/poller does not log", message[1])
+		}
+	}
+}
+
+func TestEveryFunctionThatTheTemplatesNameExists(t *testing.T) {
+	t.Parallel()
+	source := read(t, "infra", "modules", "functionapp.bicep") + read(t, "infra", "modules", "alerts.bicep") + read(t, "infra", "containerapps", "main.bicep")
+	named := regexp.MustCompile(`'function:(\w+)'|operation_Name == '(\w+)'|functionAppName, '(\w+)'\)`).FindAllStringSubmatch(source, -1)
+	if len(named) != 3 {
+		t.Errorf("the templates name %d functions, want 3", len(named))
+	}
+	for _, groups := range named {
+		name := strings.Join(groups[1:], "")
+		if _, err := os.Stat(filepath.Join("..", "..", "functions", name, "function.json")); err != nil {
+			t.Errorf("the templates name the function %s: %v", name, err)
+		}
+	}
+}
+
+// manifest is what the KEDA samples may hold, of Secret, TriggerAuthentication
+// and ScaledObject (keda.sh/v1alpha1).
+type manifest struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name string }
+	Type       string            // Secret
+	StringData map[string]string `yaml:"stringData"` // Secret
+	Spec       struct {
+		SecretTargetRef []struct{ Parameter, Name, Key string } `yaml:"secretTargetRef"` // TriggerAuthentication
+		PodIdentity     *struct {                               // TriggerAuthentication
+			Provider   string
+			IdentityID string `yaml:"identityId"`
+		} `yaml:"podIdentity"`
+		ScaleTargetRef  struct{ Name string } `yaml:"scaleTargetRef"` // ScaledObject, as all that follows
+		PollingInterval int                   `yaml:"pollingInterval"`
+		CooldownPeriod  int                   `yaml:"cooldownPeriod"`
+		MinReplicaCount *int                  `yaml:"minReplicaCount"`
+		MaxReplicaCount int                   `yaml:"maxReplicaCount"`
+		Fallback        *struct {
+			FailureThreshold int `yaml:"failureThreshold"`
+			Replicas         int
+		}
+		Triggers []struct {
+			Type              string
+			MetricType        string `yaml:"metricType"`
+			Metadata          map[string]string
+			AuthenticationRef struct{ Name string } `yaml:"authenticationRef"`
+		}
+	}
+}
+
+// manifests reads the documents of a file by their kinds. A field that manifest
+// has not is an error.
+func manifests(t *testing.T, file string) map[string]manifest {
+	t.Helper()
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "infra", "keda", file))))
+	decoder.KnownFields(true)
+	found := make(map[string]manifest)
+	for {
+		var m manifest
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		must(t, err)
+		if want := map[string]string{"Secret": "v1", "TriggerAuthentication": "keda.sh/v1alpha1", "ScaledObject": "keda.sh/v1alpha1"}[m.Kind]; m.APIVersion != want {
+			t.Errorf("%s: %s has apiVersion %q, want %q", file, m.Kind, m.APIVersion, want)
+		}
+		if m.Metadata.Name == "" {
+			t.Errorf("%s: %s has no name", file, m.Kind)
+		}
+		found[m.Kind] = m
+	}
+}
+
+// triggerMetadata is what each scaler reads.
+var triggerMetadata = map[string][]string{
+	"metrics-api": strings.Fields("url valueLocation targetValue activationTargetValue format unsafeSsl authMode method keyParamName"),
+	"azure-servicebus": strings.Fields(`namespace queueName topicName subscriptionName messageCount activationMessageCount
+		useRegex operation connectionFromEnv cloud endpointSuffix`),
+}
+
+func TestTheKEDASamplesHoldTogether(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"processor.yaml", "consumer.yaml"} {
+		found := manifests(t, file)
+		scaled, authentication := found["ScaledObject"], found["TriggerAuthentication"]
+		if scaled.Spec.ScaleTargetRef.Name == "" || scaled.Spec.PollingInterval < 1 || scaled.Spec.CooldownPeriod < 1 {
+			t.Errorf("%s: scaleTargetRef, pollingInterval and cooldownPeriod have to be set", file)
+		}
+		if f := scaled.Spec.Fallback; f == nil || f.FailureThreshold < 1 || f.Replicas < 1 || f.Replicas > scaled.Spec.MaxReplicaCount {
+			t.Errorf("%s: fallback is %+v, want one within maxReplicaCount", file, f)
+		}
+		if minimum := scaled.Spec.MinReplicaCount; minimum == nil || *minimum != 0 {
+			t.Errorf("%s: minReplicaCount has to be 0", file)
+		}
+		if len(scaled.Spec.Triggers) != 1 {
+			t.Fatalf("%s: %d triggers, want 1", file, len(scaled.Spec.Triggers))
+		}
+		trigger := scaled.Spec.Triggers[0]
+		if trigger.MetricType != "AverageValue" {
+			t.Errorf("%s: metricType is %q: fallback needs AverageValue", file, trigger.MetricType)
+		}
+		if trigger.AuthenticationRef.Name != authentication.Metadata.Name {
+			t.Errorf("%s: authenticationRef is %q, the TriggerAuthentication %q", file, trigger.AuthenticationRef.Name, authentication.Metadata.Name)
+		}
+		for field := range trigger.Metadata {
+			if !slices.Contains(triggerMetadata[trigger.Type], field) {
+				t.Errorf("%s: a trigger of type %s does not read %s", file, trigger.Type, field)
+			}
+		}
+		for _, ref := range authentication.Spec.SecretTargetRef {
+			if secret := found["Secret"]; ref.Name != secret.Metadata.Name || secret.StringData[ref.Key] == "" {
+				t.Errorf("%s: there is no secret %s with the key %s", file, ref.Name, ref.Key)
+			}
+		}
+	}
+}
+
+func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
+	t.Parallel()
+	_, processor := sample(t)
+	found := manifests(t, "processor.yaml")
+	scaled := found["ScaledObject"]
+	trigger := scaled.Spec.Triggers[0]
+	if want := "https://APP.azurewebsites.net/api/processors/" + processor.Name; trigger.Metadata["url"] != want {
+		t.Errorf("url is %q, want %q", trigger.Metadata["url"], want)
+	}
+	for field, want := range map[string]string{
+		"valueLocation": "metricValue", "targetValue": strconv.FormatInt(processor.Policy.Threshold, 10),
+		"activationTargetValue": strconv.FormatInt(processor.Policy.Activation, 10),
+		"authMode":              "apiKey", "method": "header", "keyParamName": "x-functions-key",
+	} {
+		if got := trigger.Metadata[field]; got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+	if scaled.Spec.ScaleTargetRef.Name != processor.Target["deployment"] {
+		t.Errorf("scaleTargetRef is %q, the processor's target %q", scaled.Spec.ScaleTargetRef.Name, processor.Target["deployment"])
+	}
+	if want := processor.Policy.MaxReplicas; want == nil || scaled.Spec.MaxReplicaCount != *want {
+		t.Errorf("maxReplicaCount is %d, which is not the sample's", scaled.Spec.MaxReplicaCount)
+	}
+	authentication := found["TriggerAuthentication"]
+	if refs := authentication.Spec.SecretTargetRef; len(refs) != 1 || refs[0].Parameter != "apiKey" {
+		t.Errorf("secretTargetRef is %+v, want the parameter apiKey", refs)
+	}
+	for parameter, field := range map[string]string{
+		"changeFeedLagThreshold": "targetValue", "activationChangeFeedLagThreshold": "activationTargetValue",
+	} {
+		if got, want := defaultOf(t, "containerapps/main.bicep", parameter), trigger.Metadata[field]; got != want {
+			t.Errorf("containerapps/main.bicep: %s is %s, want %s", parameter, got, want)
+		}
+	}
+	if got := defaultOf(t, "containerapps/main.bicep", "processor"); got != processor.Name {
+		t.Errorf("containerapps/main.bicep: processor is %s, want %s", got, processor.Name)
+	}
+}
+
+func TestTheKEDASampleOfAConsumerWakesOnTheQueueOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	found := manifests(t, "consumer.yaml")
+	trigger := found["ScaledObject"].Spec.Triggers[0]
+	if trigger.Type != "azure-servicebus" || trigger.Metadata["queueName"] != queue(t) || trigger.Metadata["activationMessageCount"] != "0" {
+		t.Errorf("the trigger is %+v, want azure-servicebus on %s, active from one message", trigger, queue(t))
+	}
+	if got := defaultOf(t, "containerapps/main.bicep", "queueName"); got != queue(t) {
+		t.Errorf("containerapps/main.bicep: queueName is %s, want %s", got, queue(t))
+	}
+	authentication := found["TriggerAuthentication"]
+	if identity := authentication.Spec.PodIdentity; identity == nil || identity.Provider != "azure-workload" {
+		t.Errorf("podIdentity is %+v, want azure-workload", identity)
+	}
+}
+
+func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
+	t.Parallel()
+	type service struct {
+		Project, Host, Language, Dist string
+		Hooks                         map[string]struct{ Shell, Run string }
+	}
+	var project struct {
+		Name     string
+		Infra    struct{ Provider, Path, Module string }
+		Services map[string]service
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, "azure.yaml")))
+	decoder.KnownFields(true)
+	must(t, decoder.Decode(&project))
+	if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(project.Name) {
+		t.Errorf("name is %q, which azd refuses", project.Name)
+	}
+	if i := project.Infra; i.Provider != "bicep" || read(t, i.Path, i.Module+".bicep") == "" {
+		t.Errorf("infra is %+v, which leads to no template", i)
+	}
+	// azd finds the function app by a tag that names the service.
+	tag := regexp.MustCompile(`'azd-service-name': '(\w+)'`).FindStringSubmatch(read(t, "infra", "modules", "functionapp.bicep"))
+	if tag == nil {
+		t.Fatal("the function app has no tag azd-service-name")
+	}
+	dist := regexp.MustCompile(`(?m)^DIST \?= (\w+)$`).FindStringSubmatch(read(t, "Makefile"))
+	if dist == nil {
+		t.Fatal("the Makefile does not say where it stages")
+	}
+	got := project.Services[tag[1]]
+	if got.Project != "." || got.Host != "function" || got.Language != "custom" || got.Dist != dist[1] || got.Hooks["prepackage"].Run != "make dist" {
+		t.Errorf("the service %s is %+v", tag[1], got)
+	}
+}

@@ -1,0 +1,200 @@
+// The function app and its plan, with the custom handler as runtime; main.bicep runs it.
+
+@description('A connection of the processors.')
+type cosmosConnection = {
+  @description('Name of the connection.')
+  name: string
+
+  @description('Address of the account.')
+  endpoint: string
+}
+
+@description('Name of the function app: 2 to 60 letters, digits and hyphens, unique in Azure.')
+@minLength(2)
+@maxLength(60)
+param name string
+
+@description('Name of the plan.')
+param planName string
+
+@description('Azure region.')
+param location string
+
+@description('Tags of all resources.')
+param tags object
+
+@description('Hosting plan: Flex Consumption, or Elastic Premium (EP1).')
+@allowed([
+  'flex'
+  'premium'
+])
+param plan string
+
+@description('Instances of the poll function that flex keeps warm.')
+@minValue(0)
+@maxValue(1)
+param alwaysReady int
+
+@description('Instances that flex may scale out to: 40 to 1000.')
+@minValue(40)
+@maxValue(1000)
+param maximumInstanceCount int
+
+@description('Memory of an instance of flex, in MB.')
+@allowed([
+  512
+  2048
+  4096
+])
+param instanceMemoryMB int
+
+@description('Resource id of the subnet to send through. Empty: none.')
+param subnetId string
+
+@description('Resource id of the identity to run as.')
+param identityId string
+
+@description('Client id of that identity.')
+param clientId string
+
+@description('Storage account of the host.')
+param storageName string
+
+@description('Address of the container of the packages.')
+param packageContainerUrl string
+
+@description('Connection string of Application Insights, which holds no secret.')
+param insightsConnection string
+
+@description('Connections of the processors.')
+param cosmosConnections cosmosConnection[]
+
+@description('Other app settings, by name.')
+param settings object
+
+var isFlex = plan == 'flex'
+var packageUrl = isFlex ? '' : '${packageContainerUrl}/feedscale.zip'
+
+var hostSettings = {
+  AzureWebJobsStorage__accountName: storageName
+  AzureWebJobsStorage__credential: 'managedidentity'
+  AzureWebJobsStorage__clientId: clientId
+  APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnection
+  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
+  // FEEDSCALE_STATE is an address, so that its identity is the environment's, which this names.
+  AZURE_CLIENT_ID: clientId
+}
+
+// Flex refuses these. Without account keys there is no file share for a zip deployment, so premium runs the package from its address.
+var planSettings = isFlex
+  ? {}
+  : {
+      FUNCTIONS_EXTENSION_VERSION: '~4'
+      FUNCTIONS_WORKER_RUNTIME: 'custom'
+      WEBSITE_RUN_FROM_PACKAGE: packageUrl
+      WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID: identityId
+    }
+
+var cosmosSettings = reduce(cosmosConnections, {}, (all, connection) => union(all, {
+  '${connection.name}__accountEndpoint': connection.endpoint
+  '${connection.name}__credential': 'managedidentity'
+  '${connection.name}__clientId': clientId
+}))
+
+var appSettings = map(items(union(hostSettings, planSettings, cosmosSettings, settings)), setting => {
+  name: setting.key
+  value: setting.value
+})
+
+resource serverFarm 'Microsoft.Web/serverfarms@2025-03-01' = {
+  name: planName
+  location: location
+  tags: tags
+  kind: isFlex ? 'functionapp' : 'elastic'
+  sku: isFlex
+    ? {
+        name: 'FC1'
+        tier: 'FlexConsumption'
+      }
+    : {
+        name: 'EP1'
+        tier: 'ElasticPremium'
+      }
+  properties: isFlex
+    ? {
+        reserved: true
+      }
+    : {
+        reserved: true
+        maximumElasticWorkerCount: 2
+      }
+}
+
+resource site 'Microsoft.Web/sites@2025-03-01' = {
+  name: name
+  location: location
+  tags: union(tags, { 'azd-service-name': 'feedscale' })
+  kind: 'functionapp,linux'
+  identity: {
+    type: 'UserAssigned'
+    userAssignedIdentities: {
+      '${identityId}': {}
+    }
+  }
+  properties: {
+    serverFarmId: serverFarm.id
+    reserved: true
+    httpsOnly: true
+    virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
+    outboundVnetRouting: isFlex || empty(subnetId)
+      ? null
+      : {
+          allTraffic: true
+        }
+    functionAppConfig: isFlex
+      ? {
+          deployment: {
+            storage: {
+              type: 'blobContainer'
+              value: packageContainerUrl
+              authentication: {
+                type: 'UserAssignedIdentity'
+                userAssignedIdentityResourceId: identityId
+              }
+            }
+          }
+          runtime: {
+            name: 'custom'
+            version: '1.0'
+          }
+          scaleAndConcurrency: {
+            maximumInstanceCount: maximumInstanceCount
+            instanceMemoryMB: instanceMemoryMB
+            alwaysReady: alwaysReady == 0
+              ? []
+              : [
+                  {
+                    name: 'function:poll'
+                    instanceCount: alwaysReady
+                  }
+                ]
+          }
+        }
+      : null
+    siteConfig: {
+      linuxFxVersion: isFlex ? null : ''
+      ftpsState: 'Disabled'
+      minTlsVersion: '1.2'
+      appSettings: appSettings
+    }
+  }
+}
+
+@description('Name of the function app.')
+output name string = site.name
+
+@description('Host of the function app.')
+output hostName string = site.properties.defaultHostName
+
+@description('Where premium takes its package from; empty with flex.')
+output packageUrl string = packageUrl

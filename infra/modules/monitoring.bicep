@@ -1,0 +1,70 @@
+// Application Insights over a Log Analytics workspace, both with Entra ID only; main.bicep runs it.
+
+@description('Name of the workspace.')
+param workspaceName string
+
+@description('Name of the Application Insights component.')
+param insightsName string
+
+@description('Azure region.')
+param location string
+
+@description('Tags of all resources.')
+param tags object
+
+@description('How long logs are kept, in days: 30 to 730.')
+@minValue(30)
+@maxValue(730)
+param retentionDays int
+
+@description('Object id of the identity that sends telemetry.')
+param principalId string
+
+resource workspace 'Microsoft.OperationalInsights/workspaces@2025-02-01' = {
+  name: workspaceName
+  location: location
+  tags: tags
+  properties: {
+    sku: {
+      name: 'PerGB2018'
+    }
+    retentionInDays: retentionDays
+    features: {
+      disableLocalAuth: true
+    }
+  }
+}
+
+resource insights 'Microsoft.Insights/components@2020-02-02' = {
+  name: insightsName
+  location: location
+  tags: tags
+  kind: 'web'
+  properties: {
+    Application_Type: 'web'
+    WorkspaceResourceId: workspace.id
+    DisableLocalAuth: true
+  }
+}
+
+// Monitoring Metrics Publisher
+var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb'
+
+resource publisher 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(insights.id, principalId, publisherRole)
+  scope: insights
+  properties: {
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', publisherRole)
+    principalId: principalId
+    principalType: 'ServicePrincipal'
+  }
+}
+
+@description('Resource id of the Application Insights component.')
+output insightsId string = insights.id
+
+@description('Name of the component.')
+output insightsName string = insights.name
+
+@description('Where telemetry goes to. No secret: the component takes tokens only.')
+output insightsConnection string = insights.properties.ConnectionString
