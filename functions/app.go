@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/feedscale/feedscale/functions/dashboard"
+	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -33,6 +36,7 @@ type app struct {
 	store  state.Store
 	events events.Publisher
 	poller *poller.Poller
+	meters *metrics.Handler
 	url    string // where HTTP is answered; "" in a single poll
 }
 
@@ -54,12 +58,13 @@ func newApp(c config.Config, log *slog.Logger, eventLines io.Writer, readOnly bo
 	a := &app{config: c, log: log}
 	w := wiring{accounts: make(map[accountKey]*cosmos.Account), identities: make(map[config.Identity]azcore.TokenCredential), settings: c.Settings}
 	list := make([]poller.Processor, 0, len(c.Processors))
+	names := make([]string, 0, len(c.Processors))
 	for _, configured := range c.Processors {
 		processor, err := w.processor(configured)
 		if err != nil {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
-		list = append(list, processor)
+		list, names = append(list, processor), append(names, configured.Name)
 	}
 	var err error
 	if a.events, err = w.publisher(c.Settings.Events, eventLines); err != nil {
@@ -68,17 +73,34 @@ func newApp(c config.Config, log *slog.Logger, eventLines io.Writer, readOnly bo
 	if a.store, err = w.store(c.Settings.State, readOnly); err != nil {
 		return nil, err
 	}
+	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: buildVersion(), Now: time.Now, Log: log})
 	a.poller = &poller.Poller{
 		Processors: list,
 		Estimator:  estimator.New(c.Settings.Concurrency, time.Now),
 		Store:      a.store,
-		Publisher:  a.events,
+		Publisher:  a.meters.Publisher(a.events),
 		Heartbeat:  c.Settings.Heartbeat,
 		Timeout:    c.Settings.TickTimeout,
+		Retention:  c.Settings.History,
 		Now:        time.Now,
 		Log:        log,
 	}
 	return a, nil
+}
+
+// tick is one tick over the processors that are due, counted.
+func (a *app) tick(ctx context.Context) (poller.Result, error) {
+	start := time.Now()
+	result, err := a.poller.Tick(ctx, poller.Mode{})
+	a.meters.Observe(result, time.Since(start), err)
+	return result, err
+}
+
+// register adds what people and scalers may ask for to a mux.
+func (a *app) register(mux *http.ServeMux) {
+	a.processors().Register(mux)
+	a.meters.Register(mux)
+	dashboard.New(a.log).Register(mux)
 }
 
 // closeTimeout bounds the closing of the publisher.
@@ -91,8 +113,8 @@ func (a *app) close() error {
 	return errors.Join(a.events.Close(ctx), a.store.Close())
 }
 
-// handler is the HTTP function over the app's store.
-func (a *app) handler() *processors.Handler {
+// processors is the HTTP function over the app's store.
+func (a *app) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: time.Now, Log: a.log}
 	for _, p := range a.config.Processors {
 		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {

@@ -414,6 +414,30 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	}
 }
 
+func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	again := filepath.Join(t.TempDir(), "app")
+	dist := exec.CommandContext(t.Context(), "make", "dist", "DIST="+again, "GOOS=", "GOARCH=")
+	dist.Dir = ".."
+	if output, err := dist.CombinedOutput(); err != nil {
+		t.Fatalf("make dist: %v\n%s", err, output)
+	}
+	must(t, filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		relative, _ := filepath.Rel(staged, path)
+		first, err := os.ReadFile(path)
+		must(t, err)
+		second, err := os.ReadFile(filepath.Join(again, relative))
+		must(t, err)
+		if !bytes.Equal(first, second) {
+			t.Errorf("%s differs", relative)
+		}
+		return nil
+	}))
+}
+
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -426,7 +450,7 @@ func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	})
 	must(t, err)
 	slices.Sort(got)
-	want := []string{"handler", "host.json", "local.settings.json", "poll/function.json", "processors/function.json"}
+	want := []string{"dashboard/function.json", "handler", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("staged %q, want %q", got, want)
 	}

@@ -70,7 +70,7 @@ func (p program) demoEnviron(world *demo.World) []string {
 			environ = append(environ, "FEEDSCALE_LISTEN=127.0.0.1:0")
 		}
 	}
-	return append(environ, append(world.Environ(), "FEEDSCALE_LOG_LEVEL=warn")...)
+	return append(environ, append(world.Environ(), "FEEDSCALE_LOG_LEVEL=error")...)
 }
 
 // screen shows the world: a table that stands still in a terminal, and lines
@@ -106,7 +106,7 @@ func (s *screen) run(ctx context.Context) error {
 	}
 	var polled []state.State
 	for tick := 0; ctx.Err() == nil; tick++ {
-		result, err := s.app.poller.Tick(ctx, poller.Mode{})
+		result, err := s.app.tick(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

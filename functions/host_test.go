@@ -419,3 +419,34 @@ func TestTheManualTriggerPolls(t *testing.T) {
 	eventually(t, "an event", func() bool { return len(w.bus.Messages(queue)) > 0 })
 	w.wantEvents("orders-000000000001 null->1 true")
 }
+
+func TestMetricsAndThePageForPeopleAreServedWithAKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(5)
+	h := w.host(w.settings())
+	tick(t, h)
+	ask := func(path string, key string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
+		must(t, err)
+		request.Header.Set("x-functions-key", key)
+		response, err := http.DefaultClient.Do(request)
+		must(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		must(t, err)
+		return response.StatusCode, string(body)
+	}
+	for _, c := range []struct{ path, shows string }{
+		{"/api/metrics", "feedscale_processor_lag{processor=\"orders\"} 5\n"},
+		{"/api/metrics", "feedscale_events_published_total 1\n"},
+		{"/api/dashboard", "<title>feedscale</title>"},
+	} {
+		if status, body := ask(c.path, h.MasterKey()); status != 200 || !strings.Contains(body, c.shows) {
+			t.Errorf("GET %s: %d without %s:\n%s", c.path, status, c.shows, body)
+		}
+		if status, _ := ask(c.path, ""); status != 401 {
+			t.Errorf("GET %s without a key: %d, want 401", c.path, status)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/poll"
-	"github.com/feedscale/feedscale/pkg/poller"
 )
 
 const (
@@ -30,7 +29,7 @@ func (p program) serve(ctx context.Context, args []string) int {
 	}
 	return p.host(ctx, *file, p.stdout, func(ctx context.Context, a *app, mux *http.ServeMux) (work func() error) {
 		mux.Handle(poll.Route, &poll.Handler{
-			Tick: func(ctx context.Context) (poller.Result, error) { return a.poller.Tick(ctx, poller.Mode{}) },
+			Tick: a.tick,
 			Base: ctx,
 			Log:  a.log,
 		})
@@ -81,7 +80,7 @@ func (p program) host(ctx context.Context, file string, logs io.Writer, start fu
 	defer cancel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "feedscale") }) // the host's readiness and health ping
-	a.handler().Register(mux)
+	a.register(mux)
 	work := start(ctx, a, mux)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
@@ -119,7 +118,7 @@ func utc(groups []string, a slog.Attr) slog.Attr {
 // times pass that it covers.
 func (a *app) tickForever(ctx context.Context) error {
 	for {
-		if _, err := a.poller.Tick(ctx, poller.Mode{}); err != nil && ctx.Err() == nil {
+		if _, err := a.tick(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error("the tick failed", "error", err.Error())
 		}
 		now := time.Now()

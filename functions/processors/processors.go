@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedscale/feedscale/functions/problem"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -47,8 +48,8 @@ type Handler struct {
 func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+Route, h.all)
 	mux.HandleFunc("GET "+RouteOne, h.one)
-	mux.HandleFunc(Route, h.notAllowed)
-	mux.HandleFunc(RouteOne, h.notAllowed)
+	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
+	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
 }
 
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +71,7 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.write(w, http.StatusOK, "application/json", struct {
+	h.write(w, struct {
 		Time       time.Time             `json:"time"`
 		Processors []poller.StoredReport `json:"processors"`
 	}{h.Now().UTC().Truncate(time.Millisecond), reports})
@@ -84,7 +85,7 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.problem(w, r, http.StatusNotFound, fmt.Sprintf("no processor is named %q: the processors file says which there are", name))
+	problem.Write(w, r, h.Log, http.StatusNotFound, fmt.Sprintf("no processor is named %q: the processors file says which there are", name))
 }
 
 // answer says what is known of a processor, or refuses with 503, so that a
@@ -98,13 +99,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 	s := record.State
 	switch {
 	case s.AttemptedAt.IsZero():
-		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was never polled", p.Name))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was never polled", p.Name))
 	case h.stale(p, s):
-		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", p.Name, s.AttemptedAt.Format(time.RFC3339), staleAfter))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", p.Name, s.AttemptedAt.Format(time.RFC3339), staleAfter))
 	case s.Decision == nil:
-		h.problem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for processor %s: %s", p.Name, s.Lag.Problem()))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for processor %s: %s", p.Name, s.Lag.Problem()))
 	default:
-		h.write(w, http.StatusOK, "application/json", poller.NewStoredReport(s))
+		h.write(w, poller.NewStoredReport(s))
 	}
 }
 
@@ -125,33 +126,12 @@ func (h *Handler) load(ctx context.Context, p Processor) (poller.StoredReport, e
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	h.Log.Error("the state cannot be read", "error", err.Error())
-	h.problem(w, r, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
+	problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
 }
 
-// problem answers with an RFC 9457 problem document.
-func (h *Handler) problem(w http.ResponseWriter, r *http.Request, status int, detail string) {
-	h.write(w, status, "application/problem+json", problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.Path,
-	})
-}
-
-type problem struct {
-	Type     string `json:"type"`
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Detail   string `json:"detail"`
-	Instance string `json:"instance"`
-}
-
-func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	h.problem(w, r, http.StatusMethodNotAllowed, "only GET is allowed here")
-}
-
-func (h *Handler) write(w http.ResponseWriter, status int, contentType string, body any) {
-	w.Header().Set("Content-Type", contentType)
+func (h *Handler) write(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
 		h.Log.Debug("a caller went away before its answer", "error", err.Error())
 	}

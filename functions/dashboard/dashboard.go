@@ -1,0 +1,83 @@
+// Package dashboard is the HTTP function with the page for people (DESIGN 10):
+// one document that needs no other, and asks the processors function, with the
+// key that it was opened with, for what it shows. function.json beside it is
+// what the host reads.
+package dashboard
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/problem"
+)
+
+// Route is where the page is, with the prefix that the host puts before it.
+// The page finds the processors function beside it.
+const Route = "/api/dashboard"
+
+//go:embed page/page.html
+var document string
+
+//go:embed page/style.css
+var style string
+
+// What is shown and in which order, free of the page, and the page itself.
+var (
+	//go:embed page/rules.js
+	rules string
+	//go:embed page/page.js
+	behavior string
+)
+
+// Handler serves the page.
+type Handler struct {
+	page   string
+	policy string // Content-Security-Policy
+	log    *slog.Logger
+}
+
+// New puts the page together.
+func New(log *slog.Logger) *Handler {
+	script := rules + behavior
+	return &Handler{
+		page: strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(document),
+		// The two parts of the page run, nothing else does, and it talks to
+		// nobody but the address it came from. Data cannot become markup.
+		policy: strings.Join([]string{
+			"default-src 'none'", "style-src '" + hash(style) + "'", "script-src '" + hash(script) + "'", "img-src data:", "connect-src 'self'",
+			"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+		}, "; "),
+		log: log,
+	}
+}
+
+// hash is a source expression for an inline part with that text.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Register adds the route to a mux.
+func (h *Handler) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+Route, h.show)
+	mux.HandleFunc(Route, problem.OnlyGET(h.log))
+}
+
+func (h *Handler) show(w http.ResponseWriter, _ *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", h.policy)
+	header.Set("Referrer-Policy", "no-referrer") // the address may hold the function key
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	if _, err := io.WriteString(w, h.page); err != nil {
+		h.log.Debug("a caller went away before its answer", "error", err.Error())
+	}
+}
+
+// notAllowed answers with an RFC 9457 problem document.

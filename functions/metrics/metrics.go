@@ -1,0 +1,72 @@
+// Package metrics is the HTTP function that Prometheus scrapes (DESIGN 10).
+// function.json beside it is what the host reads.
+//
+// It has two kinds of series. Those named feedscale_processor_* and
+// feedscale_outbox_events come from the state store at the scrape (stored.go):
+// every instance of a Functions app answers the same. All others are counted
+// in this process as its ticks happen (ticks.go), begin at zero with it, and
+// are those of the instance that answers. What is unknown has no series; it is
+// never zero. The only processors are those of the configuration, which bounds
+// the labels.
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/feedscale/feedscale/functions/problem"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Route is where the metrics are, with the prefix that the host puts before it.
+const Route = "/api/metrics"
+
+// Options are what the function is made of.
+type Options struct {
+	Processors []string // the configured names
+	Store      state.Store
+	Version    string // of this build
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// Handler serves the route, and counts what it is told of.
+type Handler struct {
+	ticks  ticks
+	scrape http.Handler
+	log    *slog.Logger
+}
+
+// New makes a Handler with a registry of its own. It asks the store for
+// nothing before the first scrape.
+func New(o Options) *Handler {
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "feedscale_build_info", Help: "1, labelled with the version of this build and of Go.",
+	}, []string{"version", "goversion"})
+	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
+
+	h := &Handler{ticks: newTicks(o.Processors), log: o.Log}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(h.ticks.collectors()...)
+	h.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog:      slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
+	})
+	return h
+}
+
+// Register adds the route to a mux.
+func (h *Handler) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+Route, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		h.scrape.ServeHTTP(w, r)
+	})
+	mux.HandleFunc(Route, problem.OnlyGET(h.log))
+}

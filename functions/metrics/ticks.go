@@ -1,0 +1,108 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// The values of the label result.
+const (
+	resultOK         = "ok"
+	resultFailed     = "failed"
+	resultComplete   = "complete"
+	resultIncomplete = "incomplete"
+)
+
+// ticks are the series of this process.
+type ticks struct {
+	total          *prometheus.CounterVec
+	duration       prometheus.Histogram
+	polls          *prometheus.CounterVec
+	decisions      *prometheus.CounterVec
+	requests       *prometheus.CounterVec
+	charge         *prometheus.CounterVec
+	commitFailures prometheus.Counter
+	published      prometheus.Counter
+	publishErrors  prometheus.Counter
+	unpublished    *prometheus.GaugeVec // without labels: a vector has no series before the first tick
+}
+
+// newTicks makes the series. Every counter is there from the beginning, since
+// an increase from nothing at all is none to Prometheus.
+func newTicks(processors []string) ticks {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	t := ticks{
+		total: counter("feedscale_ticks_total", "Ticks of this process; failed where nothing at all could be committed.", "result"),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "feedscale_tick_duration_seconds", Help: "How long the ticks of this process took, from loading the state to publishing.",
+			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300}, // up to functionTimeout
+		}),
+		polls:          counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", "processor", "result"),
+		decisions:      counter("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", "processor", "direction"),
+		requests:       counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", "processor"),
+		charge:         counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", "processor"),
+		commitFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_commit_failures_total", Help: "Polls whose state this process could not load or commit."}),
+		published:      prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_events_published_total", Help: "Scale events that this process delivered."}),
+		publishErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_event_publish_failures_total", Help: "Attempts of this process to deliver a scale event that failed."}),
+		unpublished: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "feedscale_events_unpublished", Help: "Scale events that the last tick of this process left in the outbox.",
+		}, nil),
+	}
+	t.total.WithLabelValues(resultOK)
+	t.total.WithLabelValues(resultFailed)
+	for _, p := range processors {
+		for _, result := range []string{resultComplete, resultIncomplete, resultFailed} {
+			t.polls.WithLabelValues(p, result)
+		}
+		for _, d := range []scaling.Direction{scaling.Out, scaling.In, scaling.None} {
+			t.decisions.WithLabelValues(p, string(d))
+		}
+		t.requests.WithLabelValues(p)
+		t.charge.WithLabelValues(p)
+	}
+	return t
+}
+
+func (t *ticks) collectors() []prometheus.Collector {
+	return []prometheus.Collector{t.total, t.duration, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.unpublished}
+}
+
+// Observe counts a tick of this process: what came of it, how long it took,
+// and the error that Tick returned. It is safe for concurrent use.
+func (h *Handler) Observe(result poller.Result, duration time.Duration, err error) {
+	t := &h.ticks
+	if err != nil {
+		t.total.WithLabelValues(resultFailed).Inc()
+	} else {
+		t.total.WithLabelValues(resultOK).Inc()
+	}
+	t.duration.Observe(duration.Seconds())
+	t.commitFailures.Add(float64(result.Uncommitted))
+	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
+	for _, s := range result.Polled {
+		t.polls.WithLabelValues(s.Processor, pollResult(s)).Inc()
+		t.requests.WithLabelValues(s.Processor).Add(float64(s.Lag.Requests))
+		t.charge.WithLabelValues(s.Processor).Add(s.Lag.Charge)
+		if s.Decision != nil {
+			t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
+		}
+	}
+}
+
+func pollResult(s state.State) string {
+	switch {
+	case s.Lag.Complete():
+		return resultComplete
+	case s.Lag.Known():
+		return resultIncomplete
+	default:
+		return resultFailed
+	}
+}

@@ -1,0 +1,38 @@
+// Package problem answers a request that cannot be served, as a problem
+// document of RFC 9457. The functions of this app share it; it is none itself.
+package problem
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+)
+
+// Write answers with a problem document.
+func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	err := json.NewEncoder(w).Encode(document{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.Path,
+	})
+	if err != nil {
+		log.Debug("a caller went away before its answer", "error", err.Error())
+	}
+}
+
+type document struct {
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail"`
+	Instance string `json:"instance"`
+}
+
+// OnlyGET answers any other method than GET, of a path that has that one.
+func OnlyGET(log *slog.Logger) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		Write(w, r, log, http.StatusMethodNotAllowed, "only GET is allowed here")
+	}
+}
