@@ -13,16 +13,21 @@ import (
 // poll is one tick over every processor, printed. Standard output is kept for
 // the result: events and the log go to standard error.
 func (p program) poll(ctx context.Context, args []string) int {
-	f := p.flags("poll", "[--config FILE] [--output table|json] [--partitions] [--dry-run]")
+	f := p.flags("poll", "[--config FILE] [--output table|json] [--partitions] [--explain] [--dry-run]")
 	file := f.String("config", "", "the processors file")
 	output := f.String("output", "table", "table or json")
 	partitions := f.Bool("partitions", false, "a line for each partition, too, in the table; JSON always has them")
+	explain := f.Bool("explain", false, "in place of the table, tell the steps of each decision")
 	dryRun := f.Bool("dry-run", false, "write no state and publish nothing")
 	if status, done := p.parse(f, args); done {
 		return status
 	}
 	if *output != "table" && *output != "json" {
 		fmt.Fprintf(p.stderr, "feedscale poll: --output is %q; allowed are table and json\n", *output)
+		return exitUsage
+	}
+	if *explain && (*output != "table" || *partitions) {
+		fmt.Fprintln(p.stderr, "feedscale poll: --explain takes the place of the table; it goes neither with --output json, which has all reasons, nor with --partitions")
 		return exitUsage
 	}
 	c, ok := p.configure(*file)
@@ -38,7 +43,12 @@ func (p program) poll(ctx context.Context, args []string) int {
 	if err := a.close(); err != nil {
 		log.Warn("not everything was closed", "error", err.Error())
 	}
-	if err := p.print(*output, result.Polled, *partitions); err != nil {
+	if *explain {
+		err = writeExplanations(p.stdout, result.Polled, *dryRun, colored(p.stdout, p.getenv("NO_COLOR")))
+	} else {
+		err = p.print(*output, result.Polled, *partitions)
+	}
+	if err != nil {
 		return p.fail(exitIncomplete, err)
 	}
 	if tickErr != nil {
