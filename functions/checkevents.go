@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+// serviceBusScope is what a token for Service Bus is for, in every cloud.
+const serviceBusScope = "https://servicebus.azure.net/.default"
+
+func (c *checker) checkEvents(ctx context.Context) []checkLine {
+	settings := c.config.Settings.Events
+	if settings.Queue == "" {
+		s := checkSection{target: "stdout:", processors: c.processors}
+		s.add("send", notTried("events go to standard output, which needs no permission"))
+		return s.lines
+	}
+	bus := settings.ServiceBus
+	access := queueAccess{connection: bus, queue: settings.Queue, endpoint: busEndpoint(bus)}
+	s := checkSection{target: access.endpoint.name() + "/" + settings.Queue, processors: c.processors}
+	s.reach(ctx, access.endpoint)
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+		if !bus.UsesIdentity() {
+			return notTried("setting %s holds a connection string: no token is needed", bus.Setting)
+		}
+		access.who, f = c.signIn(ctx, bus.Identity, serviceBusScope)
+		return f
+	})
+	s.try(ctx, "send", func(ctx context.Context) finding {
+		publisher, err := c.serviceBus(bus, settings.Queue)
+		if err != nil {
+			return bad("correct setting "+bus.Setting, "%v", err)
+		}
+		defer publisher.Close(ctx)
+		return access.finding(publisher.Probe(ctx))
+	})
+	return s.lines
+}
+
+func (c *checker) serviceBus(bus config.ServiceBusConnection, queue string) (*events.ServiceBus, error) {
+	if !bus.UsesIdentity() {
+		return events.NewServiceBus(bus.ConnectionString.Reveal(), queue, events.ServiceBusOptions{})
+	}
+	credential, err := c.wiring.credential(bus.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return events.NewServiceBusWithIdentity(bus.Namespace, credential, queue, events.ServiceBusOptions{})
+}
+
+// busEndpoint is where the SDK connects to: a development emulator has no TLS.
+func busEndpoint(bus config.ServiceBusConnection) serviceEndpoint {
+	e := serviceEndpoint{kind: busService, host: bus.Namespace, port: amqpsPort, tls: true, setting: bus.Setting}
+	if strings.HasSuffix(bus.ConnectionString.Reveal(), ";UseDevelopmentEmulator=true") {
+		e.port, e.tls = "5672", false
+	}
+	if host, port, err := net.SplitHostPort(bus.Namespace); err == nil {
+		e.host, e.port = host, port
+	}
+	return e
+}
+
+// queueAccess is who sends where, for the advice on what is refused.
+type queueAccess struct {
+	connection config.ServiceBusConnection
+	queue      string
+	endpoint   serviceEndpoint
+	who        principal // where an identity signs in
+}
+
+func (a queueAccess) finding(err error) finding {
+	if err == nil {
+		return good("the queue exists and can be sent to; nothing was sent")
+	}
+	switch fix := a.fix(err); {
+	case errors.Is(err, events.ErrMayNotSend) && a.connection.UsesIdentity():
+		return bad(fix, "the identity may not send to queue %s", a.queue)
+	case errors.Is(err, events.ErrMayNotSend):
+		return bad(fix, "the key in setting %s may not send to queue %s", a.connection.Setting, a.queue)
+	default:
+		return bad(fix, "%v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package cosmos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+)
+
+// probes are all there are, by the kind of request that each one is about.
+func probes(a *cosmos.Account) map[emulator.Kind]func(context.Context) error {
+	return map[emulator.Kind]func(context.Context) error{
+		emulator.ReadAccount:    a.ProbeAccount,
+		emulator.ReadDatabase:   func(ctx context.Context) error { return a.ProbeDatabase(ctx, orders.Database) },
+		emulator.ReadContainer:  func(ctx context.Context) error { return a.ProbeContainer(ctx, orders) },
+		emulator.ReadRanges:     func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
+		emulator.ReadChangeFeed: func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
+		emulator.QueryDocuments: func(ctx context.Context) error { return a.ProbeLeases(ctx, orders) },
+	}
+}
+
+func TestAProbeOfWhatIsPermittedHolds(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	for n := range 3 {
+		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p..%d", n)}))
+	}
+	for kind, probe := range probes(withKey(t, server.Endpoint(), emulator.WellKnownKey)) {
+		if err := probe(t.Context()); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
+	t.Parallel()
+	const message = `{"code":"Forbidden","message":"Request originated from %s through %s. This is blocked by your Cosmos DB account firewall settings."}`
+	for _, c := range []struct {
+		rule   string
+		answer emulator.Answer
+		want   cosmos.Refusal
+	}{
+		{"a missing role", emulator.Answer{Status: 403, Substatus: 5301}, cosmos.Refusal{Status: 403, Substatus: 5301}},
+		{"a refused key", emulator.Answer{Status: 401}, cosmos.Refusal{Status: 401}},
+		{"the firewall, with the address it saw", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "IP 203.0.113.7", "public internet")},
+			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "203.0.113.7"}},
+		{"the firewall, in its other words", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client IP 2001:db8::7", "public internet")},
+			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "2001:db8::7"}},
+		{"the firewall, by a service endpoint", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "service endpoint")},
+			cosmos.Refusal{Status: 403, Route: cosmos.ServiceEndpoint}},
+		{"the firewall, by a private endpoint", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "private endpoint")},
+			cosmos.Refusal{Status: 403, Route: cosmos.PrivateEndpoint}},
+		{"a body that is not what the firewall says", emulator.Answer{Status: 403, Body: "<html>through"}, cosmos.Refusal{Status: 403}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			server := start(t, emulator.Options{})
+			a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+			for kind, probe := range probes(a) {
+				remove := server.Control(func(r *emulator.Request) *emulator.Answer {
+					if r.Kind == kind {
+						return &c.answer
+					}
+					return nil
+				})
+				var got *cosmos.Refusal
+				if err := probe(t.Context()); !errors.As(err, &got) {
+					t.Errorf("%s: error %v is no refusal", kind, err)
+				} else if got.Status != c.want.Status || got.Substatus != c.want.Substatus || got.Route != c.want.Route || got.Address != c.want.Address {
+					t.Errorf("%s: got %+v, want %+v", kind, got, c.want)
+				} else if strings.ContainsAny(got.Error(), "\n<{") {
+					t.Errorf("%s: the error repeats the answer: %v", kind, got)
+				}
+				remove()
+			}
+		})
+	}
+}
+
+func TestAProbeTellsWhichNameIsWrong(t *testing.T) {
+	t.Parallel()
+	server := start(t, emulator.Options{})
+	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	nowhere := cosmos.Container{Database: "shop", ID: "nowhere"}
+	for rule, err := range map[string]error{
+		"the database": a.ProbeDatabase(t.Context(), "nowhere"), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
+	} {
+		if got := (*cosmos.Refusal)(nil); !errors.As(err, &got) || got.Status != 404 {
+			t.Errorf("%s: %v, want a refusal with 404", rule, err)
+		}
+	}
+	if err := a.ProbeLeases(t.Context(), nowhere); !errors.Is(err, cosmos.ErrMissing) {
+		t.Errorf("the lease container: %v, want ErrMissing", err)
+	}
+}
+
+func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	server := start(t, emulator.Options{})
+	for kind, probe := range probes(withKey(t, server.Endpoint(), emulator.WellKnownKey)) {
+		if err := probe(ended); err == nil || errors.As(err, new(*cosmos.Refusal)) {
+			t.Errorf("%s: %v, want an error that is no refusal", kind, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package events_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+func TestAProbeOpensTheQueueAndSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := startBroker(t, "", servicebus.QueueSpec{})
+	attached, sent := count(s, servicebus.OpAttach), count(s, servicebus.OpSend)
+	p := newPublisher(t, s.ConnectionString(), patient())
+	if err := p.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if attached.Load() == 0 || sent.Load() != 0 || len(s.Messages("scale")) != 0 {
+		t.Errorf("%d links attached, %d messages sent; want a link and no message", attached.Load(), sent.Load())
+	}
+	publish(t, p, numbered(t, "orders", 1)) // over the same link
+}
+
+func TestAProbeTellsWhatServiceBusSaid(t *testing.T) {
+	t.Parallel()
+	kinds := []error{events.ErrNoQueue, events.ErrMayNotSend, events.ErrFirewall, events.ErrUnreachable}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		rule   string
+		queue  string
+		script func(*servicebus.Server)
+		ctx    context.Context
+		want   error // of kinds; nil = none of them
+		says   string
+	}{
+		{"there is no such queue", "nowhere", func(*servicebus.Server) {}, t.Context(), events.ErrNoQueue, "does not exist"},
+		{"the policy lacks the Send right", "scale", func(s *servicebus.Server) {
+			script(s, servicebus.OpAttach, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "Unauthorized access. 'Send' claim(s) are required.", Keep: true})
+		}, t.Context(), events.ErrMayNotSend, "Send right"},
+		{"the key is wrong", "scale", func(s *servicebus.Server) {
+			script(s, servicebus.OpPutToken, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "InvalidSignature", Status: 401, Keep: true})
+		}, t.Context(), events.ErrMayNotSend, "is refused"},
+		{"the network rules refuse the address", "scale", func(s *servicebus.Server) {
+			script(s, servicebus.OpPutToken, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "Ip has been prevented to connect to the endpoint.", Status: 401, Keep: true})
+		}, t.Context(), events.ErrFirewall, "network rules"},
+		{"nobody is there any more", "scale", func(s *servicebus.Server) { _ = s.Close() }, t.Context(), events.ErrUnreachable, "firewalls"},
+		{"the caller has given up", "scale", func(*servicebus.Server) {}, ended, nil, "context canceled"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := startBroker(t, "", servicebus.QueueSpec{})
+			c.script(s)
+			p, err := events.NewServiceBus(s.ConnectionString(), c.queue, patient())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close(context.Background()) })
+			err = p.Probe(c.ctx)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v, want an error with %q", err, c.says)
+			}
+			for _, kind := range kinds {
+				if got, want := errors.Is(err, kind), kind == c.want; got != want {
+					t.Errorf("is %q: %v, want %v: %v", kind, got, want, err)
+				}
+			}
+			withoutSecret(t, err, s.ConnectionString())
+		})
+	}
+}
+
+func TestAProbeOfAnIdentityThatMayNotSend(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil) // for its certificate, which is of example.com
+	defer certified.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	s, err := servicebus.Start(servicebus.Options{
+		TLS: &tls.Config{Certificates: certified.TLS.Certificates}, Queues: []servicebus.QueueSpec{{Name: "scale"}},
+		Token: func(string) error { return errors.New("no") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	o := patient()
+	o.Client = azservicebus.ClientOptions{CustomEndpoint: s.Addr().String(), TLSConfig: &tls.Config{RootCAs: roots}}
+	p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "secret-token"}, "scale", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	err = p.Probe(t.Context())
+	if !errors.Is(err, events.ErrMayNotSend) || !strings.Contains(err.Error(), "Azure Service Bus Data Sender") || strings.Contains(err.Error(), "-token") {
+		t.Errorf("got %v, want ErrMayNotSend that names the role and not the token", err)
+	}
+}
