@@ -14,17 +14,18 @@ import (
 // Settings is what FEEDSCALE_* variables say (DESIGN 5), parsed. Where the
 // processors come from is for Read to know.
 type Settings struct {
-	Timer       Schedule      // FEEDSCALE_TIMER_SCHEDULE
-	State       State         // FEEDSCALE_STATE
-	Events      Events        // FEEDSCALE_EVENTS
-	Heartbeat   time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
-	Listen      string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
-	Concurrency int           // FEEDSCALE_CONCURRENCY: 1 to 1024
-	TickTimeout time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
-	RUBudget    float64       // FEEDSCALE_RU_BUDGET: request units a second for each account, at least 1; 0 = unlimited
-	History     time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
-	Region      string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
-	LogLevel    slog.Level    // FEEDSCALE_LOG_LEVEL
+	Timer         Schedule      // FEEDSCALE_TIMER_SCHEDULE
+	State         State         // FEEDSCALE_STATE
+	Events        Events        // FEEDSCALE_EVENTS
+	Heartbeat     time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
+	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
+	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
+	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
+	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units a second for each account, at least 1; 0 = unlimited
+	History       time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
+	Region        string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
+	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
+	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
 }
 
 // variables are the settings as text, with their defaults.
@@ -41,6 +42,7 @@ type variables struct {
 	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
 	History        string `env:"FEEDSCALE_HISTORY" envDefault:"168h"`
 	Region         string `env:"FEEDSCALE_REGION"`
+	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
 
@@ -76,15 +78,16 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		mistakes.add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
 	}
 	s := Settings{
-		Timer:       setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
-		Heartbeat:   setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
-		Listen:      setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
-		Concurrency: setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
-		TickTimeout: setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
-		RUBudget:    setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
-		History:     setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
-		Region:      strings.TrimSpace(raw.Region),
-		LogLevel:    setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
+		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
+		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
+		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
+		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
+		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
+		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
+		Region:        strings.TrimSpace(raw.Region),
+		WebhookSecret: NewSecret(raw.WebhookSecret),
+		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
 		}),

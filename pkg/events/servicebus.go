@@ -2,17 +2,12 @@ package events
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
@@ -35,10 +30,7 @@ const closeTimeout = time.Second
 // one connection and one sender, which it opens at the first event, keeps open,
 // and replaces once they failed.
 type ServiceBus struct {
-	queue   string
-	host    string                               // of the namespace, for errors
-	byKey   bool                                 // a connection string rather than an identity
-	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
+	queue   serviceBusQueue
 	options ServiceBusOptions
 
 	life context.Context // ends with Close
@@ -63,47 +55,27 @@ type link struct {
 // the endpoint or to 5672. Nothing is connected yet: an error is one of the
 // connection string.
 func NewServiceBus(connectionString, queue string, o ServiceBusOptions) (*ServiceBus, error) {
-	connectionString = strings.TrimSpace(connectionString)
-	host, entity := inspectConnectionString(connectionString)
-	switch {
-	case queue == "" && entity == "":
-		return nil, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
-	case queue == "":
-		queue = entity
-	case entity != "" && !strings.EqualFold(entity, queue):
-		return nil, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", entity, queue)
+	o = o.withDefaults()
+	q, err := queueByKey(connectionString, queue, sending(), o.Client)
+	if err != nil {
+		return nil, err
 	}
-	s := newServiceBus(queue, host, true, o)
-	s.connect = func() (*azservicebus.Client, error) {
-		return azservicebus.NewClientFromConnectionString(connectionString, &s.options.Client)
-	}
-	if _, err := s.connect(); err != nil {
-		return nil, fmt.Errorf("reading the Service Bus connection string: %w", err)
-	}
-	return s, nil
+	return newServiceBus(q, o), nil
 }
 
 // NewServiceBusWithIdentity returns a Publisher that authenticates with an
 // identity, which needs the role Azure Service Bus Data Sender on the queue.
 // The namespace is fully qualified, as in shop.servicebus.windows.net.
 func NewServiceBusWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o ServiceBusOptions) (*ServiceBus, error) {
-	if namespace == "" || strings.ContainsAny(namespace, "/ ") {
-		return nil, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", namespace)
+	o = o.withDefaults()
+	q, err := queueByIdentity(namespace, identity, queue, sending(), o.TryTimeout, o.Client)
+	if err != nil {
+		return nil, err
 	}
-	if queue == "" {
-		return nil, errors.New("no Service Bus queue is named")
-	}
-	if identity == nil {
-		return nil, errors.New("no identity is given for Service Bus")
-	}
-	s := newServiceBus(queue, namespace, false, o)
-	s.connect = func() (*azservicebus.Client, error) {
-		return azservicebus.NewClient(namespace, boundedIdentity{identity, s.options.TryTimeout * 4 / 5}, &s.options.Client)
-	}
-	return s, nil
+	return newServiceBus(q, o), nil
 }
 
-func newServiceBus(queue, host string, byKey bool, o ServiceBusOptions) *ServiceBus {
+func (o ServiceBusOptions) withDefaults() ServiceBusOptions {
 	if o.TryTimeout <= 0 {
 		o.TryTimeout = 5 * time.Second
 	}
@@ -113,43 +85,14 @@ func newServiceBus(queue, host string, byKey bool, o ServiceBusOptions) *Service
 	if o.RetryDelay <= 0 {
 		o.RetryDelay = 500 * time.Millisecond
 	}
-	// One retry within the SDK, because without any its token renewal, which
-	// runs in the background, would dial a dead broker without a pause.
-	o.Client.RetryOptions = azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: o.RetryDelay, MaxRetryDelay: o.RetryDelay}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		o.Client.TLSConfig = expecting(name, o.Client.TLSConfig)
-	}
-	s := &ServiceBus{queue: queue, host: host, byKey: byKey, options: o}
+	o.Client.RetryOptions = retryOnce(o.RetryDelay)
+	return o
+}
+
+func newServiceBus(q serviceBusQueue, o ServiceBusOptions) *ServiceBus {
+	s := &ServiceBus{queue: q, options: o}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
-}
-
-// expecting says whose certificate is to be shown where the namespace is given
-// with a port: the SDK would look for both in it.
-func expecting(name string, c *tls.Config) *tls.Config {
-	if c == nil {
-		c = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if c.ServerName == "" {
-		c = c.Clone()
-		c.ServerName = name
-	}
-	return c
-}
-
-// inspectConnectionString finds what errors and checks need; the SDK does the
-// actual reading.
-func inspectConnectionString(connectionString string) (host, entity string) {
-	for field := range strings.SplitSeq(connectionString, ";") {
-		name, value, _ := strings.Cut(field, "=")
-		switch strings.ToLower(name) {
-		case "endpoint":
-			host = strings.Trim(strings.TrimPrefix(value, "sb:"), "/")
-		case "entitypath":
-			entity = value
-		}
-	}
-	return host, entity
 }
 
 // Publish sends the event as one message whose body is exactly the given bytes.
@@ -158,7 +101,7 @@ func inspectConnectionString(connectionString string) (host, entity string) {
 func (s *ServiceBus) Publish(ctx context.Context, body []byte) error {
 	e, err := Decode(body)
 	if err != nil {
-		return fmt.Errorf("publishing to queue %q: %w", s.queue, err)
+		return fmt.Errorf("publishing to queue %q: %w", s.queue.name, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -171,7 +114,7 @@ func (s *ServiceBus) Publish(ctx context.Context, body []byte) error {
 			return nil
 		}
 		if try == s.options.Tries || ctx.Err() != nil || !again {
-			return fmt.Errorf("publishing scale event %s: %w", e.ID(), s.explain(err, try))
+			return fmt.Errorf("publishing scale event %s: %w", e.ID(), s.queue.explain(err, try, s.options.TryTimeout))
 		}
 	}
 }
@@ -237,11 +180,11 @@ func (s *ServiceBus) use() (*link, error) {
 		return nil, errClosed
 	}
 	if s.current == nil {
-		client, err := s.connect()
+		client, err := s.queue.connect()
 		if err != nil {
 			return nil, err
 		}
-		sender, err := client.NewSender(s.queue, nil)
+		sender, err := client.NewSender(s.queue.name, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -291,22 +234,4 @@ func (s *ServiceBus) Close(ctx context.Context) error {
 	case <-time.After(closeTimeout):
 	}
 	return nil
-}
-
-// boundedIdentity bounds the time a token may take: the SDK asks for one with
-// a context that never ends. It takes less than a try, whose error would
-// otherwise blame the broker.
-type boundedIdentity struct {
-	azcore.TokenCredential
-	timeout time.Duration
-}
-
-func (i boundedIdentity) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	ctx, cancel := context.WithTimeout(ctx, i.timeout)
-	defer cancel()
-	token, err := i.TokenCredential.GetToken(ctx, o)
-	if err != nil {
-		return token, tokenError{err}
-	}
-	return token, nil
 }

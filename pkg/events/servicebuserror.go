@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
@@ -89,41 +90,41 @@ func isRejection(err error) bool {
 
 // explain says in one sentence what is wrong and what to do. What the broker
 // says of keys and tokens is left out, since it may repeat them.
-func (s *ServiceBus) explain(err error, tries int) error {
+func (q serviceBusQueue) explain(err error, tries int, tryTimeout time.Duration) error {
 	switch condition(err) {
 	case amqp.ErrCondNotFound:
-		return fmt.Errorf("queue %q does not exist in Service Bus namespace %s: create it, or correct its name", s.queue, s.host)
+		return fmt.Errorf("queue %q does not exist in Service Bus namespace %s: create it, or correct its name", q.name, q.host)
 	case amqp.ErrCondUnauthorizedAccess:
-		if s.byKey {
-			return fmt.Errorf("the key for queue %q is refused by Service Bus namespace %s: use a current connection string whose policy has the Send right", s.queue, s.host)
+		if q.byKey {
+			return fmt.Errorf("the key for queue %q is refused by Service Bus namespace %s: use a current connection string whose policy has the %s right", q.name, q.host, q.use.right)
 		}
-		return fmt.Errorf("the identity may not send to queue %q of Service Bus namespace %s: give it the role Azure Service Bus Data Sender there", s.queue, s.host)
+		return fmt.Errorf("the identity may not %s queue %q of Service Bus namespace %s: give it the role %s there", q.use.may, q.name, q.host, q.use.role)
 	case amqp.ErrCondResourceLimitExceeded:
-		return fmt.Errorf("queue %q of Service Bus namespace %s is full (quota exceeded): see that its consumer runs, or raise its size", s.queue, s.host)
+		return fmt.Errorf("queue %q of Service Bus namespace %s is full (quota exceeded): see that its consumer runs, or raise its size", q.name, q.host)
 	case condEntityDisabled:
-		return fmt.Errorf("queue %q of Service Bus namespace %s is disabled for sending: enable it", s.queue, s.host)
+		return fmt.Errorf("queue %q of Service Bus namespace %s is disabled for %s: enable it", q.name, q.host, q.use.disabled)
 	case condServerBusy:
-		return fmt.Errorf("queue %q of Service Bus namespace %s is throttled (server busy, %d tries): publish less often, or move the namespace to a larger tier", s.queue, s.host, tries)
+		return fmt.Errorf("queue %q of Service Bus namespace %s is throttled (server busy, %d tries): publish less often, or move the namespace to a larger tier", q.name, q.host, tries)
 	}
 	switch {
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, azservicebus.ErrMessageTooLarge):
-		return fmt.Errorf("the event is larger than queue %q of Service Bus namespace %s takes: shorten the processor's target labels, or raise the queue's message size", s.queue, s.host)
+		return fmt.Errorf("the event is larger than queue %q of Service Bus namespace %s takes: shorten the processor's target labels, or raise the queue's message size", q.name, q.host)
 	case errors.As(err, new(tokenError)):
-		return fmt.Errorf("getting a token for Service Bus namespace %s: %w", s.host, err)
+		return fmt.Errorf("getting a token for Service Bus namespace %s: %w", q.host, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return unreachable{fmt.Errorf("no answer from Service Bus namespace %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w",
-			s.host, tries, s.options.TryTimeout, s.port(), err)}
+			q.host, tries, tryTimeout, q.port(), err)}
 	case code(err) == azservicebus.CodeConnectionLost:
-		return unreachable{fmt.Errorf("no working connection to Service Bus namespace %s: check its name, and that DNS and firewalls let port %s through: %w", s.host, s.port(), err)}
+		return unreachable{fmt.Errorf("no working connection to Service Bus namespace %s: check its name, and that DNS and firewalls let port %s through: %w", q.host, q.port(), err)}
 	}
-	return fmt.Errorf("queue %q of Service Bus namespace %s: %w", s.queue, s.host, err)
+	return fmt.Errorf("queue %q of Service Bus namespace %s: %w", q.name, q.host, err)
 }
 
 // port is the one that a firewall has to let through.
-func (s *ServiceBus) port() string {
-	if _, port, err := net.SplitHostPort(s.host); err == nil {
+func (q serviceBusQueue) port() string {
+	if _, port, err := net.SplitHostPort(q.host); err == nil {
 		return port
 	}
 	return "5671 (AMQP over TLS)"

@@ -1,0 +1,433 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+// whole builds the executable with every action, which the staged handler has not.
+var whole = sync.OnceValues(func() (string, error) { return build("whole") })
+
+// light builds it as it is deployed.
+var light = sync.OnceValues(func() (string, error) { return build("light", "-tags", "handler") })
+
+func build(name string, flags ...string) (string, error) {
+	file := filepath.Join(filepath.Dir(staged), name)
+	args := append([]string{"build", "-o", file}, flags...)
+	if output, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
+	}
+	return file, nil
+}
+
+// startQueue starts a namespace with the queue alone.
+func startQueue(t *testing.T, sessions bool) *servicebus.Server {
+	t.Helper()
+	bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
+	must(t, err)
+	t.Cleanup(func() { must(t, bus.Close()) })
+	return bus
+}
+
+// decided is an event of the processor orders, published to the queue.
+func decided(t *testing.T, bus *servicebus.Server, replicas int, target map[string]string) []byte {
+	t.Helper()
+	e := events.ScaleEvent{
+		Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Data: events.Data{Processor: "orders", Sequence: 42, DesiredReplicas: replicas, Active: true, Direction: "out", Status: "lagging", Target: target},
+	}
+	body, err := e.Encode()
+	must(t, err)
+	p, err := events.NewServiceBus(bus.ConnectionString(), queue, events.ServiceBusOptions{})
+	must(t, err)
+	must(t, p.Publish(t.Context(), body))
+	must(t, p.Close(t.Context()))
+	return body
+}
+
+// consumption is a running consume.
+type consumption struct {
+	t              *testing.T
+	command        *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func consuming(t *testing.T, bus *servicebus.Server, settings map[string]string, args ...string) *consumption {
+	t.Helper()
+	executable, err := whole()
+	must(t, err)
+	c := &consumption{t: t, command: exec.CommandContext(t.Context(), executable, append([]string{"consume"}, args...)...)}
+	c.command.Env = []string{"HOME=" + t.TempDir(), "SERVICEBUS=" + bus.ConnectionString(), "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue}
+	for name, value := range settings {
+		c.command.Env = append(c.command.Env, name+"="+value)
+	}
+	c.command.Stdout, c.command.Stderr = &c.stdout, &c.stderr
+	must(t, c.command.Start())
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill() // where it was not stopped
+		_ = c.command.Wait()
+	})
+	return c
+}
+
+// stop stops it as a platform does, and holds what it left: a clean exit, and a
+// log of nothing but JSON.
+func (c *consumption) stop() {
+	c.t.Helper()
+	must(c.t, c.command.Process.Signal(syscall.SIGTERM))
+	if err := c.command.Wait(); err != nil {
+		c.t.Errorf("stopped with %v: %s", err, &c.stderr)
+	}
+	for line := range strings.Lines(c.stderr.String()) {
+		if !json.Valid([]byte(line)) {
+			c.t.Errorf("a line of the log is no JSON: %s", line)
+		}
+	}
+}
+
+// settled waits until nothing is left in the queue.
+func settled(t *testing.T, bus *servicebus.Server) {
+	t.Helper()
+	eventually(t, "the event was settled", func() bool {
+		return !slices.ContainsFunc(bus.Messages(queue), func(m servicebus.Message) bool { return m.State != servicebus.DeadLettered })
+	})
+}
+
+func TestConsumePrintsEachEventAsItWasPublished(t *testing.T) {
+	t.Parallel()
+	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			bus := startQueue(t, sessions)
+			want := decided(t, bus, 5, map[string]string{"a": "<&>"})
+			c := consuming(t, bus, nil, fmt.Sprintf("--sessions=%v", sessions))
+			settled(t, bus)
+			c.stop()
+			if got := c.stdout.String(); got != string(want)+"\n" {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestConsumePostsToAWebhookThatFailsTwice(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	var mu sync.Mutex
+	var bodies, signatures []string
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		bodies, signatures = append(bodies, string(body)), append(signatures, r.Header.Get("webhook-signature"))
+		if len(bodies) < 3 {
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	want := decided(t, bus, 5, nil)
+	c := consuming(t, bus, map[string]string{"FEEDSCALE_WEBHOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, "--action", "webhook", "--url", receiver.URL+"/scale?code=hidden")
+	settled(t, bus)
+	c.stop()
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(bodies, []string{string(want), string(want), string(want)}) {
+		t.Errorf("got %q, want %s three times", bodies, want)
+	}
+	for _, signature := range signatures {
+		if !strings.HasPrefix(signature, "v1,") {
+			t.Errorf("the signature is %q", signature)
+		}
+	}
+	if log := c.stderr.String(); !strings.Contains(log, `"msg":"acted"`) || !strings.Contains(log, receiver.URL) || strings.Contains(log, "hidden") || strings.Contains(log, "MfKQ") {
+		t.Errorf("log %s", log)
+	}
+}
+
+// trusted writes the certificate of a server into a file.
+func trusted(t *testing.T, s *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	return file
+}
+
+// startCluster starts an API server with the Deployment orders of the namespace
+// shop, and returns a kubeconfig for it. scaled is told of each new count.
+func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
+	t.Helper()
+	scale := func(replicas int) string {
+		return fmt.Sprintf(`{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"orders","namespace":"shop","resourceVersion":"7"},"spec":{"replicas":%d},"status":{"replicas":1}}`, replicas)
+	}
+	answers := map[string]string{
+		"GET /api":  `{"kind":"APIVersions","versions":["v1"]}`,
+		"GET /apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`,
+		"GET /apis/apps/v1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[` +
+			`{"name":"deployments","namespaced":true,"kind":"Deployment","verbs":["get"]},` +
+			`{"name":"deployments/scale","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","update"]}]}`,
+		"GET /apis/apps/v1/namespaces/shop/deployments/orders/scale": scale(1),
+	}
+	cluster := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); got != "Bearer of-the-kubeconfig" {
+			t.Errorf("%s %s: Authorization is %q", r.Method, r.URL, got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPut && r.URL.Path == "/apis/apps/v1/namespaces/shop/deployments/orders/scale" {
+			var change struct{ Spec struct{ Replicas int } }
+			if err := json.NewDecoder(r.Body).Decode(&change); err != nil {
+				t.Error(err)
+			}
+			scaled <- change.Spec.Replicas
+			fmt.Fprint(w, scale(change.Spec.Replicas))
+			return
+		}
+		answer, ok := answers[r.Method+" "+r.URL.Path]
+		if !ok { // as of an API that is announced and out of order
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		fmt.Fprint(w, answer)
+	}))
+	t.Cleanup(cluster.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: other,
+		clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
+		contexts: [{name: other, context: {}}, {name: shop, context: {cluster: c, user: u, namespace: shop}}]}`, cluster.URL, trusted(t, cluster)), 0o600))
+	return kubeconfig
+}
+
+func TestConsumeScalesADeployment(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	scaled := make(chan int, 10)
+	kubeconfig := startCluster(t, scaled)
+	decided(t, bus, 5, map[string]string{"deployment": "orders"})
+	c := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop")
+	settled(t, bus)
+	c.stop()
+	if got := <-scaled; got != 5 || len(scaled) != 0 {
+		t.Errorf("scaled to %d, and %d times more", got, len(scaled))
+	}
+	if log := c.stderr.String(); !strings.Contains(log, `"target":"Deployment shop/orders"`) {
+		t.Errorf("log %s", log)
+	}
+}
+
+func TestAnEventThatNamesNothingToScaleIsDeadLetteredWithTheLabelThatIsMissing(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	kubeconfig := startCluster(t, nil)
+	decided(t, bus, 5, map[string]string{"containerApp": "orders"})
+	c := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop")
+	settled(t, bus)
+	c.stop()
+	dead := bus.Messages(queue + "/$DeadLetterQueue")
+	if len(dead) != 1 || !strings.Contains(fmt.Sprint(dead[0].Properties), "target label apiVersion is missing; allowed are deployment") {
+		t.Errorf("dead-lettered are %+v", dead)
+	}
+}
+
+// startAzure starts an endpoint of managed identities and Azure Resource
+// Manager, with the app orders, and returns the settings to get at them.
+func startAzure(t *testing.T, patched chan<- string) (endpoint string, settings map[string]string) {
+	t.Helper()
+	const app = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop/providers/Microsoft.App/containerApps/orders"
+	manager := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); got != "Bearer of-the-identity" {
+			t.Errorf("%s %s: Authorization is %q", r.Method, r.URL, got)
+		}
+		if got := r.URL.Query().Get("api-version"); got != "2025-01-01" {
+			t.Errorf("%s %s: api-version is %q", r.Method, r.URL, got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		switch r.Method + " " + r.URL.Path {
+		case "GET " + app:
+			fmt.Fprint(w, `{"properties":{"provisioningState":"Succeeded","configuration":{"activeRevisionsMode":"Single"},"template":{"scale":{"minReplicas":1,"maxReplicas":10}}}}`)
+		case "PATCH " + app:
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			patched <- string(body)
+			w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/operations/1?api-version=2025-01-01")
+			w.WriteHeader(http.StatusAccepted)
+		case "GET /operations/1":
+			fmt.Fprint(w, `{"status":"Succeeded"}`)
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	t.Cleanup(manager.Close)
+	identities := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-IDENTITY-HEADER") != "of-the-platform" || r.URL.Query().Get("resource") != manager.URL {
+			t.Errorf("a token was asked for with %s", r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"of-the-identity","expires_on":"%d","resource":%q,"token_type":"Bearer"}`, time.Now().Add(time.Hour).Unix(), manager.URL)
+	}))
+	t.Cleanup(identities.Close)
+	return manager.URL, map[string]string{
+		"IDENTITY_ENDPOINT": identities.URL, "IDENTITY_HEADER": "of-the-platform", "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
+		"SSL_CERT_FILE": trusted(t, manager),
+	}
+}
+
+func TestConsumeSetsTheBoundsOfAContainerApp(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	patched := make(chan string, 10)
+	endpoint, settings := startAzure(t, patched)
+	decided(t, bus, 5, map[string]string{"subscriptionId": "00000000-0000-0000-0000-00000000000a", "resourceGroup": "shop", "containerApp": "orders"})
+	c := consuming(t, bus, settings, "--action", "containerapp", "--arm-endpoint", endpoint)
+	settled(t, bus)
+	c.stop()
+	if got, want := <-patched, `{"properties":{"template":{"revisionSuffix":null,"scale":{"minReplicas":5,"maxReplicas":5}}}}`; got != want || len(patched) != 0 {
+		t.Errorf("patched with %s, and %d times more, want %s", got, len(patched), want)
+	}
+}
+
+func TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule   string
+		target map[string]string
+		says   string
+	}{
+		{"what would be scaled", map[string]string{"deployment": "orders"}, `"msg":"would act","processor":"orders","sequence":42,"desiredReplicas":5,"target":"Deployment shop/orders"`},
+		{"what would be dead-lettered", nil, `"msg":"would be dead-lettered"`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			bus := startQueue(t, false)
+			scaled := make(chan int, 10)
+			kubeconfig := startCluster(t, scaled)
+			decided(t, bus, 5, c.target)
+			consumption := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop", "--dry-run")
+			settled(t, bus)
+			consumption.stop()
+			if len(scaled) != 0 || len(bus.Messages(queue)) != 0 || !strings.Contains(consumption.stderr.String(), c.says) {
+				t.Errorf("scaled %d times, %d messages are left, log %s", len(scaled), len(bus.Messages(queue)), &consumption.stderr)
+			}
+		})
+	}
+}
+
+// tried runs consume until it ends by itself.
+func tried(t *testing.T, executable func() (string, error), settings map[string]string, args ...string) result {
+	t.Helper()
+	file, err := executable()
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, file, append([]string{"consume"}, args...)...)
+	c.Env = []string{"HOME=" + t.TempDir()}
+	for name, value := range settings {
+		c.Env = append(c.Env, name+"="+value)
+	}
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	good := map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + queue}
+	decided(t, bus, 5, nil)
+	t.Cleanup(func() {
+		if m := bus.Messages(queue); len(m) != 1 || m[0].State != servicebus.Active || m[0].DeliveryCount != 0 {
+			t.Errorf("the queue was read: %+v", m)
+		}
+	})
+	for _, c := range []struct {
+		rule     string
+		settings map[string]string
+		args     []string
+		says     []string
+	}{
+		{"no queue", nil, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE"}},
+		{"events that go to standard output", map[string]string{"FEEDSCALE_EVENTS": "stdout:"}, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from"}},
+		{"all of them at once", map[string]string{"FEEDSCALE_EVENTS": "servicebus:MISSING/q", "FEEDSCALE_LOG_LEVEL": "loud"},
+			[]string{"--action", "dance", "--url", "https://receiver.example", "--concurrency", "0"}, []string{
+				"FEEDSCALE_EVENTS: the setting MISSING is missing",
+				"FEEDSCALE_LOG_LEVEL: ",
+				"--concurrency: 0 is not allowed; allowed are whole numbers from 1 to 1024",
+				"--url: is of --action webhook alone",
+				`--action: there is no action "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
+			}},
+		{"a webhook without a URL", good, []string{"--action", "webhook"}, []string{"--url: is missing"}},
+		{"a URL that is none", good, []string{"--action", "webhook", "--url", "receiver"}, []string{"the URL of the webhook is not an address"}},
+		{"a secret that is none", map[string]string{"SERVICEBUS": good["SERVICEBUS"], "FEEDSCALE_EVENTS": good["FEEDSCALE_EVENTS"], "FEEDSCALE_WEBHOOK_SECRET": "hidden"},
+			[]string{"--action", "webhook", "--url", "https://receiver.example"}, []string{"the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes"}},
+		{"a kubeconfig that is not there", good, []string{"--action", "kubernetes", "--kubeconfig", "nowhere"}, []string{"finding the cluster", "nowhere"}},
+		{"no cluster at all", good, []string{"--action", "kubernetes"}, []string{"finding the cluster, run in a pod of it or name a kubeconfig"}},
+		{"a flag of another action", good, []string{"--kubeconfig", "f", "--context", "c", "--arm-endpoint", "https://e"}, []string{"--kubeconfig: is of --action kubernetes alone", "--context: ", "--arm-endpoint: is of --action containerapp alone"}},
+		{"an argument", good, []string{"orders"}, []string{`unexpected argument "orders"`}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			r := tried(t, whole, c.settings, c.args...)
+			if r.status != 2 || r.stdout != "" {
+				t.Errorf("status %d, printed %s", r.status, r.stdout)
+			}
+			for _, says := range c.says {
+				if !strings.Contains(r.stderr, says) {
+					t.Errorf("%s is not in\n%s", says, r.stderr)
+				}
+			}
+			if strings.Contains(r.stderr, "hidden") || strings.Contains(r.stderr, "consuming") {
+				t.Errorf("got\n%s", r.stderr)
+			}
+		})
+	}
+}
+
+func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	r := tried(t, whole, map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/another"})
+	if r.status != 1 || !strings.Contains(r.stderr, `queue "another" does not exist`) {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+}
+
+func TestTheHandlerGoesWithoutClientGoAndSaysSo(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("go", "list", "-deps", "-tags", "handler", ".").Output()
+	must(t, err)
+	for dependency := range strings.Lines(string(output)) {
+		if strings.HasPrefix(dependency, "k8s.io/") || strings.HasPrefix(dependency, "sigs.k8s.io/") {
+			t.Errorf("it is linked with %s", dependency)
+		}
+	}
+	r := tried(t, light, map[string]string{"SERVICEBUS": "Endpoint=sb://b.example/;SharedAccessKeyName=n;SharedAccessKey=a2V5", "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + queue}, "--action", "kubernetes")
+	if r.status != 2 || !strings.Contains(r.stderr, "has no action kubernetes; allowed are stdout, webhook and containerapp here, or build the whole one with 'go build -o feedscale ./functions'") {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+}

@@ -1,0 +1,27 @@
+package actions
+
+import (
+	"context"
+	"io"
+
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+// Stdout is the Action of a program whose output is read by another: one event
+// per line, encoded as DESIGN 9 has it.
+type Stdout struct{ lines *events.Stdout }
+
+// NewStdout returns an Action that writes lines to w, each in one Write.
+func NewStdout(w io.Writer) Stdout { return Stdout{events.NewStdout(w)} }
+
+// Target is the same for every event.
+func (Stdout) Target(events.ScaleEvent) (string, error) { return "standard output", nil }
+
+// Act writes the event.
+func (s Stdout) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
+	body, err := e.Encode()
+	if err != nil {
+		return false, err
+	}
+	return true, s.lines.Publish(ctx, body)
+}

@@ -1,0 +1,61 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// The lengths, in bytes, that the specification allows for a symmetric key.
+const minKey, maxKey = 24, 64
+
+// parseSecret reads a secret as the specification writes it. The prefix may be
+// left out, as its libraries allow. Errors never show the secret.
+func parseSecret(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
+	if err != nil || len(key) < minKey || len(key) > maxKey {
+		return nil, errors.New("the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes, as 'openssl rand -base64 32' makes it, with or without whsec_ before it")
+	}
+	return key, nil
+}
+
+// content is what is sent, and signed beside the time.
+type content struct {
+	id   string
+	body []byte
+}
+
+// signature writes the body and the headers of the Standard Webhooks
+// specification on every try. The timestamp is that of the try, since receivers
+// refuse an old one.
+type signature struct{ key []byte } // nil = the signature itself is left out
+
+// Do is policy.Policy.
+func (s signature) Do(r *policy.Request) (*http.Response, error) {
+	var c content
+	r.OperationValue(&c)
+	// A body of its own for each try: a receiver may answer before it has read
+	// all of the one before, which package http then reads on.
+	r.Raw().ContentLength = int64(len(c.body))
+	r.Raw().GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	r.Raw().Body, _ = r.Raw().GetBody()
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	r.Raw().Header.Set("webhook-id", c.id)
+	r.Raw().Header.Set("webhook-timestamp", timestamp)
+	if s.key != nil {
+		mac := hmac.New(sha256.New, s.key)
+		fmt.Fprintf(mac, "%s.%s.%s", c.id, timestamp, c.body)
+		r.Raw().Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	return r.Next()
+}

@@ -1,0 +1,288 @@
+package events_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+func TestTheSameConsumerSurvivesItsBroker(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+		s := startBroker(t, "", spec)
+		j := &journal{}
+		got := make(chan events.ScaleEvent)
+		stop := consume(t, s.ConnectionString(), options(spec, j), into(got))
+		p := newPublisher(t, s.ConnectionString(), patient())
+		publish(t, p, numbered(t, "orders", 1))
+		came(t, "the event", got)
+		for restart := range int64(2) {
+			eventually(t, "an empty queue", isEmpty(s))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			tried := j.at(t, slog.LevelDebug)
+			eventually(t, "several tries", func() bool { return len(j.at(t, slog.LevelDebug)) > len(tried)+3 })
+			s = startBroker(t, s.Addr().String(), spec)
+			publish(t, p, numbered(t, "orders", restart+2))
+			if e := came(t, "the event after the restart", got); e.Sequence != restart+2 {
+				t.Errorf("got %d, want %d", e.Sequence, restart+2)
+			}
+			if lines := j.at(t, slog.LevelWarn); len(lines) != int(restart)+1 {
+				t.Errorf("the log warns %q, want once for each outage", lines)
+			}
+			if lines := j.at(t, slog.LevelInfo); len(lines) != int(restart)+1 {
+				t.Errorf("the log says %q, want that it works again", lines)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABrokerThatIsNotThereYetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+		s := startBroker(t, "", spec)
+		_ = s.Close()
+		j := &journal{}
+		got := make(chan events.ScaleEvent)
+		consume(t, s.ConnectionString(), options(spec, j), into(got))
+		eventually(t, "the warning", j.has(t, slog.LevelWarn, "check its name, and that DNS and firewalls let port"))
+		s = startBroker(t, s.Addr().String(), spec)
+		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
+		came(t, "the event", got)
+		eventually(t, "an empty queue", isEmpty(s))
+	})
+}
+
+func TestABrokerThatHangsIsLoggedAndHoldsUpNoStop(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+		j := &journal{}
+		o := options(spec, j)
+		o.TryTimeout = 50 * time.Millisecond
+		connectionString := fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", silentListener(t), devKey)
+		stop := consume(t, connectionString, o, into(make(chan events.ScaleEvent)))
+		eventually(t, "the warning", j.has(t, slog.LevelWarn, "firewalls let port"))
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAHandlerOutlivesALostConnectionAsLongAsItsLock(t *testing.T) {
+	t.Parallel()
+	s := startBroker(t, "", servicebus.QueueSpec{LockDuration: 2 * time.Second})
+	h := newGate()
+	j := &journal{}
+	consume(t, s.ConnectionString(), options(servicebus.QueueSpec{}, j), h.handle)
+	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
+	came(t, "the event", h.begun)
+	script(s, servicebus.OpManage, servicebus.Answer{Drop: true}) // the renewal
+	eventually(t, "the new connection", j.has(t, slog.LevelInfo, "received again"))
+	close(h.open)
+	eventually(t, "that the event comes again, and is completed as repeated", isEmpty(s))
+	if len(h.begun) != 0 || len(h.ending) != 0 {
+		t.Errorf("the handler was called %d times more, and interrupted %d times", len(h.begun), len(h.ending))
+	}
+}
+
+func TestALostSessionEndsItsHandler(t *testing.T) {
+	t.Parallel()
+	spec := servicebus.QueueSpec{RequiresSession: true, LockDuration: 2 * time.Second}
+	s := startBroker(t, "", spec)
+	h := newGate()
+	consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
+	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
+	came(t, "the event", h.begun)
+	script(s, servicebus.OpManage, servicebus.Answer{Drop: true}) // the renewal
+	came(t, "the end of the handler", h.ending)
+	close(h.open)
+	came(t, "the event again", h.begun)
+	eventually(t, "an empty queue", isEmpty(s))
+}
+
+func TestWhatNoOtherTryWouldChangeEndsRun(t *testing.T) {
+	t.Parallel()
+	refusing := func(spec servicebus.QueueSpec, condition string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			s := startBroker(t, "", spec)
+			if condition != "" {
+				script(s, servicebus.OpAttach, servicebus.Answer{Condition: condition, Description: "as the test wants it", Keep: true})
+			}
+			return s.ConnectionString()
+		}
+	}
+	wrongKey := func(t *testing.T) string {
+		host := startBroker(t, "", servicebus.QueueSpec{}).Addr().String()
+		return fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", host, devKey)
+	}
+	sessions := servicebus.QueueSpec{RequiresSession: true}
+	cases := []struct {
+		name     string
+		broker   func(*testing.T) string
+		sessions bool
+		want     string
+	}{
+		{"no such queue", refusing(servicebus.QueueSpec{}, "amqp:not-found"), false, "create it, or correct its name"},
+		{"no such queue, with sessions", refusing(sessions, "amqp:not-found"), true, "create it, or correct its name"},
+		{"the key is wrong", wrongKey, false, "whose policy has the Listen right"},
+		{"the key is wrong, with sessions", wrongKey, true, "whose policy has the Listen right"},
+		{"the key has no right to listen", refusing(servicebus.QueueSpec{}, "amqp:unauthorized-access"), false, "whose policy has the Listen right"},
+		{"the queue is disabled", refusing(servicebus.QueueSpec{}, "com.microsoft:entity-disabled"), false, "is disabled for receiving: enable it"},
+		{"the queue requires sessions", refusing(sessions, ""), false, "requires sessions: consume it with sessions"},
+		{"the queue has no sessions", refusing(servicebus.QueueSpec{}, ""), true, "has no sessions: consume it without"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			connectionString := c.broker(t)
+			o := events.ConsumerOptions{Sessions: c.sessions, RetryDelay: time.Millisecond}
+			consumer, err := events.NewConsumer(connectionString, "scale", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = consumer.Run(t.Context(), into(nil))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want an error with %q", err, c.want)
+			}
+			withoutSecret(t, err, connectionString)
+		})
+	}
+}
+
+func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+		s := startBroker(t, "", spec)
+		j := &journal{}
+		got := make(chan events.ScaleEvent)
+		consume(t, s.ConnectionString(), options(spec, j), into(got))
+		p := newPublisher(t, s.ConnectionString(), patient())
+		publish(t, p, numbered(t, "orders", 1))
+		came(t, "the event", got)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := servicebus.Start(servicebus.Options{Addr: s.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = again.Close() })
+		eventually(t, "the error", j.has(t, slog.LevelError, "create it, or correct its name"))
+		spec.Name = "scale"
+		if err := again.CreateQueue(spec); err != nil {
+			t.Fatal(err)
+		}
+		publish(t, p, numbered(t, "orders", 2))
+		came(t, "the event", got)
+		eventually(t, "an empty queue", isEmpty(again))
+		if lines := j.at(t, slog.LevelError); len(lines) != 1 {
+			t.Errorf("the log says %q, want it once", lines)
+		}
+	})
+}
+
+func TestAnIdentityConsumes(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil) // for its certificate, which is of example.com
+	defer certified.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	cases := []struct {
+		name     string
+		identity identity
+		want     string // in the error; "" = none
+	}{
+		{"that may receive", identity{token: "good-token"}, ""},
+		{"that may not", identity{token: "bad-token"}, `may not receive from queue "scale" of Service Bus namespace example.com: give it the role Azure Service Bus Data Receiver`},
+		{"that gets no token", identity{err: errors.New("no managed identity here")}, "getting a token for Service Bus namespace example.com: no managed identity here"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := servicebus.Start(servicebus.Options{
+				TLS:    &tls.Config{Certificates: certified.TLS.Certificates},
+				Queues: []servicebus.QueueSpec{{Name: "scale"}},
+				Token: func(jwt string) error {
+					if jwt != "good-token" {
+						return errors.New("no")
+					}
+					return nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			client := azservicebus.ClientOptions{CustomEndpoint: s.Addr().String(), TLSConfig: &tls.Config{RootCAs: roots}}
+			p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "good-token"}, "scale", events.ServiceBusOptions{Client: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close(context.Background()) })
+			publish(t, p, numbered(t, "orders", 1))
+			consumer, err := events.NewConsumerWithIdentity("example.com", c.identity, "scale", events.ConsumerOptions{Client: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			err = consumer.Run(ctx, func(context.Context, events.ScaleEvent) error {
+				stop()
+				return nil
+			})
+			switch {
+			case c.want == "" && (err != nil || len(s.Messages("scale")) != 0):
+				t.Errorf("got %v, left %v", err, states(s.Messages("scale")))
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "-token") {
+				t.Errorf("the token stands in %v", err)
+			}
+		})
+	}
+}
+
+// TestAStopLeavesNothingRunning counts goroutines, and therefore has no other
+// test beside it.
+func TestAStopLeavesNothingRunning(t *testing.T) {
+	for name, spec := range map[string]servicebus.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
+		before := runtime.NumGoroutine()
+		t.Run(name, func(t *testing.T) {
+			s := startBroker(t, "", spec)
+			got := make(chan events.ScaleEvent)
+			stop := consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
+			p := newPublisher(t, s.ConnectionString(), patient())
+			for _, processor := range []string{"orders", "invoices", "audit"} {
+				publish(t, p, numbered(t, processor, 1))
+				came(t, "the event", got)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			if strings.Contains(string(stacks), "events.(*consumption)") {
+				t.Errorf("a goroutine outlived Run:\n%s", stacks)
+			}
+		})
+		// Those of the SDK need a moment.
+		eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+	}
+}
