@@ -55,6 +55,7 @@ type steps struct {
 	Input
 	next Memory // what this decision leaves
 
+	keepsUp    bool    // the live owners did all that was pending at the last poll within catchUpWithin, and as much as arrived since
 	demand     signal  // what asks for replicas; zero where nothing is known
 	partitions int     // for the caps, at least 1; 0 where no poll ever knew them
 	metric     int64   // lag, capped
@@ -152,14 +153,21 @@ func (s *steps) wakes() changefeed.Status {
 }
 
 // catchUpWithin is step 3: as many replicas as drain the lag in that time, at
-// the rates that were measured, while changes keep arriving.
+// the rates that were measured, while changes keep arriving. Owners that keep up
+// are not asked for more of: they were seen to do enough, and what they can do
+// was not. Taken for all that they can, it would ask for one replica more at
+// every poll, however little there is to do.
 func (s *steps) catchUpWithin() {
 	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
 	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
 		return
 	}
 	lag := float64(s.demand.lag)
-	if s.raise((lag/within.Seconds() + *s.next.Arrival) / drain) {
+	wanted := (lag/within.Seconds() + *s.next.Arrival) / drain
+	if s.keepsUp && math.Ceil(wanted) > float64(s.liveOwners()) {
+		return
+	}
+	if s.raise(wanted) {
 		s.because("catchUpWithin", "lag %.0f within %s, while %.3g changes arrive per second and a replica does %.3g", lag, within, *s.next.Arrival, drain)
 	}
 }

@@ -42,6 +42,7 @@ type Progress struct {
 	SessionLSN    int64     `json:"sessionLSN"`      // newest LSN
 	CheckpointLSN int64     `json:"checkpointLSN"`   // LSN the processor was done with
 	Pending       bool      `json:"pending,omitempty"`
+	Owner         string    `json:"owner,omitempty"`   // of the lease
 	Stalled       bool      `json:"stalled,omitempty"` // it was reported as stalled
 }
 

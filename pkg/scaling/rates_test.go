@@ -142,15 +142,35 @@ func TestCatchUpWithin(t *testing.T) {
 			},
 		},
 		{
-			// 100 arrive and 100 are done each second: the owner keeps up, and
-			// 1,000 in 100 s beside them would be 1.1 of it. It can do more than
-			// it was given to do, or the next polls would ask for 1.05 of two,
-			// and 1.03 of three.
-			"an owner that keeps up does not ask for one more at every poll", within(), []tick{
-				{0, []reading{{2000, 1000, "a", 0}, {2000, 1900, "a", 0}}, "1 active 1100 out [threshold=1]"},
-				{20 * time.Second, []reading{{4000, 3000, "a", 0}, {2000, 1900, "a", 0}}, "2 active 1100 out [threshold=1 catchUpWithin=2]"},
-				{20 * time.Second, []reading{{6000, 5000, "a", 0}, {3000, 2900, "b", 0}}, "2 active 1100 none [threshold=1 catchUpWithin=2]"},
-				{20 * time.Second, []reading{{7400, 6400, "a", 0}, {3600, 3500, "b", 0}}, "2 active 1100 none [threshold=1 catchUpWithin=2]"},
+			// 100 arrive and are done each second: 105 are wanted of one who
+			// was seen to do 100, and would be of the next two, and three.
+			"an owner that keeps up is not asked for one more of", within(), []tick{
+				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
+				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 none [threshold=1]"},
+				{s10, []reading{{4000, 3500, "a", 0}}, "1 active 500 none [threshold=1]"},
+			},
+		},
+		{
+			// As before, but a fifth less is done than arrives, and a little more.
+			"an owner that does not keep up is", within(), []tick{
+				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
+				{s10, []reading{{3000, 2289, "a", 0}}, "2 active 711 out [threshold=1 catchUpWithin=2]"},
+			},
+		},
+		{
+			// It drains what is pending in 200 s, not in 100.
+			"nor is one that keeps up, but more slowly than it is to", within(), []tick{
+				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
+				{200 * time.Second, []reading{{22000, 21500, "a", 0}}, "2 active 500 out [threshold=1 catchUpWithin=2]"},
+			},
+		},
+		{
+			// Both do 25 a second and keep up; then 30 arrive, which is 1.2 of
+			// what one was seen to do.
+			"owners that keep up are kept where fewer could not", within(), []tick{
+				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "b", 0}}, "1 active 20 out [threshold=1]"},
+				{s10, []reading{{2250, 2240, "a", 0}, {2250, 2240, "b", 0}}, "1 active 20 none [threshold=1]"},
+				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "2 active 20 out [threshold=1 catchUpWithin=2]"},
 			},
 		},
 		{
