@@ -52,6 +52,7 @@ var commands = []command{
 	{"run", "poll and answer HTTP without a Functions host", program.runAlone},
 	{"poll", "poll every processor once and print the result", program.poll},
 	{"history", "chart what was measured and decided of a processor", program.history},
+	{"simulate", "replay a trace against policies, to tune them", program.simulate},
 	{"consume", "act on the scale events of a queue", program.consume},
 	{"check", "try every name and permission, and say what mends what does not hold", program.check},
 	{"leases", "list the processors that keep leases in a container", program.leases},

@@ -1,0 +1,278 @@
+package main_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// policies are two to compare with what is built in.
+const policies = `defaults: {changeFeedLagThreshold: 500}
+policies:
+- {name: catch-up, catchUpWithin: 2m}
+- {name: fresh, every: 10s, maxChangeAge: 20s, minReplicaCount: 1}
+`
+
+// folderWith makes a folder with some files.
+func folderWith(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	return folder
+}
+
+// simulated is the JSON of simulate.
+type simulated struct {
+	Trace struct {
+		Name                                              string
+		Seed                                              *uint64
+		Seconds, Partitions, Transactions, GuessedSeconds int64
+	}
+	Workers struct{ ThroughputPerReplica, StartUpSeconds, RebalanceSeconds float64 }
+	Results []struct {
+		Policy                               string
+		ReplicaHours                         float64
+		SecondsOverLag, SecondsOverAge       int64
+		Actions, ScaleOuts, ScaleIns         int
+		MaxLag, MaxAgeSeconds, P99AgeSeconds int64
+		Arrived, Processed, Left             int64
+		Series                               []map[string]int64
+	}
+}
+
+func simulateJSON(t *testing.T, folder string, args ...string) (out simulated) {
+	t.Helper()
+	r := command(t, folder, nil, append([]string{"simulate", "--output", "json"}, args...)...)
+	if r.status != 0 || r.stderr != "" {
+		t.Fatalf("status %d: %s", r.status, r.stderr)
+	}
+	must(t, json.Unmarshal([]byte(r.stdout), &out))
+	return out
+}
+
+// TestSimulateIsTheSameToTheByte holds a comparison to a file. UPDATE_GOLDEN=1
+// writes it anew.
+func TestSimulateIsTheSameToTheByte(t *testing.T) {
+	t.Parallel()
+	folder := folderWith(t, map[string]string{"policies.yaml": policies})
+	r := command(t, folder, nil, "simulate", "--trace", "burst", "--seed", "7", "--duration", "6h", "--compare", "--policies", "policies.yaml")
+	if r.status != 0 || r.stderr != "" {
+		t.Fatalf("status %d: %s", r.status, r.stderr)
+	}
+	const golden = "testdata/simulate-compare.golden"
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		must(t, os.WriteFile(golden, []byte(r.stdout), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if r.stdout != string(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", r.stdout, want)
+	}
+}
+
+func TestSimulateWithoutChartIsTheTableAlone(t *testing.T) {
+	t.Parallel()
+	r := command(t, t.TempDir(), nil, "simulate", "--trace", "steady", "--duration", "10m", "--chart=false")
+	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
+	if r.status != 0 || len(lines) != 6 || !strings.HasPrefix(lines[0], "steady, seed 1: 10m, 8 partitions, ") || !strings.HasPrefix(lines[5], "default ") {
+		t.Errorf("status %d:\n%s", r.status, r.stdout)
+	}
+}
+
+func TestSimulateJSONAndCSVAgree(t *testing.T) {
+	t.Parallel()
+	folder := folderWith(t, map[string]string{"policies.yaml": policies})
+	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", "policies.yaml"}
+	out := simulateJSON(t, folder, args...)
+	if out.Trace.Name != "herd" || out.Trace.Seed == nil || *out.Trace.Seed != 1 || out.Trace.Seconds != 3*3600 || out.Trace.Partitions != 4 {
+		t.Errorf("trace %+v", out.Trace)
+	}
+	r := command(t, folder, nil, append([]string{"simulate", "--output", "csv"}, args...)...)
+	lines, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	must(t, err)
+	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left", ",")}
+	var names []string
+	for _, p := range out.Results {
+		names = append(names, p.Policy)
+		if p.Arrived != out.Trace.Transactions || p.Arrived != p.Processed+p.Left || p.Actions != p.ScaleOuts+p.ScaleIns {
+			t.Errorf("%s does not add up: %+v", p.Policy, p)
+		}
+		if len(p.Series) == 0 || len(p.Series) > 1000 {
+			t.Errorf("%s has %d points", p.Policy, len(p.Series))
+		}
+		text := fmt.Sprint(p.Policy, p.ReplicaHours, p.SecondsOverLag, p.SecondsOverAge, p.Actions, p.ScaleOuts, p.ScaleIns,
+			p.MaxLag, p.MaxAgeSeconds, p.P99AgeSeconds, p.Arrived, p.Processed, p.Left)
+		want = append(want, strings.Fields(strings.Replace(text, p.Policy, p.Policy+" ", 1)))
+	}
+	if !reflect.DeepEqual(lines, want) {
+		t.Errorf("CSV %v\nJSON %v", lines, want)
+	}
+	if want := []string{"default", "keda", "catch-up", "fresh"}; !reflect.DeepEqual(names, want) {
+		t.Errorf("policies %v, want %v", names, want)
+	}
+}
+
+func TestSimulateChoosesPolicies(t *testing.T) {
+	t.Parallel()
+	folder := folderWith(t, map[string]string{"policies.yaml": policies})
+	for _, c := range []struct {
+		rule string
+		args []string
+		want string
+	}{
+		{"default by default", nil, "[default]"},
+		{"one that is built in", []string{"--policy", "keda"}, "[keda]"},
+		{"a file's, all of them", []string{"--policies", "policies.yaml"}, "[catch-up fresh]"},
+		{"one of a file", []string{"--policies", "policies.yaml", "--policy", "fresh"}, "[fresh]"},
+		{"one that is built in, beside a file", []string{"--policies", "policies.yaml", "--policy", "default"}, "[default]"},
+		{"what is built in side by side", []string{"--compare"}, "[default keda]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			var names []string
+			for _, p := range simulateJSON(t, folder, append(c.args, "--duration", "10m")...).Results {
+				names = append(names, p.Policy)
+			}
+			if got := fmt.Sprint(names); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// history is what a poll a minute recorded: 600 pending at first, ten a second
+// for an hour, five minutes of which are unknown.
+func history() []state.Sample {
+	var samples []state.Sample
+	for minute := range 61 {
+		s := state.Sample{Time: time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC), Status: changefeed.StatusUnknown}
+		if minute < 20 || minute >= 25 {
+			s.Lag, s.Complete, s.PartitionCount, s.PartitionsWithLag = new(int64(600)), true, new(4), new(4)
+			s.Arrival, s.DrainPerReplica = new(10.0), new(12.5)
+		}
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+func TestSimulateReplaysWhatHistoryPrints(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	must(t, json.NewEncoder(&text).Encode(map[string]any{"processor": "orders", "samples": history()}))
+	var lines strings.Builder
+	lines.WriteString("time,lag,changeAgeSeconds,complete,status,partitionCount,partitionsWithLag,arrivalPerSecond,drainPerReplica,metricValue,active,previousReplicas,desiredReplicas,direction,why\n")
+	for _, s := range history() {
+		if s.Complete {
+			fmt.Fprintf(&lines, "%s,%d,,true,lagging,4,4,10,12.5,,,,,,\"threshold: lag 600, as it was\"\n", s.Time.Format(time.RFC3339Nano), *s.Lag)
+		} else {
+			fmt.Fprintf(&lines, "%s,,,false,unknown,,,,,,,,,,\n", s.Time.Format(time.RFC3339Nano))
+		}
+	}
+	folder := folderWith(t, map[string]string{"orders.json": text.String(), "orders.csv": lines.String()})
+	var results []any
+	for _, file := range []string{"orders.json", "orders.csv"} {
+		out := simulateJSON(t, folder, "--trace", file)
+		if out.Trace.Seed != nil || out.Trace.Seconds != 3600 || out.Trace.Partitions != 4 || out.Trace.Transactions != 600+36_000 || out.Trace.GuessedSeconds != 300 {
+			t.Errorf("%s: trace %+v", file, out.Trace)
+		}
+		if out.Workers.ThroughputPerReplica != 12.5 {
+			t.Errorf("%s: a replica does %v, want the 12.5 recorded", file, out.Workers.ThroughputPerReplica)
+		}
+		if want := map[string]string{"orders.json": "orders", "orders.csv": "orders.csv"}[file]; out.Trace.Name != want {
+			t.Errorf("%s is called %s, want %s", file, out.Trace.Name, want)
+		}
+		results = append(results, out.Results)
+	}
+	if !reflect.DeepEqual(results[0], results[1]) {
+		t.Error("JSON and CSV of one history are replayed differently")
+	}
+	given := simulateJSON(t, folder, "--trace", "orders.json", "--throughput", "100", "--partitions", "2")
+	if given.Workers.ThroughputPerReplica != 100 || given.Trace.Partitions != 2 {
+		t.Errorf("given were 100 and 2: %+v, %+v", given.Workers, given.Trace)
+	}
+	r := command(t, folder, nil, "simulate", "--trace", "orders.json")
+	for _, want := range []string{"orders, recorded from 2026-03-01T12:00:00Z: 1h, 4 partitions, 36.6k transactions\n", "for 5m no arrival rate was recorded"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, r.stdout)
+		}
+	}
+}
+
+func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
+	t.Parallel()
+	folder := folderWith(t, map[string]string{
+		"policies.yaml": "policies:\n- name: keda\n- name: slow\n  changefeedlagthreshold: 0\n",
+		"good.yaml":     policies,
+		"empty.json":    `{"processor":"orders","samples":[]}`,
+		"broken.json":   `{"processor":`,
+		"foreign.csv":   "a,b\n1,2\n",
+		"timeless.json": `{"samples":[{"lag":1}]}`,
+		"lag.csv":       "time,lag,arrivalPerSecond\n2026-03-01T12:00:00Z,much,1\n",
+		"nothing.csv":   "",
+	})
+	for _, c := range []struct {
+		rule string
+		args []string
+		want []string
+	}{
+		{"flags", []string{"--seed", "-1", "--duration", "1", "--partitions", "0", "--rate", "none", "--throughput", "0", "--startup", "2h", "--rebalance", "-1s", "--lag-objective", "1.5", "--age-objective", "old", "--output", "xml", "--policy", "kedda"}, []string{
+			`--output is "xml"; allowed are table, json and csv`,
+			`--throughput is "0"; allowed are transactions per second from 0.001 to 1000000`,
+			`--startup is "2h"; allowed are durations from 0s to 1h, such as 90s, 5m or 1h30m`,
+			`--rebalance is "-1s"; allowed are durations from 0s to 1h`,
+			`--lag-objective is "1.5"; allowed are whole numbers from 0 to`,
+			`--age-objective is "old"; allowed are durations from 0s to 8760h`,
+			`--seed is "-1"; allowed are whole numbers from 0 to`,
+			`--duration is "1"; allowed are durations from 1s to 8760h`,
+			`--partitions is "0"; allowed are whole numbers from 1 to 100000`,
+			`--rate is "none"; allowed are transactions per second from 0.001 to 1000000`,
+			`--policy is "kedda"; allowed are default, keda, and the names in --policies`,
+		}},
+		{"a name of a policy that its file has not", []string{"--policies", "good.yaml", "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, catch-up, fresh`}},
+		{"two ways to choose policies", []string{"--policy", "keda", "--compare"}, []string{"--policy and --compare are given; allowed is one of them"}},
+		{"policies, each at its place", []string{"--policies", "policies.yaml"}, []string{
+			`policies.yaml:2: policies[0] (keda).name: "keda" is built in; allowed is another name`,
+			"policies.yaml:4: policies[1] (slow).changefeedlagthreshold: is an unknown field; did you mean changeFeedLagThreshold?",
+		}},
+		{"a file of policies that is not there", []string{"--policies", "nowhere.yaml"}, []string{"--policies: open nowhere.yaml: no such file or directory; allowed is a file"}},
+		{"a trace that is not there, with flags of a synthetic one", []string{"--trace", "dayly", "--seed", "3", "--rate", "5", "--duration", "1h"}, []string{
+			"--seed is for the synthetic traces", "--duration is for the synthetic traces", "--rate is for the synthetic traces",
+			`--trace is "dayly"; allowed are steady, ramp, burst, daily, herd, hot, sparse, or a file that is there`,
+		}},
+		{"more than memory holds", []string{"--duration", "8760h", "--partitions", "1000"}, []string{"up to 50000000 for seconds x partitions; shorten --duration or take fewer --partitions"}},
+		{"a recording without samples", []string{"--trace", "empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},
+		{"broken JSON", []string{"--trace", "broken.json"}, []string{"--trace: broken.json is not the JSON of feedscale history"}},
+		{"another table", []string{"--trace", "foreign.csv"}, []string{"--trace: foreign.csv has no column time"}},
+		{"an empty file", []string{"--trace", "nothing.csv"}, []string{"--trace: nothing.csv is empty"}},
+		{"a sample without a time", []string{"--trace", "timeless.json"}, []string{"--trace: timeless.json: sample 1 has no time"}},
+		{"a lag that is no number", []string{"--trace", "lag.csv"}, []string{`--trace: lag.csv: sample 1: lag is "much", which cannot be read`}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			r := command(t, folder, nil, append([]string{"simulate"}, c.args...)...)
+			if r.status != 2 || r.stdout != "" {
+				t.Errorf("status %d, stdout %q", r.status, r.stdout)
+			}
+			lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+			if len(lines) != len(c.want) {
+				t.Errorf("%d mistakes, want %d", len(lines), len(c.want))
+			}
+			for i, want := range c.want {
+				if i >= len(lines) || !strings.HasPrefix(lines[i], "feedscale simulate: ") || !strings.Contains(lines[i], want) {
+					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.stderr)
+				}
+			}
+		})
+	}
+}

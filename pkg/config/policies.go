@@ -1,0 +1,106 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+// NamedPolicy is one entry of a policies file: a way of scaling to try out in a
+// replay, where there is no processor.
+type NamedPolicy struct {
+	Name   string        // unique
+	Every  time.Duration // between two polls, at least a second
+	Policy scaling.Policy
+}
+
+// BuiltInPolicies are the names that no entry of a policies file may have: what
+// a processor does that sets nothing, and KEDA.
+func BuiltInPolicies() []string { return []string{"default", "keda"} }
+
+// minimalPolicies shows those who have none how a policies file looks.
+const minimalPolicies = "policies: [{name: brisk, changeFeedLagThreshold: 50}]"
+
+// DefaultPolicy is that of a processor which sets nothing.
+func DefaultPolicy() scaling.Policy {
+	d := documentReader{reader: reader{mistakes: new(Mistakes)}}
+	return d.policy(d.object(nil))
+}
+
+// LoadPolicies reads a policies document: `defaults`, and a list `policies` of
+// which each has a name, optionally `every`, and the fields that say in a
+// processors file how a processor is scaled. file stands for it in mistakes. Its
+// error is a Mistakes.
+func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
+	var mistakes Mistakes
+	policies := loadPolicies(file, text, &mistakes)
+	if err := mistakes.err(); err != nil {
+		return nil, err
+	}
+	return policies, nil
+}
+
+func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
+	root := parseTree(file, text, mistakes)
+	if root == nil {
+		return nil
+	}
+	d := documentReader{reader: reader{file: file, mistakes: mistakes}}
+	o := d.object(root)
+	defaults := o.get("defaults")
+	if defaults != nil {
+		// By themselves, so that what is wrong in them shows even where every
+		// policy overrides it.
+		d.partial = true
+		d.namedPolicy(defaults)
+		d.partial = false
+		if name := defaults.member("name"); name != nil {
+			d.mistake(name, "has no default; allowed is a name of its own in every policy")
+		}
+	}
+	items := o.list("policies")
+	o.close()
+	if len(items) == 0 && (root.isNull() || o.sound("policies")) {
+		mistakes.add(Mistake{File: file, Line: root.line, Column: root.column, Field: "policies", Text: "is empty; allowed is at least one policy, as in " + minimalPolicies})
+	}
+	policies := make([]NamedPolicy, len(items))
+	lines := map[string]int{} // of each name
+	for i, item := range items {
+		if !item.isObject() {
+			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalPolicies)
+			continue
+		}
+		p := d.namedPolicy(overlay(defaults, item))
+		if name := item.member("name"); name != nil && p.Name != "" {
+			if line, twice := lines[p.Name]; twice {
+				d.mistake(name, fmt.Sprintf("%s is the name of another policy, on line %d; allowed is a name of its own", plain(p.Name), line))
+			} else {
+				lines[p.Name] = name.line
+			}
+		}
+		policies[i] = p
+	}
+	return policies
+}
+
+// namedPolicy reads one policy, onto which its defaults are laid already.
+func (d *documentReader) namedPolicy(n *node) NamedPolicy {
+	o := d.object(n)
+	o.require("name", "a name of its own in every policy, "+nameForm)
+	p := NamedPolicy{
+		Name:   o.text("name", "", checkPolicyName),
+		Every:  o.duration("every", 30*time.Second, time.Second),
+		Policy: d.policy(o),
+	}
+	o.close()
+	return p
+}
+
+func checkPolicyName(text string) error {
+	if slices.Contains(BuiltInPolicies(), text) {
+		return fmt.Errorf("%s is built in; allowed is another name", shown(text))
+	}
+	return checkName(text)
+}
