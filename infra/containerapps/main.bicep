@@ -178,6 +178,11 @@ resource consumerApp 'Microsoft.App/containerApps@2025-07-01' = {
               value: identity.properties.clientId
             }
             {
+              // For --action containerapp, which signs in with the environment's identity.
+              name: 'AZURE_CLIENT_ID'
+              value: identity.properties.clientId
+            }
+            {
               name: 'FEEDSCALE_EVENTS'
               value: 'servicebus:SERVICEBUS/${queueName}'
             }
