@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
@@ -398,6 +399,56 @@ func TestWhatKEDAReads(t *testing.T) {
 	tick(t, h)
 	if status, _, orders := get(t, h, "/api/processors/orders", key); status != 200 || orders["metricValue"] != 10.0 || orders["lag"] != nil || orders["error"] == nil {
 		t.Errorf("after a failure: %d %v", status, orders)
+	}
+}
+
+// TestWhatKEDAsMetricsAPIScalerTakes does with an answer what KEDA does: 200 and
+// nothing else, a location in gjson's syntax, and a number there.
+func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(25)
+	h := w.host(w.settings())
+	key := h.Key("processors")
+	scaler := func(path, location string) (float64, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
+		must(t, err)
+		request.Header.Set("x-functions-key", key)
+		response, err := http.DefaultClient.Do(request)
+		must(t, err)
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("status %d", response.StatusCode)
+		}
+		body, err := io.ReadAll(response.Body)
+		must(t, err)
+		value := gjson.GetBytes(body, location)
+		if value.Type != gjson.Number {
+			return 0, fmt.Errorf("%s is %s", location, value.Type)
+		}
+		return value.Num, nil
+	}
+	if value, err := scaler("/api/processors/orders", "metricValue"); err == nil {
+		t.Errorf("before the first poll: %v, want the scaler's own fallback", value)
+	}
+	tick(t, h)
+	for _, c := range []struct {
+		path, location string
+		want           float64
+	}{
+		{"/api/processors/orders", "metricValue", 10},
+		{"/api/processors/orders", "desiredReplicas", 1},
+		{"/api/processors/orders", "partitions.0.lag", 25},
+		{"/api/processors", `processors.#(name=="orders").metricValue`, 10},
+	} {
+		if got, err := scaler(c.path, c.location); err != nil || got != c.want {
+			t.Errorf("%s of %s: %v, %v, want %v", c.location, c.path, got, err, c.want)
+		}
+	}
+	w.checkpoint(25)
+	tick(t, h)
+	if got, err := scaler("/api/processors/orders", "metricValue"); err != nil || got != 0 {
+		t.Errorf("caught up: %v, %v, want a 0 that is a number", got, err)
 	}
 }
 
