@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -22,12 +21,12 @@ func (p program) check(ctx context.Context, args []string) int {
 	if status, done := p.parse(f, args); done {
 		return status
 	}
-	if *output != "table" && *output != "json" {
-		fmt.Fprintf(p.stderr, "feedscale check: --output is %q; allowed are table and json\n", *output)
-		return exitUsage
-	}
+	var mistakes flagMistakes
+	mistakes.choice("output", *output, "table", "json")
 	if *timeout <= 0 {
-		fmt.Fprintf(p.stderr, "feedscale check: --timeout is %s; allowed are durations above 0, such as 60s\n", *timeout)
+		mistakes.add("--timeout is %s; allowed are durations above 0, such as 60s", *timeout)
+	}
+	if p.refuse("check", mistakes) {
 		return exitUsage
 	}
 	c, ok := p.configure(*file)
@@ -54,9 +53,7 @@ func (p program) printChecks(output string, report checkReport) error {
 	if output == "table" {
 		return writeChecks(p.stdout, report, colored(p.stdout, p.getenv("NO_COLOR")))
 	}
-	enc := json.NewEncoder(p.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(report)
+	return writeJSON(p.stdout, report)
 }
 
 // checker tries a configuration. What several processors share is tried once.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -33,20 +32,15 @@ func (p program) history(ctx context.Context, args []string) int {
 	if status, done := p.parse(f, args); done {
 		return status
 	}
-	var mistakes []string
+	var mistakes flagMistakes
 	if name == "" {
-		mistakes = append(mistakes, "the name of a processor is missing, as in feedscale history orders")
+		mistakes.add("the name of a processor is missing, as in feedscale history orders")
 	}
 	if *since <= 0 {
-		mistakes = append(mistakes, fmt.Sprintf("--since is %s; allowed is a duration above 0, such as 24h", *since))
+		mistakes.add("--since is %s; allowed are durations above 0, such as 24h", *since)
 	}
-	if *output != "chart" && *output != "json" && *output != "csv" {
-		mistakes = append(mistakes, fmt.Sprintf("--output is %q; allowed are chart, json and csv", *output))
-	}
-	for _, m := range mistakes {
-		fmt.Fprintf(p.stderr, "feedscale history: %s\n", m)
-	}
-	if len(mistakes) > 0 {
+	mistakes.choice("output", *output, "chart", "json", "csv")
+	if p.refuse("history", mistakes) {
 		return exitUsage
 	}
 	settings, err := config.ReadSettings(p.environ)
@@ -96,9 +90,7 @@ func terminalWidth(w io.Writer) int {
 
 // writeSamples writes the samples as feedscale simulate reads them.
 func writeSamples(w io.Writer, processor string, samples []state.Sample) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(struct {
+	return writeJSON(w, struct {
 		Processor string         `json:"processor"`
 		Samples   []state.Sample `json:"samples"`
 	}{processor, samples})

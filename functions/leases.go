@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -25,12 +24,12 @@ func (p program) leases(ctx context.Context, args []string) int {
 	if status, done := p.parse(f, args); done {
 		return status
 	}
+	var mistakes flagMistakes
 	if *setting == "" || *database == "" || *container == "" {
-		fmt.Fprintln(p.stderr, "feedscale leases: --connection and --database are needed, as in --connection COSMOS --database shop")
-		return exitUsage
+		mistakes.add("--connection and --database are needed, as in --connection COSMOS --database shop")
 	}
-	if *output != "table" && *output != "json" {
-		fmt.Fprintf(p.stderr, "feedscale leases: --output is %q; allowed are table and json\n", *output)
+	mistakes.choice("output", *output, "table", "json")
+	if p.refuse("leases", mistakes) {
 		return exitUsage
 	}
 	settings, err := config.ReadSettings(p.environ)
@@ -65,9 +64,7 @@ func (p program) printLeases(output string, report leaseReport) error {
 	if output == "table" {
 		return writeLeases(p.stdout, report, colored(p.stdout, p.getenv("NO_COLOR")))
 	}
-	enc := json.NewEncoder(p.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(report)
+	return writeJSON(p.stdout, report)
 }
 
 // survey is one look into a lease container.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -22,12 +20,12 @@ func (p program) poll(ctx context.Context, args []string) int {
 	if status, done := p.parse(f, args); done {
 		return status
 	}
-	if *output != "table" && *output != "json" {
-		fmt.Fprintf(p.stderr, "feedscale poll: --output is %q; allowed are table and json\n", *output)
-		return exitUsage
+	var mistakes flagMistakes
+	mistakes.choice("output", *output, "table", "json")
+	if *explain && (*output == "json" || *partitions) {
+		mistakes.add("--explain takes the place of the table; it goes neither with --output json, which has all reasons, nor with --partitions")
 	}
-	if *explain && (*output != "table" || *partitions) {
-		fmt.Fprintln(p.stderr, "feedscale poll: --explain takes the place of the table; it goes neither with --output json, which has all reasons, nor with --partitions")
+	if p.refuse("poll", mistakes) {
 		return exitUsage
 	}
 	c, ok := p.configure(*file)
@@ -78,9 +76,7 @@ func (p program) print(output string, polled []state.State, partitions bool) err
 	for i, s := range polled {
 		reports[i] = poller.NewReport(s)
 	}
-	enc := json.NewEncoder(p.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(struct {
+	return writeJSON(p.stdout, struct {
 		Processors []poller.Report `json:"processors"`
 	}{reports})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -43,10 +42,7 @@ func (p program) simulate(ctx context.Context, args []string) int {
 	output := in.choice("output", "table", "json", "csv")
 	s := in.simulation()
 	scalers := in.scalers(*compare)
-	if len(in.mistakes) > 0 {
-		for _, m := range in.mistakes {
-			fmt.Fprintf(p.stderr, "feedscale simulate: %s\n", m)
-		}
+	if p.refuse("simulate", in.mistakes) {
 		return exitUsage
 	}
 	for _, scaler := range scalers {
@@ -75,11 +71,7 @@ type simulation struct {
 // them, so that all of it is said at once.
 type flagReader struct {
 	flags    *flag.FlagSet
-	mistakes []string
-}
-
-func (r *flagReader) wrong(format string, args ...any) {
-	r.mistakes = append(r.mistakes, fmt.Sprintf(format, args...))
+	mistakes flagMistakes
 }
 
 func (r *flagReader) text(name string) string { return r.flags.Lookup(name).Value.String() }
@@ -91,18 +83,14 @@ func (r *flagReader) given(name string) (found bool) {
 }
 
 func (r *flagReader) choice(name string, allowed ...string) string {
-	text := r.text(name)
-	if !slices.Contains(allowed, text) {
-		last := len(allowed) - 1
-		r.wrong("--%s is %q; allowed are %s and %s", name, text, strings.Join(allowed[:last], ", "), allowed[last])
-	}
-	return text
+	r.mistakes.choice(name, r.text(name), allowed...)
+	return r.text(name)
 }
 
 func (r *flagReader) whole(name string, low, high uint64) uint64 {
 	n, err := strconv.ParseUint(r.text(name), 10, 64)
 	if err != nil || n < low || n > high {
-		r.wrong("--%s is %q; allowed are whole numbers from %d to %d", name, r.text(name), low, high)
+		r.mistakes.add("--%s is %q; allowed are whole numbers from %d to %d", name, r.text(name), low, high)
 	}
 	return n
 }
@@ -111,7 +99,7 @@ func (r *flagReader) whole(name string, low, high uint64) uint64 {
 func (r *flagReader) rate(name string) float64 {
 	n, err := strconv.ParseFloat(r.text(name), 64)
 	if err != nil || !(n >= 0.001 && n <= simulate.MaxRate) {
-		r.wrong("--%s is %q; allowed are transactions per second from 0.001 to %d", name, r.text(name), simulate.MaxRate)
+		r.mistakes.add("--%s is %q; allowed are transactions per second from 0.001 to %d", name, r.text(name), simulate.MaxRate)
 	}
 	return n
 }
@@ -119,7 +107,7 @@ func (r *flagReader) rate(name string) float64 {
 func (r *flagReader) duration(name string, low, high time.Duration) time.Duration {
 	d, err := time.ParseDuration(r.text(name))
 	if err != nil || d < low || d > high {
-		r.wrong("--%s is %q; allowed are durations from %s to %s, such as 90s, 5m or 1h30m", name, r.text(name), brief(low), brief(high))
+		r.mistakes.add("--%s is %q; allowed are durations from %s to %s, such as 90s, 5m or 1h30m", name, r.text(name), brief(low), brief(high))
 	}
 	return d
 }
@@ -162,7 +150,7 @@ func (r *flagReader) synthetic(s *simulation) {
 	}
 	var err error
 	if s.trace, err = simulate.Generate(r.text("trace"), o); err != nil {
-		r.wrong("%v; shorten --duration or take fewer --partitions", err)
+		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
 	}
 	s.seed = &seed
 }
@@ -171,7 +159,7 @@ func (r *flagReader) recorded(s *simulation) {
 	file := r.text("trace")
 	for _, name := range []string{"seed", "duration", "rate"} {
 		if r.given(name) {
-			r.wrong("--%s is for the synthetic traces; leave it out with a file", name)
+			r.mistakes.add("--%s is for the synthetic traces; leave it out with a file", name)
 		}
 	}
 	partitions := 0
@@ -180,20 +168,20 @@ func (r *flagReader) recorded(s *simulation) {
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		r.wrong("--trace is %q; allowed are %s, or a file that is there", file, strings.Join(simulate.Names(), ", "))
+		r.mistakes.add("--trace is %q; allowed are %s, or a file that is there", file, strings.Join(simulate.Names(), ", "))
 		return
 	} else if err != nil {
-		r.wrong("--trace: %v; allowed is a file that can be read", err)
+		r.mistakes.add("--trace: %v; allowed is a file that can be read", err)
 		return
 	}
 	name, samples, err := readHistory(file, text)
 	if err != nil {
-		r.wrong("--trace: %v", err)
+		r.mistakes.add("--trace: %v", err)
 		return
 	}
 	recording, err := simulate.FromSamples(name, samples, partitions)
 	if err != nil {
-		r.wrong("--trace: %v", err)
+		r.mistakes.add("--trace: %v", err)
 		return
 	}
 	s.trace, s.guessed = recording.Trace, recording.Guessed
@@ -208,7 +196,7 @@ func (r *flagReader) scalers(compare bool) []simulate.Scaler {
 	builtIn := len(all)
 	file, name := r.text("policies"), r.text("policy")
 	if compare && name != "" {
-		r.wrong("--policy and --compare are given; allowed is one of them")
+		r.mistakes.add("--policy and --compare are given; allowed is one of them")
 	}
 	if file != "" {
 		policies, err := readPolicies(file)
@@ -235,7 +223,7 @@ func (r *flagReader) scalers(compare bool) []simulate.Scaler {
 		}
 		names = append(names, s.Name())
 	}
-	r.wrong("--policy is %q; allowed are %s, and the names in --policies", name, strings.Join(names, ", "))
+	r.mistakes.add("--policy is %q; allowed are %s, and the names in --policies", name, strings.Join(names, ", "))
 	return nil
 }
 
@@ -251,9 +239,9 @@ func readPolicies(file string) ([]config.NamedPolicy, error) {
 func (r *flagReader) wrongPolicies(err error) {
 	mistakes, ok := errors.AsType[config.Mistakes](err)
 	if !ok {
-		r.wrong("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+		r.mistakes.add("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
 	}
 	for _, m := range mistakes {
-		r.wrong("%s", m)
+		r.mistakes.add("%s", m)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -89,9 +88,7 @@ func whole(d time.Duration) int64 { return int64(d / time.Second) }
 func (s simulation) print(p program, output string, charts bool) error {
 	switch output {
 	case "json":
-		enc := json.NewEncoder(p.stdout)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(s.report())
+		return writeJSON(p.stdout, s.report())
 	case "csv":
 		return s.writeCSV(p.stdout)
 	}
