@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -15,9 +19,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"golang.org/x/term"
 
+	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
 // history prints what was measured and decided of one processor.
@@ -48,14 +54,12 @@ func (p program) history(ctx context.Context, args []string) int {
 		fmt.Fprintln(p.stderr, err)
 		return exitUsage
 	}
-	store, err := wiring{identities: make(map[config.Identity]azcore.TokenCredential), settings: settings}.store(settings.State, true)
-	if err != nil {
-		return p.fail(exitUsage, err)
-	}
-	defer store.Close()
 	until := time.Now().UTC()
-	samples, err := store.History(ctx, name, until.Add(-*since), until)
-	if err != nil {
+	samples, err := recall(ctx, settings, name, until.Add(-*since), until)
+	switch {
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged):
+		return p.fail(exitUsage, err)
+	case err != nil:
 		return p.fail(exitIncomplete, err)
 	}
 	if len(samples) == 0 {
@@ -63,7 +67,7 @@ func (p program) history(ctx context.Context, args []string) int {
 	}
 	switch *output {
 	case "json":
-		err = writeSamples(p.stdout, name, samples)
+		err = writeJSON(p.stdout, processors.History{Processor: name, Samples: samples})
 	case "csv":
 		err = writeSamplesCSV(p.stdout, samples)
 	default:
@@ -76,6 +80,54 @@ func (p program) history(ctx context.Context, args []string) int {
 	return exitOK
 }
 
+// recall reads the history from where it is kept: a state file that another
+// process has open, through that process.
+func recall(ctx context.Context, settings config.Settings, name string, from, to time.Time) ([]state.Sample, error) {
+	store, err := wiring{identities: make(map[config.Identity]azcore.TokenCredential), settings: settings}.store(settings.State, true)
+	if errors.Is(err, boltstore.ErrInUse) {
+		samples, asked := askForHistory(ctx, settings.Listen, name, from, to)
+		if asked != nil {
+			return nil, fmt.Errorf("%w; nor does that process tell its history (%w): set FEEDSCALE_LISTEN to its address", err, asked)
+		}
+		return samples, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.History(ctx, name, from, to)
+}
+
+// askTimeout bounds the question: the process that is asked runs on this machine.
+const askTimeout = 10 * time.Second
+
+// askForHistory asks the process that listens at an address.
+func askForHistory(ctx context.Context, address, name string, from, to time.Time) ([]state.Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	question := url.URL{
+		Scheme: "http", Host: address, Path: strings.Replace(processors.RouteHistory, "{name}", name, 1),
+		RawQuery: url.Values{"from": {from.Format(time.RFC3339Nano)}, "to": {to.Format(time.RFC3339Nano)}}.Encode(),
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", address, answer.Status)
+	}
+	var history processors.History
+	if err := json.NewDecoder(answer.Body).Decode(&history); err != nil {
+		return nil, fmt.Errorf("%s answers something else: %w", address, err)
+	}
+	return history.Samples, nil
+}
+
 // terminalWidth is how many characters a line has room for: 100 where nobody
 // can tell.
 func terminalWidth(w io.Writer) int {
@@ -86,14 +138,6 @@ func terminalWidth(w io.Writer) int {
 		}
 	}
 	return fallback
-}
-
-// writeSamples writes the samples as feedscale simulate reads them.
-func writeSamples(w io.Writer, processor string, samples []state.Sample) error {
-	return writeJSON(w, struct {
-		Processor string         `json:"processor"`
-		Samples   []state.Sample `json:"samples"`
-	}{processor, samples})
 }
 
 // writeSamplesCSV writes a line for each sample. Empty is unknown.

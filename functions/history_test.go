@@ -3,6 +3,8 @@ package main_test
 import (
 	"encoding/csv"
 	"encoding/json"
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -143,4 +145,34 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 	if r.status != 1 || !strings.Contains(r.stderr, `nothing is recorded of processor "payments" in the last 24h0m0s`) {
 		t.Errorf("%+v", r)
 	}
+}
+
+func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	folder, settings := t.TempDir(), w.local()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	settings["FEEDSCALE_LISTEN"] = free.Addr().String()
+	must(t, free.Close())
+	run := prepare(t, folder, settings, "run")
+	stdout, err := run.StdoutPipe()
+	must(t, err)
+	must(t, run.Start())
+	newLines(stdout).await(t, `"orders-000000000001"`)
+
+	var report struct{ Samples []state.Sample }
+	r := command(t, folder, settings, "history", "orders", "--output", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.status != 0 || len(report.Samples) != 1 || *report.Samples[0].Replicas != 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if r := command(t, folder, settings, "history", "payments"); r.status != 1 || !strings.Contains(r.stderr, "nothing is recorded") {
+		t.Errorf("of a processor without any: %+v", r)
+	}
+	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
+	if r := command(t, folder, settings, "history", "orders"); r.status != 2 || !strings.Contains(r.stderr, "another process has the state file open") || !strings.Contains(r.stderr, "FEEDSCALE_LISTEN") {
+		t.Errorf("where nobody answers: %+v", r)
+	}
+	must(t, run.Process.Signal(os.Interrupt))
+	must(t, run.Wait())
 }

@@ -17,10 +17,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// The routes, with the prefix that the host puts before them.
+// The routes, with the prefix that the host puts before them. A Functions host
+// forwards the first two, which function.json declares; the third is for `feedscale
+// history`, which cannot open a state file that another process has open.
 const (
-	Route    = "/api/processors"
-	RouteOne = "/api/processors/{name}"
+	Route        = "/api/processors"
+	RouteOne     = "/api/processors/{name}"
+	RouteHistory = "/api/processors/{name}/history"
 )
 
 // parallel bounds how many states are loaded at once for the list.
@@ -48,6 +51,8 @@ type Handler struct {
 func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+Route, h.all)
 	mux.HandleFunc("GET "+RouteOne, h.one)
+	mux.HandleFunc("GET "+RouteHistory, h.history)
+	mux.HandleFunc(RouteHistory, problem.OnlyGET(h.Log))
 	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
 	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
 }
@@ -107,6 +112,29 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 	default:
 		h.write(w, poller.NewStoredReport(s))
 	}
+}
+
+// History is what is recorded of a processor, as `feedscale history` prints it.
+type History struct {
+	Processor string         `json:"processor"`
+	Samples   []state.Sample `json:"samples"` // oldest first
+}
+
+// history answers with the samples between the RFC 3339 times from and to.
+func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
+	from, fromErr := time.Parse(time.RFC3339Nano, r.FormValue("from"))
+	to, toErr := time.Parse(time.RFC3339Nano, r.FormValue("to"))
+	if fromErr != nil || toErr != nil {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, "from and to have to be RFC 3339 times, as in ?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z")
+		return
+	}
+	name := r.PathValue("name")
+	samples, err := h.Store.History(r.Context(), name, from, to)
+	if err != nil {
+		h.unreadable(w, r, err)
+		return
+	}
+	h.write(w, History{name, append([]state.Sample{}, samples...)})
 }
 
 // stale tells whether more than three polls are overdue.
