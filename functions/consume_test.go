@@ -167,6 +167,38 @@ func TestConsumePostsToAWebhookThatFailsTwice(t *testing.T) {
 	}
 }
 
+// TestAnEventIsActedUponAgainWhereItsConsumerIsKilled: nothing is lost with a
+// consumer that ends in the middle of an action.
+func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
+	t.Parallel()
+	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, RequiresSession: sessions, LockDuration: time.Second}}})
+			must(t, err)
+			t.Cleanup(func() { must(t, bus.Close()) })
+			posted, hang := make(chan string, 10), make(chan struct{})
+			receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				posted <- r.Header.Get("webhook-id")
+				<-hang
+			}))
+			t.Cleanup(receiver.Close)
+			decided(t, bus, 5, nil)
+			args := []string{"--action", "webhook", "--url", receiver.URL, fmt.Sprintf("--sessions=%v", sessions)}
+			killed := consuming(t, bus, nil, args...)
+			<-posted
+			must(t, killed.command.Process.Kill())
+			close(hang)
+			next := consuming(t, bus, nil, args...)
+			settled(t, bus)
+			next.stop()
+			if again := <-posted; again != "orders-000000000042" {
+				t.Errorf("posted again: %s", again)
+			}
+		})
+	}
+}
+
 // trusted writes the certificate of a server into a file.
 func trusted(t *testing.T, s *httptest.Server) string {
 	t.Helper()
