@@ -102,7 +102,7 @@ func (s *screen) run(ctx context.Context) error {
 		fmt.Fprint(s.out, "\x1b[?25l\x1b[2J") // no cursor, an empty screen
 		defer fmt.Fprint(s.out, "\x1b[?25h\nfeedscale: the demo ended\n")
 	} else {
-		fmt.Fprintf(s.out, "feedscale demo: %s/api/processors answers what is shown here; Ctrl-C ends it\n", s.app.url)
+		fmt.Fprintf(s.out, "feedscale demo: %s/api/dashboard shows the same in a browser; Ctrl-C ends it\n", s.app.url)
 	}
 	var polled []state.State
 	for tick := 0; ctx.Err() == nil; tick++ {
@@ -193,7 +193,7 @@ func (s *screen) table(polled []state.State, width int) string {
 		services[service.Name] = service
 	}
 	rows := [][]cell{{
-		{"PROCESSOR", bold, false}, {"STATUS", bold, false}, {"LAG", bold, true}, {"AGE", bold, true}, {"REPLICAS", bold, true}, {"RUNNING", bold, true},
+		{"PROCESSOR", bold, false}, {"STATUS", bold, false}, {"LAG", bold, true}, {"AGE", bold, true}, {"CATCH-UP", bold, true}, {"REPLICAS", bold, true}, {"RUNNING", bold, true},
 		{"PARTITIONS", bold, true}, {"WRITTEN", bold, true}, {"DONE", bold, true}, {"RU", bold, true}, {"WHY", bold, false},
 	}}
 	for _, p := range polled {
@@ -203,6 +203,7 @@ func (s *screen) table(polled []state.State, width int) string {
 			{string(r.Status), statusColor(r.Status), false},
 			{number(r.Lag), plain, true},
 			{age(r.ChangeAgeSeconds), plain, true},
+			{catchUp(p), plain, true},
 			{replicas(r), plain, true},
 			{fmt.Sprint(service.Replicas), plain, true},
 			{partitions(r), plain, true},
@@ -225,7 +226,7 @@ func (s *screen) draw(polled []state.State) {
 	}
 	var b strings.Builder
 	b.WriteString(paint("feedscale demo", bold, s.colors))
-	fmt.Fprintf(&b, "  %s  %s/api/processors  Ctrl-C ends it\n\n", time.Since(s.started).Round(time.Second), s.app.url)
+	fmt.Fprintf(&b, "  %s  %s/api/dashboard  Ctrl-C ends it\n\n", time.Since(s.started).Round(time.Second), s.app.url)
 	b.WriteString(s.table(polled, width))
 	b.WriteString("\n" + paint("what happened", bold, s.colors) + "\n")
 	for _, line := range s.history {
