@@ -116,61 +116,17 @@ func repeat(lag int64, n int) []int64 {
 func maximum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MaxReplicas = &n } }
 func minimum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MinReplicas = n } }
 
-// TestFirstDecision is the table of steps 1, 2, 6, 7 and 9 where there is no
-// memory yet.
-func TestFirstDecision(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rule   string
-		policy scaling.Policy
-		lag    changefeed.ProcessorLag
-		want   string
-	}{
-		{"1: one replica for each threshold of lag, rounded up", policy(), measured(start, 250, 162, 0, 0, 0, 0, 0, 0), "5 active 412 out [threshold=5]"},
-		{"1: exactly the threshold is one replica", policy(), measured(start, 100, 0), "1 active 100 out [threshold=1]"},
-		{"1: the metric is capped by partitions times threshold", policy(), measured(start, 5000, 0, 0), "3 active 300 out [threshold=3]"},
-		{
-			"1: limitToPartitionsWithLag caps by partitions with lag",
-			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }), measured(start, 5000, 0, 0), "1 active 100 out [threshold=1]",
-		},
-		{"1: lag above the activation threshold is active", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 11), "1 active 11 out [threshold=1]"},
-		{"1: lag at the activation threshold is not", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 10), "0 inactive 10 none [activation=0]"},
-		{"1: bootstrap wakes", policy(), bootstrap(start), "1 active 1 out [threshold=1 bootstrap=1]"},
-		{
-			"1: bootstrap wakes whatever the activation threshold, with a metric above it",
-			policy(func(p *scaling.Policy) { p.Activation = 10 }), bootstrap(start), "1 active 11 out [threshold=1 bootstrap=1]",
-		},
-		{
-			"1: a split wakes, and its children count as partitions", policy(func(p *scaling.Policy) { p.Activation = 10 }),
-			func() changefeed.ProcessorLag {
-				l := measured(start, 1, 0)
-				l.Partitions[0].Status, l.Partitions[0].Ranges = changefeed.StatusSplitting, 2
-				return l
-			}(), "1 active 11 out [threshold=1 splitting=1]",
-		},
-		{
-			"1: an uncheckpointed lease wakes, even where limitToPartitionsWithLag counts",
-			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }),
-			func() changefeed.ProcessorLag {
-				l := measured(start, 1, 0)
-				l.Partitions[0].Status = changefeed.StatusUncheckpointed
-				return l
-			}(), "1 active 1 out [threshold=1 uncheckpointed=1]",
-		},
-		{"2: inactive is zero", policy(), measured(start, 0, 0), "0 inactive 0 none [activation=0]"},
-		{"6: known partitions may scale out beside unknown ones", policy(), measured(start, 150, -1), "2 active 150 out [threshold=2]"},
-		{"6: where nothing known is pending beside an unknown partition, nothing is decided", policy(), measured(start, 0, -1), "undecided"},
-		{"7: a first poll that fails decides nothing", policy(), failed(start), "undecided"},
-		{"7: nor does one in which every partition is unknown", policy(), measured(start, -1, -1), "undecided"},
-		{
-			"7: static replicas count without an earlier poll", policy(func(p *scaling.Policy) {
-				p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 4}
-			}, maximum(10)), failed(start), "4 active 400 out [fallback=4]",
-		},
-		{"9: maxReplicaCount holds", policy(maximum(2)), measured(start, repeat(500, 8)...), "2 active 800 out [threshold=8 clamp=2]"},
-		{"9: minReplicaCount holds, also while inactive", policy(minimum(3)), measured(start, 0, 0), "3 inactive 0 out [activation=0 clamp=3]"},
-		{"9: minReplicaCount holds above the number of partitions", policy(minimum(3)), measured(start, 50), "3 active 50 out [threshold=1 clamp=3]"},
-	} {
+// first is a decision without a memory.
+type first struct {
+	rule   string
+	policy scaling.Policy
+	lag    changefeed.ProcessorLag
+	want   string
+}
+
+func decideFirst(t *testing.T, cases []first) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			got := scaling.Decide(scaling.Input{Now: start, Lag: c.lag, Policy: c.policy})
@@ -179,6 +135,61 @@ func TestFirstDecision(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestThreshold is steps 1 and 2.
+func TestThreshold(t *testing.T) {
+	t.Parallel()
+	decideFirst(t, []first{
+		{"one replica for each threshold of lag, rounded up", policy(), measured(start, 250, 162, 0, 0, 0, 0, 0, 0), "5 active 412 out [threshold=5]"},
+		{"exactly the threshold is one replica", policy(), measured(start, 100, 0), "1 active 100 out [threshold=1]"},
+		{"the metric is capped by partitions times threshold", policy(), measured(start, 5000, 0, 0), "3 active 300 out [threshold=3]"},
+		{
+			"limitToPartitionsWithLag caps by partitions with lag",
+			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }), measured(start, 5000, 0, 0), "1 active 100 out [threshold=1]",
+		},
+		{"lag above the activation threshold is active", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 11), "1 active 11 out [threshold=1]"},
+		{"lag at the activation threshold is not", policy(func(p *scaling.Policy) { p.Activation = 10 }), measured(start, 10), "0 inactive 10 none [activation=0]"},
+		{"bootstrap wakes", policy(), bootstrap(start), "1 active 1 out [threshold=1 bootstrap=1]"},
+		{
+			"bootstrap wakes whatever the activation threshold, with a metric above it",
+			policy(func(p *scaling.Policy) { p.Activation = 10 }), bootstrap(start), "1 active 11 out [threshold=1 bootstrap=1]",
+		},
+		{
+			"a split wakes, and its children count as partitions", policy(func(p *scaling.Policy) { p.Activation = 10 }),
+			func() changefeed.ProcessorLag {
+				l := measured(start, 1, 0)
+				l.Partitions[0].Status, l.Partitions[0].Ranges = changefeed.StatusSplitting, 2
+				return l
+			}(), "1 active 11 out [threshold=1 splitting=1]",
+		},
+		{
+			"an uncheckpointed lease wakes, even where limitToPartitionsWithLag counts",
+			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }),
+			func() changefeed.ProcessorLag {
+				l := measured(start, 1, 0)
+				l.Partitions[0].Status = changefeed.StatusUncheckpointed
+				return l
+			}(), "1 active 1 out [threshold=1 uncheckpointed=1]",
+		},
+		{"inactive is zero", policy(), measured(start, 0, 0), "0 inactive 0 none [activation=0]"},
+	})
+}
+
+// TestClamp is step 9.
+func TestClamp(t *testing.T) {
+	t.Parallel()
+	decideFirst(t, []first{
+		{"maxReplicaCount holds", policy(maximum(2)), measured(start, repeat(500, 8)...), "2 active 800 out [threshold=8 clamp=2]"},
+		{"minReplicaCount holds, also while inactive", policy(minimum(3)), measured(start, 0, 0), "3 inactive 0 out [activation=0 clamp=3]"},
+		{"minReplicaCount holds above the number of partitions", policy(minimum(3)), measured(start, 50), "3 active 50 out [threshold=1 clamp=3]"},
+		{
+			"more replicas than partitions have nothing to do", policy(func(p *scaling.Policy) {
+				p.Schedules = schedules(t, floor{"UTC", "0 * * * *", "59 * * * *", 9})
+			}), measured(start, 50, 0, 0), "3 active 50 out [threshold=1 schedules=9 clamp=3]",
+		},
+		{"bounds beyond both: the maximum is below the partitions, and holds", policy(minimum(2), maximum(2)), measured(start, repeat(500, 8)...), "2 active 800 out [threshold=8 clamp=2]"},
+	})
 }
 
 func TestReasonsSayWhy(t *testing.T) {
@@ -191,9 +202,13 @@ func TestReasonsSayWhy(t *testing.T) {
 	}
 }
 
-// TestIncomplete is step 6 with a memory.
+// TestIncomplete is step 6.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
+	decideFirst(t, []first{
+		{"known partitions may scale out beside unknown ones", policy(), measured(start, 150, -1), "2 active 150 out [threshold=2]"},
+		{"where nothing known is pending beside an unknown partition, nothing is decided", policy(), measured(start, 0, -1), "undecided"},
+	})
 	t.Run("scale-in is refused, in replicas, activity and metric, for as long as it lasts", func(t *testing.T) {
 		t.Parallel()
 		s := tell(t, policy())
@@ -225,6 +240,15 @@ func TestIncomplete(t *testing.T) {
 // TestFailure is step 7.
 func TestFailure(t *testing.T) {
 	t.Parallel()
+	decideFirst(t, []first{
+		{"a first poll that fails decides nothing", policy(), failed(start), "undecided"},
+		{"nor does one in which every partition is unknown", policy(), measured(start, -1, -1), "undecided"},
+		{
+			"static replicas count without an earlier poll", policy(func(p *scaling.Policy) {
+				p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 4}
+			}, maximum(10)), failed(start), "4 active 400 out [fallback=4]",
+		},
+	})
 	with := func(threshold int, behavior scaling.FallbackBehavior, replicas int) scaling.Policy {
 		return policy(func(p *scaling.Policy) {
 			p.Fallback = scaling.Fallback{FailureThreshold: threshold, Behavior: behavior, Replicas: replicas}
