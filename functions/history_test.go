@@ -176,3 +176,30 @@ func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	must(t, run.Process.Signal(os.Interrupt))
 	must(t, run.Wait())
 }
+
+func TestSimulateReplaysTheHistoryOfAProcessor(t *testing.T) {
+	t.Parallel()
+	settings := record(t)
+	r := command(t, t.TempDir(), settings, "simulate", "--trace", "history:orders", "--since", "6h", "--output", "json")
+	var report struct {
+		Trace struct {
+			Name    string
+			Seconds int
+		}
+		Results []struct{ Policy string }
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.status != 0 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	if report.Trace.Name != "orders" || report.Trace.Seconds < 6*3600-90 || report.Trace.Seconds > 6*3600 || len(report.Results) != 1 || report.Results[0].Policy != "default" {
+		t.Errorf("%+v", report)
+	}
+	r = command(t, t.TempDir(), settings, "simulate", "--trace", "history:payments")
+	if r.status != 1 || r.stdout != "" || !strings.Contains(r.stderr, `nothing is recorded of processor "payments" in the last 168h`) {
+		t.Errorf("%+v", r)
+	}
+	r = command(t, t.TempDir(), settings, "simulate", "--since", "2h")
+	if r.status != 2 || !strings.Contains(r.stderr, "--since is for --trace history:PROCESSOR") {
+		t.Errorf("--since beside a synthetic trace: %+v", r)
+	}
+}

@@ -13,13 +13,15 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // simulate replays a trace, synthetic or recorded, against policies, and prints
 // what each of them would have cost and kept.
 func (p program) simulate(ctx context.Context, args []string) int {
-	f := p.flags("simulate", "[--trace NAME|FILE] [--policies FILE] [--policy NAME | --compare] [--output table|json|csv]")
-	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+", or a file that feedscale history wrote as JSON or CSV")
+	f := p.flags("simulate", "[--trace NAME|history:PROCESSOR|FILE] [--policies FILE] [--policy NAME | --compare] [--output table|json|csv]")
+	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
+	f.String("since", "168h", "`duration` to look back in history:PROCESSOR")
 	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace")
 	f.String("duration", "24h", "`duration` of a synthetic trace")
 	f.String("partitions", "8", "`number` of partitions; of a recorded trace its own by default")
@@ -38,12 +40,22 @@ func (p program) simulate(ctx context.Context, args []string) int {
 	if status, done := p.parse(f, args); done {
 		return status
 	}
-	in := flagReader{flags: f}
+	in := flagReader{flags: f, recall: func(processor string, since time.Duration) ([]state.Sample, error) {
+		settings, err := config.ReadSettings(p.environ)
+		if err != nil {
+			return nil, err
+		}
+		until := time.Now()
+		return recall(ctx, settings, processor, until.Add(-since), until)
+	}}
 	output := in.choice("output", "table", "json", "csv")
 	s := in.simulation()
 	scalers := in.scalers(*compare)
 	if p.refuse("simulate", in.mistakes) {
 		return exitUsage
+	}
+	if in.unread != nil {
+		return p.fail(exitIncomplete, in.unread)
 	}
 	for _, scaler := range scalers {
 		if ctx.Err() != nil {
@@ -72,6 +84,8 @@ type simulation struct {
 type flagReader struct {
 	flags    *flag.FlagSet
 	mistakes flagMistakes
+	recall   func(processor string, since time.Duration) ([]state.Sample, error)
+	unread   error // why a history could not be read, which is no mistake in the flags
 }
 
 func (r *flagReader) text(name string) string { return r.flags.Lookup(name).Value.String() }
@@ -137,6 +151,7 @@ func (r *flagReader) simulation() simulation {
 const maxPartitions = 100_000
 
 func (r *flagReader) synthetic(s *simulation) {
+	r.notSince()
 	before := len(r.mistakes)
 	seed := r.whole("seed", 0, math.MaxUint64)
 	o := simulate.Options{
@@ -153,41 +168,6 @@ func (r *flagReader) synthetic(s *simulation) {
 		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
 	}
 	s.seed = &seed
-}
-
-func (r *flagReader) recorded(s *simulation) {
-	file := r.text("trace")
-	for _, name := range []string{"seed", "duration", "rate"} {
-		if r.given(name) {
-			r.mistakes.add("--%s is for the synthetic traces; leave it out with a file", name)
-		}
-	}
-	partitions := 0
-	if r.given("partitions") {
-		partitions = int(r.whole("partitions", 1, maxPartitions))
-	}
-	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		r.mistakes.add("--trace is %q; allowed are %s, or a file that is there", file, strings.Join(simulate.Names(), ", "))
-		return
-	} else if err != nil {
-		r.mistakes.add("--trace: %v; allowed is a file that can be read", err)
-		return
-	}
-	name, samples, err := readHistory(file, text)
-	if err != nil {
-		r.mistakes.add("--trace: %v", err)
-		return
-	}
-	recording, err := simulate.FromSamples(name, samples, partitions)
-	if err != nil {
-		r.mistakes.add("--trace: %v", err)
-		return
-	}
-	s.trace, s.guessed = recording.Trace, recording.Guessed
-	if !r.given("throughput") && recording.Drain != nil {
-		s.workers.Throughput = *recording.Drain
-	}
 }
 
 // scalers are those that --policy, --policies and --compare choose.

@@ -248,7 +248,7 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 		{"a file of policies that is not there", []string{"--policies", "nowhere.yaml"}, []string{"--policies: open nowhere.yaml: no such file or directory; allowed is a file"}},
 		{"a trace that is not there, with flags of a synthetic one", []string{"--trace", "dayly", "--seed", "3", "--rate", "5", "--duration", "1h"}, []string{
 			"--seed is for the synthetic traces", "--duration is for the synthetic traces", "--rate is for the synthetic traces",
-			`--trace is "dayly"; allowed are steady, ramp, burst, daily, herd, hot, sparse, or a file that is there`,
+			`--trace is "dayly"; allowed are steady, ramp, burst, daily, herd, hot, sparse, history:PROCESSOR, or a file that is there`,
 		}},
 		{"more than memory holds", []string{"--duration", "8760h", "--partitions", "1000"}, []string{"up to 50000000 for seconds x partitions; shorten --duration or take fewer --partitions"}},
 		{"a recording without samples", []string{"--trace", "empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},

@@ -4,14 +4,94 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
+
+// recorded makes the trace of what was recorded.
+func (r *flagReader) recorded(s *simulation) {
+	for _, name := range []string{"seed", "duration", "rate"} {
+		if r.given(name) {
+			r.mistakes.add("--%s is for the synthetic traces; leave it out with what was recorded", name)
+		}
+	}
+	partitions := 0
+	if r.given("partitions") {
+		partitions = int(r.whole("partitions", 1, maxPartitions))
+	}
+	name, samples, ok := r.samples()
+	if !ok {
+		return
+	}
+	recording, err := simulate.FromSamples(name, samples, partitions)
+	if err != nil {
+		r.mistakes.add("--trace: %v", err)
+		return
+	}
+	s.trace, s.guessed = recording.Trace, recording.Guessed
+	if !r.given("throughput") && recording.Drain != nil {
+		s.workers.Throughput = *recording.Drain
+	}
+}
+
+// samples reads what was recorded: from the state, or from a file.
+func (r *flagReader) samples() (name string, samples []simulate.Sample, ok bool) {
+	processor, stored := strings.CutPrefix(r.text("trace"), "history:")
+	if !stored {
+		r.notSince()
+		return r.filed(r.text("trace"))
+	}
+	since := r.duration("since", time.Second, 365*24*time.Hour)
+	if len(r.mistakes) > 0 {
+		return "", nil, false
+	}
+	recorded, err := r.recall(processor, since)
+	if err == nil && len(recorded) == 0 {
+		err = fmt.Errorf("nothing is recorded of processor %q in the last %s", processor, brief(since))
+	}
+	if err != nil {
+		r.unread = err
+		return "", nil, false
+	}
+	for _, s := range recorded {
+		samples = append(samples, simulate.Sample{
+			Time: s.Time, Lag: s.Lag, Age: s.Age, Arrival: s.Arrival, Drain: s.DrainPerReplica, Partitions: s.PartitionCount, Incomplete: !s.Complete,
+		})
+	}
+	return processor, samples, true
+}
+
+// notSince holds that --since is not given with another trace.
+func (r *flagReader) notSince() {
+	if r.given("since") {
+		r.mistakes.add("--since is for --trace history:PROCESSOR; leave it out with another trace")
+	}
+}
+
+// filed reads a file that feedscale history wrote.
+func (r *flagReader) filed(file string) (name string, samples []simulate.Sample, ok bool) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		r.mistakes.add("--trace is %q; allowed are %s, history:PROCESSOR, or a file that is there", file, strings.Join(simulate.Names(), ", "))
+		return "", nil, false
+	} else if err != nil {
+		r.mistakes.add("--trace: %v; allowed is a file that can be read", err)
+		return "", nil, false
+	}
+	if name, samples, err = readHistory(file, text); err != nil {
+		r.mistakes.add("--trace: %v", err)
+		return "", nil, false
+	}
+	return name, samples, true
+}
 
 // recordedSample is what a replay needs of a sample that `history` printed.
 type recordedSample struct {
