@@ -205,18 +205,26 @@ module servicebus 'modules/servicebus.bicep' = {
   }
 }
 
+// One after another: an account lets nobody change it while something else does.
+@batchSize(1)
 module cosmos 'modules/cosmos.bicep' = [
   for account in cosmosAccounts: {
-    name: '${name}-cosmos-${account.name}'
+    name: '${token}-cosmos-${account.name}'
     scope: resourceGroup(split(account.accountId, '/')[2], split(account.accountId, '/')[4])
     params: {
       accountName: last(split(account.accountId, '/'))
       databases: account.?databases ?? []
       principalId: identity.properties.principalId
     }
+    // Only to be late: Cosmos DB looks the identity up, and may not find one that was made a moment ago.
+    dependsOn: [
+      storage
+      servicebus
+    ]
   }
 ]
 
+@batchSize(1)
 module cosmosEndpoints 'modules/privateendpoint.bicep' = [
   for account in cosmosAccounts: if (isPrivate && (account.?privateEndpoint ?? false)) {
     name: '${name}-cosmos-${account.name}-endpoint'
@@ -229,6 +237,9 @@ module cosmosEndpoints 'modules/privateendpoint.bicep' = [
       group: 'Sql'
       zoneIds: vnet!.outputs.zoneIds
     }
+    dependsOn: [
+      cosmos
+    ]
   }
 ]
 

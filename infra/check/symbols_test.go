@@ -14,7 +14,7 @@ import (
 var (
 	functions = strings.Fields(`cidrSubnet concat empty environment filter guid items json last length listKeys loadYamlContent map
 		readEnvironmentVariable reduce replace resourceGroup resourceId split string subscriptionResourceId toLower toObject union uniqueString`)
-	decorators = strings.Fields("allowed description export maxLength maxValue minLength minValue secure")
+	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue secure")
 )
 
 // resourceType is what a resource names: provider, types and API version.

@@ -17,6 +17,8 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' existing = {
 var readerRole = '00000000-0000-0000-0000-000000000001'
 var scopes = empty(databases) ? [account.id] : map(databases, database => '${account.id}/dbs/${database}')
 
+// One after another: the account refuses assignments that are made at once.
+@batchSize(1)
 resource reader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-10-15' = [
   for scope in scopes: {
     parent: account
