@@ -20,7 +20,7 @@ func (s *steps) assess() {
 		p := &s.Lag.Partitions[i]
 		progress := s.progress(p)
 		p.Status = s.status(p, progress)
-		progress.Stalled = p.Status == changefeed.StatusStalled || p.Lag == nil && progress.Stalled
+		progress.Stalled = progress.Stalled || p.Status == changefeed.StatusStalled
 		s.next.Progress[p.Lease] = progress
 	}
 	if s.Lag.Error != "" {
@@ -73,11 +73,21 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 	if p.CheckpointLSN != nil {
 		next.CheckpointLSN = *p.CheckpointLSN
 	}
-	if next.Pending && s.live(p) {
-		next.Since, next.Polls = s.Now, 1
-		if last.Position == next.Position && !last.Since.IsZero() {
-			next.Since, next.Polls = last.Since, last.Polls+1
-		}
+	if span := next.Time.Sub(last.Time); span > 0 && span < leastSpan {
+		// Rates are measured from the earlier sample on.
+		next.Time, next.SessionLSN, next.CheckpointLSN, next.Pending, next.Owner = last.Time, last.SessionLSN, last.CheckpointLSN, last.Pending, last.Owner
 	}
+	stands := p.Pending() && last.Position == next.Position && !last.Since.IsZero()
+	switch {
+	case stands && s.live(p):
+		next.Since, next.Polls = last.Since, last.Polls+1
+	case stands && last.Stalled:
+		// The scale-in that excludeStalled asked for may have stopped its
+		// owner. The next one is at the same place.
+		next.Since, next.Polls = last.Since, last.Polls
+	case p.Pending() && s.live(p):
+		next.Since, next.Polls = s.Now, 1
+	}
+	next.Stalled = stands && last.Stalled
 	return next
 }

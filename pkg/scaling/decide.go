@@ -156,7 +156,8 @@ func (s *steps) wakes() changefeed.Status {
 // the rates that were measured, while changes keep arriving. Owners that keep up
 // are not asked for more of: they were seen to do enough, and what they can do
 // was not. Taken for all that they can, it would ask for one replica more at
-// every poll, however little there is to do.
+// every poll, however little there is to do. Nor are they kept for what as many
+// as they are showed: it does not tell whether fewer could.
 func (s *steps) catchUpWithin() {
 	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
 	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
@@ -164,7 +165,7 @@ func (s *steps) catchUpWithin() {
 	}
 	lag := float64(s.demand.lag)
 	wanted := (lag/within.Seconds() + *s.next.Arrival) / drain
-	if s.keepsUp && math.Ceil(wanted) > float64(s.liveOwners()) {
+	if live := s.liveOwners(); s.keepsUp && (s.next.DrainOwners >= live || math.Ceil(wanted) > float64(live)) {
 		return
 	}
 	if s.raise(wanted) {
@@ -205,12 +206,14 @@ func (s *steps) schedules() {
 		return
 	}
 	s.active = true
-	floor := open.DesiredReplicas
+	floor, why := open.DesiredReplicas, ""
 	if s.Policy.EvenPartitions {
-		floor = even(floor, s.partitions)
+		if floor = even(floor, s.partitions); floor > open.DesiredReplicas {
+			why = fmt.Sprintf(", and %d is the next that divides %d partitions", floor, s.partitions)
+		}
 	}
 	if s.raise(float64(floor)) {
-		s.because("schedules", "a window is open that asks for at least %d", open.DesiredReplicas)
+		s.because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, why)
 	}
 }
 
@@ -240,17 +243,27 @@ func (s *steps) incomplete() {
 		s.undecided = !s.active
 		return
 	}
+	metric := s.metric
 	s.active = s.active || s.Memory.Active
 	s.metric = max(s.metric, min(s.Memory.MetricValue, int64(s.partitions)*s.Policy.Threshold))
-	if s.replicas < current {
+	switch {
+	case s.replicas < current:
 		s.raise(float64(current))
 		s.because("incomplete", "%d of %d partitions are unknown: no scale-in from %d", unknown, len(s.Lag.Partitions), current)
+	case s.metric > metric:
+		s.because("incomplete", "%d of %d partitions are unknown: the metric stays at %d", unknown, len(s.Lag.Partitions), s.metric)
 	}
 }
 
 // failure is step 7: nothing could be measured.
 func (s *steps) failure() {
 	s.partitions = s.Memory.Partitions
+	if leases := s.Lag.PartitionCount(); leases > 0 {
+		s.partitions = leases // read, though none of them could be measured
+		if s.Memory.Partitions > 0 {
+			s.next.Partitions = leases
+		}
+	}
 	s.next.Failures++
 	s.refuseIn = true
 	current, known := s.current()
@@ -280,7 +293,7 @@ func (s *steps) failure() {
 		}
 		s.fallBack(n, "%d polls failed: fallback to %d, or the current replicas if lower", s.next.Failures, fallback.Replicas)
 	default:
-		if s.undecided = s.partitions == 0; !s.undecided {
+		if s.undecided = s.Memory.Partitions == 0; !s.undecided {
 			s.fallBack(s.partitions, "%d polls failed: as if each of the %d partitions last known lagged by a threshold", s.next.Failures, s.partitions)
 		}
 	}
@@ -288,7 +301,7 @@ func (s *steps) failure() {
 
 func (s *steps) fallBack(replicas int, why string, args ...any) {
 	s.active = replicas > 0
-	s.metric = int64(replicas) * s.Policy.Threshold
+	s.metric = min(int64(replicas), math.MaxInt64/s.Policy.Threshold) * s.Policy.Threshold
 	s.raise(float64(replicas))
 	s.because("fallback", why, args...)
 }

@@ -2,6 +2,7 @@ package scaling_test
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -221,6 +222,13 @@ func TestIncomplete(t *testing.T) {
 		s.lags(time.Minute, 0, 0, 0)
 		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
 	})
+	t.Run("the metric is held where the replicas need not be, and says so", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(0, 40, 0)
+		s.lags(time.Minute, 30, -1)
+		s.want("1 active 40 none [threshold=1 incomplete=1]")
+	})
 	t.Run("scale-out is not", func(t *testing.T) {
 		t.Parallel()
 		s := tell(t, policy())
@@ -302,6 +310,30 @@ func TestFailure(t *testing.T) {
 			s.want(c.want)
 		})
 	}
+	unread := func(leases int) func(time.Time) changefeed.ProcessorLag {
+		return func(at time.Time) changefeed.ProcessorLag { return measured(at, repeat(-1, leases)...) }
+	}
+	t.Run("the leases that were read are the partitions, though none could be measured", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(1, scaling.FallbackStatic, 9))
+		s.poll(0, unread(4))
+		s.want("4 active 900 out [fallback=9 clamp=4]")
+		s = tell(t, with(1, scaling.FallbackMax, 0))
+		s.poll(0, bootstrap)
+		s.poll(time.Minute, unread(4))
+		s.want("4 active 400 out [fallback=4]")
+		s.poll(time.Minute, failed)
+		s.want("4 active 400 none [fallback=4]")
+	})
+	t.Run("a metric that no integer holds is the greatest there is", func(t *testing.T) {
+		t.Parallel()
+		p := with(1, scaling.FallbackStatic, math.MaxInt32)
+		p.Threshold = 1_000_000_000_000_000
+		s := tell(t, p)
+		if d := s.poll(0, failed); d.MetricValue < math.MaxInt64-p.Threshold {
+			t.Errorf("metricValue %d", d.MetricValue)
+		}
+	})
 	t.Run("currentReplicas without any decides nothing", func(t *testing.T) {
 		t.Parallel()
 		s := tell(t, with(1, scaling.FallbackCurrent, 0))

@@ -13,9 +13,11 @@ type Memory struct {
 	MetricValue     int64               `json:"metricValue,omitempty"`     // and its metric
 	LastActive      time.Time           `json:"lastActive,omitzero"`       // last poll that was active; zero where none was
 	Failures        int                 `json:"failures,omitempty"`        // polls in a row without a known partition
-	Partitions      int                 `json:"partitions,omitempty"`      // at the last poll that measured something; 0 where none did
+	Partitions      int                 `json:"partitions,omitempty"`      // as known last; 0 where no poll ever measured something
 	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second; nil where not measured at the last poll
 	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs one live owner can work off per second, as far as was seen; 0 where never measured
+	DrainOwners     int                 `json:"drainOwners,omitempty"`     // how many live owners showed that, at least; 0 where it is all they can do
+	KeepsUp         bool                `json:"keepsUp,omitempty"`         // the live owners did as much as arrived, and all that was pending before, within catchUpWithin
 	Recommendations []Recommendation    `json:"recommendations,omitempty"` // within the longer stabilization window
 	Changes         []Change            `json:"changes,omitempty"`         // within the longest policy period
 	Progress        map[string]Progress `json:"progress,omitempty"`        // by lease token
@@ -43,7 +45,7 @@ type Progress struct {
 	CheckpointLSN int64     `json:"checkpointLSN"`   // LSN the processor was done with
 	Pending       bool      `json:"pending,omitempty"`
 	Owner         string    `json:"owner,omitempty"`   // of the lease
-	Stalled       bool      `json:"stalled,omitempty"` // it was reported as stalled
+	Stalled       bool      `json:"stalled,omitempty"` // it was reported as stalled at this checkpoint
 }
 
 // CatchUp returns how many seconds a number of replicas needs to drain a lag,

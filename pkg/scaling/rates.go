@@ -11,35 +11,50 @@ import (
 // for some seconds, and when a poll comes is chance.
 const chance = 10
 
+// leastSpan is how long two polls have to be apart to tell rates. One that comes
+// sooner, of a second process or a person, leaves what the last one knew.
+const leastSpan = time.Second
+
+// noise is by how much more has to be seen of what an owner can do at least, to
+// be news.
+const noise = 1.1
+
 // rates measures, from this sample and the last: how fast changes arrive, how
 // fast one live owner works them off, and whether the owners keep up.
 //
 // What an owner did is what it can do only where it was never without work:
-// where a change that was pending at the last poll still is, and no lease moved
-// meanwhile, for which owners pause. Any other can do at least as much as it did.
+// where a change that was pending at the last poll still is. Any other can do at
+// least as much as it did. Where leases moved nobody can tell who did what.
 func (s *steps) rates() {
 	w := work{index: make(map[string]int)}
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
-		if last, seen := s.Memory.Progress[p.Lease]; seen && p.Lag != nil {
+		last, seen := s.Memory.Progress[p.Lease]
+		if seen && p.Lag != nil && !(s.Policy.ExcludeStalled && last.Stalled) {
 			w.add(p, last, s.Lag.Time.Sub(last.Time), s.live(p))
 		}
+	}
+	if w.tooSoon {
+		s.next.Arrival, s.keepsUp = s.Memory.Arrival, s.Memory.KeepsUp
+		return
 	}
 	s.next.Arrival = w.arrival
 	switch drain, exact := w.drainPerReplica(); {
 	case exact:
-		s.next.DrainPerReplica = drain
-	default:
-		s.next.DrainPerReplica = max(s.next.DrainPerReplica, drain)
+		s.next.DrainPerReplica, s.next.DrainOwners = drain, 0
+	case drain > s.Memory.DrainPerReplica*noise:
+		s.next.DrainPerReplica, s.next.DrainOwners = drain, len(w.owners)
 	}
-	s.keepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+chance
+	s.next.KeepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+chance
+	s.keepsUp = s.next.KeepsUp
 }
 
 // work is what came and what was done between two polls, over all partitions.
 type work struct {
 	arrival    *float64      // LSNs per second; nil where nothing was measured twice
 	came, done int64         // LSNs
-	behind     bool          // a change that was pending at the last poll still is
+	behind     bool          // a change that was pending at the last poll still is, or was until now
+	tooSoon    bool          // the polls are not far enough apart
 	moved      bool          // a lease has another owner than at the last poll
 	longest    time.Duration // between the two polls; longer where a partition was unknown in between
 	owners     []ownerWork   // in the order of their leases: that of a map would change the last digit of a sum
@@ -54,6 +69,10 @@ type ownerWork struct {
 
 // add adds a partition that was measured at both polls.
 func (w *work) add(p *changefeed.Partition, last Progress, span time.Duration, live bool) {
+	if span > 0 && span < leastSpan {
+		w.tooSoon = true
+		return
+	}
 	w.moved = w.moved || p.Owner != last.Owner
 	if p.SessionLSN == nil || last.SessionLSN == 0 || span <= 0 {
 		return
@@ -68,7 +87,9 @@ func (w *work) add(p *changefeed.Partition, last Progress, span time.Duration, l
 	if p.CheckpointLSN == nil || last.CheckpointLSN == 0 {
 		return
 	}
-	done, left := max(0, *p.CheckpointLSN-last.CheckpointLSN), *p.CheckpointLSN < last.SessionLSN
+	done := max(0, *p.CheckpointLSN-last.CheckpointLSN)
+	// To be done with just that, and no more, is chance only where it is little.
+	left := *p.CheckpointLSN < last.SessionLSN || *p.CheckpointLSN == last.SessionLSN && done > chance
 	w.done += done
 	w.behind = w.behind || left
 	// Only where changes were pending does an owner show what it can do.
@@ -101,7 +122,9 @@ func (w *work) drainPerReplica() (drain float64, exact bool) {
 		}
 	}
 	switch {
-	case busy > 0 && !w.moved:
+	case w.moved:
+		return 0, false
+	case busy > 0:
 		return busy / float64(count), true
 	case all > 0:
 		return all / float64(len(w.owners)), false

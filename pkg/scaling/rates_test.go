@@ -92,6 +92,16 @@ func TestCatchUpWithin(t *testing.T) {
 			{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 			{s10, []reading{{6000, 1100, "a", 61 * time.Second}}, "1 active 4900 none [threshold=1]"},
 		}},
+		{
+			// One does 20 a second, and 22 are wanted; then 10 s after the second
+			// poll, not after the third, 60 a second have arrived.
+			"a poll that comes too soon leaves what the last one knew", within(), []tick{
+				{0, []reading{{3000, 1000, "a", 0}}, "1 active 2000 out [threshold=1]"},
+				{s10, []reading{{3000, 1200, "a", 0}}, "1 active 1800 none [threshold=1]"},
+				{time.Second / 10, []reading{{3500, 1300, "a", 0}}, "2 active 2200 out [threshold=1 catchUpWithin=2]"},
+				{s10 - time.Second/10, []reading{{3600, 1400, "a", 0}}, "5 active 2200 out [threshold=1 catchUpWithin=5]"},
+			},
+		},
 		{"no rate of two polls at the same instant, no effect", within(), []tick{
 			{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 			{0, []reading{{6000, 1100, "a", 0}}, "1 active 4900 none [threshold=1]"},
@@ -165,12 +175,21 @@ func TestCatchUpWithin(t *testing.T) {
 			},
 		},
 		{
-			// Both do 25 a second and keep up; then 30 arrive, which is 1.2 of
-			// what one was seen to do.
+			// One keeps up with 25 a second; then there are two and 30, which is
+			// 1.2 of what one was seen to do.
 			"owners that keep up are kept where fewer could not", within(), []tick{
+				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "a", 0}}, "1 active 20 out [threshold=1]"},
+				{s10, []reading{{2125, 2115, "a", 0}, {2125, 2115, "a", 0}}, "1 active 20 none [threshold=1]"},
+				{s10, []reading{{2275, 2265, "a", 0}, {2275, 2265, "b", 0}}, "2 active 20 out [threshold=1 catchUpWithin=2]"},
+			},
+		},
+		{
+			// Two keep up with 50, and then with 30: what they did before says
+			// nothing of whether one could.
+			"but not for what as many as they are showed", within(), []tick{
 				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "b", 0}}, "1 active 20 out [threshold=1]"},
 				{s10, []reading{{2250, 2240, "a", 0}, {2250, 2240, "b", 0}}, "1 active 20 none [threshold=1]"},
-				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "2 active 20 out [threshold=1 catchUpWithin=2]"},
+				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "1 active 20 none [threshold=1]"},
 			},
 		},
 		{
@@ -181,6 +200,24 @@ func TestCatchUpWithin(t *testing.T) {
 				{s10, []reading{{3000, 2400, "a", 0}}, "3 active 600 out [threshold=1 catchUpWithin=3]"},
 				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 in [threshold=1]"},
 				{s10, []reading{{4000, 2600, "a", 0}}, "12 active 1400 out [threshold=1 catchUpWithin=12]"},
+			},
+		},
+		{
+			// Two did 10 a second each, and then one is seen with what both did.
+			"nobody can tell who did what where a lease has moved", within(), []tick{
+				{0, []reading{{2000, 1000, "a", 0}, {2000, 1000, "b", 0}}, "1 active 2000 out [threshold=1]"},
+				{s10, []reading{{2000, 1100, "a", 0}, {2000, 1100, "b", 0}}, "2 active 1800 out [threshold=1 catchUpWithin=2]"},
+				{s10, []reading{{2000, 1200, "a", 0}, {2000, 1200, "a", 0}}, "2 active 1600 none [threshold=1 catchUpWithin=2]"},
+			},
+		},
+		{
+			// 1,000 in 100 s and 10 a second that arrive are 2 of an owner that
+			// does 10.
+			"what is left out as stalled neither arrives nor keeps an owner busy",
+			within(func(p *scaling.Policy) { p.ExcludeStalled, p.StalledAfter = true, 10*time.Second }), []tick{
+				{0, []reading{{2000, 1000, "a", 0}, {2000, 1000, "b", 0}}, "1 active 2000 out [threshold=1]"},
+				{s10, []reading{{2100, 1100, "a", 0}, {9000, 1000, "b", 0}}, "20 active 9000 out [threshold=1 catchUpWithin=160 clamp=20]"},
+				{s10, []reading{{2200, 1200, "a", 0}, {99000, 1000, "b", 0}}, "2 active 1000 in [threshold=1 excludeStalled=1 catchUpWithin=2]"},
 			},
 		},
 		{"it never lowers what the threshold asks for", within(), []tick{

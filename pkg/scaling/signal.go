@@ -46,11 +46,11 @@ func (s *steps) signal() signal {
 	return sum
 }
 
-// excluded tells whether a partition is left out: it is stalled, and an earlier
-// poll has reported it. More replicas do not move a partition that its owner
+// excluded tells whether a partition is left out: an earlier poll has reported
+// it as stalled, and it stands where it stood. More replicas do not move a partition that its owner
 // cannot get past, as KEDA's excludePersistentLag knows of Kafka.
 func (s *steps) excluded(p *changefeed.Partition) bool {
-	return s.Policy.ExcludeStalled && p.Status == changefeed.StatusStalled && s.Memory.Progress[p.Lease].Stalled
+	return s.Policy.ExcludeStalled && s.next.Progress[p.Lease].Stalled && s.Memory.Progress[p.Lease].Stalled
 }
 
 // evenPartitions goes on to the next count at which every replica owns the same
@@ -72,7 +72,8 @@ func (s *steps) evenPartitions() {
 // hotPartition lets no partition ask for more replicas than can help it, where
 // limitToPartitionsWithLag says so: one replica works on a partition, so that of
 // more than there are partitions with a backlog the others have nothing to do,
-// whatever the rates and the age ask for. What is unknown may have a backlog.
+// whatever the rates and the age ask for. What is unknown may have a backlog. As
+// in KEDA this cap comes after the even count.
 func (s *steps) hotPartition() {
 	if !s.Policy.LimitToPartitionsWithLag || !s.active {
 		return

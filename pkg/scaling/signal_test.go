@@ -162,3 +162,32 @@ func TestExcludeStalled(t *testing.T) {
 		})
 	}
 }
+
+// TestExcludeStalledSurvivesItsOwnScaleIn: that may stop the owner of the very
+// partition that is left out, whose lease is then nobody's for a while.
+func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy(excluding))
+	poll := func(after time.Duration, owner, position, want string) {
+		t.Helper()
+		s.poll(after, func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, 300, 0, 0, 0)
+			l.Partitions[0].Owner, l.Partitions[0].Position = owner, position
+			return l
+		})
+		s.want(want)
+	}
+	const left = "1 active 1 none [threshold=1 excludeStalled=1]"
+	poll(0, "a", "stuck", "3 active 300 out [threshold=3]")
+	poll(5*time.Minute, "a", "stuck", "3 active 300 none [threshold=3]")
+	poll(10*time.Minute, "a", "stuck", "1 active 1 in [threshold=1 excludeStalled=1]")
+	poll(time.Minute, "", "stuck", left)
+	if got := s.lag.Partitions[0].Status; got != changefeed.StatusUnclaimed {
+		t.Errorf("without an owner it is %s", got)
+	}
+	poll(time.Minute, "b", "stuck", left)
+	if got := s.lag.Partitions[0].Status; got != changefeed.StatusStalled {
+		t.Errorf("with another owner it is %s", got)
+	}
+	poll(time.Minute, "b", "moved", "3 active 300 out [threshold=3]")
+}

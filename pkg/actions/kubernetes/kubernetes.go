@@ -107,6 +107,9 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		return false, err
 	}
 	mapping, err := a.mapper.RESTMappingWithContext(ctx, w.kind.GroupKind(), w.kind.Version)
+	if meta.IsNoMatchError(err) {
+		a.mapper.Reset() // so that the next try finds a kind that was installed meanwhile
+	}
 	if err != nil {
 		return false, explain(w, schema.GroupResource{}, err)
 	}
