@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -186,19 +187,18 @@ func (c *stored) load() {
 	defer cancel()
 	found := make([][]prometheus.Metric, len(c.processors))
 	failed := make([]error, len(c.processors))
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, parallel)
+	var loads errgroup.Group
+	loads.SetLimit(parallel)
 	for i, name := range c.processors {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
+		loads.Go(func() error {
 			var record state.Record
 			if record, failed[i] = c.store.Load(ctx, name); failed[i] == nil {
 				found[i] = c.of(name, record)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = loads.Wait() // none fails for all
 
 	var unread int
 	var first error

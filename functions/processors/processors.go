@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/problem"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -60,16 +62,15 @@ func (h *Handler) Register(mux *http.ServeMux) {
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	reports := make([]poller.StoredReport, len(h.Processors))
 	failed := make([]error, len(h.Processors))
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, parallel)
+	var loads errgroup.Group
+	loads.SetLimit(parallel)
 	for i, p := range h.Processors {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
+		loads.Go(func() error {
 			reports[i], failed[i] = h.load(r.Context(), p)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = loads.Wait() // none fails for all
 	for _, err := range failed {
 		if err != nil {
 			h.unreadable(w, r, err)
@@ -90,6 +91,10 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	h.unknown(w, r, name)
+}
+
+func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	problem.Write(w, r, h.Log, http.StatusNotFound, fmt.Sprintf("no processor is named %q: the processors file says which there are", name))
 }
 
@@ -129,6 +134,10 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PathValue("name")
+	if !slices.ContainsFunc(h.Processors, func(p Processor) bool { return p.Name == name }) {
+		h.unknown(w, r, name)
+		return
+	}
 	samples, err := h.Store.History(r.Context(), name, from, to)
 	if err != nil {
 		h.unreadable(w, r, err)

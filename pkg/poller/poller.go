@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -63,7 +65,7 @@ type Poller struct {
 	Log        *slog.Logger
 
 	mu      sync.Mutex
-	drained bool // the outbox of processors that are no longer configured was looked at
+	drained bool // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
@@ -196,6 +198,7 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 	if outcome.Lag.Known() {
 		d.state.PolledAt = now
 	}
+	d.state.Record(last.Recorded)
 	if problem := outcome.Lag.Problem(); problem != "" {
 		p.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
 	}
@@ -291,9 +294,16 @@ func (p *Poller) publish(ctx context.Context, polls []*poll) (left int) {
 			pending = append(pending, outbox)
 		}
 	}
-	pending = append(pending, p.orphans(ctx)...)
-	failed := make([]int, len(pending))
 	var unreachable atomic.Bool
+	left = p.deliverAll(ctx, pending, &unreachable)
+	// Those of removed processors last: looking for them may take long.
+	return left + p.publishOrphans(ctx, &unreachable)
+}
+
+// deliverAll delivers the events of processors, each processor's in their order,
+// and returns how many are left.
+func (p *Poller) deliverAll(ctx context.Context, pending [][]state.Event, unreachable *atomic.Bool) (left int) {
+	failed := make([]int, len(pending))
 	each(len(pending), func(i int) {
 		for n, event := range pending[i] {
 			failed[i] = len(pending[i]) - n
@@ -328,13 +338,14 @@ func (p *Poller) deliver(ctx context.Context, e state.Event) error {
 	return nil
 }
 
-// orphans returns the pending events of processors that are no longer
-// configured, once in the life of the process: nobody adds to them.
-func (p *Poller) orphans(ctx context.Context) [][]state.Event {
+// publishOrphans delivers the pending events of processors that are no longer
+// configured. Nobody adds to them: once all are delivered, nothing is left to
+// look for in the life of the process.
+func (p *Poller) publishOrphans(ctx context.Context, unreachable *atomic.Bool) (left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drained {
-		return nil
+		return 0
 	}
 	configured := make([]string, len(p.Processors))
 	for i, processor := range p.Processors {
@@ -343,9 +354,8 @@ func (p *Poller) orphans(ctx context.Context) [][]state.Event {
 	removed, err := p.Store.Outbox(ctx, configured)
 	if err != nil {
 		p.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
-		return nil
+		return 0
 	}
-	p.drained = true
 	var orphans [][]state.Event
 	for _, e := range removed {
 		if last := len(orphans) - 1; last >= 0 && orphans[last][0].Processor == e.Processor {
@@ -354,19 +364,20 @@ func (p *Poller) orphans(ctx context.Context) [][]state.Event {
 			orphans = append(orphans, []state.Event{e})
 		}
 	}
-	return orphans
+	left = p.deliverAll(ctx, orphans, unreachable)
+	p.drained = left == 0
+	return left
 }
 
 // each calls do for 0..n-1, a bounded number at once, and waits for all.
 func each(n int, do func(int)) {
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, parallel)
+	var calls errgroup.Group
+	calls.SetLimit(parallel)
 	for i := range n {
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
+		calls.Go(func() error {
 			do(i)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = calls.Wait() // none fails for all
 }

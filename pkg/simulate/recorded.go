@@ -3,7 +3,6 @@ package simulate
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -13,7 +12,7 @@ type Sample struct {
 	Time       time.Time
 	Lag        *int64   // pending transactions
 	Age        *int64   // seconds since the oldest pending change was written
-	Arrival    *float64 // transactions per second since the sample before
+	Arrival    *float64 // transactions per second, taken to hold since the sample before
 	Drain      *float64 // transactions per second that one replica worked off
 	Partitions *int
 	Incomplete bool // a partition could not be measured: then lag and arrival are only a part
@@ -94,12 +93,14 @@ func arrivals(name string, samples []Sample) (rates []float64, guessed time.Dura
 	if seconds := samples[len(samples)-1].Time.Sub(start) / time.Second; seconds < 1 || seconds > maxArrivals {
 		return nil, 0, fmt.Errorf("recording %s: its samples span %d seconds; allowed are 1 to %d", name, seconds, maxArrivals)
 	}
-	for i, s := range samples[1:] {
+	for i, s := range samples {
+		if known(s) && !(*s.Arrival >= 0 && *s.Arrival <= MaxRate) {
+			return nil, 0, fmt.Errorf("recording %s: sample %d has the arrival rate %v; allowed are numbers from 0 to %d", name, i+1, *s.Arrival, MaxRate)
+		}
+	}
+	for _, s := range samples[1:] {
 		if known(s) {
 			rate = *s.Arrival
-			if !(rate >= 0 && rate <= MaxRate) {
-				return nil, 0, fmt.Errorf("recording %s: sample %d has the arrival rate %v; allowed are numbers from 0 to %d", name, i+1, rate, MaxRate)
-			}
 		}
 		for until := int(s.Time.Sub(start) / time.Second); len(rates) < until; rates = append(rates, rate) {
 			if !known(s) {
@@ -123,7 +124,7 @@ func partitionsOf(samples []Sample) int {
 func medianDrain(samples []Sample) *float64 {
 	var drains []float64
 	for _, s := range samples {
-		if s.Drain != nil && *s.Drain > 0 && !math.IsInf(*s.Drain, 1) {
+		if s.Drain != nil && *s.Drain > 0 && *s.Drain <= MaxRate {
 			drains = append(drains, *s.Drain)
 		}
 	}

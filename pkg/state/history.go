@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 	"unicode/utf16"
 
@@ -41,6 +42,48 @@ type Sample struct {
 
 // Sample is what the history keeps of s.
 func (s State) Sample() Sample {
+	if s.Recorded != nil {
+		return *s.Recorded
+	}
+	return s.sample()
+}
+
+// Record notes what the history keeps of s. before is what it keeps of the poll
+// before, nil where there was none. Where both fall into one interval the later
+// takes the place of the earlier, and takes over what that one changed.
+func (s *State) Record(before *Sample) {
+	sample := s.sample()
+	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) && before.changed() && sample.Replicas != nil {
+		if !sample.changed() {
+			sample.Reasons = nil // what settled it again
+		}
+		sample.Previous = before.Previous
+		sample.Direction = new(scaling.None)
+		switch from := previous(before.Previous); {
+		case *sample.Replicas > from:
+			*sample.Direction = scaling.Out
+		case *sample.Replicas < from:
+			*sample.Direction = scaling.In
+		}
+		sample.Reasons = slices.Concat(before.Reasons, sample.Reasons)
+	}
+	s.Recorded = &sample
+}
+
+// previous is what a decision counts from: zero where there was none.
+func previous(replicas *int) int {
+	if replicas == nil {
+		return 0
+	}
+	return *replicas
+}
+
+// changed tells whether the decision is the first, or changed the replicas.
+func (s Sample) changed() bool {
+	return s.Replicas != nil && (s.Previous == nil || *s.Previous != *s.Replicas)
+}
+
+func (s State) sample() Sample {
 	sample := Sample{
 		Time:     s.AttemptedAt.UTC(),
 		Lag:      s.Lag.Lag(),

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -141,5 +142,56 @@ func TestANumberThatJSONDoesNotHaveIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := (state.Sample{Arrival: new(math.NaN())}).Encode(); err == nil {
 		t.Error("got no error")
+	}
+}
+
+// TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged: the history has one
+// sample for 15 s, and no decision is lost from it.
+func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	type poll struct {
+		second   int
+		previous *int
+		replicas int
+	}
+	for _, c := range []struct {
+		rule  string
+		polls []poll
+		want  string
+	}{
+		{"a first decision stays one", []poll{{0, nil, 1}, {5, new(1), 1}}, "nil→1 out [0]"},
+		{"what changed nothing takes over what did", []poll{{0, new(1), 4}, {5, new(4), 4}, {10, new(4), 4}}, "1→4 out [0]"},
+		{"changes add up", []poll{{0, new(1), 4}, {5, new(4), 3}}, "1→3 out [0 5]"},
+		{"there and back is told by its reasons", []poll{{0, new(1), 4}, {5, new(4), 1}}, "1→1 none [0 5]"},
+		{"the next interval begins afresh", []poll{{0, new(1), 4}, {15, new(4), 4}}, "4→4 none [15]"},
+		{"nothing changed, nothing to take over", []poll{{0, new(4), 4}, {5, new(4), 4}}, "4→4 none [5]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			var last state.State
+			for _, p := range c.polls {
+				direction := scaling.None
+				if p.previous == nil || *p.previous != p.replicas {
+					direction = scaling.Out
+				}
+				next := state.State{AttemptedAt: start.Add(time.Duration(p.second) * time.Second), Decision: &scaling.Decision{
+					Previous: p.previous, Replicas: p.replicas, Direction: direction, Reasons: []scaling.Reason{{Why: fmt.Sprint(p.second)}},
+				}}
+				next.Record(last.Recorded)
+				last = next
+			}
+			s := last.Sample()
+			from, why := "nil", []string{}
+			if s.Previous != nil {
+				from = fmt.Sprint(*s.Previous)
+			}
+			for _, r := range s.Reasons {
+				why = append(why, r.Why)
+			}
+			if got := fmt.Sprintf("%s→%d %s %v", from, *s.Replicas, *s.Direction, why); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }

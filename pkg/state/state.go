@@ -26,6 +26,8 @@ type State struct {
 	Sequence  int64      `json:"sequence"`            // of the last scale event; 0 where there was none
 	Published *Published `json:"published,omitempty"` // what the last scale event said
 	Paused    bool       `json:"paused,omitempty"`
+
+	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; nil where Record was not called
 }
 
 // Published is what the last scale event of a processor said.

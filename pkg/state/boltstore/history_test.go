@@ -2,6 +2,7 @@ package boltstore_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,35 @@ func TestAFileFromBeforeTheHistoryOpensAndKeepsOne(t *testing.T) {
 		t.Errorf("got %d samples and %v, want 1", len(samples), err)
 	}
 	closeStore(t, store)
+}
+
+// A week of samples is not read at the start, so what is wrong with one shows
+// where somebody asks for it.
+func TestASampleThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	const key = "orders\x00\x80\x00\x00\x00\x00\x00\x00\x00"
+	for name, value := range map[string]string{
+		"no JSON":         "hello",
+		"of another time": `{"time":"1970-01-01T00:00:15Z"}`,
+	} {
+		path := filepath.Join(t.TempDir(), "feedscale.db")
+		change(t, path, func(tx *bolt.Tx) error { return sample(tx, key, value) })
+		store := open(t, path)
+		_, err := store.History(t.Context(), "orders", time.Unix(0, 0), time.Unix(60, 0))
+		if err == nil || !strings.Contains(err.Error(), "orders") || !strings.Contains(err.Error(), "sample") {
+			t.Errorf("%s: got %v, want an error that names the sample", name, err)
+		}
+		closeStore(t, store)
+	}
+}
+
+// sample writes to a history that another program has made.
+func sample(tx *bolt.Tx, key, value string) error {
+	history, err := tx.CreateBucketIfNotExists([]byte("feedscale.history.v1"))
+	if err != nil {
+		return err
+	}
+	return history.Put([]byte(key), []byte(value))
 }
 
 // change writes to a closed state file as another program would.
