@@ -15,6 +15,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/dashboard"
 	"github.com/feedscale/feedscale/functions/metrics"
+	"github.com/feedscale/feedscale/functions/problem"
 	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -101,6 +102,9 @@ func (a *app) register(mux *http.ServeMux) {
 	a.processors().Register(mux)
 	a.meters.Register(mux)
 	dashboard.New(a.log).Register(mux)
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		problem.Write(w, r, a.log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard")
+	})
 }
 
 // closeTimeout bounds the closing of the publisher.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,8 +31,14 @@ func (p program) check(ctx context.Context, args []string) int {
 	if p.refuse("check", mistakes) {
 		return exitUsage
 	}
-	c, ok := p.configure(*file)
-	if !ok {
+	c, err := config.Read(config.Input{Environ: p.environ, File: *file, ReadFile: os.ReadFile})
+	if err != nil {
+		fmt.Fprintln(p.stderr, err)
+		if *output == "json" {
+			if err := writeJSON(p.stdout, misconfigured(err)); err != nil {
+				return p.fail(exitUsage, err)
+			}
+		}
 		return exitUsage
 	}
 	checker, err := newChecker(c, p.getenv)
@@ -47,6 +55,16 @@ func (p program) check(ctx context.Context, args []string) int {
 		return exitIncomplete
 	}
 	return exitOK
+}
+
+// misconfigured reports a configuration that cannot be tried: a line for each
+// mistake in it.
+func misconfigured(mistakes error) checkReport {
+	settings := checkSection{target: "configuration"}
+	for mistake := range strings.Lines(mistakes.Error()) {
+		settings.add("settings", bad("", "%s", mistake))
+	}
+	return checkReport{Checks: settings.lines}
 }
 
 func (p program) printChecks(output string, report checkReport) error {

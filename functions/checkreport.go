@@ -92,7 +92,7 @@ func (s *checkSection) try(ctx context.Context, check string, run func(context.C
 	}
 	found := run(step)
 	if found.status == statusFail {
-		if errors.Is(ctx.Err(), context.Canceled) {
+		if ctx.Err() != nil {
 			found = outOfTime(ctx)
 		}
 		s.cause = fmt.Sprintf("%s fails for %s", check, s.target)
@@ -122,9 +122,6 @@ func (s *checkSection) add(check string, f finding) {
 	}
 	s.lines = append(s.lines, line)
 }
-
-// oneLine is a text without its line ends.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // inOrder runs tasks, at most so many at once, and returns their lines in the
 // order of the tasks.

@@ -43,7 +43,7 @@ func (e explanation) write(b *strings.Builder) {
 		e.steps(b)
 	}
 	if e.r.Error != nil {
-		fmt.Fprintf(b, "  %s %s\n", paint("Unknown:", red, e.colors), *e.r.Error)
+		fmt.Fprintf(b, "  %s %s\n", paint("Unknown:", red, e.colors), oneLine(*e.r.Error))
 	}
 	for _, line := range e.consequence() {
 		fmt.Fprintf(b, "  %s\n", line)
@@ -169,9 +169,11 @@ func (e explanation) consequence() []string {
 		line += " Nothing is published while it is paused."
 	case e.dryRun:
 		line += " Nothing is published by a dry run."
-	case published != nil && published.Time.Equal(e.s.AttemptedAt):
+	case published == nil || published.Replicas != d.Replicas || published.Active != d.Active:
+		line += " Nothing of it is published: it could not be stored, or another process was faster; the log says which."
+	case published.Time.Equal(e.s.AttemptedAt):
 		line += fmt.Sprintf(" Event %d says so.", e.s.Sequence)
-	case published != nil:
+	default:
 		line += fmt.Sprintf(" Event %d of %s said so already.", e.s.Sequence, published.Time.UTC().Format(time.RFC3339))
 	}
 	return []string{line}

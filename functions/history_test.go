@@ -186,7 +186,7 @@ func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.status != 0 || len(report.Samples) != 1 || *report.Samples[0].Replicas != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r := command(t, folder, settings, "history", "payments"); r.status != 1 || !strings.Contains(r.stderr, "nothing is recorded") {
+	if r := command(t, folder, settings, "history", "payments"); r.status != 2 || !strings.Contains(r.stderr, "404") {
 		t.Errorf("of a processor without any: %+v", r)
 	}
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"

@@ -49,6 +49,9 @@ func (r *flagReader) samples() (name string, samples []simulate.Sample, ok bool)
 		r.notSince()
 		return r.filed(r.text("trace"))
 	}
+	if processor == "" {
+		r.mistakes.add("--trace history: names no processor; allowed is, for example, history:orders")
+	}
 	since := r.duration("since", time.Second, 365*24*time.Hour)
 	if len(r.mistakes) > 0 {
 		return "", nil, false

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -67,7 +68,7 @@ func writeTable(w io.Writer, polled []state.State, withPartitions, colors bool) 
 			}
 		}
 		if r.Error != nil {
-			errors.WriteString(paint(r.Name+": ", red, colors) + *r.Error + "\n")
+			errors.WriteString(paint(r.Name+": ", red, colors) + oneLine(*r.Error) + "\n")
 		}
 	}
 	var b strings.Builder
@@ -88,7 +89,7 @@ func partitionRow(p poller.PartitionReport) []cell {
 		owner = "owner " + *p.Owner
 	}
 	if p.Error != nil {
-		owner += "; " + *p.Error
+		owner += "; " + oneLine(*p.Error)
 	}
 	none := cell{"", plain, true}
 	return []cell{
@@ -159,6 +160,11 @@ func statusColor(s changefeed.Status) string {
 	default:
 		return yellow
 	}
+}
+
+// oneLine is a text that neither breaks a line nor tells a terminal what to do.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
 // unknown is what stands for a value that could not be measured.

@@ -172,8 +172,12 @@ func integer[T int | int64](o *object, name string, fallback, low, high T) T {
 		o.wrong(name, n, n.is()+"; allowed are "+between(int64(low), int64(high)))
 		return fallback
 	}
-	if value < int64(low) || value > int64(high) {
+	switch {
+	case value < int64(low):
 		o.wrong(name, n, plain(n.source.Value)+" is out of range; allowed are "+between(int64(low), int64(high)))
+		return fallback
+	case value > int64(high):
+		o.wrong(name, n, fmt.Sprintf("%s is out of range; allowed are whole numbers from %d to %d", plain(n.source.Value), low, high))
 		return fallback
 	}
 	return T(value)

@@ -253,6 +253,9 @@ func (p *Poller) commit(ctx context.Context, due []*poll) {
 			return
 		}
 		err := p.Store.Commit(ctx, d.record.Version, d.state, d.event)
+		if err != nil {
+			d.state.Sequence, d.state.Published = d.record.State.Sequence, d.record.State.Published
+		}
 		switch {
 		case errors.Is(err, state.ErrConflict):
 			p.Log.Info("another tick was faster: this one's result is dropped", "processor", d.state.Processor)

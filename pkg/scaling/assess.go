@@ -73,11 +73,7 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 	if p.CheckpointLSN != nil {
 		next.CheckpointLSN = *p.CheckpointLSN
 	}
-	if span := next.Time.Sub(last.Time); span > 0 && span < leastSpan {
-		// Rates are measured from the earlier sample on.
-		next.Time, next.SessionLSN, next.CheckpointLSN, next.Pending, next.Owner = last.Time, last.SessionLSN, last.CheckpointLSN, last.Pending, last.Owner
-	}
-	stands := p.Pending() && last.Position == next.Position && !last.Since.IsZero()
+	stands := next.Pending && last.Position == next.Position && !last.Since.IsZero()
 	switch {
 	case stands && s.live(p):
 		next.Since, next.Polls = last.Since, last.Polls+1
@@ -85,7 +81,7 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 		// The scale-in that excludeStalled asked for may have stopped its
 		// owner. The next one is at the same place.
 		next.Since, next.Polls = last.Since, last.Polls
-	case p.Pending() && s.live(p):
+	case next.Pending && s.live(p):
 		next.Since, next.Polls = s.Now, 1
 	}
 	next.Stalled = stands && last.Stalled

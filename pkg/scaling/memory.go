@@ -17,7 +17,6 @@ type Memory struct {
 	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second; nil where not measured at the last poll
 	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs one live owner can work off per second, as far as was seen; 0 where never measured
 	DrainOwners     int                 `json:"drainOwners,omitempty"`     // how many live owners showed that, at least; 0 where it is all they can do
-	KeepsUp         bool                `json:"keepsUp,omitempty"`         // the live owners did as much as arrived, and all that was pending before, within catchUpWithin
 	Recommendations []Recommendation    `json:"recommendations,omitempty"` // within the longer stabilization window
 	Changes         []Change            `json:"changes,omitempty"`         // within the longest policy period
 	Progress        map[string]Progress `json:"progress,omitempty"`        // by lease token

@@ -11,10 +11,6 @@ import (
 // for some seconds, and when a poll comes is chance.
 const chance = 10
 
-// leastSpan is how long two polls have to be apart to tell rates. One that comes
-// sooner, of a second process or a person, leaves what the last one knew.
-const leastSpan = time.Second
-
 // noise is by how much more has to be seen of what an owner can do at least, to
 // be news.
 const noise = 1.1
@@ -34,10 +30,6 @@ func (s *steps) rates() {
 			w.add(p, last, s.Lag.Time.Sub(last.Time), s.live(p))
 		}
 	}
-	if w.tooSoon {
-		s.next.Arrival, s.keepsUp = s.Memory.Arrival, s.Memory.KeepsUp
-		return
-	}
 	s.next.Arrival = w.arrival
 	switch drain, exact := w.drainPerReplica(); {
 	case exact:
@@ -45,8 +37,7 @@ func (s *steps) rates() {
 	case drain > s.Memory.DrainPerReplica*noise:
 		s.next.DrainPerReplica, s.next.DrainOwners = drain, len(w.owners)
 	}
-	s.next.KeepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+chance
-	s.keepsUp = s.next.KeepsUp
+	s.keepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+chance
 }
 
 // work is what came and what was done between two polls, over all partitions.
@@ -54,7 +45,6 @@ type work struct {
 	arrival    *float64      // LSNs per second; nil where nothing was measured twice
 	came, done int64         // LSNs
 	behind     bool          // a change that was pending at the last poll still is, or was until now
-	tooSoon    bool          // the polls are not far enough apart
 	moved      bool          // a lease has another owner than at the last poll
 	longest    time.Duration // between the two polls; longer where a partition was unknown in between
 	owners     []ownerWork   // in the order of their leases: that of a map would change the last digit of a sum
@@ -69,10 +59,6 @@ type ownerWork struct {
 
 // add adds a partition that was measured at both polls.
 func (w *work) add(p *changefeed.Partition, last Progress, span time.Duration, live bool) {
-	if span > 0 && span < leastSpan {
-		w.tooSoon = true
-		return
-	}
 	w.moved = w.moved || p.Owner != last.Owner
 	if p.SessionLSN == nil || last.SessionLSN == 0 || span <= 0 {
 		return

@@ -92,16 +92,6 @@ func TestCatchUpWithin(t *testing.T) {
 			{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 			{s10, []reading{{6000, 1100, "a", 61 * time.Second}}, "1 active 4900 none [threshold=1]"},
 		}},
-		{
-			// One does 20 a second, and 22 are wanted; then 10 s after the second
-			// poll, not after the third, 60 a second have arrived.
-			"a poll that comes too soon leaves what the last one knew", within(), []tick{
-				{0, []reading{{3000, 1000, "a", 0}}, "1 active 2000 out [threshold=1]"},
-				{s10, []reading{{3000, 1200, "a", 0}}, "1 active 1800 none [threshold=1]"},
-				{time.Second / 10, []reading{{3500, 1300, "a", 0}}, "2 active 2200 out [threshold=1 catchUpWithin=2]"},
-				{s10 - time.Second/10, []reading{{3600, 1400, "a", 0}}, "5 active 2200 out [threshold=1 catchUpWithin=5]"},
-			},
-		},
 		{"no rate of two polls at the same instant, no effect", within(), []tick{
 			{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 			{0, []reading{{6000, 1100, "a", 0}}, "1 active 4900 none [threshold=1]"},

@@ -8,6 +8,7 @@ const rows = new Map(); // by name of the processor
 const open = new Set(); // names whose details are shown
 let known = null; // the last answer, and when it came by the clock of this page
 let trouble = ''; // why there is no newer one
+let asking = false; // an older answer is not to come after a newer one
 
 // el makes an element; what it holds is only ever text or elements.
 function el(name, props, ...children) {
@@ -25,6 +26,8 @@ function put(e, text) {
 const now = () => Date.parse(known.data.time) + performance.now() - known.came;
 
 async function ask() {
+  if (asking) return;
+  asking = true;
   try {
     const answer = await fetch('processors', { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE), headers: key ? { 'x-functions-key': key } : {} });
     if (answer.ok) {
@@ -33,9 +36,10 @@ async function ask() {
     } else {
       trouble = refusal(answer.status, (await answer.json().catch(() => ({}))).detail);
     }
-  } catch {
-    trouble = 'The server does not answer.';
+  } catch (e) {
+    trouble = e instanceof SyntaxError ? 'The server answers something else than processors.' : 'The server does not answer.';
   }
+  asking = false;
   render();
 }
 
@@ -154,7 +158,6 @@ function makeDetails(p) {
     ['last measured', p.polledAt === null ? 'never' : new Date(p.polledAt).toISOString()],
     ['scale events', number(p.sequence)],
     ['requests', number(p.requests) + ' for ' + charge(p) + ' RU'],
-    ...Object.entries(p.target ?? {}).map(([name, value]) => ['target ' + name, value]),
   ];
   const parts = [];
   if (p.error !== null) parts.push(el('p', { className: 'error' }, p.error));
