@@ -732,3 +732,24 @@ func TestCheckRefusesMistakesWithStatusTwo(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckSaysABadConfigurationInJSONToo(t *testing.T) {
+	t.Parallel()
+	r := command(t, t.TempDir(), map[string]string{"FEEDSCALE_CONCURRENCY": "none", "FEEDSCALE_STAT": "x"}, "check", "--output", "json")
+	var report struct {
+		Checks []struct{ Check, Status, Detail string }
+		OK     bool
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	found := 0
+	for _, c := range report.Checks {
+		if c.Check == "settings" && c.Status == "fail" && (strings.HasPrefix(c.Detail, "FEEDSCALE_CONCURRENCY: ") || strings.HasPrefix(c.Detail, "FEEDSCALE_STAT: ")) {
+			found++
+		}
+	}
+	if r.status != 2 || report.OK || found != 2 || !strings.Contains(r.stderr, "FEEDSCALE_STAT") {
+		t.Errorf("%+v", r)
+	}
+}
