@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -77,6 +80,9 @@ func (c consumeFlags) mistakes(f *flag.FlagSet) error {
 	if c.concurrency < 1 || c.concurrency > 1024 {
 		mistakes = append(mistakes, fmt.Errorf("--concurrency: %d is not allowed; allowed are whole numbers from 1 to 1024", c.concurrency))
 	}
+	if c.armEndpoint != "" && !isServer(c.armEndpoint) {
+		mistakes = append(mistakes, errors.New("--arm-endpoint: is not that of an Azure Resource Manager; allowed is https://HOST or https://HOST:PORT, such as https://management.usgovcloudapi.net"))
+	}
 	owner := map[string]string{"url": "webhook", "kubeconfig": "kubernetes", "context": "kubernetes", "arm-endpoint": "containerapp"}
 	f.Visit(func(given *flag.Flag) {
 		if action := owner[given.Name]; action != "" && action != c.action {
@@ -86,16 +92,23 @@ func (c consumeFlags) mistakes(f *flag.FlagSet) error {
 	return errors.Join(mistakes...)
 }
 
+// isServer tells whether an address is https://HOST[:PORT] and nothing more.
+func isServer(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || !strings.EqualFold("https://"+u.Host, strings.TrimSuffix(address, "/")) {
+		return false
+	}
+	_, err = strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
+	return err == nil
+}
+
 // action makes the action that the flags ask for. It makes no request.
 func (p program) action(c consumeFlags, w wiring, log *slog.Logger) (actions.Action, error) {
 	switch c.action {
 	case "stdout":
 		return actions.NewStdout(p.stdout), nil
 	case "webhook":
-		if c.url == "" {
-			return nil, errors.New("--url: is missing; --action webhook needs the address to post to, as in --url https://HOST/PATH")
-		}
-		return webhook.New(c.url, webhook.Options{Secret: w.settings.WebhookSecret.Reveal()})
+		return newWebhook(c.url, w.settings.WebhookSecret.Reveal())
 	case "kubernetes":
 		return newKubernetes(c.kubeconfig, c.context, log)
 	case "containerapp":
@@ -106,6 +119,25 @@ func (p program) action(c consumeFlags, w wiring, log *slog.Logger) (actions.Act
 		return containerapp.New(identity, containerapp.Options{Endpoint: c.armEndpoint})
 	}
 	return nil, fmt.Errorf("--action: there is no action %q; allowed are stdout, webhook, kubernetes and containerapp", c.action)
+}
+
+// newWebhook makes the action that posts. Events are not signed without a secret.
+func newWebhook(address, secret string) (actions.Action, error) {
+	var o webhook.Options
+	var secretErr error
+	if secret != "" {
+		if o.Key, secretErr = webhook.ParseSecret(secret); secretErr != nil {
+			secretErr = fmt.Errorf("FEEDSCALE_WEBHOOK_SECRET: %w", secretErr)
+		}
+	}
+	if address == "" {
+		return nil, errors.Join(errors.New("--url: is missing; --action webhook needs the address to post to, as in --url https://HOST/PATH"), secretErr)
+	}
+	action, err := webhook.New(address, o)
+	if err != nil {
+		err = fmt.Errorf("--url: %w", err)
+	}
+	return action, errors.Join(err, secretErr)
 }
 
 // consumer makes the consumer of the queue. Nothing is connected yet.

@@ -64,11 +64,29 @@ func decided(t *testing.T, bus *servicebus.Server, replicas int, target map[stri
 	return body
 }
 
+// output is what a running command has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // consumption is a running consume.
 type consumption struct {
 	t              *testing.T
 	command        *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr output
 }
 
 func consuming(t *testing.T, bus *servicebus.Server, settings map[string]string, args ...string) *consumption {
@@ -243,11 +261,17 @@ func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
 		fmt.Fprint(w, answer)
 	}))
 	t.Cleanup(cluster.Close)
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: other,
+	return kubeconfigOf(t, cluster)
+}
+
+// kubeconfigOf writes one whose context shop is a cluster and its namespace shop.
+func kubeconfigOf(t *testing.T, cluster *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: other,
 		clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
 		contexts: [{name: other, context: {}}, {name: shop, context: {cluster: c, user: u, namespace: shop}}]}`, cluster.URL, trusted(t, cluster)), 0o600))
-	return kubeconfig
+	return file
 }
 
 func TestConsumeScalesADeployment(t *testing.T) {
@@ -264,6 +288,30 @@ func TestConsumeScalesADeployment(t *testing.T) {
 	}
 	if log := c.stderr.String(); !strings.Contains(log, `"target":"Deployment shop/orders"`) {
 		t.Errorf("log %s", log)
+	}
+}
+
+// TestARefusedTokenIsAWarningOfConsumeAlone: client-go has an error of its own for
+// each request, which is not repeated.
+func TestARefusedTokenIsAWarningOfConsumeAlone(t *testing.T) {
+	t.Parallel()
+	bus := startQueue(t, false)
+	cluster := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`)
+	}))
+	t.Cleanup(cluster.Close)
+	decided(t, bus, 5, map[string]string{"deployment": "orders"})
+	c := consuming(t, bus, map[string]string{"FEEDSCALE_LOG_LEVEL": "debug"}, "--action", "kubernetes", "--kubeconfig", kubeconfigOf(t, cluster), "--context", "shop")
+	eventually(t, "the warning", func() bool { return strings.Contains(c.stderr.String(), "the cluster does not accept the credentials") })
+	c.stop()
+	log := c.stderr.String()
+	if !strings.Contains(log, `"level":"DEBUG","msg":"Couldn't get current server API group list"`) {
+		t.Errorf("the log has nothing of client-go: %s", log)
+	}
+	if strings.Contains(log, `"level":"ERROR"`) || strings.Count(log, `"level":"WARN"`) != 1 {
+		t.Errorf("the log has more than one warning: %s", log)
 	}
 }
 
@@ -414,9 +462,13 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 				`--action: there is no action "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
 			}},
 		{"a webhook without a URL", good, []string{"--action", "webhook"}, []string{"--url: is missing"}},
-		{"a URL that is none", good, []string{"--action", "webhook", "--url", "receiver"}, []string{"the URL of the webhook is not an address"}},
+		{"a URL that is none", good, []string{"--action", "webhook", "--url", "receiver"}, []string{"--url: the URL of the webhook is not an address"}},
 		{"a secret that is none", map[string]string{"SERVICEBUS": good["SERVICEBUS"], "FEEDSCALE_EVENTS": good["FEEDSCALE_EVENTS"], "FEEDSCALE_WEBHOOK_SECRET": "hidden"},
-			[]string{"--action", "webhook", "--url", "https://receiver.example"}, []string{"the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes"}},
+			[]string{"--action", "webhook", "--url", "https://receiver.example"}, []string{"FEEDSCALE_WEBHOOK_SECRET: the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes"}},
+		{"a secret that is none, and no URL", map[string]string{"FEEDSCALE_WEBHOOK_SECRET": "hidden"}, []string{"--action", "webhook"},
+			[]string{"FEEDSCALE_EVENTS: names no queue", "--url: is missing", "FEEDSCALE_WEBHOOK_SECRET: the secret"}},
+		{"an endpoint that is none, and no queue", nil, []string{"--action", "containerapp", "--arm-endpoint", "http://management.usgovcloudapi.net"},
+			[]string{"FEEDSCALE_EVENTS: names no queue", "--arm-endpoint: is not that of an Azure Resource Manager; allowed is https://HOST or https://HOST:PORT"}},
 		{"a kubeconfig that is not there", good, []string{"--action", "kubernetes", "--kubeconfig", "nowhere"}, []string{"finding the cluster", "nowhere"}},
 		{"no cluster at all", good, []string{"--action", "kubernetes"}, []string{"finding the cluster, run in a pod of it or name a kubeconfig"}},
 		{"a flag of another action", good, []string{"--kubeconfig", "f", "--context", "c", "--arm-endpoint", "https://e"}, []string{"--kubeconfig: is of --action kubernetes alone", "--context: ", "--arm-endpoint: is of --action containerapp alone"}},
@@ -435,6 +487,35 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 			}
 			if strings.Contains(r.stderr, "hidden") || strings.Contains(r.stderr, "consuming") {
 				t.Errorf("got\n%s", r.stderr)
+			}
+		})
+	}
+}
+
+func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
+	t.Parallel()
+	const host = "management.usgovcloudapi.net"
+	for endpoint, allowed := range map[string]bool{
+		"https://" + host:                 true,
+		"https://" + host + "/":           true,
+		"https://" + host + ":8443":       true,
+		"https://[::1]:8443":              true,
+		host:                              false,
+		"http://" + host:                  false,
+		"https://":                        false,
+		"https://:443":                    false,
+		"https://" + host + ":65536":      false,
+		"https://" + host + "/hidden":     false,
+		"https://" + host + "?code=h":     false,
+		"https://user:hidden@" + host:     false,
+		" https://" + host:                false,
+		"https://" + host + "/%zz/hidden": false,
+	} {
+		t.Run(endpoint, func(t *testing.T) {
+			t.Parallel()
+			r := tried(t, whole, nil, "--action", "containerapp", "--arm-endpoint", endpoint)
+			if refused := strings.Contains(r.stderr, "--arm-endpoint: "); refused == allowed || r.status != 2 || strings.Contains(r.stderr, "hidden") {
+				t.Errorf("status %d: %s", r.status, r.stderr)
 			}
 		})
 	}

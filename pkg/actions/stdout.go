@@ -8,7 +8,7 @@ import (
 )
 
 // Stdout is the Action of a program whose output is read by another: one event
-// per line, encoded as DESIGN 9 has it.
+// per line, as it was published but for white space between its parts.
 type Stdout struct{ lines *events.Stdout }
 
 // NewStdout returns an Action that writes lines to w, each in one Write.
@@ -19,7 +19,7 @@ func (Stdout) Target(events.ScaleEvent) (string, error) { return "standard outpu
 
 // Act writes the event.
 func (s Stdout) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
-	body, err := e.Encode()
+	body, err := e.Body()
 	if err != nil {
 		return false, err
 	}

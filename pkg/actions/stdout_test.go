@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,25 @@ func TestALineIsTheEventAsItWasPublishedByteForByte(t *testing.T) {
 	}
 	if got, want := out.String(), asPublished+"\n"+asPublished+"\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestALineKeepsWhatIsNotKnownHere: a later publisher may say more, and another
+// one may break its lines.
+func TestALineKeepsWhatIsNotKnownHere(t *testing.T) {
+	t.Parallel()
+	const later = `"traceparent":"00-1-2-00","later":[1.0,1e3,"\u003c < \u2028"],"data":{`
+	want := strings.Replace(asPublished, `"data":{`, later, 1)
+	e, err := events.Decode([]byte(strings.Replace(want, `"data":{`, "\r\n\t\"data\": {\n", 1) + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := actions.NewStdout(&out).Act(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want+"\n" {
+		t.Errorf("got\n%swant\n%s", &out, want)
 	}
 }
 

@@ -21,7 +21,7 @@ var ErrDeadLetter = errors.New("the scale event cannot be acted upon")
 // processor has come meanwhile; six times in vain, and it goes back to the
 // queue, which delivers it again until its maximum delivery count. An error
 // that wraps ErrDeadLetter moves it to the dead-letter queue, with the error as
-// the reason.
+// the reason. Errors are logged.
 //
 // ctx ends where the event is no longer this consumer's, or where a stop takes
 // longer than it may. One processor's events are handled one at a time; those
@@ -148,7 +148,7 @@ func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 			level = slog.LevelDebug
 		}
 		said = max(said, level)
-		r.log.Log(ctx, level, "no scale events are received: trying again", slog.Any("error", err), slog.Duration("after", pause))
+		r.log.Log(ctx, level, "no scale events are received: trying again", slog.Any("error", err), slog.String("after", pause.String()))
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

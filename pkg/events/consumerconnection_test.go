@@ -63,6 +63,9 @@ func TestABrokerThatIsNotThereYetIsWaitedFor(t *testing.T) {
 		got := make(chan events.ScaleEvent)
 		consume(t, s.ConnectionString(), options(spec, j), into(got))
 		eventually(t, "the warning", j.has(t, slog.LevelWarn, "check its name, and that DNS and firewalls let port"))
+		if !j.has(t, slog.LevelWarn, `"after":"1ms"`)() {
+			t.Errorf("the log says %q, want the pause in words", j.at(t, slog.LevelWarn))
+		}
 		s = startBroker(t, s.Addr().String(), spec)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
 		came(t, "the event", got)

@@ -53,6 +53,7 @@ type delivery struct {
 	cancel     context.CancelCauseFunc
 	superseded context.Context // ends when a newer event waits
 	supersede  context.CancelFunc
+	leave      func() bool // ends the wait for the end of a session's lock; nil without sessions
 }
 
 // hold keeps the lock on a message from now on. An error says that it is no
@@ -65,7 +66,7 @@ func (r *consumption) hold(in *intake, message *azservicebus.ReceivedMessage) (*
 	in.open.Add(1)
 	lose := func() { d.cancel(errLockLost) }
 	if in.renew == nil {
-		context.AfterFunc(in.ctx, lose)
+		d.leave = context.AfterFunc(in.ctx, lose)
 	} else if message.LockedUntil != nil {
 		until := func() time.Time { return *message.LockedUntil }
 		renew := func(ctx context.Context) error { return in.renew(ctx, message, nil) }
@@ -98,8 +99,12 @@ func (r *consumption) keep(ctx context.Context, until func() time.Time, renew fu
 
 func (d *delivery) lost() bool { return errors.Is(context.Cause(d.ctx), errLockLost) }
 
-// end stops renewing the lock.
+// end stops renewing the lock. A session, which may last for long, keeps nothing
+// of the delivery.
 func (d *delivery) end() {
+	if d.leave != nil {
+		d.leave()
+	}
 	d.cancel(nil)
 	d.supersede()
 	d.in.open.Add(-1)
@@ -125,8 +130,10 @@ func (r *consumption) abandon(d *delivery) {
 	r.settle(d, func(ctx context.Context) error { return d.in.settler.AbandonMessage(ctx, d.message, nil) })
 }
 
+// deadLetter logs the reason. The error stands with the message alone: that of
+// Decode may repeat what the message says.
 func (r *consumption) deadLetter(d *delivery, reason string, err error) {
-	r.log.Warn("a message goes to the dead-letter queue, where its reason is with it", d.name())
+	r.log.Warn("a message goes to the dead-letter queue, with its reason", d.name(), slog.String("reason", reason))
 	reason, description := clip(reason), clip(err.Error())
 	r.settle(d, func(ctx context.Context) error {
 		return d.in.settler.DeadLetterMessage(ctx, d.message, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})

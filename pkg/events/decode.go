@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +12,14 @@ import (
 // Decode reads an encoded scale event. Whatever else the event carries, as
 // CloudEvents extensions or as later fields of the data, is ignored; anything
 // missing, of another type or contradictory is an error that names it, fit to
-// be the reason for which a consumer dead-letters the message.
+// be the reason for which a consumer dead-letters the message. It may repeat what
+// the event says, so that it is not for a log. Body returns the bytes again.
 func Decode(body []byte) (ScaleEvent, error) {
 	e, err := decode(body)
 	if err != nil {
 		return ScaleEvent{}, fmt.Errorf("not a scale event: %w", err)
 	}
+	e.body = bytes.Clone(body)
 	return e, nil
 }
 

@@ -59,6 +59,40 @@ func TestDecodeIgnoresWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+func TestTheBodyIsWhatWasReceivedOrElseWhatIsEncoded(t *testing.T) {
+	t.Parallel()
+	made := encode(t, ordersEvent())
+	later := bytes.Replace(made, []byte(`"data":{`), []byte("\"later\": [1.0, \"\\u003c\"],\r\n\"data\":{"), 1)
+	buffer := bytes.Clone(later)
+	received, err := events.Decode(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(buffer) // its owner uses it again
+	for _, c := range []struct {
+		name  string
+		event events.ScaleEvent
+		want  []byte
+	}{
+		{"received, with what is not known here", received, later},
+		{"made here", ordersEvent(), made},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			body, err := c.event.Body()
+			if err != nil || !bytes.Equal(body, c.want) {
+				t.Errorf("%v\ngot  %s\nwant %s", err, body, c.want)
+			}
+		})
+	}
+	t.Run("made here, and one that no consumer could act upon", func(t *testing.T) {
+		t.Parallel()
+		if body, err := (events.ScaleEvent{}).Body(); err == nil {
+			t.Errorf("got %s", body)
+		}
+	})
+}
+
 // brokenEvents are changes to the example of DESIGN 9 that make it no scale
 // event. Schema and decoder must both refuse them, unless the contradiction is
 // one that a JSON Schema cannot express.

@@ -26,6 +26,8 @@ type ScaleEvent struct {
 	Source string // CloudEvents source; "" = DefaultSource
 	Time   time.Time
 	Data
+
+	body []byte // as Decode read it; nil for an event that was made here
 }
 
 // Data is what a scale event says. A nil number is unknown, which is never the
@@ -104,6 +106,16 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encoding scale event %s: %w", e.ID(), err)
 	}
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+}
+
+// Body is the event as it was published: the very bytes that Decode read, with
+// whatever else they say, or those of Encode where the event was made here. They
+// are not to be changed.
+func (e ScaleEvent) Body() ([]byte, error) {
+	if e.body != nil {
+		return e.body, nil
+	}
+	return e.Encode()
 }
 
 // validate says what makes the event one that no consumer could act upon.

@@ -26,7 +26,7 @@ const apiVersion = "2025-01-01"
 
 // Options are what may be left out. The zero value is Azure's public cloud.
 type Options struct {
-	Endpoint     string        // of Azure Resource Manager, https; "" = https://management.azure.com
+	Endpoint     string        // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
 	PollInterval time.Duration // at which a change under way is asked after, unless the service names one; 0 = 5 s
 	Timeout      time.Duration // of one event, the change included; 0 = 10 min
 
@@ -97,7 +97,8 @@ func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	return target.String(), nil
 }
 
-// Act sets the bounds and waits until the change is done.
+// Act sets the bounds and waits until the change is done. One to the same bounds
+// that is under way already, as of a try that was interrupted, is waited for.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	target, err := targetOf(e.Data.Target)
 	if err != nil {
@@ -105,12 +106,18 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
+	want := boundsFor(e.DesiredReplicas)
 	current, err := a.get(ctx, target)
+	for err == nil && current.bounds() == want && current.isChanging() {
+		if err := a.pause(ctx); err != nil {
+			return false, explain(target, "waiting for the change under way of", err)
+		}
+		current, err = a.get(ctx, target)
+	}
 	if err != nil {
 		return false, explain(target, "reading", err)
 	}
-	want := boundsFor(e.DesiredReplicas)
-	if current.has(want) {
+	if current.bounds() == want && !current.hasFailed() {
 		return false, nil
 	}
 	if mode := current.Properties.Configuration.ActiveRevisionsMode; mode != "" && !strings.EqualFold(mode, "Single") {
@@ -136,6 +143,15 @@ func (a *Action) get(ctx context.Context, target app) (resource, error) {
 	}
 	var r resource
 	return r, runtime.UnmarshalAsJSON(answer, &r)
+}
+
+func (a *Action) pause(ctx context.Context) error {
+	select {
+	case <-time.After(a.options.PollInterval):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // patch is a long-running operation: it is over when the service says so.

@@ -127,6 +127,47 @@ func TestBoundsOfAChangeThatFailedAreSentAgain(t *testing.T) {
 	}
 }
 
+func TestAChangeToTheSameBoundsThatIsUnderWayIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule    string
+		outcome string // of the change
+		patches int
+	}{
+		{"one that succeeds is all there is to do", "Succeeded", 0},
+		{"one that fails is made again", "Failed", 1},
+		{"one that is canceled is made again", "Canceled", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			m := newManager(t)
+			m.add(`{`+image+`,"scale":{"minReplicas":2,"maxReplicas":2}}`, single)
+			m.provisioning(c.outcome)
+			underWay := scripted{200, `{"properties":{"provisioningState":"InProgress","template":{"scale":{"minReplicas":2,"maxReplicas":2}}}}`}
+			m.script = []scripted{underWay, underWay}
+			o := m.options()
+			o.PollInterval = time.Millisecond
+			changed, err := newAction(t, identity{}, o).Act(t.Context(), wanting(2))
+			if err != nil || changed != (c.patches > 0) || len(m.patches) != c.patches || len(m.requests) < 3 {
+				t.Errorf("changed %v, %v, %q", changed, err, m.requests)
+			}
+		})
+	}
+}
+
+func TestAChangeUnderWayThatDoesNotEndIsAnErrorThatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	m.add(`{`+image+`,"scale":{"minReplicas":2,"maxReplicas":2}}`, single)
+	m.provisioning("InProgress")
+	o := m.options()
+	o.PollInterval, o.Timeout = time.Millisecond, 300*time.Millisecond
+	_, err := newAction(t, identity{}, o).Act(t.Context(), wanting(2))
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), "container app orders in resource group shop took too long") || len(m.patches) != 0 {
+		t.Errorf("%v, %d patches", err, len(m.patches))
+	}
+}
+
 func TestAnAppWithSeveralActiveRevisionsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)

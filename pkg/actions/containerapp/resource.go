@@ -1,6 +1,9 @@
 package containerapp
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // defaultMaxReplicas is what Container Apps takes where an app names none.
 const defaultMaxReplicas = 10
@@ -21,9 +24,8 @@ type resource struct {
 	} `json:"properties"`
 }
 
-// has tells whether the app has the bounds already. After a change that failed
-// the template says so, and yet no replica follows it.
-func (r resource) has(want bounds) bool {
+// bounds are those that the template says, be they in force or not.
+func (r resource) bounds() bounds {
 	current := bounds{0, defaultMaxReplicas}
 	if n := r.Properties.Template.Scale.MinReplicas; n != nil {
 		current.MinReplicas = *n
@@ -31,7 +33,22 @@ func (r resource) has(want bounds) bool {
 	if n := r.Properties.Template.Scale.MaxReplicas; n != nil {
 		current.MaxReplicas = *n
 	}
-	return current == want && !strings.EqualFold(r.Properties.ProvisioningState, "Failed")
+	return current
+}
+
+// hasFailed tells whether the last change came to nothing: the template has its
+// bounds, and yet no replica follows them.
+func (r resource) hasFailed() bool {
+	return r.isIn("Failed", "Canceled")
+}
+
+// isChanging tells whether the outcome of the last change is still to come.
+func (r resource) isChanging() bool {
+	return !r.hasFailed() && !r.isIn("Succeeded", "")
+}
+
+func (r resource) isIn(states ...string) bool {
+	return slices.ContainsFunc(states, func(state string) bool { return strings.EqualFold(state, r.Properties.ProvisioningState) })
 }
 
 // bounds are the replica bounds of an app.

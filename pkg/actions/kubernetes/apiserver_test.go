@@ -28,6 +28,7 @@ type apiServer struct {
 	rival    int                // how many reads are followed by a write of somebody else
 	refuse   map[string]int     // statuses, by method
 	broken   bool               // an aggregated API is out of order
+	bare     bool               // nothing is installed that the cluster does not come with
 }
 
 type object struct {
@@ -130,7 +131,10 @@ func (s *apiServer) groups() []any {
 		}
 		return map[string]any{"name": name, "versions": list, "preferredVersion": list[0]}
 	}
-	groups := []any{group("apps", "v1"), group("example.com", "v1", "v1alpha1")}
+	groups := []any{group("apps", "v1")}
+	if !s.bare {
+		groups = append(groups, group("example.com", "v1", "v1alpha1"))
+	}
 	if s.broken {
 		groups = append(groups, group("metrics.example.com", "v1"))
 	}

@@ -228,6 +228,24 @@ func TestAClusterThatWasAwayIsFoundAgain(t *testing.T) {
 	}
 }
 
+func TestAKindThatIsInstalledLaterIsFoundByTheNextTry(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	s.bare = true
+	s.add("/apis/example.com/v1/namespaces/staging/workers/orders", 1)
+	a := s.action("")
+	e := wanting(5, map[string]string{"apiVersion": "example.com/v1", "kind": "Worker", "name": "orders"})
+	if _, err := a.Act(t.Context(), e); err == nil || !strings.Contains(err.Error(), "the cluster has no kind Worker in example.com/v1: install it") {
+		t.Errorf("got %v", err)
+	}
+	s.mu.Lock()
+	s.bare = false
+	s.mu.Unlock()
+	if changed, err := a.Act(t.Context(), e); err != nil || !changed {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+}
+
 func TestMistakesOfTheConfigurationAreFoundAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)

@@ -19,9 +19,10 @@ import (
 // The lengths, in bytes, that the specification allows for a symmetric key.
 const minKey, maxKey = 24, 64
 
-// parseSecret reads a secret as the specification writes it. The prefix may be
-// left out, as its libraries allow. Errors never show the secret.
-func parseSecret(text string) ([]byte, error) {
+// ParseSecret reads the key out of a secret as the specification writes it:
+// base64 of 24 to 64 bytes. The prefix whsec_ may be left out, as its libraries
+// allow. Errors never show the secret.
+func ParseSecret(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
 	if err != nil || len(key) < minKey || len(key) > maxKey {
 		return nil, errors.New("the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes, as 'openssl rand -base64 32' makes it, with or without whsec_ before it")

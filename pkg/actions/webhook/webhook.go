@@ -21,9 +21,9 @@ import (
 )
 
 // Options are what may be left out. The zero value is what a deployment wants,
-// but for the secret.
+// but for the key.
 type Options struct {
-	Secret     string            // signs: base64 of 24 to 64 bytes, with or without whsec_ before it; "" = events are not signed
+	Key        []byte            // signs, see ParseSecret; nil = events are not signed
 	Transport  http.RoundTripper // nil = http.DefaultTransport
 	Tries      int               // for one event, at least 1; 0 = 4
 	TryTimeout time.Duration     // of one try; 0 = 15 s
@@ -45,22 +45,16 @@ type Action struct {
 }
 
 // New returns an Action that posts to an http or https URL. No request is made:
-// an error is one of the URL or of the secret, and repeats neither.
+// an error is one of the URL, and does not repeat it.
 func New(address string, o Options) (*Action, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return nil, errors.New("the URL of the webhook is not an address; allowed is https://HOST/PATH, or http:// inside a trusted network")
 	}
-	var s signature
-	if o.Secret != "" {
-		if s.key, err = parseSecret(o.Secret); err != nil {
-			return nil, err
-		}
-	}
-	return &Action{url: u.String(), receiver: u.Scheme + "://" + u.Host, pipeline: newPipeline(o, s)}, nil
+	return &Action{url: u.String(), receiver: u.Scheme + "://" + u.Host, pipeline: newPipeline(o)}, nil
 }
 
-func newPipeline(o Options, s signature) runtime.Pipeline {
+func newPipeline(o Options) runtime.Pipeline {
 	if o.Tries == 0 {
 		o.Tries = 4
 	}
@@ -74,7 +68,7 @@ func newPipeline(o Options, s signature) runtime.Pipeline {
 	if retries == 0 {
 		retries = -1 // which is how azcore spells none
 	}
-	return runtime.NewPipeline("", "", runtime.PipelineOptions{PerRetry: []policy.Policy{s}}, &policy.ClientOptions{
+	return runtime.NewPipeline("", "", runtime.PipelineOptions{PerRetry: []policy.Policy{signature{o.Key}}}, &policy.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true},
 		Retry: policy.RetryOptions{
 			MaxRetries: retries, TryTimeout: o.TryTimeout, RetryDelay: o.RetryDelay, MaxRetryDelay: maxRetryDelay,
@@ -98,7 +92,7 @@ func (a *Action) Target(events.ScaleEvent) (string, error) { return "webhook " +
 // Act posts the event, and returns once the receiver has taken or refused it or
 // the tries are used up.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
-	body, err := e.Encode()
+	body, err := e.Body()
 	if err != nil {
 		return false, err
 	}

@@ -23,6 +23,16 @@ import (
 // secret is that of the specification's own example.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
+// key is what the secret holds.
+func key(t *testing.T) []byte {
+	t.Helper()
+	key, err := webhook.ParseSecret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // sign is what a receiver computes, by the specification.
 func sign(t *testing.T, id, timestamp, body string) string {
 	t.Helper()
@@ -113,7 +123,7 @@ func newAction(t *testing.T, url string, o webhook.Options) *webhook.Action {
 func TestAnEventReachesAReceiverThatFailsTwice(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusServiceUnavailable), status(http.StatusInternalServerError), status(http.StatusNoContent))
-	changed, err := newAction(t, r.URL+"/hooks/scale?code=key", webhook.Options{Secret: secret}).Act(t.Context(), orders())
+	changed, err := newAction(t, r.URL+"/hooks/scale?code=key", webhook.Options{Key: key(t)}).Act(t.Context(), orders())
 	if err != nil || !changed {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
@@ -142,6 +152,26 @@ func TestAnEventReachesAReceiverThatFailsTwice(t *testing.T) {
 		if got, want := d.header.Get("webhook-signature"), sign(t, id, timestamp, d.body); got != want {
 			t.Errorf("delivery %d: webhook-signature %s, want %s", i+1, got, want)
 		}
+	}
+}
+
+func TestAReceivedEventIsPostedAsItWasPublished(t *testing.T) {
+	t.Parallel()
+	made, err := orders().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := strings.Replace(string(made), `"data":{`, "\"later\": [1.0],\n\"data\":{", 1)
+	e, err := events.Decode([]byte(published))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReceiver(t, status(http.StatusOK))
+	if _, err := newAction(t, r.URL, webhook.Options{}).Act(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.received()[0].body; got != published {
+		t.Errorf("got\n%s\nwant\n%s", got, published)
 	}
 }
 
@@ -181,7 +211,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t, c.answer)
-			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", webhook.Options{Secret: secret, Tries: 3}).Act(t.Context(), orders())
+			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", webhook.Options{Key: key(t), Tries: 3}).Act(t.Context(), orders())
 			if err == nil || changed {
 				t.Fatalf("changed %v, %v", changed, err)
 			}
@@ -257,33 +287,52 @@ func TestAnEventThatCannotBeEncodedIsNotPosted(t *testing.T) {
 	}
 }
 
-func TestMistakesAreFoundBeforeAnythingIsPostedAndNotRepeated(t *testing.T) {
+func TestTheURLIsCheckedBeforeAnythingIsPostedAndNotRepeated(t *testing.T) {
 	t.Parallel()
-	const address = "https://receiver.example/hidden"
-	key := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
-	for _, c := range []struct{ rule, url, secret, says string }{
-		{"a URL has a scheme", "receiver.example/hidden", "", "allowed is https://HOST/PATH"},
-		{"the scheme is http or https", "ftp://receiver.example/hidden", "", "allowed is https://HOST/PATH"},
-		{"a URL has a host", "https:///hidden", "", "allowed is https://HOST/PATH"},
-		{"a URL can be parsed", "https://receiver.example/hidden%zz", "", "allowed is https://HOST/PATH"},
-		{"a secret is base64", address, "whsec_hidden-hidden-hidden-hidden-hidden", "allowed is base64 of 24 to 64 bytes"},
-		{"a secret is long enough", address, key(23), "allowed is base64 of 24 to 64 bytes"},
-		{"a secret is not too long", address, key(65), "allowed is base64 of 24 to 64 bytes"},
-		{"a secret of 24 bytes is one", address, key(24), ""},
-		{"a secret of 64 bytes is one", address, "whsec_" + key(64), ""},
-		{"a secret may end with the line that it was read from", address, key(32) + "\n", ""},
-		{"http is allowed", "http://receiver.example/", "", ""},
+	for _, c := range []struct{ rule, url, says string }{
+		{"a URL has a scheme", "receiver.example/hidden", "allowed is https://HOST/PATH"},
+		{"the scheme is http or https", "ftp://receiver.example/hidden", "allowed is https://HOST/PATH"},
+		{"a URL has a host", "https:///hidden", "allowed is https://HOST/PATH"},
+		{"a URL can be parsed", "https://receiver.example/hidden%zz", "allowed is https://HOST/PATH"},
+		{"http is allowed", "http://receiver.example/", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			_, err := webhook.New(c.url, webhook.Options{Secret: c.secret})
+			_, err := webhook.New(c.url, webhook.Options{})
 			if c.says == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hidden") || c.secret != "" && strings.Contains(err.Error(), c.secret) {
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestASecretIsCheckedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	encoded := func(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
+	for _, c := range []struct {
+		rule, secret string
+		length       int // of the key; 0 = it is refused
+	}{
+		{"it is base64", "whsec_hidden-hidden-hidden-hidden-hidden", 0},
+		{"it is long enough", encoded(23), 0},
+		{"it is not too long", encoded(65), 0},
+		{"24 bytes are one", encoded(24), 24},
+		{"64 bytes are one", "whsec_" + encoded(64), 64},
+		{"it may end with the line that it was read from", encoded(32) + "\n", 32},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			key, err := webhook.ParseSecret(c.secret)
+			if len(key) != c.length || (err == nil) != (c.length > 0) {
+				t.Errorf("a key of %d bytes, %v", len(key), err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "allowed is base64 of 24 to 64 bytes") || strings.Contains(err.Error(), c.secret)) {
 				t.Errorf("got %v", err)
 			}
 		})
