@@ -146,8 +146,8 @@ func TestCatchUpWithin(t *testing.T) {
 			// was seen to do 100, and would be of the next two, and three.
 			"an owner that keeps up is not asked for one more of", within(), []tick{
 				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
-				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 none [threshold=1]"},
-				{s10, []reading{{4000, 3500, "a", 0}}, "1 active 500 none [threshold=1]"},
+				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 none [threshold=1 catchUpWithin=1]"},
+				{s10, []reading{{4000, 3500, "a", 0}}, "1 active 500 none [threshold=1 catchUpWithin=1]"},
 			},
 		},
 		{
@@ -169,7 +169,7 @@ func TestCatchUpWithin(t *testing.T) {
 			// 1.2 of what one was seen to do.
 			"owners that keep up are kept where fewer could not", within(), []tick{
 				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "a", 0}}, "1 active 20 out [threshold=1]"},
-				{s10, []reading{{2125, 2115, "a", 0}, {2125, 2115, "a", 0}}, "1 active 20 none [threshold=1]"},
+				{s10, []reading{{2125, 2115, "a", 0}, {2125, 2115, "a", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
 				{s10, []reading{{2275, 2265, "a", 0}, {2275, 2265, "b", 0}}, "2 active 20 out [threshold=1 catchUpWithin=2]"},
 			},
 		},
@@ -178,8 +178,8 @@ func TestCatchUpWithin(t *testing.T) {
 			// nothing of whether one could.
 			"but not for what as many as they are showed", within(), []tick{
 				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "b", 0}}, "1 active 20 out [threshold=1]"},
-				{s10, []reading{{2250, 2240, "a", 0}, {2250, 2240, "b", 0}}, "1 active 20 none [threshold=1]"},
-				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "1 active 20 none [threshold=1]"},
+				{s10, []reading{{2250, 2240, "a", 0}, {2250, 2240, "b", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
+				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
 			},
 		},
 		{
