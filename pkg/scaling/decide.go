@@ -165,7 +165,7 @@ func (s *steps) catchUpWithin() {
 	}
 	lag := float64(s.demand.lag)
 	wanted := (lag/within.Seconds() + *s.next.Arrival) / drain
-	if live := s.liveOwners(); s.keepsUp && (s.next.DrainOwners >= live || math.Ceil(wanted) > float64(live)) {
+	if live := s.liveOwners(); live > 0 && s.keepsUp && (s.next.DrainOwners >= live || math.Ceil(wanted) > float64(live)) {
 		if math.Ceil(wanted) > float64(s.replicas) {
 			s.because("catchUpWithin", "%d owners keep up with %.3g changes that arrive per second: it asks for no more", live, *s.next.Arrival)
 		}

@@ -151,6 +151,16 @@ func TestCatchUpWithin(t *testing.T) {
 			},
 		},
 		{
+			// Little arrives, and nobody is there: 1 in 100 s beside 0.5 a second
+			// that arrive are a tenth of what was seen before.
+			"nobody does not keep up, however little there is to do", within(), []tick{
+				{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
+				{s10, []reading{{2000, 1100, "a", 0}}, "1 active 900 none [threshold=1]"},
+				{s10, []reading{{2000, 2000, "", 0}}, "1 inactive 0 none [activation=0 cooldown=1]"},
+				{s10, []reading{{2005, 2000, "", 0}}, "1 active 5 none [threshold=1]"},
+			},
+		},
+		{
 			// As before, but a fifth less is done than arrives, and a little more.
 			"an owner that does not keep up is", within(), []tick{
 				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},

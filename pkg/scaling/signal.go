@@ -47,8 +47,9 @@ func (s *steps) signal() signal {
 }
 
 // excluded tells whether a partition is left out: an earlier poll has reported
-// it as stalled, and it stands where it stood. More replicas do not move a partition that its owner
-// cannot get past, as KEDA's excludePersistentLag knows of Kafka.
+// it as stalled, and it stands where it stood. More replicas do not move a
+// partition that its owner cannot get past, as KEDA's excludePersistentLag knows
+// of Kafka.
 func (s *steps) excluded(p *changefeed.Partition) bool {
 	return s.Policy.ExcludeStalled && s.next.Progress[p.Lease].Stalled && s.Memory.Progress[p.Lease].Stalled
 }
