@@ -8,8 +8,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // checkReport is what `feedscale check --output json` prints. Every field is
@@ -127,16 +128,15 @@ func (s *checkSection) add(check string, f finding) {
 // order of the tasks.
 func inOrder(limit int, tasks []func() []checkLine) []checkLine {
 	lines := make([][]checkLine, len(tasks))
-	slots := make(chan struct{}, limit)
-	var running sync.WaitGroup
+	var running errgroup.Group
+	running.SetLimit(limit)
 	for i, task := range tasks {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
+		running.Go(func() error {
 			lines[i] = task()
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait() // what fails is a line
 	return slices.Concat(lines...)
 }
 

@@ -195,7 +195,7 @@ func (h recorded) render(width int, colors bool) string {
 		if s.Lag == nil {
 			unknown++
 		}
-		if changed(s) {
+		if s.Changed() {
 			decisions++
 		}
 	}
@@ -270,16 +270,11 @@ func (h recorded) usualStep() time.Duration {
 	return steps[len(steps)/2]
 }
 
-// changed tells whether a sample's decision changed the replicas.
-func changed(s state.Sample) bool {
-	return s.Replicas != nil && (s.Previous == nil || *s.Previous != *s.Replicas)
-}
-
 // decisions lists those that changed something, the newest last.
 func (h recorded) decisions(b *strings.Builder, width int, colors bool) {
 	rows := [][]cell{{{"TIME", bold, false}, {"REPLICAS", bold, true}, {"LAG", bold, true}, {"AGE", bold, true}, {"STATUS", bold, false}, {"WHY", bold, false}}}
 	for _, s := range h.samples {
-		if !changed(s) {
+		if !s.Changed() {
 			continue
 		}
 		from := "none"

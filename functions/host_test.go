@@ -202,6 +202,19 @@ func (w *world) wantEvents(want ...string) {
 // get asks the host's front and returns the status and the JSON of the answer.
 func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, map[string]any) {
 	t.Helper()
+	status, header, body := ask(t, h, path, key)
+	var object map[string]any
+	if len(body) > 0 && status != http.StatusUnauthorized {
+		if err := json.Unmarshal(body, &object); err != nil {
+			t.Errorf("GET %s: %v in %s", path, err, body)
+		}
+	}
+	return status, header.Get("Content-Type"), object
+}
+
+// ask sends a GET, with a key where there is one.
+func ask(t *testing.T, h *functionshost.Host, path, key string) (int, http.Header, []byte) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
 	must(t, err)
 	if key != "" {
@@ -212,13 +225,7 @@ func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, ma
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	must(t, err)
-	var object map[string]any
-	if len(body) > 0 && response.StatusCode != http.StatusUnauthorized {
-		if err := json.Unmarshal(body, &object); err != nil {
-			t.Errorf("GET %s: %v in %s", path, err, body)
-		}
-	}
-	return response.StatusCode, response.Header.Get("Content-Type"), object
+	return response.StatusCode, response.Header, body
 }
 
 func TestABacklogComesAndGoesUnderTheHost(t *testing.T) {
@@ -411,17 +418,10 @@ func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
 	h := w.host(w.settings())
 	key := h.Key("processors")
 	scaler := func(path, location string) (float64, error) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
-		must(t, err)
-		request.Header.Set("x-functions-key", key)
-		response, err := http.DefaultClient.Do(request)
-		must(t, err)
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return 0, fmt.Errorf("status %d", response.StatusCode)
+		status, _, body := ask(t, h, path, key)
+		if status != http.StatusOK {
+			return 0, fmt.Errorf("status %d", status)
 		}
-		body, err := io.ReadAll(response.Body)
-		must(t, err)
 		value := gjson.GetBytes(body, location)
 		if value.Type != gjson.Number {
 			return 0, fmt.Errorf("%s is %s", location, value.Type)
@@ -477,26 +477,15 @@ func TestMetricsAndThePageForPeopleAreServedWithAKey(t *testing.T) {
 	w.write(5)
 	h := w.host(w.settings())
 	tick(t, h)
-	ask := func(path string, key string) (int, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
-		must(t, err)
-		request.Header.Set("x-functions-key", key)
-		response, err := http.DefaultClient.Do(request)
-		must(t, err)
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		must(t, err)
-		return response.StatusCode, string(body)
-	}
 	for _, c := range []struct{ path, shows string }{
 		{"/api/metrics", "feedscale_processor_lag{processor=\"orders\"} 5\n"},
 		{"/api/metrics", "feedscale_events_published_total 1\n"},
 		{"/api/dashboard", "<title>feedscale</title>"},
 	} {
-		if status, body := ask(c.path, h.MasterKey()); status != 200 || !strings.Contains(body, c.shows) {
+		if status, _, body := ask(t, h, c.path, h.MasterKey()); status != 200 || !strings.Contains(string(body), c.shows) {
 			t.Errorf("GET %s: %d without %s:\n%s", c.path, status, c.shows, body)
 		}
-		if status, _ := ask(c.path, ""); status != 401 {
+		if status, _, _ := ask(t, h, c.path, ""); status != 401 {
 			t.Errorf("GET %s without a key: %d, want 401", c.path, status)
 		}
 	}

@@ -120,16 +120,8 @@ func TestTheKeyIsNotInThePage(t *testing.T) {
 func TestOnlyGETIsAllowed(t *testing.T) {
 	t.Parallel()
 	w := request(t, http.MethodPost, dashboard.Route)
-	var problem struct {
-		Status                  int
-		Title, Detail, Instance string
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
-		t.Fatal(err)
-	}
-	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Allow") != "GET, HEAD" ||
-		problem.Status != w.Code || problem.Title == "" || problem.Detail == "" || problem.Instance != dashboard.Route {
-		t.Errorf("%d %v %+v", w.Code, w.Header(), problem)
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
 

@@ -25,12 +25,6 @@ const (
 	parallel = 32
 )
 
-// statuses are the values of the label status.
-var statuses = [...]changefeed.Status{
-	changefeed.StatusUnknown, changefeed.StatusBootstrap, changefeed.StatusSplitting, changefeed.StatusStalled,
-	changefeed.StatusUnclaimed, changefeed.StatusUncheckpointed, changefeed.StatusLagging, changefeed.StatusOK,
-}
-
 // processor is what the store holds of one, and what is reported of that.
 type processor struct {
 	poller.StoredReport
@@ -228,6 +222,7 @@ func (c *stored) load() {
 // of returns the series of one processor.
 func (c *stored) of(name string, record state.Record) []prometheus.Metric {
 	p := &processor{poller.NewStoredReport(record.State), record}
+	statuses := changefeed.Statuses()
 	metrics := make([]prometheus.Metric, 0, len(c.series)+len(statuses))
 	for _, s := range c.series {
 		if value, known := s.value(p); known {

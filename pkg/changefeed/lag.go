@@ -21,15 +21,17 @@ const (
 	StatusOK             Status = "ok"             // nothing pending
 )
 
-// severity orders the statuses, worst first.
-var severity = [...]Status{
-	StatusUnknown, StatusBootstrap, StatusSplitting, StatusStalled,
-	StatusUnclaimed, StatusUncheckpointed, StatusLagging, StatusOK,
+// Statuses returns every status, worst first.
+func Statuses() [8]Status {
+	return [...]Status{
+		StatusUnknown, StatusBootstrap, StatusSplitting, StatusStalled,
+		StatusUnclaimed, StatusUncheckpointed, StatusLagging, StatusOK,
+	}
 }
 
 // Worse returns the worse of two statuses. The empty status is better than any.
 func Worse(a, b Status) Status {
-	for _, s := range severity {
+	for _, s := range Statuses() {
 		if a == s || b == s {
 			return s
 		}

@@ -2,18 +2,13 @@ package events_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -203,10 +198,6 @@ func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
 
 func TestAnIdentityConsumes(t *testing.T) {
 	t.Parallel()
-	certified := httptest.NewTLSServer(nil) // for its certificate, which is of example.com
-	defer certified.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(certified.Certificate())
 	cases := []struct {
 		name     string
 		identity identity
@@ -219,21 +210,7 @@ func TestAnIdentityConsumes(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := servicebus.Start(servicebus.Options{
-				TLS:    &tls.Config{Certificates: certified.TLS.Certificates},
-				Queues: []servicebus.QueueSpec{{Name: "scale"}},
-				Token: func(jwt string) error {
-					if jwt != "good-token" {
-						return errors.New("no")
-					}
-					return nil
-				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			client := azservicebus.ClientOptions{CustomEndpoint: s.Addr().String(), TLSConfig: &tls.Config{RootCAs: roots}}
+			s, client := startTokenBroker(t)
 			p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "good-token"}, "scale", events.ServiceBusOptions{Client: client})
 			if err != nil {
 				t.Fatal(err)
@@ -249,14 +226,9 @@ func TestAnIdentityConsumes(t *testing.T) {
 				stop()
 				return nil
 			})
-			switch {
-			case c.want == "" && (err != nil || len(s.Messages("scale")) != 0):
-				t.Errorf("got %v, left %v", err, states(s.Messages("scale")))
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
-			if err != nil && strings.Contains(err.Error(), "-token") {
-				t.Errorf("the token stands in %v", err)
+			wantError(t, err, c.want, "-token")
+			if left := s.Messages("scale"); c.want == "" && len(left) != 0 {
+				t.Errorf("left %v", states(left))
 			}
 		})
 	}

@@ -2,14 +2,9 @@ package events_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -80,20 +75,8 @@ func TestAProbeTellsWhatServiceBusSaid(t *testing.T) {
 
 func TestAProbeOfAnIdentityThatMayNotSend(t *testing.T) {
 	t.Parallel()
-	certified := httptest.NewTLSServer(nil) // for its certificate, which is of example.com
-	defer certified.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(certified.Certificate())
-	s, err := servicebus.Start(servicebus.Options{
-		TLS: &tls.Config{Certificates: certified.TLS.Certificates}, Queues: []servicebus.QueueSpec{{Name: "scale"}},
-		Token: func(string) error { return errors.New("no") },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
 	o := patient()
-	o.Client = azservicebus.ClientOptions{CustomEndpoint: s.Addr().String(), TLSConfig: &tls.Config{RootCAs: roots}}
+	_, o.Client = startTokenBroker(t)
 	p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "secret-token"}, "scale", o)
 	if err != nil {
 		t.Fatal(err)

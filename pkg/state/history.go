@@ -53,8 +53,8 @@ func (s State) Sample() Sample {
 // takes the place of the earlier, and takes over what that one changed.
 func (s *State) Record(before *Sample) {
 	sample := s.sample()
-	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) && before.changed() && sample.Replicas != nil {
-		if !sample.changed() {
+	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) && before.Changed() && sample.Replicas != nil {
+		if !sample.Changed() {
 			sample.Reasons = nil // what settled it again
 		}
 		sample.Previous = before.Previous
@@ -78,8 +78,8 @@ func previous(replicas *int) int {
 	return *replicas
 }
 
-// changed tells whether the decision is the first, or changed the replicas.
-func (s Sample) changed() bool {
+// Changed tells whether the decision is the first, or changed the replicas.
+func (s Sample) Changed() bool {
 	return s.Replicas != nil && (s.Previous == nil || *s.Previous != *s.Replicas)
 }
 
