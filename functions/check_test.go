@@ -23,8 +23,8 @@ import (
 	"time"
 
 	main "github.com/feedscale/feedscale/functions"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
@@ -51,7 +51,7 @@ func runCheck(t *testing.T, folder string, settings map[string]string, args ...s
 	if (r.status == 0) != got.OK || r.status > 1 {
 		t.Errorf("status %d, and ok is %v", r.status, got.OK)
 	}
-	for _, secret := range []string{cosmos.WellKnownKey, servicebus.DefaultKey, "Eby8vdM02xNOcqFlq", badKey, tokenSignature} {
+	for _, secret := range []string{cosmosfake.WellKnownKey, servicebusfake.DefaultKey, "Eby8vdM02xNOcqFlq", badKey, tokenSignature} {
 		if strings.Contains(r.stdout+r.stderr, secret) {
 			t.Errorf("a secret is shown: %s%s", r.stdout, r.stderr)
 		}
@@ -138,9 +138,9 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 // where everything holds.
 func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 	t.Parallel()
-	refuse := func(kind cosmos.Kind, a cosmos.Answer) func(*world, map[string]string) {
+	refuse := func(kind cosmosfake.Kind, a cosmosfake.Answer) func(*world, map[string]string) {
 		return func(w *world, _ map[string]string) {
-			w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
+			w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind != kind || r.Header.Get("Authorization") == "" { // what is not signed is the look at the connection
 					return nil
 				}
@@ -156,10 +156,10 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], from, to, 1)
 		}
 	}
-	bus := func(op servicebus.Op, a servicebus.Answer) func(*world, map[string]string) {
+	bus := func(op servicebusfake.Op, a servicebusfake.Answer) func(*world, map[string]string) {
 		return func(w *world, _ map[string]string) {
 			a.Keep = true
-			w.bus.Control(func(r *servicebus.Request) *servicebus.Answer {
+			w.bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 				if r.Op != op {
 					return nil
 				}
@@ -167,8 +167,8 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			})
 		}
 	}
-	firewall := func(path string) cosmos.Answer {
-		return cosmos.Answer{Status: 403, Body: `{"message":"Request originated from ` + path + `. This is blocked by your Cosmos DB account firewall settings."}`}
+	firewall := func(path string) cosmosfake.Answer {
+		return cosmosfake.Answer{Status: 403, Body: `{"message":"Request originated from ` + path + `. This is blocked by your Cosmos DB account firewall settings."}`}
 	}
 	for _, c := range []struct {
 		rule   string
@@ -185,17 +185,17 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			s["COSMOS"] = strings.Replace(s["COSMOS"], "http://", "https://", 1)
 		}, remedy{"", "tls", "HTTP response", "set COSMOS to a host and port that speak TLS"}},
 		{"a wrong key", func(w *world, s map[string]string) {
-			s["COSMOS"] = strings.Replace(s["COSMOS"], cosmos.WellKnownKey, badKey, 1)
+			s["COSMOS"] = strings.Replace(s["COSMOS"], cosmosfake.WellKnownKey, badKey, 1)
 		}, remedy{"", "read metadata", "the key in setting COSMOS is refused (401)", "az cosmosdb keys list --name ACCOUNT --resource-group RESOURCE_GROUP --type connection-strings   # into setting COSMOS"}},
-		{"an account without keys", refuse(cosmos.ReadAccount, cosmos.Answer{Status: 403, Substatus: 5202}),
+		{"an account without keys", refuse(cosmosfake.ReadAccount, cosmosfake.Answer{Status: 403, Substatus: 5202}),
 			remedy{"", "read metadata", "does not accept keys (403/5202)", "set COSMOS__accountEndpoint=http"}},
-		{"a firewall that names the address", refuse(cosmos.ReadAccount, firewall("IP 203.0.113.7 through public internet")),
+		{"a firewall that names the address", refuse(cosmosfake.ReadAccount, firewall("IP 203.0.113.7 through public internet")),
 			remedy{"", "read metadata", "refuses 203.0.113.7", "az cosmosdb update --name ACCOUNT --resource-group RESOURCE_GROUP --ip-range-filter PRESENT_RANGES,203.0.113.7"}},
-		{"a firewall before a service endpoint", refuse(cosmos.ReadAccount, firewall("client VNET through service endpoint")),
+		{"a firewall before a service endpoint", refuse(cosmosfake.ReadAccount, firewall("client VNET through service endpoint")),
 			remedy{"", "read metadata", "through the service endpoint", "az cosmosdb network-rule add --name ACCOUNT "}},
-		{"a private endpoint that is not approved", refuse(cosmos.ReadAccount, firewall("client VNET through private endpoint")),
+		{"a private endpoint that is not approved", refuse(cosmosfake.ReadAccount, firewall("client VNET through private endpoint")),
 			remedy{"", "read metadata", "through the private endpoint", "az cosmosdb private-endpoint-connection approve --account-name ACCOUNT "}},
-		{"an account that is out of order", refuse(cosmos.ReadAccount, cosmos.Answer{Status: 503}),
+		{"an account that is out of order", refuse(cosmosfake.ReadAccount, cosmosfake.Answer{Status: 503}),
 			remedy{"", "read metadata", "(503)", "none"}},
 		{"a database that is not there", processor("databaseId: shop", "databaseId: shoop, leaseDatabaseId: shop"),
 			remedy{"/shoop", "read metadata", "there is no database shoop", "az cosmosdb sql database list --account-name ACCOUNT --resource-group RESOURCE_GROUP --query '[].name' "}},
@@ -203,13 +203,13 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			remedy{"/shop/my order's", "read metadata", "there is no container my order's in database shop", "az cosmosdb sql container list --account-name ACCOUNT --resource-group RESOURCE_GROUP --database-name shop "}},
 		{"a lease container that is not there", processor("containerId: orders", "containerId: orders, leaseContainerId: my leases"),
 			remedy{"/shop/my leases", "query leases", "there is no lease container my leases in database shop", "az cosmosdb sql container create --account-name ACCOUNT --resource-group RESOURCE_GROUP --database-name shop --name 'my leases' --partition-key-path /id"}},
-		{"leases that must not be queried", refuse(cosmos.QueryDocuments, cosmos.Answer{Status: 403}),
+		{"leases that must not be queried", refuse(cosmosfake.QueryDocuments, cosmosfake.Answer{Status: 403}),
 			remedy{"/shop/leases", "query leases", "forbids to query the leases in shop/leases", "az cosmosdb update"}},
-		{"a feed that must not be read", refuse(cosmos.ReadChangeFeed, cosmos.Answer{Status: 403}),
+		{"a feed that must not be read", refuse(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 403}),
 			remedy{"/shop/orders", "read feed", "forbids to read container shop/orders", "az cosmosdb update"}},
-		{"partition key ranges that must not be read", refuse(cosmos.ReadRanges, cosmos.Answer{Status: 403}),
+		{"partition key ranges that must not be read", refuse(cosmosfake.ReadRanges, cosmosfake.Answer{Status: 403}),
 			remedy{"/shop/orders", "read feed", "forbids to read container shop/orders", "az cosmosdb update"}},
-		{"a container that throttles", refuse(cosmos.ReadChangeFeed, cosmos.Answer{Status: 429, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}),
+		{"a container that throttles", refuse(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 429, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}),
 			remedy{"/shop/orders", "read feed", "throttles", "az cosmosdb sql container throughput update --account-name ACCOUNT --resource-group RESOURCE_GROUP --database-name shop --name orders "}},
 		{"a state file below another file", func(w *world, s map[string]string) {
 			occupied := filepath.Join(w.t.TempDir(), "file")
@@ -238,9 +238,9 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 		}, remedy{"shop.invalid/feedscale", "dns", "shop.invalid", "correct the host in setting TABLES"}},
 		{"a queue that is not there", set("FEEDSCALE_EVENTS", "servicebus:SERVICEBUS/nowhere"),
 			remedy{"/nowhere", "send", `queue "nowhere" does not exist`, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --name nowhere "}},
-		{"a policy that may not send", bus(servicebus.OpAttach, servicebus.Answer{Condition: "amqp:unauthorized-access"}),
+		{"a policy that may not send", bus(servicebusfake.OpAttach, servicebusfake.Answer{Condition: "amqp:unauthorized-access"}),
 			remedy{"/" + queue, "send", "the key in setting SERVICEBUS may not send to queue " + queue, "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name NAMESPACE "}},
-		{"network rules of Service Bus", bus(servicebus.OpPutToken, servicebus.Answer{Condition: "amqp:unauthorized-access", Status: 401, Description: "Ip has been prevented to connect to the endpoint."}),
+		{"network rules of Service Bus", bus(servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Status: 401, Description: "Ip has been prevented to connect to the endpoint."}),
 			remedy{"/" + queue, "send", "network rules", "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --ip-rule ip-address=PUBLIC_IP action=Allow"}},
 		{"a namespace at a closed port", set("SERVICEBUS", "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey="+badKey+";UseDevelopmentEmulator=true"),
 			remedy{"127.0.0.1:1/" + queue, "connection", "refuses the connection", "start what is to listen"}},
@@ -291,12 +291,12 @@ func TestAClockThatIsOffIsTold(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			db, err := cosmos.Start(cosmos.Options{Now: func() time.Time { return time.Now().Add(c.off) }})
+			db, err := cosmosfake.Start(cosmosfake.Options{Now: func() time.Time { return time.Now().Add(c.off) }})
 			must(t, err)
 			t.Cleanup(func() { must(t, db.Close()) })
 			must(t, db.CreateDatabase("shop"))
 			for _, id := range []string{"orders", "leases"} {
-				must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+				must(t, db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
 			}
 			settings := w.local()
 			settings["COSMOS"] = db.ConnectionString()
@@ -347,7 +347,7 @@ func startIdentity(t *testing.T, status int, claims string) *identitySource {
 
 // identified are settings with which an account of the world is signed in to
 // with an identity that the source proves.
-func (s *identitySource) identified(w *world, db *cosmos.Server) map[string]string {
+func (s *identitySource) identified(w *world, db *cosmosfake.Server) map[string]string {
 	settings := w.local()
 	delete(settings, "COSMOS")
 	settings["COSMOS__accountEndpoint"], settings["COSMOS__credential"] = db.Endpoint(), "managedidentity"
@@ -368,9 +368,9 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		want   *remedy // nil = all holds
 	}{
 		{"with the role", 200, claims, func(string) error { return nil }, "system-assigned managed identity, object id " + objectID + ", client id " + clientID, nil},
-		{"without the role", 200, claims, func(string) error { return cosmos.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5300)",
+		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5300)",
 			"az cosmosdb sql role assignment create --account-name ACCOUNT --resource-group RESOURCE_GROUP --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
-		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmos.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
+		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},
 		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "system-assigned managed identity",
 			"az functionapp identity assign --name scaler --resource-group prod"}},
@@ -378,12 +378,12 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			db, err := cosmos.Start(cosmos.Options{Token: c.token})
+			db, err := cosmosfake.Start(cosmosfake.Options{Token: c.token})
 			must(t, err)
 			t.Cleanup(func() { must(t, db.Close()) })
 			must(t, db.CreateDatabase("shop"))
 			for _, id := range []string{"orders", "leases"} {
-				must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+				must(t, db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
 			}
 			got, r := runCheck(t, t.TempDir(), startIdentity(t, c.status, c.claims).identified(w, db))
 			if c.want != nil {
@@ -583,14 +583,14 @@ func TestAQueueInAzureIsNamedInWhatMendsIt(t *testing.T) {
 func TestWhatManyShareIsTriedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	must(t, w.db.CreateContainer("shop", cosmos.ContainerSpec{ID: "payments", PartitionKey: []string{"/id"}}))
+	must(t, w.db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: "payments", PartitionKey: []string{"/id"}}))
 	var queries, feeds atomic.Int64
-	w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
+	w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		switch r.Kind {
-		case cosmos.QueryDocuments:
+		case cosmosfake.QueryDocuments:
 			queries.Add(1)
-			return &cosmos.Answer{Status: 403}
-		case cosmos.ReadChangeFeed:
+			return &cosmosfake.Answer{Status: 403}
+		case cosmosfake.ReadChangeFeed:
 			feeds.Add(1)
 		}
 		return nil
@@ -651,12 +651,12 @@ func TestAnInterruptEndsTheCheck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := make(chan struct{}, 100)
-	w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind != cosmos.QueryDocuments {
+	w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.QueryDocuments {
 			return nil
 		}
 		asked <- struct{}{}
-		return &cosmos.Answer{Delay: time.Hour}
+		return &cosmosfake.Answer{Delay: time.Hour}
 	})
 	c := prepare(t, t.TempDir(), w.local(), "check", "--output", "json", "--timeout", "1h")
 	var stdout bytes.Buffer

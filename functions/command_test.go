@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -123,10 +123,10 @@ func TestPollPrintsThePartitionsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write(25)
-	broken := w.leases.DotNetEPK(leases.Range{Min: "7F", Max: "FF"}, leases.Fields{})
+	broken := w.leases.DotNetEPK(leasefake.Range{Min: "7F", Max: "FF"}, leasefake.Fields{})
 	broken["ContinuationToken"] = 7
 	w.put(broken)
-	w.put(w.leases.DotNetEPK(leases.Range{Max: "7F"}, leases.Fields{Continuation: leases.At(5)}))
+	w.put(w.leases.DotNetEPK(leasefake.Range{Max: "7F"}, leasefake.Fields{Continuation: leasefake.At(5)}))
 	w.put(w.leases.DotNetPKOld("0", at(25)))
 	r := command(t, t.TempDir(), w.local(), "poll", "--partitions")
 	lines := strings.Split(r.stdout, "\n")
@@ -398,10 +398,10 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if got, want := sample.Values["COSMOS"], "AccountEndpoint=http://127.0.0.1:8081/;AccountKey="+cosmos.WellKnownKey+";"; got != want {
+	if got, want := sample.Values["COSMOS"], "AccountEndpoint=http://127.0.0.1:8081/;AccountKey="+cosmosfake.WellKnownKey+";"; got != want {
 		t.Errorf("COSMOS is %s, want %s", got, want)
 	}
-	want := "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=" + servicebus.DefaultKeyName + ";SharedAccessKey=" + servicebus.DefaultKey + ";UseDevelopmentEmulator=true"
+	want := "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=" + servicebusfake.DefaultKeyName + ";SharedAccessKey=" + servicebusfake.DefaultKey + ";UseDevelopmentEmulator=true"
 	if got := sample.Values["SERVICEBUS"]; got != want {
 		t.Errorf("SERVICEBUS is %s, want %s", got, want)
 	}

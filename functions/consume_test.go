@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -40,16 +40,16 @@ func build(name string, flags ...string) (string, error) {
 }
 
 // startQueue starts a namespace with the queue alone.
-func startQueue(t *testing.T, sessions bool) *servicebus.Server {
+func startQueue(t *testing.T, sessions bool) *servicebusfake.Server {
 	t.Helper()
-	bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
+	bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
 	must(t, err)
 	t.Cleanup(func() { must(t, bus.Close()) })
 	return bus
 }
 
 // decided is an event of the processor orders, published to the queue.
-func decided(t *testing.T, bus *servicebus.Server, replicas int, target map[string]string) []byte {
+func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[string]string) []byte {
 	t.Helper()
 	e := events.ScaleEvent{
 		Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -89,7 +89,7 @@ type consumption struct {
 	stdout, stderr output
 }
 
-func consuming(t *testing.T, bus *servicebus.Server, settings map[string]string, args ...string) *consumption {
+func consuming(t *testing.T, bus *servicebusfake.Server, settings map[string]string, args ...string) *consumption {
 	t.Helper()
 	executable, err := whole()
 	must(t, err)
@@ -123,10 +123,10 @@ func (c *consumption) stop() {
 }
 
 // settled waits until nothing is left in the queue.
-func settled(t *testing.T, bus *servicebus.Server) {
+func settled(t *testing.T, bus *servicebusfake.Server) {
 	t.Helper()
 	eventually(t, "the event was settled", func() bool {
-		return !slices.ContainsFunc(bus.Messages(queue), func(m servicebus.Message) bool { return m.State != servicebus.DeadLettered })
+		return !slices.ContainsFunc(bus.Messages(queue), func(m servicebusfake.Message) bool { return m.State != servicebusfake.DeadLettered })
 	})
 }
 
@@ -192,7 +192,7 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, RequiresSession: sessions, LockDuration: time.Second}}})
+			bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, RequiresSession: sessions, LockDuration: time.Second}}})
 			must(t, err)
 			t.Cleanup(func() { must(t, bus.Close()) })
 			posted, hang := make(chan string, 10), make(chan struct{})
@@ -441,7 +441,7 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 	good := map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + queue}
 	decided(t, bus, 5, nil)
 	t.Cleanup(func() {
-		if m := bus.Messages(queue); len(m) != 1 || m[0].State != servicebus.Active || m[0].DeliveryCount != 0 {
+		if m := bus.Messages(queue); len(m) != 1 || m[0].State != servicebusfake.Active || m[0].DeliveryCount != 0 {
 			t.Errorf("the queue was read: %+v", m)
 		}
 	})

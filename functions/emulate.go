@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
 // emulated is what the stand-ins hold: from flags, or from a file of the same
@@ -176,15 +176,15 @@ type standInOptions struct {
 
 // standIns are the running stand-ins.
 type standIns struct {
-	cosmos *cosmos.Server
-	bus    *servicebus.Server
+	cosmos *cosmosfake.Server
+	bus    *servicebusfake.Server
 	ca     string // file of the certificate that clients have to trust; "" without TLS
 }
 
 func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 	s = &standIns{}
-	account := cosmos.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention}
-	bus := servicebus.Options{Addr: o.busAddr}
+	account := cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention}
+	bus := servicebusfake.Options{Addr: o.busAddr}
 	if o.withTLS {
 		identity, err := loadCertificate(o.certificates, time.Now())
 		if err != nil {
@@ -193,16 +193,16 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 		account.TLS, bus.TLS, s.ca = identity.config, identity.config, identity.file
 	}
 	for _, q := range world.Queues {
-		bus.Queues = append(bus.Queues, servicebus.QueueSpec{
+		bus.Queues = append(bus.Queues, servicebusfake.QueueSpec{
 			Name: q.Name, RequiresSession: q.RequiresSession, DuplicateDetectionWindow: q.DuplicateDetection,
 			LockDuration: q.LockDuration, MaxDeliveryCount: q.MaxDeliveryCount, DefaultTTL: q.DefaultTTL, DeadLetterOnExpiry: q.DeadLetterOnExpiry,
 		})
 	}
-	if s.cosmos, err = cosmos.Start(account); err != nil {
+	if s.cosmos, err = cosmosfake.Start(account); err != nil {
 		return nil, err
 	}
 	if err = world.create(s.cosmos); err == nil {
-		s.bus, err = servicebus.Start(bus)
+		s.bus, err = servicebusfake.Start(bus)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.cosmos.Close())
@@ -212,7 +212,7 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 
 // create makes the databases and containers. A container's database need not be
 // listed.
-func (e emulated) create(account *cosmos.Server) error {
+func (e emulated) create(account *cosmosfake.Server) error {
 	made := make(map[string]bool)
 	database := func(id string) error {
 		if made[id] {
@@ -230,7 +230,7 @@ func (e emulated) create(account *cosmos.Server) error {
 		if err := database(c.Database); err != nil {
 			return err
 		}
-		spec := cosmos.ContainerSpec{ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL}
+		spec := cosmosfake.ContainerSpec{ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL}
 		if len(spec.PartitionKey) == 0 {
 			spec.PartitionKey = []string{"/id"}
 		}

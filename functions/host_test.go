@@ -21,10 +21,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
@@ -69,28 +69,28 @@ func testMain(m *testing.M) int {
 // containers orders and leases, a namespace with the queue, a table.
 type world struct {
 	t      *testing.T
-	db     *cosmos.Server
-	bus    *servicebus.Server
+	db     *cosmosfake.Server
+	bus    *servicebusfake.Server
 	table  string
-	leases leases.Processor // of orders
+	leases leasefake.Processor // of orders
 	docs   int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db, err := cosmos.Start(cosmos.Options{})
+	db, err := cosmosfake.Start(cosmosfake.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	must(t, db.CreateDatabase("shop"))
 	for _, id := range []string{"orders", "leases"} {
-		must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+		must(t, db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
 	}
-	bus, err := servicebus.Start(servicebus.Options{Queues: []servicebus.QueueSpec{{Name: queue, DuplicateDetectionWindow: 10 * time.Minute}}})
+	bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, DuplicateDetectionWindow: 10 * time.Minute}}})
 	must(t, err)
 	t.Cleanup(func() { must(t, bus.Close()) })
 
 	w := &world{t: t, db: db, bus: bus, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
-	w.leases, err = leases.Processor{Host: leaseHost, Database: "shop", Container: "orders"}.In(t.Context(), db)
+	w.leases, err = leasefake.Processor{Host: leaseHost, Database: "shop", Container: "orders"}.In(t.Context(), db)
 	must(t, err)
 	w.checkpoint(0)
 	return w
@@ -118,14 +118,14 @@ func (w *world) put(document map[string]any) {
 }
 
 // at is a lease at an LSN, of an owner that has just renewed it.
-func at(lsn int64) leases.Fields {
-	return leases.Fields{Owner: "worker", Continuation: leases.At(lsn), Updated: time.Now()}
+func at(lsn int64) leasefake.Fields {
+	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
 }
 
 // checkpoint writes the one lease of orders as the .NET SDK does.
 func (w *world) checkpoint(lsn int64) {
 	w.t.Helper()
-	w.put(w.leases.DotNetPK("0", leases.Range{Max: "FF"}, at(lsn)))
+	w.put(w.leases.DotNetPK("0", leasefake.Range{Max: "FF"}, at(lsn)))
 }
 
 // settings are the app settings of a function app in this world.
@@ -258,11 +258,11 @@ func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
 	w := newWorld(t)
 	down := true
 	var mu sync.Mutex
-	w.bus.Control(func(r *servicebus.Request) *servicebus.Answer {
+	w.bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		mu.Lock()
 		defer mu.Unlock()
 		if down {
-			return &servicebus.Answer{Drop: true, Keep: true}
+			return &servicebusfake.Answer{Drop: true, Keep: true}
 		}
 		return nil
 	})
@@ -283,17 +283,17 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule   string
-		answer servicebus.Answer
+		answer servicebusfake.Answer
 	}{
-		{"before the broker has the event", servicebus.Answer{Delay: time.Hour}},
-		{"behind the broker's acceptance, of which nobody hears", servicebus.Answer{LoseReply: true}},
+		{"before the broker has the event", servicebusfake.Answer{Delay: time.Hour}},
+		{"behind the broker's acceptance, of which nobody hears", servicebusfake.Answer{LoseReply: true}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			sending := make(chan struct{}, 1)
-			w.bus.Control(func(r *servicebus.Request) *servicebus.Answer {
-				if r.Op != servicebus.OpSend {
+			w.bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+				if r.Op != servicebusfake.OpSend {
 					return nil
 				}
 				sending <- struct{}{}
@@ -396,9 +396,9 @@ func TestWhatKEDAReads(t *testing.T) {
 	}
 
 	// A failure that holds or falls back is a 200 with that number.
-	remove := w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind == cosmos.QueryDocuments {
-			return &cosmos.Answer{Status: 403}
+	remove := w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.QueryDocuments {
+			return &cosmosfake.Answer{Status: 403}
 		}
 		return nil
 	})

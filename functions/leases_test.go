@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 // ownHost is the host of the connection in these tests: one that has a case.
@@ -22,17 +22,17 @@ const ownHost = "localhost"
 // leaseWorld is an account with the containers orders, my_orders and leases.
 type leaseWorld struct {
 	t  *testing.T
-	db *cosmos.Server
+	db *cosmosfake.Server
 }
 
 func newLeaseWorld(t *testing.T) *leaseWorld {
 	t.Helper()
-	db, err := cosmos.Start(cosmos.Options{VersionRetention: time.Hour})
+	db, err := cosmosfake.Start(cosmosfake.Options{VersionRetention: time.Hour})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	must(t, db.CreateDatabase("shop"))
 	for _, id := range []string{"orders", "my_orders", "leases"} {
-		must(t, db.CreateContainer("shop", cosmos.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+		must(t, db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
 	}
 	return &leaseWorld{t: t, db: db}
 }
@@ -50,9 +50,9 @@ func (w *leaseWorld) put(documents ...map[string]any) {
 }
 
 // leasesOf writes the leases of a processor of one of the containers.
-func (w *leaseWorld) leasesOf(name, host, container string) leases.Processor {
+func (w *leaseWorld) leasesOf(name, host, container string) leasefake.Processor {
 	w.t.Helper()
-	of, err := leases.Processor{Name: name, Host: host, Database: "shop", Container: container}.In(w.t.Context(), w.db)
+	of, err := leasefake.Processor{Name: name, Host: host, Database: "shop", Container: container}.In(w.t.Context(), w.db)
 	must(w.t, err)
 	return of
 }
@@ -60,15 +60,15 @@ func (w *leaseWorld) leasesOf(name, host, container string) leases.Processor {
 // everyFlavour writes leases as each SDK does, in each of their formats.
 func (w *leaseWorld) everyFlavour() {
 	w.t.Helper()
-	whole, versions := leases.Range{Max: "FF"}, at(0)
-	versions.Mode = leases.FullFidelity
+	whole, versions := leasefake.Range{Max: "FF"}, at(0)
+	versions.Mode = leasefake.FullFidelity
 	projection, audit := w.leasesOf("projection", ownHost, "orders"), w.leasesOf("audit_v2", "LocalHost", "my_orders")
 	w.put(
 		projection.DotNetPK("0", whole, at(0)),
-		leases.Info(projection.DotNetPrefix()),
+		leasefake.Info(projection.DotNetPrefix()),
 		w.leasesOf("", ownHost, "orders").DotNetEPK(whole, versions),
 		audit.JavaPK("0", at(0)),
-		audit.JavaEPK(whole, leases.FromNow(), at(0)),
+		audit.JavaEPK(whole, leasefake.FromNow(), at(0)),
 		w.leasesOf("legacy", "shop.documents.azure.com", "orders").V2("0", at(0)),
 		w.leasesOf("my_app", "cosmos.internal", "orders").JavaPK("0", at(0)),
 		w.leasesOf("Projection", ownHost, "orders").DotNetPK("0", whole, at(0)),
@@ -127,11 +127,11 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 	t.Parallel()
 	w := newLeaseWorld(t)
 	w.everyFlavour()
-	gone := leases.Processor{Name: "old", Host: ownHost, DatabaseRID: "q0oIAA==", ContainerRID: "q0oIALS6YvQ="}
+	gone := leasefake.Processor{Name: "old", Host: ownHost, DatabaseRID: "q0oIAA==", ContainerRID: "q0oIALS6YvQ="}
 	elsewhere := gone
 	elsewhere.Name, elsewhere.Host = "far", "other.documents.azure.com"
 	w.put(
-		w.leasesOf("projection", ownHost, "orders").DotNetPKOld("1", leases.Fields{Owner: "dead", Updated: time.Now().Add(-10 * time.Minute)}),
+		w.leasesOf("projection", ownHost, "orders").DotNetPKOld("1", leasefake.Fields{Owner: "dead", Updated: time.Now().Add(-10 * time.Minute)}),
 		gone.DotNetPKOld("0", at(0)),
 		elsewhere.DotNetPKOld("0", at(0)),
 	)
@@ -163,7 +163,7 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 			t.Errorf("no line matches %s", want)
 		}
 	}
-	for _, never := range []string{".info", "leaseContainerId", "\n  leaseDatabaseId", "AccountKey", cosmos.WellKnownKey, "\x1b"} {
+	for _, never := range []string{".info", "leaseContainerId", "\n  leaseDatabaseId", "AccountKey", cosmosfake.WellKnownKey, "\x1b"} {
 		if strings.Contains(r.stdout, never) {
 			t.Errorf("%q is printed", never)
 		}
@@ -177,7 +177,7 @@ func TestLeasesPrintsJSON(t *testing.T) {
 	t.Parallel()
 	w := newLeaseWorld(t)
 	of := w.leasesOf("projection", ownHost, "orders")
-	w.put(of.DotNetPKOld("0", leases.Fields{Continuation: leases.At(0)}))
+	w.put(of.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(0)}))
 	r := command(t, t.TempDir(), w.settings(), "leases", "--connection", "COSMOS", "--database", "shop", "--output", "json")
 	got := regexp.MustCompile(`"(requestCharge|requests|newestRenewalSeconds|oldestRenewalSeconds)":[0-9.]+`).ReplaceAllString(strings.TrimSpace(r.stdout), `"$1":1`)
 	want := `{"leaseContainer":"shop/leases","account":"localhost","requestCharge":1,"requests":1,"processors":[{` +
@@ -209,20 +209,20 @@ func TestWhatCannotBeReadOfALeaseContainerIsNamed(t *testing.T) {
 		}, list, 1, `lease plocalhost_\S+\.\.7: .*LeaseToken`, ""},
 		{"a container whose names may not be read", func(w *leaseWorld) {
 			w.put(w.leasesOf("p", ownHost, "orders").DotNetPKOld("0", at(0)))
-			w.db.Control(func(r *cosmos.Request) *cosmos.Answer {
-				if r.Kind == cosmos.ReadDatabase {
-					return &cosmos.Answer{Status: http.StatusForbidden}
+			w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if r.Kind == cosmosfake.ReadDatabase {
+					return &cosmosfake.Answer{Status: http.StatusForbidden}
 				}
 				return nil
 			})
 		}, list, 1, `plocalhost_\S+: .*403`, ""},
 		{"names of which several containers exist", func(w *leaseWorld) {
 			must(w.t, w.db.CreateDatabase("shop_my"))
-			must(w.t, w.db.CreateContainer("shop_my", cosmos.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}}))
+			must(w.t, w.db.CreateContainer("shop_my", cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}}))
 			w.put(w.leasesOf("p", ownHost, "my_orders").JavaPK("0", at(0)))
 		}, list, 0, `# plocalhost_shop_my_orders: .*shop_my_orders`, ""},
 		{"names that can be parted in several ways, behind a host that is not known", func(w *leaseWorld) {
-			w.put(leases.Processor{Host: "a_b", Database: "c", Container: "d"}.JavaPK("0", at(0)))
+			w.put(leasefake.Processor{Host: "a_b", Database: "c", Container: "d"}.JavaPK("0", at(0)))
 		}, list, 0, `(?s)fill in what a_b_c_d stands for.*#   accountHost: '\?'`, ""},
 		{"a head that ends with no host", func(w *leaseWorld) { w.put(w.leasesOf("", "日本", "orders").DotNetPKOld("0", at(0))) }, list, 0, `#   accountHost: '\?'`, ""},
 		{"ids of no known form", func(w *leaseWorld) { w.put(map[string]any{"id": "p..0", "LeaseToken": "0"}) }, list, 0, `# p: the ids are none that an SDK is known to write`, ""},

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 const (
@@ -35,7 +35,7 @@ func serveStandIn(args []string) error {
 			return err
 		}
 	}
-	server, err := emulator.Start(emulator.Options{})
+	server, err := cosmosfake.Start(cosmosfake.Options{})
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,9 @@ func serveStandIn(args []string) error {
 		return err
 	}
 	if delay > 0 {
-		server.Control(func(r *emulator.Request) *emulator.Answer {
-			if r.Kind == emulator.ReadChangeFeed {
-				return &emulator.Answer{Delay: delay}
+		server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			if r.Kind == cosmosfake.ReadChangeFeed {
+				return &cosmosfake.Answer{Delay: delay}
 			}
 			return nil
 		})
@@ -56,16 +56,16 @@ func serveStandIn(args []string) error {
 }
 
 // fill makes the containers, their leases at LSN 0 and, where wanted, a backlog.
-func fill(server *emulator.Server, containers, partitions, processors int, backlog bool) error {
+func fill(server *cosmosfake.Server, containers, partitions, processors int, backlog bool) error {
 	if err := server.CreateDatabase(database); err != nil {
 		return err
 	}
-	if err := server.CreateContainer(database, emulator.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}}); err != nil {
+	if err := server.CreateContainer(database, cosmosfake.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}}); err != nil {
 		return err
 	}
 	for i := range containers {
 		id := containerID(i)
-		if err := server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
+		if err := server.CreateContainer(database, cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
 			return err
 		}
 		if err := fillContainer(server, id, partitions, processors, backlog); err != nil {
@@ -75,15 +75,15 @@ func fill(server *emulator.Server, containers, partitions, processors int, backl
 	return nil
 }
 
-func fillContainer(server *emulator.Server, id string, partitions, processors int, backlog bool) error {
-	of, err := leases.Processor{Host: leaseHost, Database: database, Container: id}.In(context.Background(), server)
+func fillContainer(server *cosmosfake.Server, id string, partitions, processors int, backlog bool) error {
+	of, err := leasefake.Processor{Host: leaseHost, Database: database, Container: id}.In(context.Background(), server)
 	if err != nil {
 		return err
 	}
 	for lease := range partitions * processors {
 		of.Name = processorName(lease / partitions)
-		whole := leases.Range{Max: "FF"} // of every lease: only a split, of which there is none here, looks at it
-		document := of.DotNetPK(strconv.Itoa(lease%partitions), whole, leases.Fields{Owner: "worker-1", Continuation: leases.At(0), Updated: time.Now()})
+		whole := leasefake.Range{Max: "FF"} // of every lease: only a split, of which there is none here, looks at it
+		document := of.DotNetPK(strconv.Itoa(lease%partitions), whole, leasefake.Fields{Owner: "worker-1", Continuation: leasefake.At(0), Updated: time.Now()})
 		if err := server.Upsert(database, leaseContainer, document); err != nil {
 			return err
 		}

@@ -15,18 +15,18 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 var orders = cosmos.Container{Database: "shop", ID: "orders"}
 
-func start(t *testing.T, o emulator.Options) *emulator.Server {
+func start(t *testing.T, o cosmosfake.Options) *cosmosfake.Server {
 	t.Helper()
-	server, err := emulator.Start(o)
+	server, err := cosmosfake.Start(o)
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Close()) })
 	must(t, server.CreateDatabase(orders.Database))
-	must(t, server.CreateContainer(orders.Database, emulator.ContainerSpec{ID: orders.ID, PartitionKey: []string{"/id"}, Partitions: 2}))
+	must(t, server.CreateContainer(orders.Database, cosmosfake.ContainerSpec{ID: orders.ID, PartitionKey: []string{"/id"}, Partitions: 2}))
 	return server
 }
 
@@ -74,7 +74,7 @@ func everything(ctx context.Context, a *cosmos.Account) []error {
 
 func TestAnIdentitySignsEveryRequestWithItsToken(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{Token: func(bearer string) error {
+	server := start(t, cosmosfake.Options{Token: func(bearer string) error {
 		if bearer != "token-of-the-identity" {
 			return errors.New("another token")
 		}
@@ -101,8 +101,8 @@ func TestATokenIsNotSentInClearTextToAnotherMachine(t *testing.T) {
 
 func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	forbidden := func(string) error { return fmt.Errorf("no role: %w", emulator.ErrForbidden) }
-	server := start(t, emulator.Options{Token: forbidden})
+	forbidden := func(string) error { return fmt.Errorf("no role: %w", cosmosfake.ErrForbidden) }
+	server := start(t, cosmosfake.Options{Token: forbidden})
 	const badKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 	for _, c := range []struct {
 		rule    string
@@ -112,7 +112,7 @@ func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 		{"a key that is not the account's", withKey(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
 		{"an identity without the role", withIdentity(t, server.Endpoint(), &credential{token: "secret-token"}), []string{"403", "Cosmos DB Built-in Data Reader"}},
 		{"no identity at all", withIdentity(t, server.Endpoint(), &credential{err: errors.New("secret-token")}), []string{"127.0.0.1"}},
-		{"nobody listens", withKey(t, "http://127.0.0.1:1/", emulator.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
+		{"nobody listens", withKey(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -147,14 +147,14 @@ func TestAMalformedConnectionIsRefusedWithoutItsKey(t *testing.T) {
 
 func TestAnAccountThatWasDownAtFirstIsFoundAgain(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	remove := server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.ReadAccount {
-			return &emulator.Answer{Status: http.StatusForbidden}
+	server := start(t, cosmosfake.Options{})
+	remove := server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadAccount {
+			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
 		return nil
 	})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err == nil {
 		t.Fatal("the account forbids, and leases were read")
 	}
@@ -166,8 +166,8 @@ func TestAnAccountThatWasDownAtFirstIsFoundAgain(t *testing.T) {
 
 func TestLeasesAreReadByTheirPrefixes(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	server := start(t, cosmosfake.Options{})
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	for n := range 5 {
 		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p%d..0", n), "LeaseToken": "0", "ContinuationToken": `"1"`, "bulk": strings.Repeat("x", 1000)}))
 	}
@@ -202,8 +202,8 @@ func TestLeasesAreReadByTheirPrefixes(t *testing.T) {
 
 func TestAMissingLeaseContainerIsToldFromOtherFailures(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	server := start(t, cosmosfake.Options{})
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	for _, c := range []cosmos.Container{{Database: "shop", ID: "nowhere"}, {Database: "nowhere", ID: "leases"}} {
 		if _, _, err := a.Leases(t.Context(), c, []string{"p.."}); !errors.Is(err, cosmos.ErrMissing) {
 			t.Errorf("%s: %v, want ErrMissing", c, err)
@@ -213,8 +213,8 @@ func TestAMissingLeaseContainerIsToldFromOtherFailures(t *testing.T) {
 
 func TestRangesDuringASplitAreReadToTheirEnd(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	server := start(t, cosmosfake.Options{})
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	children, err := server.Split("shop", "orders", "0")
 	must(t, err)
 	ranges, _, err := a.Ranges(t.Context(), orders)
@@ -233,16 +233,16 @@ func TestRangesDuringASplitAreReadToTheirEnd(t *testing.T) {
 
 func TestTheDeadlineIsToldWithTheLastAnswer(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.ReadChangeFeed {
-			return &emulator.Answer{Status: 429, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"10000"}}}
+	server := start(t, cosmosfake.Options{})
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadChangeFeed {
+			return &cosmosfake.Answer{Status: 429, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"10000"}}}
 		}
 		return nil
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, usage, err := withKey(t, server.Endpoint(), emulator.WellKnownKey).FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	_, usage, err := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey).FeedPage(ctx, orders, cosmos.Position{Range: "0"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "throttles") {
 		t.Errorf("error %v", err)
 	}

@@ -9,19 +9,19 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
+	server := start(t, cosmosfake.Options{})
 	const leases = 1100 // more than one page holds
 	for n := range leases {
 		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("h_d_p%d..0", n), "LeaseToken": "0", "bulk": strings.Repeat("x", 100)}))
 	}
 	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0.info"}))
 	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0..1", "PartitionId": "1"}))
-	found, usage, err := withKey(t, server.Endpoint(), emulator.WellKnownKey).FindLeases(t.Context(), orders)
+	found, usage, err := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey).FindLeases(t.Context(), orders)
 	must(t, err)
 	formats := make(map[changefeed.Format]int)
 	for _, l := range found {
@@ -40,9 +40,9 @@ func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
 
 func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{Token: func(string) error { return nil }})
+	server := start(t, cosmosfake.Options{Token: func(string) error { return nil }})
 	for name, a := range map[string]*cosmos.Account{
-		"with a key":       withKey(t, server.Endpoint(), emulator.WellKnownKey),
+		"with a key":       withKey(t, server.Endpoint(), cosmosfake.WellKnownKey),
 		"with an identity": withIdentity(t, server.Endpoint(), &credential{token: "token"}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 
 func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	server := start(t, cosmosfake.Options{})
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	if has, _, err := a.Has(t.Context(), orders); err != nil || !has {
 		t.Errorf("%s: %v, %v", orders, has, err)
 	}
@@ -78,9 +78,9 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	if _, _, err := a.FindLeases(t.Context(), cosmos.Container{Database: "nowhere", ID: "leases"}); !errors.Is(err, cosmos.ErrMissing) {
 		t.Errorf("%v, want ErrMissing", err)
 	}
-	server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.ReadContainer || r.Kind == emulator.QueryDocuments {
-			return &emulator.Answer{Status: http.StatusForbidden}
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadContainer || r.Kind == cosmosfake.QueryDocuments {
+			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
 		return nil
 	})

@@ -8,28 +8,28 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 // probes are all there are, by the kind of request that each one is about.
-func probes(a *cosmos.Account) map[emulator.Kind]func(context.Context) error {
-	return map[emulator.Kind]func(context.Context) error{
-		emulator.ReadAccount:    a.ProbeAccount,
-		emulator.ReadDatabase:   func(ctx context.Context) error { return a.ProbeDatabase(ctx, orders.Database) },
-		emulator.ReadContainer:  func(ctx context.Context) error { return a.ProbeContainer(ctx, orders) },
-		emulator.ReadRanges:     func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
-		emulator.ReadChangeFeed: func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
-		emulator.QueryDocuments: func(ctx context.Context) error { return a.ProbeLeases(ctx, orders) },
+func probes(a *cosmos.Account) map[cosmosfake.Kind]func(context.Context) error {
+	return map[cosmosfake.Kind]func(context.Context) error{
+		cosmosfake.ReadAccount:    a.ProbeAccount,
+		cosmosfake.ReadDatabase:   func(ctx context.Context) error { return a.ProbeDatabase(ctx, orders.Database) },
+		cosmosfake.ReadContainer:  func(ctx context.Context) error { return a.ProbeContainer(ctx, orders) },
+		cosmosfake.ReadRanges:     func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
+		cosmosfake.ReadChangeFeed: func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
+		cosmosfake.QueryDocuments: func(ctx context.Context) error { return a.ProbeLeases(ctx, orders) },
 	}
 }
 
 func TestAProbeOfWhatIsPermittedHolds(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
+	server := start(t, cosmosfake.Options{})
 	for n := range 3 {
 		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p..%d", n)}))
 	}
-	for kind, probe := range probes(withKey(t, server.Endpoint(), emulator.WellKnownKey)) {
+	for kind, probe := range probes(withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
 		if err := probe(t.Context()); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -41,27 +41,27 @@ func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
 	const message = `{"code":"Forbidden","message":"Request originated from %s through %s. This is blocked by your Cosmos DB account firewall settings."}`
 	for _, c := range []struct {
 		rule   string
-		answer emulator.Answer
+		answer cosmosfake.Answer
 		want   cosmos.Refusal
 	}{
-		{"a missing role", emulator.Answer{Status: 403, Substatus: 5301}, cosmos.Refusal{Status: 403, Substatus: 5301}},
-		{"a refused key", emulator.Answer{Status: 401}, cosmos.Refusal{Status: 401}},
-		{"the firewall, with the address it saw", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "IP 203.0.113.7", "public internet")},
+		{"a missing role", cosmosfake.Answer{Status: 403, Substatus: 5301}, cosmos.Refusal{Status: 403, Substatus: 5301}},
+		{"a refused key", cosmosfake.Answer{Status: 401}, cosmos.Refusal{Status: 401}},
+		{"the firewall, with the address it saw", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "IP 203.0.113.7", "public internet")},
 			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "203.0.113.7"}},
-		{"the firewall, in its other words", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client IP 2001:db8::7", "public internet")},
+		{"the firewall, in its other words", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client IP 2001:db8::7", "public internet")},
 			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "2001:db8::7"}},
-		{"the firewall, by a service endpoint", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "service endpoint")},
+		{"the firewall, by a service endpoint", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "service endpoint")},
 			cosmos.Refusal{Status: 403, Route: cosmos.ServiceEndpoint}},
-		{"the firewall, by a private endpoint", emulator.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "private endpoint")},
+		{"the firewall, by a private endpoint", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "private endpoint")},
 			cosmos.Refusal{Status: 403, Route: cosmos.PrivateEndpoint}},
-		{"a body that is not what the firewall says", emulator.Answer{Status: 403, Body: "<html>through"}, cosmos.Refusal{Status: 403}},
+		{"a body that is not what the firewall says", cosmosfake.Answer{Status: 403, Body: "<html>through"}, cosmos.Refusal{Status: 403}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			server := start(t, emulator.Options{})
-			a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+			server := start(t, cosmosfake.Options{})
+			a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 			for kind, probe := range probes(a) {
-				remove := server.Control(func(r *emulator.Request) *emulator.Answer {
+				remove := server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 					if r.Kind == kind {
 						return &c.answer
 					}
@@ -83,8 +83,8 @@ func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
 
 func TestAProbeTellsWhichNameIsWrong(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{})
-	a := withKey(t, server.Endpoint(), emulator.WellKnownKey)
+	server := start(t, cosmosfake.Options{})
+	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	nowhere := cosmos.Container{Database: "shop", ID: "nowhere"}
 	for rule, err := range map[string]error{
 		"the database": a.ProbeDatabase(t.Context(), "nowhere"), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
@@ -102,8 +102,8 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	server := start(t, emulator.Options{})
-	for kind, probe := range probes(withKey(t, server.Endpoint(), emulator.WellKnownKey)) {
+	server := start(t, cosmosfake.Options{})
+	for kind, probe := range probes(withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
 		if err := probe(ended); err == nil || errors.As(err, new(*cosmos.Refusal)) {
 			t.Errorf("%s: %v, want an error that is no refusal", kind, err)
 		}

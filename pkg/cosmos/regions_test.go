@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 func TestRoute(t *testing.T) {
@@ -54,25 +54,25 @@ func TestRoute(t *testing.T) {
 
 func TestFeedsAreReadNearbyAndElsewhereWhereThatIsOutOfOrder(t *testing.T) {
 	t.Parallel()
-	server := start(t, emulator.Options{Regions: []string{"West Europe", "North Europe", "East US"}})
+	server := start(t, cosmosfake.Options{Regions: []string{"West Europe", "North Europe", "East US"}})
 	var mu sync.Mutex
 	var asked []string
 	broken := false
-	server.Control(func(r *emulator.Request) *emulator.Answer {
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
-		case r.Kind == emulator.QueryDocuments:
+		case r.Kind == cosmosfake.QueryDocuments:
 			asked = append(asked, "leases in "+r.Region)
-		case r.Kind == emulator.ReadChangeFeed:
+		case r.Kind == cosmosfake.ReadChangeFeed:
 			asked = append(asked, "feed in "+r.Region)
 			if broken && r.Region == "North Europe" {
-				return &emulator.Answer{Status: 503}
+				return &cosmosfake.Answer{Status: 503}
 			}
 		}
 		return nil
 	})
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 4, Region: "northeurope"})
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Region: "northeurope"})
 	must(t, err)
 	read := func() []string {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 // load says how many documents should have been written a time after the start. It never falls.
@@ -51,7 +51,7 @@ type writer struct {
 }
 
 // run writes, as the load asks for, until ctx ends.
-func (w *writer) run(ctx context.Context, account *cosmos.Server, s service) error {
+func (w *writer) run(ctx context.Context, account *cosmosfake.Server, s service) error {
 	start := w.now()
 	ticks := time.NewTicker(loadStep)
 	defer ticks.Stop()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 // Reshaping is when a partition is split and merged again. Zero stands for the default.
@@ -37,7 +37,7 @@ const recentHappenings = 5
 // reshaper splits one partition of a container and merges it, again and again. It always cuts the same keys, so that neither
 // the partitions nor the leases become more and more in a demo that is left running.
 type reshaper struct {
-	account   *cosmos.Server
+	account   *cosmosfake.Server
 	container string
 	rangeID   string // of the partition, before the first split
 	timing    Reshaping

@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
 // Options of a world. The zero value works.
@@ -32,8 +32,8 @@ type Options struct {
 
 // World is a running world.
 type World struct {
-	account   *cosmos.Server
-	namespace *servicebus.Server
+	account   *cosmosfake.Server
+	namespace *servicebusfake.Server
 	state     string // folder for what feedscale remembers
 	services  []service
 	fleets    map[string]*fleet
@@ -91,19 +91,19 @@ func (w *World) build(o Options) (err error) {
 	if w.state, err = os.MkdirTemp("", "feedscale-demo-"); err != nil {
 		return err
 	}
-	if w.account, err = cosmos.Start(cosmos.Options{Logger: o.Log}); err != nil {
+	if w.account, err = cosmosfake.Start(cosmosfake.Options{Logger: o.Log}); err != nil {
 		return err
 	}
-	if w.namespace, err = servicebus.Start(servicebus.Options{
+	if w.namespace, err = servicebusfake.Start(servicebusfake.Options{
 		Logger: o.Log,
-		Queues: []servicebus.QueueSpec{{Name: queue, DuplicateDetectionWindow: duplicateWindow}},
+		Queues: []servicebusfake.QueueSpec{{Name: queue, DuplicateDetectionWindow: duplicateWindow}},
 	}); err != nil {
 		return err
 	}
 	if err := w.createContainers(); err != nil {
 		return err
 	}
-	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmos.WellKnownKey); err != nil {
+	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmosfake.WellKnownKey); err != nil {
 		return err
 	}
 	w.reshaper = &reshaper{account: w.account, container: reshaped, rangeID: reshapedRange, timing: o.Reshaping.withDefaults(), now: time.Now}
@@ -126,11 +126,11 @@ func (w *World) createContainers() error {
 		return err
 	}
 	// Time to live is switched on for the lock that a host holds while it creates leases.
-	if err := w.account.CreateContainer(database, cosmos.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}, DefaultTTL: -1}); err != nil {
+	if err := w.account.CreateContainer(database, cosmosfake.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}, DefaultTTL: -1}); err != nil {
 		return err
 	}
 	for _, s := range w.services {
-		if err := w.account.CreateContainer(database, cosmos.ContainerSpec{ID: s.name, PartitionKey: []string{s.key}, Partitions: s.partitions}); err != nil {
+		if err := w.account.CreateContainer(database, cosmosfake.ContainerSpec{ID: s.name, PartitionKey: []string{s.key}, Partitions: s.partitions}); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -21,12 +21,12 @@ func TestOfLeasesWithOneIDUnderSeveralPartitionKeysTheNewestCounts(t *testing.T)
 	w := newWorld(t)
 	w.container("orders", 1)
 	w.write("orders", 10)
-	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: "gremlin", PartitionKey: []string{"/partitionKey"}, Partitions: 2}))
+	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "gremlin", PartitionKey: []string{"/partitionKey"}, Partitions: 2}))
 	p := w.processor("orders")
 	p.LeaseContainer.ID = "gremlin"
 	for i, age := range []time.Duration{time.Hour, time.Second, time.Minute} {
-		w.must(w.server.Upsert(database, "gremlin", w.leasesOf(p).DotNetPKOld("0", leases.Fields{
-			Continuation: leases.At(int64(i)), Updated: time.Now().Add(-age), PartitionKey: fmt.Sprintf("5d0c5f0e-%d", i),
+		w.must(w.server.Upsert(database, "gremlin", w.leasesOf(p).DotNetPKOld("0", leasefake.Fields{
+			Continuation: leasefake.At(int64(i)), Updated: time.Now().Add(-age), PartitionKey: fmt.Sprintf("5d0c5f0e-%d", i),
 		})))
 	}
 	check(t, w.estimate(p)[0], "0=9 lagging")
@@ -39,8 +39,8 @@ func TestTheMarkerAndTheLockAreNoLeases(t *testing.T) {
 	p := w.processor("orders")
 	of := w.leasesOf(p)
 	for _, prefix := range []string{of.DotNetPrefix(), of.JavaPKPrefix()} {
-		w.put(leases.Info(prefix))
-		w.put(leases.Lock(prefix, 30*time.Second))
+		w.put(leasefake.Info(prefix))
+		w.put(leasefake.Lock(prefix, 30*time.Second))
 	}
 	check(t, w.estimate(p)[0], "bootstrap")
 	w.lease(p, "0", "1", "")
@@ -84,7 +84,7 @@ func TestTheLeaseContainerMayBeInAnotherAccount(t *testing.T) {
 func TestHierarchicalKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: "orders", PartitionKey: []string{"/tenant", "/user"}, Partitions: 2}))
+	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/tenant", "/user"}, Partitions: 2}))
 	p := w.processor("orders")
 	for i, r := range w.ranges("orders") {
 		span := r.Span()
@@ -115,7 +115,7 @@ func TestExpiredDocuments(t *testing.T) {
 		defer mu.Unlock()
 		return at
 	}
-	server, err := emulator.Start(emulator.Options{Now: now, VersionRetention: time.Hour})
+	server, err := cosmosfake.Start(cosmosfake.Options{Now: now, VersionRetention: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,15 +124,15 @@ func TestExpiredDocuments(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), emulator.WellKnownKey), written: make(map[string]int)}
+	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
 	w.must(server.CreateDatabase(database))
 	w.container("leases", 1)
-	w.must(server.CreateContainer(database, emulator.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, DefaultTTL: 60}))
+	w.must(server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, DefaultTTL: 60}))
 	w.write("orders", 4)
 	incremental, versions := w.processor("orders"), w.processor("orders")
 	versions.ProcessorName = "versions"
 	w.lease(incremental, "0", "4", "")
-	w.epk(versions, changefeed.Range{Min: "", Max: "FF"}, leases.Fields{Continuation: leases.At(4), Mode: leases.FullFidelity})
+	w.epk(versions, changefeed.Range{Min: "", Max: "FF"}, leasefake.Fields{Continuation: leasefake.At(4), Mode: leasefake.FullFidelity})
 	lags := w.estimate(incremental, versions)
 	check(t, lags[0], "0=0 ok")
 	check(t, lags[1], "-FF=0 ok")
@@ -155,8 +155,8 @@ func TestALeaseNarrowerThanItsRangeIsReadByItsKeys(t *testing.T) {
 	w.epk(p, changefeed.Range{Min: "1FFF", Max: "FF"}, at(0))
 	var mu sync.Mutex
 	seen := make(map[string]bool)
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.ReadChangeFeed {
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadChangeFeed {
 			mu.Lock()
 			defer mu.Unlock()
 			_, begins := r.Header["X-Ms-Start-Epk"]
@@ -257,6 +257,6 @@ func TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain(t *testing.T) {
 	w.write("orders", 3)
 	p := w.processor("orders")
 	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, at(1))
-	w.server.Control(emulator.Once(emulator.ReadChangeFeed, emulator.Answer{Status: 410, Substatus: 1002}))
+	w.server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
 	check(t, w.estimate(p)[0], "-FF=2 lagging")
 }

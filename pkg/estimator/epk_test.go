@@ -8,15 +8,15 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
 // epk writes an EPK lease of the .NET SDK.
-func (w *world) epk(p estimator.Processor, span changefeed.Range, f leases.Fields) {
+func (w *world) epk(p estimator.Processor, span changefeed.Range, f leasefake.Fields) {
 	w.t.Helper()
-	w.put(w.leasesOf(p).DotNetEPK(leases.Range(span), f))
+	w.put(w.leasesOf(p).DotNetEPK(leasefake.Range(span), f))
 }
 
 func (w *world) ranges(container string) changefeed.Ranges {
@@ -33,21 +33,21 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	w.write("orders", 10)
 	p := w.processor("orders")
 	whole := w.ranges("orders")[0].Span()
-	of, keys := w.leasesOf(p), leases.Range(whole)
-	var none leases.Fields
+	of, keys := w.leasesOf(p), leasefake.Range(whole)
+	var none leasefake.Fields
 	for _, c := range []struct {
 		rule, want string
 		lease      map[string]any
 	}{
 		{".NET", "-FF=6 lagging", of.DotNetEPK(keys, at(4))},
-		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leases.FromNow(), at(6))},
-		{"Java, which has not said yet where it starts", "-FF=1 uncheckpointed", of.JavaEPK(keys, leases.FromBeginning(), none)},
-		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", of.JavaEPKUnread(keys, leases.FromBeginning(), none)},
-		{"Java from now", "-FF=1 uncheckpointed", of.JavaEPKUnread(keys, leases.FromNow(), none)},
-		{"Java from a time in the past", "-FF=10 lagging", of.JavaEPKUnread(keys, leases.FromTime(time.Now().Add(-time.Hour)), none)},
-		{"Java from another lease", "-FF=7 lagging", of.JavaEPKUnread(keys, leases.FromLease(`"3"`, keys), none)},
-		{"Java from the beginning, at a position without a token", "-FF=10 lagging", of.JavaEPKMigrated(keys, leases.FromBeginning(), none)},
-		{"Java from now, at a position without a token", "-FF=1 uncheckpointed", of.JavaEPKMigrated(keys, leases.FromNow(), none)},
+		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leasefake.FromNow(), at(6))},
+		{"Java, which has not said yet where it starts", "-FF=1 uncheckpointed", of.JavaEPK(keys, leasefake.FromBeginning(), none)},
+		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", of.JavaEPKUnread(keys, leasefake.FromBeginning(), none)},
+		{"Java from now", "-FF=1 uncheckpointed", of.JavaEPKUnread(keys, leasefake.FromNow(), none)},
+		{"Java from a time in the past", "-FF=10 lagging", of.JavaEPKUnread(keys, leasefake.FromTime(time.Now().Add(-time.Hour)), none)},
+		{"Java from another lease", "-FF=7 lagging", of.JavaEPKUnread(keys, leasefake.FromLease(`"3"`, keys), none)},
+		{"Java from the beginning, at a position without a token", "-FF=10 lagging", of.JavaEPKMigrated(keys, leasefake.FromBeginning(), none)},
+		{"Java from now, at a position without a token", "-FF=1 uncheckpointed", of.JavaEPKMigrated(keys, leasefake.FromNow(), none)},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			w.put(c.lease)
@@ -178,11 +178,11 @@ func TestOfAPKRangeAndAnEPKLeaseOfTheSameRangeTheNewerCounts(t *testing.T) {
 func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, VersionRetention: time.Hour}))
+	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, VersionRetention: time.Hour}))
 	w.write("orders", 5)
 	p := w.processor("orders")
 	f := at(5)
-	f.Mode = leases.FullFidelity
+	f.Mode = leasefake.FullFidelity
 	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, f)
 	check(t, w.estimate(p)[0], "-FF=0 ok")
 	w.must(w.server.Delete(database, "orders", "doc-1", "doc-1"))
@@ -220,14 +220,14 @@ func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
 	orders, payments := w.processor("orders"), w.processor("payments")
 	w.lease(orders, "0", "0", "")
 	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, at(0))
-	before := w.server.Requests().Requests[emulator.ReadRanges]
+	before := w.server.Requests().Requests[cosmosfake.ReadRanges]
 	e := estimator.New(16, time.Now)
 	for range 3 {
 		lags := e.Estimate(t.Context(), []estimator.Processor{orders, payments})
 		check(t, lags[0], "0=0 ok")
 		check(t, lags[1], "-FF=0 ok")
 	}
-	if got := w.server.Requests().Requests[emulator.ReadRanges] - before; got != 2 {
+	if got := w.server.Requests().Requests[cosmosfake.ReadRanges] - before; got != 2 {
 		t.Errorf("%d range reads in three ticks, want 2: a page and its end, once", got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -21,14 +21,14 @@ const database = "shop"
 // world is a stand-in account with a lease container.
 type world struct {
 	t       *testing.T
-	server  *emulator.Server
+	server  *cosmosfake.Server
 	account *cosmos.Account
 	written map[string]int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server, err := emulator.Start(emulator.Options{})
+	server, err := cosmosfake.Start(cosmosfake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), emulator.WellKnownKey), written: make(map[string]int)}
+	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
 	w.must(server.CreateDatabase(database))
 	w.container("leases", 1)
 	return w
@@ -61,7 +61,7 @@ func (w *world) must(err error) {
 
 func (w *world) container(id string, partitions int) {
 	w.t.Helper()
-	w.must(w.server.CreateContainer(database, emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}))
+	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}))
 }
 
 // write writes n documents to a container, spread over its partitions.
@@ -84,9 +84,9 @@ func (w *world) processor(container string) estimator.Processor {
 }
 
 // leasesOf writes the leases of a processor in every format.
-func (w *world) leasesOf(p estimator.Processor) leases.Processor {
+func (w *world) leasesOf(p estimator.Processor) leasefake.Processor {
 	w.t.Helper()
-	of, err := leases.Processor{Name: p.ProcessorName, Host: p.AccountHost, Database: p.Container.Database, Container: p.Container.ID}.In(w.t.Context(), w.server)
+	of, err := leasefake.Processor{Name: p.ProcessorName, Host: p.AccountHost, Database: p.Container.Database, Container: p.Container.ID}.In(w.t.Context(), w.server)
 	w.must(err)
 	return of
 }
@@ -104,22 +104,22 @@ func (w *world) put(document map[string]any) {
 }
 
 // at is a lease at an LSN, of an owner that has just renewed it.
-func at(lsn int64) leases.Fields {
-	return leases.Fields{Owner: "worker", Continuation: leases.At(lsn), Updated: time.Now()}
+func at(lsn int64) leasefake.Fields {
+	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
 }
 
 // lease writes a lease of the .NET SDK; the LSN "" is none. A range that is no
 // more was the whole container.
 func (w *world) lease(p estimator.Processor, rangeID, lsn, owner string) {
 	w.t.Helper()
-	f := leases.Fields{Owner: owner, Updated: time.Now()}
+	f := leasefake.Fields{Owner: owner, Updated: time.Now()}
 	if lsn != "" {
 		f.Continuation = new(fmt.Sprintf("%q", lsn))
 	}
-	span := leases.Range{Max: "FF"}
+	span := leasefake.Range{Max: "FF"}
 	for _, r := range w.ranges(p.Container.ID) {
 		if r.ID == rangeID {
-			span = leases.Range(r.Span())
+			span = leasefake.Range(r.Span())
 		}
 	}
 	w.put(w.leasesOf(p).DotNetPK(rangeID, span, f))
@@ -162,9 +162,9 @@ func check(t *testing.T, l changefeed.ProcessorLag, want string) {
 }
 
 // answers makes the stand-in give an answer to every feed read of a range.
-func answers(rangeID string, a emulator.Answer) func(*emulator.Request) *emulator.Answer {
-	return func(r *emulator.Request) *emulator.Answer {
-		if r.Kind != emulator.ReadChangeFeed || r.RangeID != rangeID {
+func answers(rangeID string, a cosmosfake.Answer) func(*cosmosfake.Request) *cosmosfake.Answer {
+	return func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.ReadChangeFeed || r.RangeID != rangeID {
 			return nil
 		}
 		return &a
@@ -214,24 +214,26 @@ func TestProcessorsThatShareALeaseContainerAreNeverMixed(t *testing.T) {
 
 func TestLeasesOfEverySDK(t *testing.T) {
 	t.Parallel()
-	whole := leases.Range{Max: "FF"}
-	untaken := leases.Fields{Continuation: leases.At(2), Created: time.Now()}
+	whole := leasefake.Range{Max: "FF"}
+	untaken := leasefake.Fields{Continuation: leasefake.At(2), Created: time.Now()}
 	for _, c := range []struct {
 		rule  string
-		lease func(of leases.Processor) map[string]any
+		lease func(of leasefake.Processor) map[string]any
 		want  string
 	}{
-		{"V2", func(of leases.Processor) map[string]any { return of.V2("0", at(2)) }, "0=3 lagging"},
-		{"V2, later versions", func(of leases.Processor) map[string]any { return of.V2Gremlin("0", at(2)) }, "0=3 lagging"},
-		{".NET", func(of leases.Processor) map[string]any { return of.DotNetPK("0", whole, at(2)) }, "0=3 lagging"},
-		{".NET, of before the range and the mode", func(of leases.Processor) map[string]any { return of.DotNetPKOld("0", at(2)) }, "0=3 lagging"},
-		{".NET, taken over from V2", func(of leases.Processor) map[string]any { return of.DotNetPKFromV2("0", at(2)) }, "0=3 lagging"},
-		{".NET, of a split, which nobody has taken yet", func(of leases.Processor) map[string]any { return of.DotNetPK("0", whole, untaken) }, "0=3 lagging"},
-		{".NET, EPK", func(of leases.Processor) map[string]any { return of.DotNetEPK(whole, at(2)) }, "-FF=3 lagging"},
-		{"Java, by names", func(of leases.Processor) map[string]any { return of.JavaPK("0", at(2)) }, "0=3 lagging"},
-		{"Java, by names, of a split, which nobody has taken yet", func(of leases.Processor) map[string]any { return of.JavaPK("0", untaken) }, "0=3 lagging"},
-		{"Java, EPK", func(of leases.Processor) map[string]any { return of.JavaEPK(whole, leases.FromNow(), at(2)) }, "-FF=3 lagging"},
-		{"Java, EPK, made of a PK-range lease", func(of leases.Processor) map[string]any { return of.JavaEPKMigrated(whole, leases.FromNow(), untaken) }, "-FF=3 lagging"},
+		{"V2", func(of leasefake.Processor) map[string]any { return of.V2("0", at(2)) }, "0=3 lagging"},
+		{"V2, later versions", func(of leasefake.Processor) map[string]any { return of.V2Gremlin("0", at(2)) }, "0=3 lagging"},
+		{".NET", func(of leasefake.Processor) map[string]any { return of.DotNetPK("0", whole, at(2)) }, "0=3 lagging"},
+		{".NET, of before the range and the mode", func(of leasefake.Processor) map[string]any { return of.DotNetPKOld("0", at(2)) }, "0=3 lagging"},
+		{".NET, taken over from V2", func(of leasefake.Processor) map[string]any { return of.DotNetPKFromV2("0", at(2)) }, "0=3 lagging"},
+		{".NET, of a split, which nobody has taken yet", func(of leasefake.Processor) map[string]any { return of.DotNetPK("0", whole, untaken) }, "0=3 lagging"},
+		{".NET, EPK", func(of leasefake.Processor) map[string]any { return of.DotNetEPK(whole, at(2)) }, "-FF=3 lagging"},
+		{"Java, by names", func(of leasefake.Processor) map[string]any { return of.JavaPK("0", at(2)) }, "0=3 lagging"},
+		{"Java, by names, of a split, which nobody has taken yet", func(of leasefake.Processor) map[string]any { return of.JavaPK("0", untaken) }, "0=3 lagging"},
+		{"Java, EPK", func(of leasefake.Processor) map[string]any { return of.JavaEPK(whole, leasefake.FromNow(), at(2)) }, "-FF=3 lagging"},
+		{"Java, EPK, made of a PK-range lease", func(of leasefake.Processor) map[string]any {
+			return of.JavaEPKMigrated(whole, leasefake.FromNow(), untaken)
+		}, "-FF=3 lagging"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +253,7 @@ func TestEveryPageOfTheLeaseQueryIsRead(t *testing.T) {
 	w.container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	w.server.Control(emulator.Once(emulator.QueryDocuments, emulator.Answer{EmptyPage: true}))
+	w.server.Control(cosmosfake.Once(cosmosfake.QueryDocuments, cosmosfake.Answer{EmptyPage: true}))
 	check(t, w.estimate(p)[0], "0=0 ok")
 }
 
@@ -320,16 +322,16 @@ func TestTransientAnswersAreRetriedWithinTheTick(t *testing.T) {
 	soon := http.Header{"X-Ms-Retry-After-Ms": {"1"}}
 	for _, c := range []struct {
 		rule   string
-		answer emulator.Answer
+		answer cosmosfake.Answer
 	}{
-		{"429", emulator.Answer{Status: 429, Substatus: 3200, Header: soon}},
-		{"449", emulator.Answer{Status: 449, Header: soon}},
-		{"500", emulator.Answer{Status: 500, Header: soon}},
-		{"502", emulator.Answer{Status: 502, Header: soon}},
-		{"503", emulator.Answer{Status: 503, Header: soon}},
-		{"504", emulator.Answer{Status: 504, Header: soon}},
-		{"410 without the substatus of a split", emulator.Answer{Status: 410, Substatus: 1008, Header: soon}},
-		{"a broken connection", emulator.Answer{Break: true}},
+		{"429", cosmosfake.Answer{Status: 429, Substatus: 3200, Header: soon}},
+		{"449", cosmosfake.Answer{Status: 449, Header: soon}},
+		{"500", cosmosfake.Answer{Status: 500, Header: soon}},
+		{"502", cosmosfake.Answer{Status: 502, Header: soon}},
+		{"503", cosmosfake.Answer{Status: 503, Header: soon}},
+		{"504", cosmosfake.Answer{Status: 504, Header: soon}},
+		{"410 without the substatus of a split", cosmosfake.Answer{Status: 410, Substatus: 1008, Header: soon}},
+		{"a broken connection", cosmosfake.Answer{Break: true}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -338,7 +340,7 @@ func TestTransientAnswersAreRetriedWithinTheTick(t *testing.T) {
 			w.write("orders", 3)
 			p := w.processor("orders")
 			w.lease(p, "0", "1", "")
-			w.server.Control(emulator.Times(2, emulator.ReadChangeFeed, c.answer))
+			w.server.Control(cosmosfake.Times(2, cosmosfake.ReadChangeFeed, c.answer))
 			check(t, w.estimate(p)[0], "0=2 lagging")
 		})
 	}
@@ -351,7 +353,7 @@ func TestAPartitionThatStaysUnavailableIsUnknownAndTheOthersAreNot(t *testing.T)
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
 	w.lease(p, "1", "0", "")
-	w.server.Control(answers("1", emulator.Answer{Status: 503, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+	w.server.Control(answers("1", cosmosfake.Answer{Status: 503, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, 1=? unknown")
 	if l.Complete() || !strings.Contains(l.Problem(), "(503)") {
@@ -369,12 +371,12 @@ func TestRefusalsAreUnknownAtOnce(t *testing.T) {
 			p := w.processor("orders")
 			w.lease(p, "0", "1", "")
 			var reads atomic.Int64
-			w.server.Control(func(r *emulator.Request) *emulator.Answer {
-				if r.Kind != emulator.ReadChangeFeed {
+			w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if r.Kind != cosmosfake.ReadChangeFeed {
 					return nil
 				}
 				reads.Add(1)
-				return &emulator.Answer{Status: status}
+				return &cosmosfake.Answer{Status: status}
 			})
 			check(t, w.estimate(p)[0], "0=? unknown")
 			if got := reads.Load(); got != 1 {
@@ -390,7 +392,7 @@ func TestABodyThatIsNoPageIsUnknown(t *testing.T) {
 	w.container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	w.server.Control(answers("0", emulator.Answer{Status: 200, Body: `{"Documents":[{`}))
+	w.server.Control(answers("0", cosmosfake.Answer{Status: 200, Body: `{"Documents":[{`}))
 	check(t, w.estimate(p)[0], "0=? unknown")
 }
 
@@ -427,8 +429,8 @@ func TestASplit(t *testing.T) {
 		w.write("orders", 4)
 		var queries atomic.Int64
 		replaced := make(chan struct{})
-		w.server.Control(func(r *emulator.Request) *emulator.Answer {
-			if r.Kind == emulator.QueryDocuments && queries.Add(1) == 2 {
+		w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			if r.Kind == cosmosfake.QueryDocuments && queries.Add(1) == 2 {
 				id := w.leaseID(p, "0")
 				w.must(w.server.Delete(database, "leases", id, id))
 				for _, child := range children {
@@ -463,7 +465,7 @@ func TestASplit(t *testing.T) {
 		w.write("orders", 3)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(emulator.Once(emulator.ReadChangeFeed, emulator.Answer{Status: 410, Substatus: 1002}))
+		w.server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
 		check(t, w.estimate(p)[0], "0=2 lagging")
 	})
 	t.Run("one that stays gone is one, approximately", func(t *testing.T) {
@@ -472,13 +474,13 @@ func TestASplit(t *testing.T) {
 		w.container("orders", 1)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(answers("0", emulator.Answer{Status: 410, Substatus: 1007}))
+		w.server.Control(answers("0", cosmosfake.Answer{Status: 410, Substatus: 1007}))
 		check(t, w.estimate(p)[0], "0=~1 splitting")
 	})
 	t.Run("a child that is unavailable leaves the lease a lower bound, and incomplete", func(t *testing.T) {
 		t.Parallel()
 		w, p, children := split(t)
-		w.server.Control(answers(children[0], emulator.Answer{Status: 403}))
+		w.server.Control(answers(children[0], cosmosfake.Answer{Status: 403}))
 		l := w.estimate(p)[0]
 		check(t, l, "0=1 splitting")
 		if l.Complete() {
@@ -501,11 +503,11 @@ func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
 		}
 		processors = append(processors, p)
 	}
-	counts := make(map[emulator.Kind]*atomic.Int64)
-	for _, kind := range []emulator.Kind{emulator.ReadChangeFeed, emulator.QueryDocuments, emulator.ReadContainer} {
+	counts := make(map[cosmosfake.Kind]*atomic.Int64)
+	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadChangeFeed, cosmosfake.QueryDocuments, cosmosfake.ReadContainer} {
 		counts[kind] = new(atomic.Int64)
 	}
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if n := counts[r.Kind]; n != nil {
 			n.Add(1)
 		}
@@ -520,7 +522,7 @@ func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[emulator.Kind]int64{emulator.ReadChangeFeed: 8, emulator.QueryDocuments: 2, emulator.ReadContainer: 1} {
+	for kind, want := range map[cosmosfake.Kind]int64{cosmosfake.ReadChangeFeed: 8, cosmosfake.QueryDocuments: 2, cosmosfake.ReadContainer: 1} {
 		if got := counts[kind].Load(); got != want {
 			t.Errorf("%d times %s in two ticks, want %d", got, kind, want)
 		}
@@ -537,9 +539,9 @@ func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
 	badKey := w.processor("orders")
 	badKey.Account = newAccount(t, w.server.Endpoint(), "c2VjcmV0LXNlY3JldC1zZWNyZXQ=")
 	unreachable := w.processor("orders")
-	unreachable.LeaseAccount = newAccount(t, "http://127.0.0.1:1/", emulator.WellKnownKey)
+	unreachable.LeaseAccount = newAccount(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey)
 	unknownHost := w.processor("orders")
-	unknownHost.Account = newAccount(t, "https://nowhere.invalid/", emulator.WellKnownKey)
+	unknownHost.Account = newAccount(t, "https://nowhere.invalid/", cosmosfake.WellKnownKey)
 	missing := w.processor("missing")
 
 	for i, c := range []struct {
@@ -574,7 +576,7 @@ func TestTheDeadlineEndsTheTickWithWhatIsKnown(t *testing.T) {
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
 	w.lease(p, "1", "0", "")
-	w.server.Control(answers("1", emulator.Answer{Delay: time.Hour}))
+	w.server.Control(answers("1", cosmosfake.Answer{Delay: time.Hour}))
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	l := estimator.New(16, time.Now).Estimate(ctx, []estimator.Processor{p})[0]

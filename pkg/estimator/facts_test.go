@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -32,28 +32,28 @@ func one(t *testing.T) (*world, estimator.Processor) {
 // TestWhatComesBeforeTheFeedsIsRetriedToo is row "no retry" of facts F, and the retries of DESIGN 6.
 func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []emulator.Kind{emulator.ReadContainer, emulator.ReadAccount, emulator.QueryDocuments} {
+	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments} {
 		for _, c := range []struct {
 			row    string
-			answer emulator.Answer
+			answer cosmosfake.Answer
 		}{
-			{"429", emulator.Answer{Status: 429, Substatus: 3200}},
-			{"449", emulator.Answer{Status: 449}},
-			{"500", emulator.Answer{Status: 500}},
-			{"502", emulator.Answer{Status: 502}},
-			{"503", emulator.Answer{Status: 503}},
-			{"504", emulator.Answer{Status: 504}},
-			{"410 with 1008", emulator.Answer{Status: 410, Substatus: 1008}},
-			{"404 with 1002, a session that is not there yet", emulator.Answer{Status: 404, Substatus: 1002}},
-			{"a broken connection", emulator.Answer{Break: true}},
+			{"429", cosmosfake.Answer{Status: 429, Substatus: 3200}},
+			{"449", cosmosfake.Answer{Status: 449}},
+			{"500", cosmosfake.Answer{Status: 500}},
+			{"502", cosmosfake.Answer{Status: 502}},
+			{"503", cosmosfake.Answer{Status: 503}},
+			{"504", cosmosfake.Answer{Status: 504}},
+			{"410 with 1008", cosmosfake.Answer{Status: 410, Substatus: 1008}},
+			{"404 with 1002, a session that is not there yet", cosmosfake.Answer{Status: 404, Substatus: 1002}},
+			{"a broken connection", cosmosfake.Answer{Break: true}},
 		} {
 			t.Run(fmt.Sprint(kind, ": ", c.row), func(t *testing.T) {
 				t.Parallel()
 				w, p := one(t)
 				c.answer.Header = http.Header{"X-Ms-Retry-After-Ms": {"1"}}
-				p.Account = newAccount(t, w.server.Endpoint(), emulator.WellKnownKey)
+				p.Account = newAccount(t, w.server.Endpoint(), cosmosfake.WellKnownKey)
 				p.LeaseAccount = p.Account
-				w.server.Control(emulator.Times(3, kind, c.answer))
+				w.server.Control(cosmosfake.Times(3, kind, c.answer))
 				check(t, w.estimate(p)[0], "0=2 lagging")
 			})
 		}
@@ -65,20 +65,20 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		row  string
-		kind emulator.Kind
+		kind cosmosfake.Kind
 		sub  int
 		want string
 	}{
-		{"the lease container", emulator.QueryDocuments, 0, "bootstrap"},
-		{"its database", emulator.QueryDocuments, 1003, "bootstrap"},
-		{"404 with 1002 is a session that is not there yet", emulator.QueryDocuments, 1002, "error"},
-		{"no account at the endpoint", emulator.ReadAccount, 0, "error"},
+		{"the lease container", cosmosfake.QueryDocuments, 0, "bootstrap"},
+		{"its database", cosmosfake.QueryDocuments, 1003, "bootstrap"},
+		{"404 with 1002 is a session that is not there yet", cosmosfake.QueryDocuments, 1002, "error"},
+		{"no account at the endpoint", cosmosfake.ReadAccount, 0, "error"},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			t.Parallel()
 			w, p := one(t)
-			p.LeaseAccount = newAccount(t, w.server.Endpoint(), emulator.WellKnownKey)
-			w.server.Control(emulator.Times(1000, c.kind, emulator.Answer{Status: 404, Substatus: c.sub, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+			p.LeaseAccount = newAccount(t, w.server.Endpoint(), cosmosfake.WellKnownKey)
+			w.server.Control(cosmosfake.Times(1000, c.kind, cosmosfake.Answer{Status: 404, Substatus: c.sub, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 			l := w.estimate(p)[0]
 			check(t, l, c.want)
 			if c.sub == 1002 && strings.Contains(l.Problem(), "does not exist") {
@@ -89,7 +89,7 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	t.Run("of a monitored container that does exist nobody says it does not", func(t *testing.T) {
 		t.Parallel()
 		w, p := one(t)
-		w.server.Control(answers("0", emulator.Answer{Status: 404, Substatus: 1002, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+		w.server.Control(answers("0", cosmosfake.Answer{Status: 404, Substatus: 1002, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 		l := w.estimate(p)[0]
 		check(t, l, "0=? unknown")
 		if strings.Contains(l.Problem(), "does not exist") {
@@ -107,9 +107,9 @@ func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 		w.must(w.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, id), "LeaseToken": id}))
 	}
 	var queries atomic.Int64
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.QueryDocuments && queries.Add(1) == 2 {
-			return &emulator.Answer{Status: 404}
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.QueryDocuments && queries.Add(1) == 2 {
+			return &cosmosfake.Answer{Status: 404}
 		}
 		return nil
 	})
@@ -125,8 +125,8 @@ func TestEveryRequestSaysWhatItSupports(t *testing.T) {
 	w, p := one(t)
 	w.epk(p, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
 	var mu sync.Mutex
-	silent := make(map[emulator.Kind]bool)
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
+	silent := make(map[cosmosfake.Kind]bool)
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Header.Get("x-ms-cosmos-sdk-supportedcapabilities") == "" {
 			mu.Lock()
 			defer mu.Unlock()
@@ -146,17 +146,17 @@ func TestEveryRequestSaysWhatItSupports(t *testing.T) {
 // kind of request of one account unanswered beside another account.
 func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []emulator.Kind{emulator.ReadContainer, emulator.ReadAccount, emulator.QueryDocuments, emulator.ReadRanges, emulator.ReadChangeFeed} {
+	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments, cosmosfake.ReadRanges, cosmosfake.ReadChangeFeed} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			t.Parallel()
 			_, p := one(t)
 			other, silent := one(t)
 			other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
-			silent.Account = newAccount(t, other.server.Endpoint(), emulator.WellKnownKey)
+			silent.Account = newAccount(t, other.server.Endpoint(), cosmosfake.WellKnownKey)
 			silent.LeaseAccount = silent.Account
-			other.server.Control(func(r *emulator.Request) *emulator.Answer {
+			other.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind == kind {
-					return &emulator.Answer{Delay: time.Hour}
+					return &cosmosfake.Answer{Delay: time.Hour}
 				}
 				return nil
 			})
@@ -178,7 +178,7 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
-	w.server.Control(answers("0", emulator.Answer{Status: 400}))
+	w.server.Control(answers("0", cosmosfake.Answer{Status: 400}))
 	l := w.estimate(p)[0]
 	check(t, l, "0=? unknown")
 	if !strings.Contains(l.Problem(), "databaseId, containerId and leaseContainerId") {
@@ -191,12 +191,12 @@ func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
 	var reads atomic.Int64
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind != emulator.ReadChangeFeed {
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.ReadChangeFeed {
 			return nil
 		}
 		reads.Add(1)
-		return &emulator.Answer{Status: 429, Substatus: 3200, Header: http.Header{"Retry-After": {"3600"}}}
+		return &cosmosfake.Answer{Status: 429, Substatus: 3200, Header: http.Header{"Retry-After": {"3600"}}}
 	})
 	check(t, w.estimate(p)[0], "0=? unknown")
 	if got := reads.Load(); got != 1 {
@@ -209,7 +209,7 @@ func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
 func TestASenselessSessionIsNoEndOfTheTick(t *testing.T) {
 	t.Parallel()
 	const session = 1 << 62
-	senseless := emulator.Answer{
+	senseless := cosmosfake.Answer{
 		Status: 200, Body: `{"Documents":[{"id":"a","_lsn":1}]}`,
 		Header: http.Header{"X-Ms-Session-Token": {fmt.Sprintf("0:-1#%d", int64(session))}},
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -45,17 +45,17 @@ const unset = -1
 type simulated struct {
 	flavour
 	processor estimator.Processor
-	writer    leases.Processor
+	writer    leasefake.Processor
 	leases    []*lease
 }
 
 // document is the lease as its SDK writes it.
 func (s *simulated) document(l *lease) map[string]any {
-	f := leases.Fields{Owner: "worker", Updated: l.renewed}
+	f := leasefake.Fields{Owner: "worker", Updated: l.renewed}
 	if l.position != unset {
-		f.Continuation = leases.At(l.position)
+		f.Continuation = leasefake.At(l.position)
 	}
-	switch keys := leases.Range(l.was); {
+	switch keys := leasefake.Range(l.was); {
 	case s.java && l.epk != nil:
 		return s.writer.JavaEPK(keys, s.from(), f)
 	case s.java:
@@ -72,11 +72,11 @@ func (s *simulated) document(l *lease) map[string]any {
 }
 
 // from is where the processor starts, as the Java SDK keeps it.
-func (s *simulated) from() leases.StartFrom {
+func (s *simulated) from() leasefake.StartFrom {
 	if s.processor.StartFrom.Beginning {
-		return leases.FromBeginning()
+		return leasefake.FromBeginning()
 	}
-	return leases.FromNow()
+	return leasefake.FromNow()
 }
 
 func etag(lsn int64) string { return fmt.Sprintf("%q", fmt.Sprint(lsn)) }

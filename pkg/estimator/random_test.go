@@ -13,7 +13,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -71,7 +71,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
 	s := &simulation{random: rand.New(rand.NewPCG(seed, 0)), clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 	now := func() time.Time { return s.clock }
-	server, err := emulator.Start(emulator.Options{Now: now, Token: func(string) error { return nil }})
+	server, err := cosmosfake.Start(cosmosfake.Options{Now: now, Token: func(string) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 			t.Error(err)
 		}
 	})
-	s.world = &world{t: t, server: server, account: newAccount(t, server.Endpoint(), emulator.WellKnownKey), written: make(map[string]int)}
+	s.world = &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
 	s.estimator = estimator.New(16, now)
 	s.must(server.CreateDatabase(database))
 	s.container("leases", 1)
@@ -88,7 +88,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Cleanup(transport.CloseIdleConnections)
 	for i := range 2 {
 		c := &simulatedContainer{id: fmt.Sprintf("orders-%d", i), documents: make(map[string]string)}
-		s.must(server.CreateContainer(database, emulator.ContainerSpec{ID: c.id, PartitionKey: []string{"/key"}, Partitions: i + 1}))
+		s.must(server.CreateContainer(database, cosmosfake.ContainerSpec{ID: c.id, PartitionKey: []string{"/key"}, Partitions: i + 1}))
 		c.model = &model{t: t, endpoint: server.Endpoint(), http: &http.Client{Transport: transport}, container: c.id}
 		c.model.reshaped()
 		for j, f := range flavours() {
@@ -156,12 +156,12 @@ func (s *simulation) note(c *simulatedContainer, format string, values ...any) {
 // write writes one document or a batch of one key, new ones or the same again.
 func (s *simulation) write(c *simulatedContainer) {
 	key := fmt.Sprint("key-", s.random.IntN(20))
-	var batch []emulator.Operation
+	var batch []cosmosfake.Operation
 	for range 1 + s.random.IntN(2)*s.random.IntN(3) {
 		id := fmt.Sprintf("%s-%d", key, s.random.IntN(2))
 		c.documents[id] = key
 		c.written++
-		batch = append(batch, emulator.Put(map[string]any{"id": id, "key": key, "n": c.written}))
+		batch = append(batch, cosmosfake.Put(map[string]any{"id": id, "key": key, "n": c.written}))
 	}
 	s.note(c, "%d documents of %s are written", len(batch), key)
 	s.must(s.server.Batch(database, c.id, batch...))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -52,7 +52,7 @@ func TestAnAnswerThatNamesNoContainerIsBelieved(t *testing.T) {
 		w.container("orders", 1)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(answers("0", emulator.Answer{Status: 304, Header: http.Header{"X-Ms-Content-Path": {path}}}))
+		w.server.Control(answers("0", cosmosfake.Answer{Status: 304, Header: http.Header{"X-Ms-Content-Path": {path}}}))
 		check(t, w.estimate(p)[0], "0=0 ok")
 	}
 }
@@ -60,7 +60,7 @@ func TestAnAnswerThatNamesNoContainerIsBelieved(t *testing.T) {
 // deleteContainer deletes a container as a user does.
 func (w *world) deleteContainer(id string) {
 	w.t.Helper()
-	key, err := azcosmos.NewKeyCredential(emulator.WellKnownKey)
+	key, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
 	w.must(err)
 	client, err := azcosmos.NewClientWithKey(w.server.Endpoint(), key, nil)
 	w.must(err)

@@ -14,13 +14,13 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // onBothQueues runs a test on a queue without sessions, and on one with.
-func onBothQueues(t *testing.T, test func(t *testing.T, spec servicebus.QueueSpec)) {
-	for name, spec := range map[string]servicebus.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
+func onBothQueues(t *testing.T, test func(t *testing.T, spec servicebusfake.QueueSpec)) {
+	for name, spec := range map[string]servicebusfake.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, spec)
@@ -93,7 +93,7 @@ func (j *journal) has(t *testing.T, level slog.Level, text string) func() bool {
 }
 
 // options are those of a consumer that pauses hardly at all.
-func options(spec servicebus.QueueSpec, j *journal) events.ConsumerOptions {
+func options(spec servicebusfake.QueueSpec, j *journal) events.ConsumerOptions {
 	return events.ConsumerOptions{
 		Sessions: spec.RequiresSession, RetryDelay: time.Millisecond, Grace: 5 * time.Second,
 		Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -171,7 +171,7 @@ func made(t *testing.T, processor string, sequence int64, minutes time.Duration)
 }
 
 // sendRaw sends a message that no publisher would.
-func sendRaw(t *testing.T, s *servicebus.Server, message *azservicebus.Message) {
+func sendRaw(t *testing.T, s *servicebusfake.Server, message *azservicebus.Message) {
 	t.Helper()
 	client := rawClient(t, s)
 	sender, err := client.NewSender("scale", nil)
@@ -183,7 +183,7 @@ func sendRaw(t *testing.T, s *servicebus.Server, message *azservicebus.Message) 
 	}
 }
 
-func rawClient(t *testing.T, s *servicebus.Server) *azservicebus.Client {
+func rawClient(t *testing.T, s *servicebusfake.Server) *azservicebus.Client {
 	t.Helper()
 	client, err := azservicebus.NewClientFromConnectionString(s.ConnectionString(), nil)
 	if err != nil {
@@ -193,14 +193,14 @@ func rawClient(t *testing.T, s *servicebus.Server) *azservicebus.Client {
 	return client
 }
 
-func isEmpty(s *servicebus.Server) func() bool {
+func isEmpty(s *servicebusfake.Server) func() bool {
 	return func() bool { return len(s.Messages("scale")) == 0 }
 }
 
 // dead returns the dead letters of the queue once there are so many.
-func dead(t *testing.T, s *servicebus.Server, n int) []servicebus.Message {
+func dead(t *testing.T, s *servicebusfake.Server, n int) []servicebusfake.Message {
 	t.Helper()
-	var found []servicebus.Message
+	var found []servicebusfake.Message
 	eventually(t, "the dead letters", func() bool {
 		found = s.Messages("scale/$DeadLetterQueue")
 		return len(found) >= n
@@ -210,7 +210,7 @@ func dead(t *testing.T, s *servicebus.Server, n int) []servicebus.Message {
 
 func TestAnEventIsHandledAndCompleted(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		got := make(chan events.ScaleEvent)
 		stop := consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
@@ -253,7 +253,7 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+			onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 				s := startBroker(t, "", spec)
 				got := make(chan events.ScaleEvent, 2)
 				stop := consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
@@ -275,11 +275,11 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 
 func TestAfterARestartTheFirstEventCountsWhateverItsSequence(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{})
+	s := startBroker(t, "", servicebusfake.QueueSpec{})
 	p := newPublisher(t, s.ConnectionString(), patient())
 	for _, sequence := range []int64{9, 4} {
 		got := make(chan events.ScaleEvent)
-		stop := consume(t, s.ConnectionString(), options(servicebus.QueueSpec{}, &journal{}), into(got))
+		stop := consume(t, s.ConnectionString(), options(servicebusfake.QueueSpec{}, &journal{}), into(got))
 		publish(t, p, numbered(t, "orders", sequence))
 		if e := came(t, "the event", got); e.Sequence != sequence {
 			t.Errorf("got sequence %d, want %d", e.Sequence, sequence)
@@ -292,7 +292,7 @@ func TestAfterARestartTheFirstEventCountsWhateverItsSequence(t *testing.T) {
 
 func TestOfSeveralThatWaitOnlyTheNewestIsHandled(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		h := newGate()
 		consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
@@ -329,7 +329,7 @@ func TestWhatCannotBeReadIsDeadLetteredWithItsReason(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+			onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 				s := startBroker(t, "", spec)
 				session, id := "orders", "m-1"
 				sendRaw(t, s, &azservicebus.Message{Body: c.body, SessionID: &session, MessageID: &id})
@@ -355,7 +355,7 @@ func TestWhatCannotBeReadIsDeadLetteredWithItsReason(t *testing.T) {
 
 func TestAHandlerDeadLettersWhatItCannotActUpon(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		j := &journal{}
 		consume(t, s.ConnectionString(), options(spec, j), func(context.Context, events.ScaleEvent) error {
@@ -374,7 +374,7 @@ func TestAHandlerDeadLettersWhatItCannotActUpon(t *testing.T) {
 
 func TestAHandlerThatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		spec.MaxDeliveryCount = 1 // so that giving it back would lose it
 		s := startBroker(t, "", spec)
 		tries := make(chan int, 10)
@@ -399,7 +399,7 @@ func TestAHandlerThatFailsIsTriedAgain(t *testing.T) {
 
 func TestAHandlerThatKeepsFailingUsesUpTheDeliveries(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		spec.MaxDeliveryCount = 2
 		s := startBroker(t, "", spec)
 		tries := make(chan int, 100)
@@ -419,7 +419,7 @@ func TestAHandlerThatKeepsFailingUsesUpTheDeliveries(t *testing.T) {
 
 func TestANewerEventSupersedesOneThatFails(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		o := options(spec, &journal{})
 		o.Concurrency, o.RetryDelay = 1, time.Hour

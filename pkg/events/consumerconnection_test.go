@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 func TestTheSameConsumerSurvivesItsBroker(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		j := &journal{}
 		got := make(chan events.ScaleEvent)
@@ -51,7 +51,7 @@ func TestTheSameConsumerSurvivesItsBroker(t *testing.T) {
 
 func TestABrokerThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		_ = s.Close()
 		j := &journal{}
@@ -70,7 +70,7 @@ func TestABrokerThatIsNotThereYetIsWaitedFor(t *testing.T) {
 
 func TestABrokerThatHangsIsLoggedAndHoldsUpNoStop(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		j := &journal{}
 		o := options(spec, j)
 		o.TryTimeout = 50 * time.Millisecond
@@ -85,13 +85,13 @@ func TestABrokerThatHangsIsLoggedAndHoldsUpNoStop(t *testing.T) {
 
 func TestAHandlerOutlivesALostConnectionAsLongAsItsLock(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{LockDuration: 2 * time.Second})
+	s := startBroker(t, "", servicebusfake.QueueSpec{LockDuration: 2 * time.Second})
 	h := newGate()
 	j := &journal{}
-	consume(t, s.ConnectionString(), options(servicebus.QueueSpec{}, j), h.handle)
+	consume(t, s.ConnectionString(), options(servicebusfake.QueueSpec{}, j), h.handle)
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
 	came(t, "the event", h.begun)
-	script(s, servicebus.OpManage, servicebus.Answer{Drop: true}) // the renewal
+	script(s, servicebusfake.OpManage, servicebusfake.Answer{Drop: true}) // the renewal
 	eventually(t, "the new connection", j.has(t, slog.LevelInfo, "received again"))
 	close(h.open)
 	eventually(t, "that the event comes again, and is completed as repeated", isEmpty(s))
@@ -102,13 +102,13 @@ func TestAHandlerOutlivesALostConnectionAsLongAsItsLock(t *testing.T) {
 
 func TestALostSessionEndsItsHandler(t *testing.T) {
 	t.Parallel()
-	spec := servicebus.QueueSpec{RequiresSession: true, LockDuration: 2 * time.Second}
+	spec := servicebusfake.QueueSpec{RequiresSession: true, LockDuration: 2 * time.Second}
 	s := startBroker(t, "", spec)
 	h := newGate()
 	consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
 	came(t, "the event", h.begun)
-	script(s, servicebus.OpManage, servicebus.Answer{Drop: true}) // the renewal
+	script(s, servicebusfake.OpManage, servicebusfake.Answer{Drop: true}) // the renewal
 	came(t, "the end of the handler", h.ending)
 	close(h.open)
 	came(t, "the event again", h.begun)
@@ -117,34 +117,34 @@ func TestALostSessionEndsItsHandler(t *testing.T) {
 
 func TestWhatNoOtherTryWouldChangeEndsRun(t *testing.T) {
 	t.Parallel()
-	refusing := func(spec servicebus.QueueSpec, condition string) func(*testing.T) string {
+	refusing := func(spec servicebusfake.QueueSpec, condition string) func(*testing.T) string {
 		return func(t *testing.T) string {
 			s := startBroker(t, "", spec)
 			if condition != "" {
-				script(s, servicebus.OpAttach, servicebus.Answer{Condition: condition, Description: "as the test wants it", Keep: true})
+				script(s, servicebusfake.OpAttach, servicebusfake.Answer{Condition: condition, Description: "as the test wants it", Keep: true})
 			}
 			return s.ConnectionString()
 		}
 	}
 	wrongKey := func(t *testing.T) string {
-		host := startBroker(t, "", servicebus.QueueSpec{}).Addr().String()
+		host := startBroker(t, "", servicebusfake.QueueSpec{}).Addr().String()
 		return fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", host, devKey)
 	}
-	sessions := servicebus.QueueSpec{RequiresSession: true}
+	sessions := servicebusfake.QueueSpec{RequiresSession: true}
 	cases := []struct {
 		name     string
 		broker   func(*testing.T) string
 		sessions bool
 		want     string
 	}{
-		{"no such queue", refusing(servicebus.QueueSpec{}, "amqp:not-found"), false, "create it, or correct its name"},
+		{"no such queue", refusing(servicebusfake.QueueSpec{}, "amqp:not-found"), false, "create it, or correct its name"},
 		{"no such queue, with sessions", refusing(sessions, "amqp:not-found"), true, "create it, or correct its name"},
 		{"the key is wrong", wrongKey, false, "whose policy has the Listen right"},
 		{"the key is wrong, with sessions", wrongKey, true, "whose policy has the Listen right"},
-		{"the key has no right to listen", refusing(servicebus.QueueSpec{}, "amqp:unauthorized-access"), false, "whose policy has the Listen right"},
-		{"the queue is disabled", refusing(servicebus.QueueSpec{}, "com.microsoft:entity-disabled"), false, "is disabled for receiving: enable it"},
+		{"the key has no right to listen", refusing(servicebusfake.QueueSpec{}, "amqp:unauthorized-access"), false, "whose policy has the Listen right"},
+		{"the queue is disabled", refusing(servicebusfake.QueueSpec{}, "com.microsoft:entity-disabled"), false, "is disabled for receiving: enable it"},
 		{"the queue requires sessions", refusing(sessions, ""), false, "requires sessions: consume it with sessions"},
-		{"the queue has no sessions", refusing(servicebus.QueueSpec{}, ""), true, "has no sessions: consume it without"},
+		{"the queue has no sessions", refusing(servicebusfake.QueueSpec{}, ""), true, "has no sessions: consume it without"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestWhatNoOtherTryWouldChangeEndsRun(t *testing.T) {
 
 func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		j := &journal{}
 		got := make(chan events.ScaleEvent)
@@ -177,7 +177,7 @@ func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := servicebus.Start(servicebus.Options{Addr: s.Addr().String()})
+		again, err := servicebusfake.Start(servicebusfake.Options{Addr: s.Addr().String()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestAnIdentityConsumes(t *testing.T) {
 // TestAStopLeavesNothingRunning counts goroutines, and therefore has no other
 // test beside it.
 func TestAStopLeavesNothingRunning(t *testing.T) {
-	for name, spec := range map[string]servicebus.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
+	for name, spec := range map[string]servicebusfake.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
 		before := runtime.NumGoroutine()
 		t.Run(name, func(t *testing.T) {
 			s := startBroker(t, "", spec)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -58,7 +58,7 @@ func (w *witness) finalState() map[string]int64 {
 // 50 processors, some of them twice, out of order, while they are consumed.
 func TestManyEventsInAnyOrderLeaveEachProcessorAtItsLast(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		const processors, each, atOnce = 50, 20, 8
 		random := rand.New(rand.NewPCG(1, 2))
 		want := map[string]int64{}
@@ -101,7 +101,7 @@ func TestManyEventsInAnyOrderLeaveEachProcessorAtItsLast(t *testing.T) {
 
 func TestNoMoreProcessorsAreHandledAtOnceThanAllowed(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		p := newPublisher(t, s.ConnectionString(), patient())
 		for _, processor := range []string{"orders", "invoices", "audit", "returns"} {

@@ -9,22 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // isRenewal tells whether a lock is to be renewed, be it of a message or of a session.
-func isRenewal(r *servicebus.Request) bool {
-	return r.Op == servicebus.OpManage && slices.Contains([]string{"com.microsoft:renew-lock", "com.microsoft:renew-session-lock"}, r.Operation)
+func isRenewal(r *servicebusfake.Request) bool {
+	return r.Op == servicebusfake.OpManage && slices.Contains([]string{"com.microsoft:renew-lock", "com.microsoft:renew-session-lock"}, r.Operation)
 }
 
 func TestTheLockIsRenewedAsLongAsAHandlerRuns(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		spec.LockDuration, spec.MaxDeliveryCount = time.Second, 1
 		s := startBroker(t, "", spec)
 		renewed := make(chan struct{}, 100)
-		s.Control(func(r *servicebus.Request) *servicebus.Answer {
+		s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 			if isRenewal(r) {
 				renewed <- struct{}{}
 			}
@@ -50,10 +50,10 @@ func TestTheLockIsRenewedAsLongAsAHandlerRuns(t *testing.T) {
 
 func TestTheLockIsRenewedWhileAnEventWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	spec := servicebus.QueueSpec{LockDuration: time.Second, MaxDeliveryCount: 1}
+	spec := servicebusfake.QueueSpec{LockDuration: time.Second, MaxDeliveryCount: 1}
 	s := startBroker(t, "", spec)
 	renewals := make(chan struct{}, 100)
-	s.Control(func(r *servicebus.Request) *servicebus.Answer {
+	s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		if isRenewal(r) {
 			renewals <- struct{}{}
 		}
@@ -77,11 +77,11 @@ func TestTheLockIsRenewedWhileAnEventWaitsForItsTurn(t *testing.T) {
 
 func TestALostLockEndsTheHandlerAndTheEventComesAgain(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		spec.LockDuration = 500 * time.Millisecond
 		s := startBroker(t, "", spec)
 		refuse := make(chan struct{})
-		s.Control(func(r *servicebus.Request) *servicebus.Answer {
+		s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 			select {
 			case <-refuse:
 				return nil
@@ -90,7 +90,7 @@ func TestALostLockEndsTheHandlerAndTheEventComesAgain(t *testing.T) {
 			if !isRenewal(r) {
 				return nil
 			}
-			return &servicebus.Answer{Condition: "com.microsoft:message-lock-lost", Status: 410, Keep: true}
+			return &servicebusfake.Answer{Condition: "com.microsoft:message-lock-lost", Status: 410, Keep: true}
 		})
 		h := newGate()
 		j := &journal{}
@@ -112,7 +112,7 @@ func TestALostLockEndsTheHandlerAndTheEventComesAgain(t *testing.T) {
 
 func TestWhatAnotherConsumerDidNotSettleIsHandled(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		spec.LockDuration = 200 * time.Millisecond
 		s := startBroker(t, "", spec)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
@@ -134,7 +134,7 @@ func TestWhatAnotherConsumerDidNotSettleIsHandled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if state := s.Messages("scale")[0].State; state != servicebus.Locked {
+		if state := s.Messages("scale")[0].State; state != servicebusfake.Locked {
 			t.Fatalf("the message is %v", state)
 		}
 		_ = client.Close(t.Context())
@@ -146,7 +146,7 @@ func TestWhatAnotherConsumerDidNotSettleIsHandled(t *testing.T) {
 }
 
 // states says where messages stand.
-func states(messages []servicebus.Message) []string {
+func states(messages []servicebusfake.Message) []string {
 	var got []string
 	for _, m := range messages {
 		got = append(got, fmt.Sprintf("%s %s", m.ID, m.State))
@@ -163,7 +163,7 @@ func stopping(stop func() error) <-chan error {
 
 func TestAStopLetsHandlersEndAndGivesBackTheRest(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		h := newGate()
 		o := options(spec, &journal{})
@@ -190,7 +190,7 @@ func TestAStopLetsHandlersEndAndGivesBackTheRest(t *testing.T) {
 			t.Errorf("%d handlers were called after the stop, %d interrupted", len(h.begun), len(h.ending))
 		}
 		left := s.Messages("scale")
-		if len(left) != 1 || left[0].ID != "orders-000000000003" || left[0].State != servicebus.Active {
+		if len(left) != 1 || left[0].ID != "orders-000000000003" || left[0].State != servicebusfake.Active {
 			t.Errorf("left is %v, want the third event, free to be taken", states(left))
 		}
 	})
@@ -198,7 +198,7 @@ func TestAStopLetsHandlersEndAndGivesBackTheRest(t *testing.T) {
 
 func TestAHandlerThatOutlastsTheGraceIsInterrupted(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		h := newGate()
 		o := options(spec, &journal{})
@@ -210,7 +210,7 @@ func TestAHandlerThatOutlastsTheGraceIsInterrupted(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		came(t, "the end of the handler", h.ending)
-		if left := s.Messages("scale"); len(left) != 1 || left[0].State != servicebus.Active {
+		if left := s.Messages("scale"); len(left) != 1 || left[0].State != servicebusfake.Active {
 			t.Errorf("left is %v, want the event, free to be taken", states(left))
 		}
 	})
@@ -218,8 +218,8 @@ func TestAHandlerThatOutlastsTheGraceIsInterrupted(t *testing.T) {
 
 func TestAHandlerThatIgnoresItsContextHoldsUpNoStop(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{})
-	o := options(servicebus.QueueSpec{}, &journal{})
+	s := startBroker(t, "", servicebusfake.QueueSpec{})
+	o := options(servicebusfake.QueueSpec{}, &journal{})
 	o.Grace, o.TryTimeout = 20*time.Millisecond, time.Second
 	begun, open := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(open) })
@@ -237,7 +237,7 @@ func TestAHandlerThatIgnoresItsContextHoldsUpNoStop(t *testing.T) {
 
 func TestAnEventThatFailsIsGivenBackAtAStop(t *testing.T) {
 	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebus.QueueSpec) {
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
 		s := startBroker(t, "", spec)
 		o := options(spec, &journal{})
 		o.RetryDelay = time.Hour
@@ -251,7 +251,7 @@ func TestAnEventThatFailsIsGivenBackAtAStop(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if left := s.Messages("scale"); len(left) != 1 || left[0].State != servicebus.Active || len(tried) != 0 {
+		if left := s.Messages("scale"); len(left) != 1 || left[0].State != servicebusfake.Active || len(tried) != 0 {
 			t.Errorf("left is %v, tried %d times more", states(left), len(tried))
 		}
 	})
@@ -259,7 +259,7 @@ func TestAnEventThatFailsIsGivenBackAtAStop(t *testing.T) {
 
 func TestAnIdleSessionIsReleased(t *testing.T) {
 	t.Parallel()
-	spec := servicebus.QueueSpec{RequiresSession: true}
+	spec := servicebusfake.QueueSpec{RequiresSession: true}
 	s := startBroker(t, "", spec)
 	got := make(chan events.ScaleEvent)
 	consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 func TestAProbeOpensTheQueueAndSendsNothing(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{})
-	attached, sent := count(s, servicebus.OpAttach), count(s, servicebus.OpSend)
+	s := startBroker(t, "", servicebusfake.QueueSpec{})
+	attached, sent := count(s, servicebusfake.OpAttach), count(s, servicebusfake.OpSend)
 	p := newPublisher(t, s.ConnectionString(), patient())
 	if err := p.Probe(t.Context()); err != nil {
 		t.Fatal(err)
@@ -32,27 +32,27 @@ func TestAProbeTellsWhatServiceBusSaid(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
 		queue  string
-		script func(*servicebus.Server)
+		script func(*servicebusfake.Server)
 		ctx    context.Context
 		want   error // of kinds; nil = none of them
 		says   string
 	}{
-		{"there is no such queue", "nowhere", func(*servicebus.Server) {}, t.Context(), events.ErrNoQueue, "does not exist"},
-		{"the policy lacks the Send right", "scale", func(s *servicebus.Server) {
-			script(s, servicebus.OpAttach, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "Unauthorized access. 'Send' claim(s) are required.", Keep: true})
+		{"there is no such queue", "nowhere", func(*servicebusfake.Server) {}, t.Context(), events.ErrNoQueue, "does not exist"},
+		{"the policy lacks the Send right", "scale", func(s *servicebusfake.Server) {
+			script(s, servicebusfake.OpAttach, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "Unauthorized access. 'Send' claim(s) are required.", Keep: true})
 		}, t.Context(), events.ErrMayNotSend, "Send right"},
-		{"the key is wrong", "scale", func(s *servicebus.Server) {
-			script(s, servicebus.OpPutToken, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "InvalidSignature", Status: 401, Keep: true})
+		{"the key is wrong", "scale", func(s *servicebusfake.Server) {
+			script(s, servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "InvalidSignature", Status: 401, Keep: true})
 		}, t.Context(), events.ErrMayNotSend, "is refused"},
-		{"the network rules refuse the address", "scale", func(s *servicebus.Server) {
-			script(s, servicebus.OpPutToken, servicebus.Answer{Condition: "amqp:unauthorized-access", Description: "Ip has been prevented to connect to the endpoint.", Status: 401, Keep: true})
+		{"the network rules refuse the address", "scale", func(s *servicebusfake.Server) {
+			script(s, servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "Ip has been prevented to connect to the endpoint.", Status: 401, Keep: true})
 		}, t.Context(), events.ErrFirewall, "network rules"},
-		{"nobody is there any more", "scale", func(s *servicebus.Server) { _ = s.Close() }, t.Context(), events.ErrUnreachable, "firewalls"},
-		{"the caller has given up", "scale", func(*servicebus.Server) {}, ended, nil, "context canceled"},
+		{"nobody is there any more", "scale", func(s *servicebusfake.Server) { _ = s.Close() }, t.Context(), events.ErrUnreachable, "firewalls"},
+		{"the caller has given up", "scale", func(*servicebusfake.Server) {}, ended, nil, "context canceled"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			s := startBroker(t, "", servicebus.QueueSpec{})
+			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			c.script(s)
 			p, err := events.NewServiceBus(s.ConnectionString(), c.queue, patient())
 			if err != nil {

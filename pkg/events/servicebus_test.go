@@ -20,15 +20,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // startBroker starts a namespace with the queue scale, and closes it with the test.
-func startBroker(t *testing.T, addr string, spec servicebus.QueueSpec) *servicebus.Server {
+func startBroker(t *testing.T, addr string, spec servicebusfake.QueueSpec) *servicebusfake.Server {
 	t.Helper()
 	spec.Name = "scale"
-	s, err := servicebus.Start(servicebus.Options{Addr: addr, Queues: []servicebus.QueueSpec{spec}})
+	s, err := servicebusfake.Start(servicebusfake.Options{Addr: addr, Queues: []servicebusfake.QueueSpec{spec}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func publish(t *testing.T, p events.Publisher, body []byte) {
 	}
 }
 
-func ids(messages []servicebus.Message) []string {
+func ids(messages []servicebusfake.Message) []string {
 	got := []string{}
 	for _, m := range messages {
 		got = append(got, m.ID)
@@ -82,7 +82,7 @@ func ids(messages []servicebus.Message) []string {
 
 func TestAMessageIsTheEvent(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]servicebus.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
+	for name, spec := range map[string]servicebusfake.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startBroker(t, "", spec)
@@ -109,9 +109,9 @@ func TestAMessageIsTheEvent(t *testing.T) {
 }
 
 // count counts the operations of a kind.
-func count(s *servicebus.Server, op servicebus.Op) *atomic.Int64 {
+func count(s *servicebusfake.Server, op servicebusfake.Op) *atomic.Int64 {
 	var n atomic.Int64
-	s.Control(func(r *servicebus.Request) *servicebus.Answer {
+	s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		if r.Op == op && !strings.HasSuffix(r.Entity, "$management") && !strings.HasPrefix(r.Entity, "$") {
 			n.Add(1)
 		}
@@ -121,8 +121,8 @@ func count(s *servicebus.Server, op servicebus.Op) *atomic.Int64 {
 }
 
 // script answers the next operation of a kind.
-func script(s *servicebus.Server, op servicebus.Op, answer servicebus.Answer) {
-	s.Control(func(r *servicebus.Request) *servicebus.Answer {
+func script(s *servicebusfake.Server, op servicebusfake.Op, answer servicebusfake.Answer) {
+	s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		if r.Op != op {
 			return nil
 		}
@@ -133,8 +133,8 @@ func script(s *servicebus.Server, op servicebus.Op, answer servicebus.Answer) {
 func TestManyPublishThroughOneSenderInOrder(t *testing.T) {
 	t.Parallel()
 	const processors, each = 20, 25
-	s := startBroker(t, "", servicebus.QueueSpec{})
-	connections, links := count(s, servicebus.OpOpen), count(s, servicebus.OpAttach)
+	s := startBroker(t, "", servicebusfake.QueueSpec{})
+	connections, links := count(s, servicebusfake.OpOpen), count(s, servicebusfake.OpAttach)
 	p := newPublisher(t, s.ConnectionString(), patient())
 	var wg sync.WaitGroup
 	for i := range processors {
@@ -166,7 +166,7 @@ func TestManyPublishThroughOneSenderInOrder(t *testing.T) {
 
 func TestTheSamePublisherSurvivesItsBroker(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{})
+	s := startBroker(t, "", servicebusfake.QueueSpec{})
 	p := newPublisher(t, s.ConnectionString(), patient())
 	publish(t, p, numbered(t, "orders", 1))
 	if err := s.Close(); err != nil {
@@ -176,7 +176,7 @@ func TestTheSamePublisherSurvivesItsBroker(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no working connection to Service Bus namespace "+s.Addr().String()) {
 		t.Errorf("without a broker: %v", err)
 	}
-	again := startBroker(t, s.Addr().String(), servicebus.QueueSpec{})
+	again := startBroker(t, s.Addr().String(), servicebusfake.QueueSpec{})
 	publish(t, p, numbered(t, "orders", 2))
 	if got, want := ids(again.Messages("scale")), []string{"orders-000000000002"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -188,21 +188,21 @@ func TestAPublishOutlivesAPassingFailure(t *testing.T) {
 	const window = time.Minute
 	cases := []struct {
 		name            string
-		op              servicebus.Op
+		op              servicebusfake.Op
 		times           int
-		answer          servicebus.Answer
+		answer          servicebusfake.Answer
 		wantConnections int64
 	}{
-		{"the connection is cut before the message is taken", servicebus.OpSend, 1, servicebus.Answer{Drop: true}, 2},
-		{"the connection is cut after the message was taken", servicebus.OpSend, 1, servicebus.Answer{Drop: true, LoseReply: true}, 2},
-		{"the connection is cut while the sender is attached", servicebus.OpAttach, 1, servicebus.Answer{Drop: true}, 2},
-		{"the broker is busy for a while", servicebus.OpSend, 5, servicebus.Answer{Condition: "com.microsoft:server-busy"}, 1},
+		{"the connection is cut before the message is taken", servicebusfake.OpSend, 1, servicebusfake.Answer{Drop: true}, 2},
+		{"the connection is cut after the message was taken", servicebusfake.OpSend, 1, servicebusfake.Answer{Drop: true, LoseReply: true}, 2},
+		{"the connection is cut while the sender is attached", servicebusfake.OpAttach, 1, servicebusfake.Answer{Drop: true}, 2},
+		{"the broker is busy for a while", servicebusfake.OpSend, 5, servicebusfake.Answer{Condition: "com.microsoft:server-busy"}, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := startBroker(t, "", servicebus.QueueSpec{DuplicateDetectionWindow: window})
-			connections := count(s, servicebus.OpOpen)
+			s := startBroker(t, "", servicebusfake.QueueSpec{DuplicateDetectionWindow: window})
+			connections := count(s, servicebusfake.OpOpen)
 			for range c.times {
 				script(s, c.op, c.answer)
 			}
@@ -219,7 +219,7 @@ func TestAPublishOutlivesAPassingFailure(t *testing.T) {
 
 func TestARepeatedEventIsDroppedByTheQueue(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{DuplicateDetectionWindow: time.Minute})
+	s := startBroker(t, "", servicebusfake.QueueSpec{DuplicateDetectionWindow: time.Minute})
 	p := newPublisher(t, s.ConnectionString(), patient())
 	for _, sequence := range []int64{1, 1, 2, 1} {
 		publish(t, p, numbered(t, "orders", sequence))
@@ -231,7 +231,7 @@ func TestARepeatedEventIsDroppedByTheQueue(t *testing.T) {
 
 func TestAQueueThatIsCreatedLaterIsFound(t *testing.T) {
 	t.Parallel()
-	s, err := servicebus.Start(servicebus.Options{})
+	s, err := servicebusfake.Start(servicebusfake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestAQueueThatIsCreatedLaterIsFound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `queue "scale" does not exist`) {
 		t.Fatalf("got %v", err)
 	}
-	if err := s.CreateQueue(servicebus.QueueSpec{Name: "scale"}); err != nil {
+	if err := s.CreateQueue(servicebusfake.QueueSpec{Name: "scale"}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, p, numbered(t, "orders", 1))
@@ -252,10 +252,10 @@ func TestALinkThatWorkedIsOpenedAnewWhenRefused(t *testing.T) {
 	for _, condition := range []string{"amqp:unauthorized-access", "amqp:not-found"} {
 		t.Run(condition, func(t *testing.T) {
 			t.Parallel()
-			s := startBroker(t, "", servicebus.QueueSpec{})
+			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			p := newPublisher(t, s.ConnectionString(), patient())
 			publish(t, p, numbered(t, "orders", 1))
-			script(s, servicebus.OpSend, servicebus.Answer{Condition: condition})
+			script(s, servicebusfake.OpSend, servicebusfake.Answer{Condition: condition})
 			publish(t, p, numbered(t, "orders", 2))
 		})
 	}
@@ -289,13 +289,13 @@ func TestABrokerThatHangsEndsAtTheDeadline(t *testing.T) {
 		return fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", silentListener(t), devKey)
 	}
 	noReply := func(t *testing.T) string {
-		s := startBroker(t, "", servicebus.QueueSpec{})
-		script(s, servicebus.OpSend, servicebus.Answer{LoseReply: true, Keep: true})
+		s := startBroker(t, "", servicebusfake.QueueSpec{})
+		script(s, servicebusfake.OpSend, servicebusfake.Answer{LoseReply: true, Keep: true})
 		return s.ConnectionString()
 	}
 	noToken := func(t *testing.T) string {
-		s := startBroker(t, "", servicebus.QueueSpec{})
-		script(s, servicebus.OpPutToken, servicebus.Answer{LoseReply: true, Keep: true})
+		s := startBroker(t, "", servicebusfake.QueueSpec{})
+		script(s, servicebusfake.OpPutToken, servicebusfake.Answer{LoseReply: true, Keep: true})
 		return s.ConnectionString()
 	}
 	cases := []struct {
@@ -333,9 +333,9 @@ func TestABrokerThatHangsEndsAtTheDeadline(t *testing.T) {
 
 func TestAHangingTryIsRepeatedOnANewConnection(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{DuplicateDetectionWindow: time.Minute})
-	connections := count(s, servicebus.OpOpen)
-	script(s, servicebus.OpSend, servicebus.Answer{LoseReply: true})
+	s := startBroker(t, "", servicebusfake.QueueSpec{DuplicateDetectionWindow: time.Minute})
+	connections := count(s, servicebusfake.OpOpen)
+	script(s, servicebusfake.OpSend, servicebusfake.Answer{LoseReply: true})
 	p := newPublisher(t, s.ConnectionString(), events.ServiceBusOptions{TryTimeout: 2 * time.Second, RetryDelay: time.Millisecond})
 	publish(t, p, numbered(t, "orders", 1))
 	publish(t, p, numbered(t, "orders", 2))
@@ -349,11 +349,11 @@ func TestAHangingTryIsRepeatedOnANewConnection(t *testing.T) {
 
 func TestAnErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	refusing := func(op servicebus.Op, condition string) func(*testing.T) string {
+	refusing := func(op servicebusfake.Op, condition string) func(*testing.T) string {
 		return func(t *testing.T) string {
-			s := startBroker(t, "", servicebus.QueueSpec{MaxMessageSize: 64 << 10})
+			s := startBroker(t, "", servicebusfake.QueueSpec{MaxMessageSize: 64 << 10})
 			if condition != "" {
-				script(s, op, servicebus.Answer{Condition: condition, Description: "as the test wants it", Keep: true})
+				script(s, op, servicebusfake.Answer{Condition: condition, Description: "as the test wants it", Keep: true})
 			}
 			return s.ConnectionString()
 		}
@@ -370,22 +370,22 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 		want   string
 		lost   bool // ErrUnreachable
 	}{
-		{"no such queue", refusing(servicebus.OpAttach, "amqp:not-found"), nil, nil, "create it, or correct its name", false},
+		{"no such queue", refusing(servicebusfake.OpAttach, "amqp:not-found"), nil, nil, "create it, or correct its name", false},
 		{"the key is wrong", func(t *testing.T) string {
-			host := startBroker(t, "", servicebus.QueueSpec{}).Addr().String()
+			host := startBroker(t, "", servicebusfake.QueueSpec{}).Addr().String()
 			return fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", host, devKey)
 		}, nil, nil, "whose policy has the Send right", false},
-		{"the key has no right to send", refusing(servicebus.OpAttach, "amqp:unauthorized-access"), nil, nil, "whose policy has the Send right", false},
-		{"the queue is full", refusing(servicebus.OpSend, "amqp:resource-limit-exceeded"), nil, nil, "see that its consumer runs", false},
-		{"the queue is disabled", refusing(servicebus.OpSend, "com.microsoft:entity-disabled"), nil, nil, "enable it", false},
-		{"the broker stays busy", refusing(servicebus.OpSend, "com.microsoft:server-busy"), nil, nil, "a larger tier", false},
+		{"the key has no right to send", refusing(servicebusfake.OpAttach, "amqp:unauthorized-access"), nil, nil, "whose policy has the Send right", false},
+		{"the queue is full", refusing(servicebusfake.OpSend, "amqp:resource-limit-exceeded"), nil, nil, "see that its consumer runs", false},
+		{"the queue is disabled", refusing(servicebusfake.OpSend, "com.microsoft:entity-disabled"), nil, nil, "enable it", false},
+		{"the broker stays busy", refusing(servicebusfake.OpSend, "com.microsoft:server-busy"), nil, nil, "a larger tier", false},
 		{"the event is too large", refusing("", ""), encode(t, huge), nil, "shorten the processor's target labels", false},
 		{"nobody listens", func(t *testing.T) string {
-			s := startBroker(t, "", servicebus.QueueSpec{})
+			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			_ = s.Close()
 			return s.ConnectionString()
 		}, nil, nil, "check its name, and that DNS and firewalls let port", true},
-		{"a condition nobody knows, which the SDK takes for a lost connection", refusing(servicebus.OpSend, "com.example:moon"), nil, nil, "as the test wants it", true},
+		{"a condition nobody knows, which the SDK takes for a lost connection", refusing(servicebusfake.OpSend, "com.example:moon"), nil, nil, "as the test wants it", true},
 		{"the body is no event", refusing("", ""), []byte(`{"a":1}`), nil, "not a scale event: missing specversion, type", false},
 		{"the caller has given up", refusing("", ""), nil, ended, "context canceled", false},
 	}
@@ -441,7 +441,7 @@ func withoutSecret(t *testing.T, err error, connectionString string) {
 
 func TestAfterAMessageThatIsTooLargeOthersPass(t *testing.T) {
 	t.Parallel()
-	s := startBroker(t, "", servicebus.QueueSpec{MaxMessageSize: 64 << 10})
+	s := startBroker(t, "", servicebusfake.QueueSpec{MaxMessageSize: 64 << 10})
 	p := newPublisher(t, s.ConnectionString(), patient())
 	huge := ordersEvent()
 	huge.Target = map[string]string{"note": strings.Repeat("x", 100<<10)}
@@ -467,15 +467,15 @@ func (i identity) GetToken(ctx context.Context, _ policy.TokenRequestOptions) (a
 
 // startTokenBroker starts a broker of the namespace example.com, with the options
 // that reach it, where "good-token" has every right and other tokens have none.
-func startTokenBroker(t *testing.T) (*servicebus.Server, azservicebus.ClientOptions) {
+func startTokenBroker(t *testing.T) (*servicebusfake.Server, azservicebus.ClientOptions) {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // for its certificate, which is of example.com
 	defer certified.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
-	s, err := servicebus.Start(servicebus.Options{
+	s, err := servicebusfake.Start(servicebusfake.Options{
 		TLS:    &tls.Config{Certificates: certified.TLS.Certificates},
-		Queues: []servicebus.QueueSpec{{Name: "scale"}},
+		Queues: []servicebusfake.QueueSpec{{Name: "scale"}},
 		Token: func(jwt string) error {
 			if jwt != "good-token" {
 				return errors.New("no")
@@ -533,14 +533,14 @@ func TestCloseWaitsForNoBroker(t *testing.T) {
 			return fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", silentListener(t), devKey), nil
 		}},
 		{"that never confirms", func(t *testing.T) (string, <-chan struct{}) {
-			s := startBroker(t, "", servicebus.QueueSpec{})
+			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			busy := make(chan struct{})
-			s.Control(func(r *servicebus.Request) *servicebus.Answer {
-				if r.Op != servicebus.OpSend {
+			s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+				if r.Op != servicebusfake.OpSend {
 					return nil
 				}
 				close(busy)
-				return &servicebus.Answer{LoseReply: true}
+				return &servicebusfake.Answer{LoseReply: true}
 			})
 			return s.ConnectionString(), busy
 		}},

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	emulator "github.com/feedscale/feedscale/pkg/emulator/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/leases"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -88,25 +88,25 @@ func (b *broker) take(t *testing.T) []string {
 // world is one processor, orders, of one partition.
 type world struct {
 	t      *testing.T
-	server *emulator.Server
+	server *cosmosfake.Server
 	poller *poller.Poller
 	store  *boltstore.Store
 	clock  *clock
 	broker *broker
-	leases leases.Processor
+	leases leasefake.Processor
 	docs   int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server, err := emulator.Start(emulator.Options{})
+	server, err := cosmosfake.Start(cosmosfake.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Close()) })
 	must(t, server.CreateDatabase("shop"))
 	for _, id := range []string{"orders", "leases"} {
-		must(t, server.CreateContainer("shop", emulator.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
+		must(t, server.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
 	}
-	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: emulator.WellKnownKey, Concurrency: 4})
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4})
 	must(t, err)
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	must(t, err)
@@ -134,7 +134,7 @@ func newWorld(t *testing.T) *world {
 		Now:       w.clock.Now,
 		Log:       slog.New(slog.DiscardHandler),
 	}
-	w.leases, err = leases.Processor{Host: "acct", Database: "shop", Container: "orders"}.In(t.Context(), server)
+	w.leases, err = leasefake.Processor{Host: "acct", Database: "shop", Container: "orders"}.In(t.Context(), server)
 	must(t, err)
 	w.checkpoint(0)
 	return w
@@ -157,7 +157,7 @@ func (w *world) write(n int) {
 
 func (w *world) checkpoint(lsn int64) {
 	w.t.Helper()
-	must(w.t, w.server.Upsert("shop", "leases", w.leases.DotNetPKOld("0", leases.Fields{Continuation: leases.At(lsn)})))
+	must(w.t, w.server.Upsert("shop", "leases", w.leases.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(lsn)})))
 }
 
 func (w *world) tick() poller.Result {
@@ -285,9 +285,9 @@ func TestAFailureHoldsOrFallsBackAndIsPublished(t *testing.T) {
 	w := newWorld(t)
 	w.tick()
 	w.wantEvents("orders/1 null->0 false")
-	w.server.Control(func(r *emulator.Request) *emulator.Answer {
-		if r.Kind == emulator.QueryDocuments {
-			return &emulator.Answer{Status: 403}
+	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.QueryDocuments {
+			return &cosmosfake.Answer{Status: 403}
 		}
 		return nil
 	})
@@ -465,7 +465,7 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 	w.poller.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	w.write(5)
 	for range 4 {
-		must(t, w.server.Upsert("shop", "leases", w.leases.DotNetPK("0", leases.Range{Max: "FF"}, leases.Fields{Owner: "worker", Continuation: leases.At(0), Updated: w.clock.Now()})))
+		must(t, w.server.Upsert("shop", "leases", w.leases.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0), Updated: w.clock.Now()})))
 		w.tick()
 		w.clock.advance(5 * time.Minute)
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 // Conduct runs a program that uses the account until it ends. The program finds COSMOS_ENDPOINT and COSMOS_KEY in its
@@ -25,9 +25,9 @@ import (
 //	merge DATABASE CONTAINER A B      the id of the child
 //
 // and those of more, by their first word. An answer that begins with "error" tells why a request failed.
-func Conduct(ctx context.Context, account *cosmos.Server, more map[string]Request, log io.Writer, env []string, name string, args ...string) error {
+func Conduct(ctx context.Context, account *cosmosfake.Server, more map[string]Request, log io.Writer, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(append(os.Environ(), "COSMOS_ENDPOINT="+account.Endpoint(), "COSMOS_KEY="+cosmos.WellKnownKey), env...)
+	cmd.Env = append(append(os.Environ(), "COSMOS_ENDPOINT="+account.Endpoint(), "COSMOS_KEY="+cosmosfake.WellKnownKey), env...)
 	cmd.Stderr = log
 	cmd.WaitDelay = 5 * time.Second
 	in, err := cmd.StdinPipe()
@@ -61,7 +61,7 @@ func Conduct(ctx context.Context, account *cosmos.Server, more map[string]Reques
 // Request is what a program may ask for besides: the words behind the first one in, the answer out.
 type Request func(words []string) (answer string, err error)
 
-func obey(account *cosmos.Server, more map[string]Request, words []string) (answer string, asked bool) {
+func obey(account *cosmosfake.Server, more map[string]Request, words []string) (answer string, asked bool) {
 	var err error
 	switch {
 	case len(words) > 0 && more[words[0]] != nil:

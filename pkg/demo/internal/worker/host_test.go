@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 func TestLeasesHaveExactlyTheFieldsOfTheSDK(t *testing.T) {
@@ -161,8 +161,8 @@ func TestALeaseThatAnotherHostTookFirstStaysWithIt(t *testing.T) {
 	s := newShop(t, 1)
 	s.write(5)
 	var tries atomic.Int64
-	s.account.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind == cosmos.ReplaceDocument && tries.Add(1) == 1 {
+	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReplaceDocument && tries.Add(1) == 1 {
 			lease := s.leaseDocuments()["0"]
 			lease["Owner"], lease["timestamp"] = "host-2", time.Now().UTC().Format(time.RFC3339Nano)
 			if err := s.account.Upsert("shop", "leases", lease); err != nil {
@@ -184,9 +184,9 @@ func TestAHostWaitsForTheOneThatCreatesTheLeases(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
 	var tries atomic.Int64 // the first is refused, so that the error tells the id of the lock
-	s.account.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind == cosmos.CreateDocument && tries.Add(1) == 1 {
-			return &cosmos.Answer{Status: http.StatusForbidden}
+	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.CreateDocument && tries.Add(1) == 1 {
+			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -269,9 +269,9 @@ func TestAPageWhoseCheckpointFailsComesAgain(t *testing.T) {
 	s := newShop(t, 1)
 	s.write(5)
 	var replacements atomic.Int64 // the first acquires the lease, the second is the checkpoint
-	s.account.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind == cosmos.ReplaceDocument && replacements.Add(1) == 2 {
-			return &cosmos.Answer{Status: http.StatusForbidden}
+	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReplaceDocument && replacements.Add(1) == 2 {
+			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
 		return nil
 	})
@@ -331,7 +331,7 @@ func TestAHostThatCannotStartSaysWhy(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want an error that names %q", err, c.want)
 				}
-				if err != nil && strings.Contains(err.Error(), cosmos.WellKnownKey) {
+				if err != nil && strings.Contains(err.Error(), cosmosfake.WellKnownKey) {
 					t.Error("the error shows the key")
 				}
 			case <-time.After(deadline):

@@ -11,7 +11,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	feedscale "github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -24,7 +24,7 @@ type watcher struct {
 
 func watch(s *shop) *watcher {
 	s.t.Helper()
-	account, err := feedscale.NewAccount(feedscale.Options{Endpoint: s.account.Endpoint(), Setting: "COSMOS", Key: cosmos.WellKnownKey, Concurrency: 16})
+	account, err := feedscale.NewAccount(feedscale.Options{Endpoint: s.account.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 16})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -234,8 +234,8 @@ func TestAnEPKLeaseIsReadInItsPartOfARange(t *testing.T) {
 	eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 2 })
 	low, high := s.span("0"), s.span("1")
 	var wrong atomic.Int64
-	s.account.Control(func(r *cosmos.Request) *cosmos.Answer {
-		if r.Kind != cosmos.ReadChangeFeed || r.RangeID != "2" {
+	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.ReadChangeFeed || r.RangeID != "2" {
 			return nil
 		}
 		start, end := r.Header.Get("x-ms-start-epk"), r.Header.Get("x-ms-end-epk")

@@ -15,13 +15,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
 // shop is an account with a monitored container, and what hosts made of its changes.
 type shop struct {
 	t       *testing.T
-	account *cosmos.Server
+	account *cosmosfake.Server
 	clients *worker.Account
 	leases  *azcosmos.ContainerClient
 	written int
@@ -39,18 +39,18 @@ type change struct {
 
 func newShop(t *testing.T, partitions int) *shop {
 	t.Helper()
-	account, err := cosmos.Start(cosmos.Options{})
+	account, err := cosmosfake.Start(cosmosfake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = account.Close() })
-	clients, err := worker.NewAccount(account.Endpoint(), cosmos.WellKnownKey)
+	clients, err := worker.NewAccount(account.Endpoint(), cosmosfake.WellKnownKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(clients.Close)
 	s := &shop{t: t, account: account, clients: clients, handled: map[string][]change{}}
-	credential, err := azcosmos.NewKeyCredential(cosmos.WellKnownKey)
+	credential, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func newShop(t *testing.T, partitions int) *shop {
 	if err := account.CreateDatabase("shop"); err != nil {
 		t.Fatal(err)
 	}
-	for _, spec := range []cosmos.ContainerSpec{
+	for _, spec := range []cosmosfake.ContainerSpec{
 		{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions},
 		{ID: "leases", PartitionKey: []string{"/id"}, DefaultTTL: -1},
 	} {

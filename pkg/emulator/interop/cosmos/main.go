@@ -25,7 +25,7 @@ import (
 	"time"
 
 	client "github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/emulator/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/interop"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
@@ -48,7 +48,7 @@ func main() {
 }
 
 func run(ctx context.Context, secure, verbose bool, program []string) (err error) {
-	options := cosmos.Options{VersionRetention: time.Hour}
+	options := cosmosfake.Options{VersionRetention: time.Hour}
 	if verbose {
 		options.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -65,7 +65,7 @@ func run(ctx context.Context, secure, verbose bool, program []string) (err error
 		}
 		env = append(env, "COSMOS_CA="+file)
 	}
-	account, err := cosmos.Start(options)
+	account, err := cosmosfake.Start(options)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, secure, verbose bool, program []string) (err error
 
 // lag measures a processor as feedscale does, by the leases that its SDK keeps: DATABASE CONTAINER LEASECONTAINER in, the lag and
 // the statuses of the partitions out.
-func lag(ctx context.Context, server *cosmos.Server, secure *tls.Config, words []string) (string, error) {
+func lag(ctx context.Context, server *cosmosfake.Server, secure *tls.Config, words []string) (string, error) {
 	if len(words) != 3 {
 		return "", errors.New("lag takes a database, a container and a lease container")
 	}
@@ -91,7 +91,7 @@ func lag(ctx context.Context, server *cosmos.Server, secure *tls.Config, words [
 	}
 	defer trusting.CloseIdleConnections()
 	account, err := client.NewAccount(client.Options{
-		Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmos.WellKnownKey, Concurrency: 4, Transport: &http.Client{Transport: trusting},
+		Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Transport: &http.Client{Transport: trusting},
 	})
 	if err != nil {
 		return "", err

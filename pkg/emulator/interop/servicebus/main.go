@@ -25,7 +25,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/servicebus"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
 func main() {
@@ -52,7 +52,7 @@ func run(ctx context.Context, arguments []string) error {
 	if len(command) == 0 {
 		return errors.New("say which command to run")
 	}
-	options := servicebus.Options{Queues: []servicebus.QueueSpec{{Name: "orders"}, {Name: "sessions", RequiresSession: true}}}
+	options := servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: "orders"}, {Name: "sessions", RequiresSession: true}}}
 	if *caFile != "" {
 		certificate, err := newCertificate(*caFile)
 		if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, arguments []string) error {
 		}
 		options.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	}
-	server, err := servicebus.Start(options)
+	server, err := servicebusfake.Start(options)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,49 @@
+package cosmosfake
+
+import "strings"
+
+type database struct {
+	id, rid    string
+	ridBytes   []byte
+	etag       string
+	changed    int64 // seconds since 1970
+	containers directory[*container]
+}
+
+func (d *database) names() (id, rid string) { return d.id, d.rid }
+
+func (d *database) document() map[string]any {
+	return map[string]any{
+		"id": d.id, "_rid": d.rid, "_self": "dbs/" + d.rid + "/", "_etag": d.etag, "_ts": d.changed,
+		"_colls": "colls/", "_users": "users/",
+	}
+}
+
+// CreateDatabase creates a database, as a client would. It is an error if one of that name exists.
+func (s *Server) CreateDatabase(id string) error {
+	_, err := s.addDatabase(id)
+	return err
+}
+
+func (s *Server) addDatabase(id string) (*database, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	rid := newDatabaseRID()
+	d := &database{id: id, rid: encodeRID(rid), ridBytes: rid, etag: s.etag(), changed: s.now().Unix()}
+	if !s.databases.add(d) {
+		return nil, conflict()
+	}
+	return d, nil
+}
+
+// checkID refuses the ids that cannot stand in a link.
+func checkID(id string) error {
+	if id == "" {
+		return badRequest("The input content is invalid because the required properties - 'id; ' - are missing")
+	}
+	if len(id) > 1023 || strings.ContainsAny(id, `/\?#`) {
+		return badRequest("The id is longer than 1023 bytes or contains one of the characters / \\ ? #")
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package cosmosfake_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+)
+
+func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := start(t, cosmosfake.Options{Now: clock.now}, byID("c"))
+	c := newClient(t, s)
+	for _, id := range []string{"a", "b", "c"} { // LSN 1 to 3
+		must(t, s.Upsert("db", "c", doc(id)))
+	}
+	clock.advance(time.Minute)
+	later := clock.now()
+	must(t, s.Upsert("db", "c", doc("a", "n", 2)))                                     // 4
+	must(t, s.Delete("db", "c", "b", "b"))                                             // 5
+	must(t, s.Batch("db", "c", cosmosfake.Put(doc("d")), cosmosfake.Put(doc("e"))))    // 6
+	must(t, s.Batch("db", "c", cosmosfake.Put(doc("f")), cosmosfake.Remove("f", "f"))) // 7
+	if err := s.Delete("db", "c", "b", "b"); err == nil || !strings.Contains(err.Error(), "db/c") {
+		t.Errorf("deleting twice: %v", err)
+	}
+	since := func(at time.Time, format string) []string { return []string{"If-Modified-Since", at.Format(format)} }
+	const gmt = http.TimeFormat
+	cases := []struct {
+		name, after string
+		headers     []string
+		want        string
+		etag        string // empty: 304, at the range's LSN
+	}{
+		{"from the beginning", "", nil, "c a d e", `"6"`},
+		{"an update moves a document to its newest LSN", `"3"`, nil, "a d e", `"6"`},
+		{"a tag without quotes", `3`, nil, "a d e", `"6"`},
+		{"a page ends with its last document", `"2"`, []string{"x-ms-max-item-count", "1"}, "c", `"3"`},
+		{"a deletion is not in the feed but moves it", `"4"`, []string{"x-ms-max-item-count", "1"}, "d e", `"6"`},
+		{"a transaction is never parted", `"5"`, []string{"x-ms-max-item-count", "1"}, "d e", `"6"`},
+		{"minus one is everything", "", []string{"x-ms-max-item-count", "-1"}, "c a d e", `"6"`},
+		{"after everything", `"7"`, nil, "", ""},
+		{"after what only deletions followed", `"6"`, nil, "", ""},
+		{"beyond the end", `"999"`, nil, "", ""},
+		{"from now", "*", nil, "", ""},
+		{"since a time", "", since(later, gmt), "a d e", `"6"`},
+		{"since a time that is to come", "", since(later.Add(time.Second), gmt), "", ""},
+		{"a date that is not in GMT form is ignored", "", since(later, time.RFC3339), "c a d e", `"6"`},
+		{"one logical partition", "", []string{"x-ms-documentdb-partitionkey", pk("a")}, "a", `"4"`},
+		{"a part of the key space that holds all", "", []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "", "x-ms-end-epk", "FF"}, "c a d e", `"6"`},
+		{"a part that holds nothing", "", []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "3FFFFFFF", "x-ms-end-epk", "FF"}, "", ""},
+		{"the mode in lower case", "", []string{"A-IM", "incremental feed"}, "c a d e", `"6"`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			r, changes := c.feed("c", "0", tc.after, tc.headers...)
+			status, etag := http.StatusOK, tc.etag
+			if etag == "" {
+				status, etag = http.StatusNotModified, `"7"`
+			}
+			if ids(changes) != tc.want || r.status != status || r.header.Get("etag") != etag {
+				t.Errorf("got %d %q up to %s, want %d %q up to %s", r.status, ids(changes), r.header.Get("etag"), status, tc.want, etag)
+			}
+			if got := r.header.Get("x-ms-session-token"); got != "0:-1#7" {
+				t.Errorf("session token %s", got)
+			}
+			if r.status == http.StatusNotModified && len(r.body) != 0 {
+				t.Errorf("304 with body %s", r.body)
+			}
+			if got := r.header.Get("Date"); got != clock.now().Format(http.TimeFormat) {
+				t.Errorf("date %s", got)
+			}
+		})
+	}
+	_, changes := c.feed("c", "0", "")
+	if changes[0].LSN != 3 || changes[1].LSN != 4 || changes[1].N != 2 || changes[3].LSN != 6 || changes[1].TS != later.Unix() {
+		t.Errorf("changes %+v", changes)
+	}
+}
+
+func TestFeedRequestsThatCannotBeServed(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Partitions: 2})
+	c := newClient(t, s)
+	cases := []struct {
+		name, rangeID, after string
+		headers              []string
+		want                 string
+	}{
+		{"a range that never was", "9", "", nil, "410/1002"},
+		{"a range in the form of an EPK lease", "-FF", "", nil, "410/1002"},
+		{"no range where there are two", "", "", nil, "410/1002"},
+		{"a part of the key space that two ranges share", "", "", []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "10", "x-ms-end-epk", "30"}, "410/1002"},
+		{"a part of one range, without its id", "", "", []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "20", "x-ms-end-epk", "30"}, "304"},
+		{"the container's RID before the range", "abc=,1", "", nil, "304"},
+		{"a continuation that is no LSN", "0", `"eyJ"`, nil, "400"},
+		{"an unknown mode", "0", "", []string{"A-IM", "Everything"}, "400"},
+		{"a session ahead of the range", "0", "", []string{"x-ms-session-token", "0:-1#5"}, "404/1002"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if r, _ := c.feed("c", tc.rangeID, tc.after, tc.headers...); r.code() != tc.want {
+				t.Errorf("got %s, want %s: %s", r.code(), tc.want, r.body)
+			}
+		})
+	}
+}
+
+func TestTheWrappedFormatOfTheFeed(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{}, byID("c"))
+	c := newClient(t, s)
+	must(t, s.Upsert("db", "c", doc("a")))
+	must(t, s.Upsert("db", "c", doc("b")))
+	must(t, s.Upsert("db", "c", doc("b")))
+	r := c.do("GET", "dbs/db/colls/c/docs", headers{"A-IM", "Incremental Feed", "x-ms-cosmos-changefeed-wire-format-version", "2021-09-15"}, nil)
+	var page struct{ Documents []item }
+	c.decode(c.expect(r, "200"), &page)
+	if got := fmt.Sprint(page.Documents); got != "[{a create 1} {b replace 3}]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Against a plain list of what was written: writers, splits, merges and readers that follow the ranges as the SDKs do,
+// at random. A reader sees every document's last version, and sees it after what it had seen before.
+func TestNothingIsLostOrRepeatedThroughSplitsAndMerges(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Partitions: 2})
+	c := newClient(t, s)
+	pending := map[string]int{} // last version of each document the reader has not seen
+	positions := []part{{"", "FF", ""}}
+	for step := range 3000 {
+		switch n := random.IntN(100); {
+		case n < 60:
+			id := fmt.Sprint("d", random.IntN(400))
+			must(t, s.Upsert("db", "c", doc(id, "n", step)))
+			pending[id] = step
+		case n < 65:
+			id := fmt.Sprint("d", random.IntN(400))
+			if s.Delete("db", "c", id, id) == nil {
+				delete(pending, id)
+			}
+		case n < 66:
+			ranges := c.ranges("c")
+			r := ranges[random.IntN(len(ranges))]
+			if len(ranges) < 12 {
+				if _, err := s.Split("db", "c", r.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case n < 67:
+			ranges := c.ranges("c")
+			if at := random.IntN(len(ranges)); at > 0 {
+				if _, err := s.Merge("db", "c", ranges[at].ID, ranges[at-1].ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		default:
+			at := random.IntN(len(positions))
+			positions = c.follow(positions, at, pending)
+		}
+	}
+	for quiet := 0; quiet < 2; quiet++ {
+		before := len(pending)
+		for at := 0; at < len(positions); at++ {
+			positions = c.follow(positions, at, pending)
+		}
+		if len(pending) < before {
+			quiet = 0
+		}
+	}
+	if len(pending) > 0 {
+		t.Fatalf("never seen: %v", pending)
+	}
+}
+
+// part is where a reader stands in a part of the key space.
+type part struct{ low, high, after string }
+
+type keyRange struct {
+	ID      string   `json:"id"`
+	Min     string   `json:"minInclusive"`
+	Max     string   `json:"maxExclusive"`
+	Parents []string `json:"parents"`
+	Status  string   `json:"status"`
+}
+
+func (c *client) ranges(coll string, h ...string) []keyRange {
+	c.t.Helper()
+	r := c.expect(c.do("GET", "dbs/db/colls/"+coll+"/pkranges", append(headers{"x-ms-cosmos-sdk-supportedcapabilities", "1"}, h...), nil), "200")
+	var page struct{ PartitionKeyRanges []keyRange }
+	c.decode(r, &page)
+	return page.PartitionKeyRanges
+}
+
+// follow reads one page at a position, which it first divides where several ranges share it.
+func (c *client) follow(positions []part, at int, pending map[string]int) []part {
+	c.t.Helper()
+	p := positions[at]
+	var owners []keyRange
+	for _, r := range c.ranges("c") {
+		if r.Min < p.high && p.low < r.Max {
+			owners = append(owners, r)
+		}
+	}
+	if len(owners) > 1 {
+		var parts []part
+		for _, r := range owners {
+			parts = append(parts, part{max(r.Min, p.low), min(r.Max, p.high), p.after})
+		}
+		return slices.Replace(positions, at, at+1, parts...)
+	}
+	r, changes := c.feed("c", owners[0].ID, p.after, "x-ms-max-item-count", "7",
+		"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", p.low, "x-ms-end-epk", p.high)
+	for _, change := range changes {
+		want, ok := pending[change.ID]
+		if !ok || want != change.N {
+			c.t.Fatalf("saw version %d of %s, want %d (%v)", change.N, change.ID, want, ok)
+		}
+		delete(pending, change.ID)
+	}
+	positions[at].after = r.header.Get("etag")
+	return positions
+}

@@ -1,0 +1,122 @@
+package cosmosfake
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// outcome is what one operation of a transaction came to.
+type outcome struct {
+	status   int
+	document *document // nil after a delete
+}
+
+func (o outcome) size() int {
+	if o.document == nil {
+		return 0
+	}
+	return len(o.document.open)
+}
+
+func (t *transaction) create(c *content) (outcome, error) {
+	if _, exists := t.get(documentName{c.key.text, c.id}); exists {
+		return outcome{}, conflict()
+	}
+	return outcome{http.StatusCreated, t.put(c, nil)}, nil
+}
+
+func (t *transaction) upsert(c *content, ifMatch string) (outcome, error) {
+	old, exists := t.get(documentName{c.key.text, c.id})
+	switch {
+	case !exists:
+		return outcome{http.StatusCreated, t.put(c, nil)}, nil
+	case !matches(ifMatch, old.etag):
+		return outcome{}, preconditionFailed()
+	}
+	return outcome{http.StatusOK, t.put(c, old)}, nil
+}
+
+// existing finds a document that an operation presupposes.
+func (t *transaction) existing(name documentName, ifMatch string) (*document, error) {
+	d, ok := t.get(name)
+	if !ok {
+		if d, ok = t.partition.findByRID(name); !ok {
+			return nil, notFound()
+		}
+		if d, ok = t.get(d.name); !ok {
+			return nil, notFound()
+		}
+	}
+	if !matches(ifMatch, d.etag) {
+		return nil, preconditionFailed()
+	}
+	return d, nil
+}
+
+func (t *transaction) replace(name documentName, c *content, ifMatch string) (outcome, error) {
+	old, err := t.existing(name, ifMatch)
+	if err != nil {
+		return outcome{}, err
+	}
+	if c.id != old.name.id {
+		return outcome{}, badRequest("The id of a document cannot be changed.")
+	}
+	return outcome{http.StatusOK, t.put(c, old)}, nil
+}
+
+func (t *transaction) remove(name documentName, ifMatch string) (outcome, error) {
+	old, err := t.existing(name, ifMatch)
+	if err != nil {
+		return outcome{}, err
+	}
+	t.delete(old, false)
+	return outcome{status: http.StatusNoContent}, nil
+}
+
+func (t *transaction) patch(name documentName, p *patch, ifMatch string) (outcome, error) {
+	old, err := t.existing(name, ifMatch)
+	if err != nil {
+		return outcome{}, err
+	}
+	if p.condition != nil && !p.condition.Matches(&row{document: old}) {
+		return outcome{}, preconditionFailed()
+	}
+	value := decodeObject(old.json())
+	if err := p.apply(value); err != nil {
+		return outcome{}, err
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return outcome{}, badRequest("The patched document has no JSON form.")
+	}
+	c, err := t.partition.container.key.parseContent(body)
+	if err != nil {
+		return outcome{}, err
+	}
+	if c.id != old.name.id || c.key.text != old.name.key {
+		return outcome{}, badRequest("A patch cannot change the id or the partition key of a document.")
+	}
+	return outcome{http.StatusOK, t.put(c, old)}, nil
+}
+
+// find looks a document up by its id, or by its RID where the link was made of those. The caller holds mu.
+func (p *partition) find(name documentName) (*document, bool) {
+	if d, ok := p.byName[name]; ok {
+		return d, true
+	}
+	return p.findByRID(name)
+}
+
+func (p *partition) findByRID(name documentName) (*document, bool) {
+	rid, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(name.id, "-", "/"))
+	if err != nil || len(rid) != 16 {
+		return nil, false
+	}
+	for d := range p.creation.from(binary.LittleEndian.Uint64(rid[8:])) {
+		return d, d.rid == name.id && d.name.key == name.key
+	}
+	return nil, false
+}

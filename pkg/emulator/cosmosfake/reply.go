@@ -1,0 +1,110 @@
+package cosmosfake
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reply is what a request kind's handler answers.
+type reply struct {
+	status int
+	header map[string]string
+	body   []byte
+	charge float64 // request units
+}
+
+func (r *reply) set(name, value string) {
+	if r.header == nil {
+		r.header = map[string]string{}
+	}
+	r.header[name] = value
+}
+
+// jsonReply answers with a value that always has a JSON form.
+func jsonReply(status int, v any, charge float64) *reply {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return (&fault{status: http.StatusInternalServerError, message: "the answer has no JSON form"}).reply("")
+	}
+	return &reply{status: status, body: body, charge: charge}
+}
+
+// Substatus codes of the service, together with the status they come with.
+const (
+	substatusKeyMismatch       = 1001 // 400
+	substatusNeedsPlan         = 1004 // 400
+	substatusOtherContainer    = 1024 // 400
+	substatusSessionNotReached = 1002 // 404
+	substatusRangeGone         = 1002 // 410
+	substatusCompletingSplit   = 1007 // 410
+	substatusWriteForbidden    = 3    // 403
+	substatusRoleForbidden     = 5300 // 403
+	substatusOverBudget        = 3200 // 429
+)
+
+// fault is an answer that reports a failure.
+type fault struct {
+	status, substatus int
+	message           string
+	retryAfter        time.Duration
+	extra             string  // additionalErrorInfo: the query plan of a query that needs one
+	charge            float64 // request units
+}
+
+func (f *fault) Error() string { return f.message }
+
+func badRequest(format string, args ...any) *fault {
+	return &fault{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+func notFound() *fault {
+	return &fault{status: http.StatusNotFound, message: "Resource Not Found. The resource of this name or id does not exist.", charge: 1}
+}
+
+func conflict() *fault {
+	return &fault{status: http.StatusConflict, message: "Entity with the specified id already exists in the system.", charge: 1}
+}
+
+func preconditionFailed() *fault {
+	return &fault{status: http.StatusPreconditionFailed, message: "One of the specified pre-condition is not met.", charge: 1}
+}
+
+func rangeGone(id string) *fault {
+	return &fault{status: http.StatusGone, substatus: substatusRangeGone, message: fmt.Sprintf("The requested partition key range %s is gone.", id)}
+}
+
+// code is the word for a status in the body of an error.
+func (f *fault) code() string {
+	switch f.status {
+	case http.StatusRequestEntityTooLarge:
+		return "RequestEntityTooLarge"
+	case http.StatusPreconditionFailed:
+		return "PreconditionFailed"
+	default:
+		return strings.ReplaceAll(http.StatusText(f.status), " ", "")
+	}
+}
+
+func (f *fault) reply(activity string) *reply {
+	message := f.message
+	if !strings.HasPrefix(message, "Message: ") {
+		quoted, _ := json.Marshal(message) // a string always has a JSON form
+		message = fmt.Sprintf(`Message: {"Errors":[%s]}`, quoted)
+	}
+	r := jsonReply(f.status, struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Extra   string `json:"additionalErrorInfo,omitempty"`
+	}{f.code(), message + "\r\nActivityId: " + activity, f.extra}, f.charge)
+	if f.substatus != 0 {
+		r.set("x-ms-substatus", strconv.Itoa(f.substatus))
+	}
+	if f.retryAfter > 0 {
+		r.set("x-ms-retry-after-ms", strconv.FormatInt(f.retryAfter.Milliseconds()+1, 10))
+	}
+	return r
+}

@@ -1,0 +1,216 @@
+package cosmosfake
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// WellKnownKey is the account key that the vendor's own emulator uses; it is public and protects nothing.
+const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// Options configure an account. The zero value is one region on a free port of 127.0.0.1, plain HTTP, the well-known key.
+type Options struct {
+	// Addr is the address of the first region's listener. With a fixed port every further region takes the next one.
+	Addr string
+	// TLS serves HTTPS with these certificates.
+	TLS *tls.Config
+	// Key is the account key in base64.
+	Key string
+	// Regions are the account's regions; the first accepts writes, the others only reads.
+	Regions []string
+	// Now is the clock of timestamps, expiry, throughput and the Date of answers. It may be any; the dates of signatures are
+	// held against the real time.
+	Now func() time.Time
+	// Token checks the bearer token of a request that uses Microsoft Entra ID; an error refuses it with 401, an error
+	// that wraps ErrForbidden with 403. Without it such requests are refused.
+	Token func(bearer string) error
+	// VersionRetention is how long the feed of all versions and deletes reaches back; zero means that the account does
+	// not offer that feed. A container's changeFeedPolicy has its own.
+	VersionRetention time.Duration
+	// Logger gets every request at debug level; without it nothing is logged.
+	Logger *slog.Logger
+}
+
+// ErrForbidden tells that a token is genuine but lacks the permission.
+var ErrForbidden = errors.New("the identity lacks the permission")
+
+// Server is a running account.
+type Server struct {
+	key       []byte
+	keyText   string
+	now       func() time.Time
+	token     func(string) error
+	retention time.Duration
+	logger    *slog.Logger
+
+	regions   []*region
+	databases directory[*database]
+	serial    atomic.Uint64 // makes entity tags unique
+	controls  controls
+	meter     meter
+
+	stop context.CancelFunc
+	done <-chan struct{}
+	wait sync.WaitGroup
+}
+
+// region is one of the account's regions: a name and a listener.
+type region struct {
+	name     string
+	writable bool
+	scheme   string
+	listener net.Listener
+	http     *http.Server
+}
+
+func (r *region) port() string {
+	_, port, _ := net.SplitHostPort(r.listener.Addr().String())
+	return port
+}
+
+// Start listens and serves until Close. The error tells which address or option cannot be used.
+func Start(o Options) (*Server, error) {
+	if o.Key == "" {
+		o.Key = WellKnownKey
+	}
+	key, err := base64.StdEncoding.DecodeString(o.Key)
+	if err != nil {
+		return nil, errors.New("starting the Cosmos DB stand-in: the account key is not base64")
+	}
+	if len(o.Regions) == 0 {
+		o.Regions = []string{"Local"}
+	}
+	if o.Addr == "" {
+		o.Addr = "127.0.0.1:0"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{
+		key: key, keyText: o.Key, now: o.Now, token: o.Token, retention: o.VersionRetention, logger: o.Logger,
+		meter: newMeter(), stop: stop, done: ctx.Done(),
+	}
+	for i, name := range o.Regions {
+		if err := s.listen(o, i, name); err != nil {
+			return nil, errors.Join(fmt.Errorf("starting region %q of the Cosmos DB stand-in: %w", name, err), s.Close())
+		}
+	}
+	for _, r := range s.regions {
+		s.wait.Go(func() {
+			if err := r.http.Serve(r.listener); !errors.Is(err, http.ErrServerClosed) {
+				s.logger.Error("the Cosmos DB stand-in stopped serving", "region", r.name, "error", err)
+			}
+		})
+	}
+	return s, nil
+}
+
+func (s *Server) listen(o Options, index int, name string) error {
+	addr, err := regionAddr(o.Addr, index)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	r := &region{name: name, writable: index == 0, scheme: "http", listener: listener}
+	if o.TLS != nil {
+		config := o.TLS.Clone()
+		config.NextProtos = []string{"http/1.1"}
+		r.scheme, r.listener = "https", tls.NewListener(listener, config)
+	}
+	r.http = &http.Server{
+		Handler:   http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) }),
+		ConnState: s.track,
+		ErrorLog:  slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	s.regions = append(s.regions, r)
+	return nil
+}
+
+// track counts connections, so that Close can wait for the goroutine of each.
+func (s *Server) track(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.wait.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.wait.Done()
+	}
+}
+
+func regionAddr(addr string, index int) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return "", fmt.Errorf("the port of %q is not a number", addr)
+	}
+	if n != 0 {
+		n += index
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n)), nil
+}
+
+// Close ends every connection at once and returns when nothing of the server runs any more.
+func (s *Server) Close() error {
+	s.stop()
+	var errs []error
+	for _, r := range s.regions {
+		errs = append(errs, r.http.Close())
+		if err := r.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	s.wait.Wait()
+	return errors.Join(errs...)
+}
+
+// Endpoint is the account's address, that of the first region.
+func (s *Server) Endpoint() string { return s.RegionEndpoint(0) }
+
+// RegionEndpoint is the address of a region by its place in Options.Regions.
+func (s *Server) RegionEndpoint(i int) string {
+	r := s.regions[i]
+	host, port, _ := net.SplitHostPort(r.listener.Addr().String())
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return r.scheme + "://" + net.JoinHostPort(host, port) + "/"
+}
+
+// ConnectionString is the account's connection string, as the portal shows it.
+func (s *Server) ConnectionString() string {
+	return "AccountEndpoint=" + s.Endpoint() + ";AccountKey=" + s.keyText + ";"
+}
+
+// etag returns an entity tag that was never used before.
+func (s *Server) etag() string {
+	return fmt.Sprintf(`"%08x-0000-0d00-0000-%012x"`, s.serial.Add(1), s.now().Unix())
+}
+
+// url is the address of the region for a client that reached the account under the given Host header.
+func (r *region) url(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	return r.scheme + "://" + net.JoinHostPort(host, r.port()) + "/"
+}

@@ -1,0 +1,68 @@
+package cosmosfake
+
+import (
+	"math"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Request charges. The service documents a read of 1 KiB as one request unit (RU) and leaves the rest to measurement;
+// these figures have the sizes one measures.
+func readCharge(size int) float64 { return math.Max(1, math.Ceil(float64(size)/1024)) }
+
+func writeCharge(size int) float64 { return round(5 + 5*math.Floor(float64(size)/1024)/2 + 0.29) }
+
+func feedCharge(size int) float64 { return round(1 + float64(size)/1024) }
+
+func queryCharge(results, size int) float64 {
+	return round(2.25 + 0.03*float64(results) + float64(size)/2048)
+}
+
+func round(charge float64) float64 { return math.Round(charge*100) / 100 }
+
+// budget is a range's share of the container's throughput. A request is let in while anything is left of the current
+// second's share; what it overdraws is taken from the next.
+type budget struct {
+	mu    sync.Mutex
+	left  float64
+	since time.Time
+}
+
+// admit returns how long the caller has to wait; 0 lets it in. rate is in RU per second.
+func (b *budget) admit(now time.Time, rate float64) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.since.IsZero() {
+		b.left = rate
+	} else if elapsed := now.Sub(b.since).Seconds(); elapsed > 0 {
+		b.left = math.Min(rate, b.left+elapsed*rate)
+	}
+	b.since = now
+	if b.left > 0 {
+		return 0
+	}
+	return time.Duration(-b.left/rate*float64(time.Second)) + time.Millisecond
+}
+
+func (b *budget) spend(charge float64) {
+	b.mu.Lock()
+	b.left -= charge
+	b.mu.Unlock()
+}
+
+// admit refuses a request with 429 where a range it needs has used up its share.
+func (c *call) admit(ranges ...*partition) error {
+	o := c.container.offer.Load()
+	if o == nil {
+		return nil
+	}
+	rate := float64(o.limit()) / float64(len(c.container.routing.Load().entries))
+	for _, p := range ranges {
+		if wait := p.budget.admit(c.now, rate); wait > 0 {
+			return &fault{status: http.StatusTooManyRequests, substatus: substatusOverBudget, retryAfter: wait, charge: 0.38,
+				message: "Request rate is large: more request units are needed than the container has left in this second."}
+		}
+	}
+	return nil
+}
