@@ -40,7 +40,7 @@ const fullFidelityFormat = "2021-09-15"
 // back as they are; for every other the error says what to do.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
 	var t tally
-	about := subject{"the change feed of", c}
+	about := subject{container: c}
 	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
 	if err != nil {
 		return changefeed.Answer{}, t.spent(), a.failed(about, &t, err)

@@ -166,9 +166,6 @@ func (a *Account) getFrom(ctx context.Context, endpoint, path string, signed res
 	return a.pipeline.Do(request)
 }
 
-// substatusAccountNotFound says, with 403, that the account is not in the region.
-const substatusAccountNotFound = 1008
-
 // regionFails tells whether another region may do better.
 func regionFails(response *http.Response, err error) bool {
 	if err != nil {

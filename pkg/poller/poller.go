@@ -19,14 +19,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
-
-// Schedule tells when something is due next: strictly after t.
-type Schedule interface {
-	Next(t time.Time) time.Time
-}
 
 // Processor is one configured processor.
 type Processor struct {
@@ -35,20 +31,6 @@ type Processor struct {
 	Schedule     Schedule          // nil: due at every tick
 	IdleSchedule Schedule          // in place of Schedule while the processor is idle; nil: the same
 	Target       map[string]string // labels carried in every scale event
-}
-
-// schedule is when the processor is due after it was left in a state.
-func (p Processor) schedule(s state.State) Schedule {
-	if p.IdleSchedule != nil && Idle(s, p.Policy) {
-		return p.IdleSchedule
-	}
-	return p.Schedule
-}
-
-// Idle tells whether a processor has nothing to do and nothing to become: all
-// of it is known, it is not active, and it is scaled in as far as it goes.
-func Idle(s state.State, p scaling.Policy) bool {
-	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.MinReplicas && s.Lag.Complete()
 }
 
 // Poller runs ticks. Two at once are harmless: the slower one's result is
@@ -74,13 +56,6 @@ type Mode struct {
 	DryRun bool // commit and publish nothing
 }
 
-// Result is what a tick did.
-type Result struct {
-	Polled      []state.State // of each processor that was polled, in the order of the configuration
-	Uncommitted int           // how many of them could not be committed, for want of the store
-	Unpublished int           // events that stay in the outbox for the next tick
-}
-
 // parallel bounds how many requests a tick makes to the store, or to the queue,
 // at once.
 const parallel = 32
@@ -96,8 +71,8 @@ type poll struct {
 }
 
 // Tick polls the processors that are due. It fails only where nothing at all
-// could be committed; every smaller failure is in the Result and in the log.
-func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
+// could be committed; every smaller failure is in the result and in the log.
+func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -108,7 +83,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
 	if !mode.DryRun {
 		p.commit(ctx, due)
 	}
-	result := Result{Polled: make([]state.State, 0, len(due))}
+	result := report.Tick{Polled: make([]state.State, 0, len(due))}
 	for _, d := range due {
 		result.Polled = append(result.Polled, d.state)
 		if d.err != nil {
@@ -145,9 +120,7 @@ func (p *Poller) load(ctx context.Context) []*poll {
 func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
 	var due []*poll
 	for _, d := range polls {
-		last := d.record.State.AttemptedAt
-		schedule := d.processor.schedule(d.record.State)
-		if mode.All || schedule == nil || last.IsZero() || !schedule.Next(last).After(now) {
+		if mode.All || d.processor.due(d.record.State, now) {
 			due = append(due, d)
 		}
 	}
@@ -209,7 +182,7 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 		return
 	}
 	d.state.Sequence++
-	event, err := newEvent(d.state, d.processor.Target).Encode()
+	event, err := report.NewEvent(d.state, d.processor.Target).Encode()
 	if err != nil {
 		d.err = err
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -160,7 +161,7 @@ func (w *world) checkpoint(lsn int64) {
 	must(w.t, w.server.Upsert("shop", "leases", w.leases.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(lsn)})))
 }
 
-func (w *world) tick() poller.Result {
+func (w *world) tick() report.Tick {
 	w.t.Helper()
 	r, err := w.poller.Tick(w.t.Context(), poller.Mode{})
 	must(w.t, err)

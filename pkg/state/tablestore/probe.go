@@ -3,6 +3,7 @@ package tablestore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -14,19 +15,6 @@ const (
 	probePartition = "~check"
 	probeRow       = "probe"
 )
-
-// Refusal is the error of a Probe that the service answered and did not grant.
-// Its text says what to do.
-type Refusal struct {
-	Status   int
-	Code     string // of the Table service; "" where it gave none
-	Creating bool   // the table is missing, and it was its creation that was refused
-
-	sentence error
-}
-
-func (r *Refusal) Error() string { return r.sentence.Error() }
-func (r *Refusal) Unwrap() error { return r.sentence }
 
 // Probe writes a row, reads it and deletes it, in a partition that no processor
 // has. Where the table is missing it is created, as by the first Commit, which
@@ -71,12 +59,11 @@ func exists(err error) bool {
 }
 
 func (s *Store) unproved(what string, creating bool, err error) error {
-	sentence := fmt.Errorf("state table %s: %s: %w", s.table, what, s.explain(err))
-	refused, ok := answerOf(err)
-	if !ok {
-		return sentence
+	explained := s.explain(err)
+	if refused, ok := errors.AsType[*Refusal](explained); ok {
+		refused.Creating = creating
 	}
-	return &Refusal{Status: refused.status, Code: refused.code, Creating: creating, sentence: sentence}
+	return fmt.Errorf("state table %s: %s: %w", s.table, what, explained)
 }
 
 // Endpoint returns the URL of the Table service that a storage connection string
