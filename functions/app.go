@@ -21,6 +21,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -241,9 +242,9 @@ func (w wiring) publisher(c config.Events, lines io.Writer) (events.Publisher, e
 		if err != nil {
 			return nil, err
 		}
-		return events.NewServiceBusWithIdentity(c.ServiceBus.Namespace, credential, c.Queue, events.ServiceBusOptions{})
+		return servicebus.NewPublisherWithIdentity(c.ServiceBus.Namespace, credential, c.Queue, servicebus.PublisherOptions{})
 	default:
-		return events.NewServiceBus(c.ServiceBus.ConnectionString.Reveal(), c.Queue, events.ServiceBusOptions{})
+		return servicebus.NewPublisher(c.ServiceBus.ConnectionString.Reveal(), c.Queue, servicebus.PublisherOptions{})
 	}
 }
 

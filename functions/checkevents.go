@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // serviceBusScope is what a token for Service Bus is for, in every cloud.
@@ -42,15 +42,15 @@ func (c *checker) checkEvents(ctx context.Context) []checkLine {
 	return s.lines
 }
 
-func (c *checker) serviceBus(bus config.ServiceBusConnection, queue string) (*events.ServiceBus, error) {
+func (c *checker) serviceBus(bus config.ServiceBusConnection, queue string) (*servicebus.Publisher, error) {
 	if !bus.UsesIdentity() {
-		return events.NewServiceBus(bus.ConnectionString.Reveal(), queue, events.ServiceBusOptions{})
+		return servicebus.NewPublisher(bus.ConnectionString.Reveal(), queue, servicebus.PublisherOptions{})
 	}
 	credential, err := c.wiring.credential(bus.Identity)
 	if err != nil {
 		return nil, err
 	}
-	return events.NewServiceBusWithIdentity(bus.Namespace, credential, queue, events.ServiceBusOptions{})
+	return servicebus.NewPublisherWithIdentity(bus.Namespace, credential, queue, servicebus.PublisherOptions{})
 }
 
 // busEndpoint is where the SDK connects to: a development emulator has no TLS.
@@ -77,10 +77,14 @@ func (a queueAccess) finding(err error) finding {
 	if err == nil {
 		return good("the queue exists and can be sent to; nothing was sent")
 	}
-	switch fix := a.fix(err); {
-	case errors.Is(err, events.ErrMayNotSend) && a.connection.UsesIdentity():
+	var refusal *servicebus.Refusal
+	if !errors.As(err, &refusal) {
+		return bad("", "%v", err)
+	}
+	switch fix := a.fix(refusal.Kind); {
+	case refusal.Kind == servicebus.NotPermitted && a.connection.UsesIdentity():
 		return bad(fix, "the identity may not send to queue %s", a.queue)
-	case errors.Is(err, events.ErrMayNotSend):
+	case refusal.Kind == servicebus.NotPermitted:
 		return bad(fix, "the key in setting %s may not send to queue %s", a.connection.Setting, a.queue)
 	default:
 		return bad(fix, "%v", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions/webhook"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // consumeFlags are the flags of consume.
@@ -53,7 +54,7 @@ func (p program) consume(ctx context.Context, args []string) int {
 		fmt.Fprintln(p.stderr, err)
 		return exitUsage
 	}
-	consumer, err := w.consumer(settings.Events, events.ConsumerOptions{Sessions: c.sessions, Concurrency: c.concurrency, Log: log})
+	consumer, err := w.consumer(settings.Events, servicebus.ConsumerOptions{Sessions: c.sessions, Concurrency: c.concurrency, Log: log})
 	if err != nil {
 		return p.fail(exitUsage, err)
 	}
@@ -141,15 +142,15 @@ func newWebhook(address, secret string) (actions.Action, error) {
 }
 
 // consumer makes the consumer of the queue. Nothing is connected yet.
-func (w wiring) consumer(c config.Events, o events.ConsumerOptions) (*events.Consumer, error) {
+func (w wiring) consumer(c config.Events, o servicebus.ConsumerOptions) (*servicebus.Consumer, error) {
 	if !c.ServiceBus.UsesIdentity() {
-		return events.NewConsumer(c.ServiceBus.ConnectionString.Reveal(), c.Queue, o)
+		return servicebus.NewConsumer(c.ServiceBus.ConnectionString.Reveal(), c.Queue, o)
 	}
 	identity, err := w.credential(c.ServiceBus.Identity)
 	if err != nil {
 		return nil, err
 	}
-	return events.NewConsumerWithIdentity(c.ServiceBus.Namespace, identity, c.Queue, o)
+	return servicebus.NewConsumerWithIdentity(c.ServiceBus.Namespace, identity, c.Queue, o)
 }
 
 // follower has an action follow the events.
@@ -159,7 +160,7 @@ type follower struct {
 	dryRun bool
 }
 
-// handle is an events.Handler. The consumer logs what fails.
+// handle is a servicebus.Handler. The consumer logs what fails.
 func (f follower) handle(ctx context.Context, e events.ScaleEvent) error {
 	log := f.log.With("processor", e.Processor, "sequence", e.Sequence, "desiredReplicas", e.DesiredReplicas)
 	target, err := f.action.Target(e)

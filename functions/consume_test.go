@@ -22,6 +22,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // whole builds the executable with every action, which the staged handler has not.
@@ -57,7 +58,7 @@ func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[
 	}
 	body, err := e.Encode()
 	must(t, err)
-	p, err := events.NewServiceBus(bus.ConnectionString(), queue, events.ServiceBusOptions{})
+	p, err := servicebus.NewPublisher(bus.ConnectionString(), queue, servicebus.PublisherOptions{})
 	must(t, err)
 	must(t, p.Publish(t.Context(), body))
 	must(t, p.Close(t.Context()))

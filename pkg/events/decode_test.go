@@ -93,7 +93,7 @@ func TestTheBodyIsWhatWasReceivedOrElseWhatIsEncoded(t *testing.T) {
 	})
 }
 
-// brokenEvents are changes to the example of DESIGN 9 that make it no scale
+// brokenEvents are changes to ordersEvent that make it no scale
 // event. Schema and decoder must both refuse them, unless the contradiction is
 // one that a JSON Schema cannot express.
 var brokenEvents = []struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The fixed attributes of a scale event's CloudEvents envelope (DESIGN 9).
+// The fixed attributes of a scale event's CloudEvents envelope, as docs/act.md has them.
 const (
 	SpecVersion     = "1.0"
 	Type            = "feedscale.scale.v1"
@@ -62,7 +62,7 @@ type Reason struct {
 // duplicates.
 func (d Data) ID() string { return fmt.Sprintf("%s-%012d", d.Processor, d.Sequence) }
 
-// envelope is the event as it is written, in the order of DESIGN 9.
+// envelope is the event as it is written, in this order.
 type envelope struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`

@@ -10,7 +10,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// ordersEvent is the example of DESIGN 9.
+// ordersEvent is an event in which everything is known.
 func ordersEvent() events.ScaleEvent {
 	return events.ScaleEvent{
 		Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // onBothQueues runs a test on a queue without sessions, and on one with.
@@ -93,8 +94,8 @@ func (j *journal) has(t *testing.T, level slog.Level, text string) func() bool {
 }
 
 // options are those of a consumer that pauses hardly at all.
-func options(spec servicebusfake.QueueSpec, j *journal) events.ConsumerOptions {
-	return events.ConsumerOptions{
+func options(spec servicebusfake.QueueSpec, j *journal) servicebus.ConsumerOptions {
+	return servicebus.ConsumerOptions{
 		Sessions: spec.RequiresSession, RetryDelay: time.Millisecond, Grace: 5 * time.Second,
 		Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -102,9 +103,9 @@ func options(spec servicebusfake.QueueSpec, j *journal) events.ConsumerOptions {
 
 // consume runs a consumer of the queue scale, which the end of the test stops.
 // stop stops it before, and returns what Run says.
-func consume(t *testing.T, connectionString string, o events.ConsumerOptions, handle events.Handler) (stop func() error) {
+func consume(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (stop func() error) {
 	t.Helper()
-	c, err := events.NewConsumer(connectionString, "scale", o)
+	c, err := servicebus.NewConsumer(connectionString, "scale", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func consume(t *testing.T, connectionString string, o events.ConsumerOptions, ha
 }
 
 // into is a handler that hands on what it gets.
-func into(got chan<- events.ScaleEvent) events.Handler {
+func into(got chan<- events.ScaleEvent) servicebus.Handler {
 	return func(ctx context.Context, e events.ScaleEvent) error {
 		select {
 		case got <- e:
@@ -139,8 +140,8 @@ func into(got chan<- events.ScaleEvent) events.Handler {
 	}
 }
 
-// gate is a handler that tells of each event, and waits until it is open or its
-// context ends, of which it tells too.
+// gate is a handler that reports each event, and waits until it is open or its context ends, which it
+// reports too.
 type gate struct {
 	begun  chan events.ScaleEvent
 	open   chan struct{}
@@ -452,7 +453,7 @@ func TestAConsumerWithAnIdentityNeedsNamespaceAndQueue(t *testing.T) {
 	for _, c := range []struct{ name, namespace, queue string }{{"no namespace", "", "scale"}, {"no queue", "shop.servicebus.windows.net", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := events.NewConsumerWithIdentity(c.namespace, identity{}, c.queue, events.ConsumerOptions{}); err == nil {
+			if _, err := servicebus.NewConsumerWithIdentity(c.namespace, identity{}, c.queue, servicebus.ConsumerOptions{}); err == nil {
 				t.Error("no error")
 			}
 		})
