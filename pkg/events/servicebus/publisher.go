@@ -117,20 +117,24 @@ func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	}
 }
 
+// newMessage is the event as docs/act.md describes its message. A property that the event has no value for
+// is left out.
 func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
-	id, subject, contentType := e.ID(), events.Type, events.ContentType
+	id, subject, eventType, contentType := e.ID(), e.Subject(), events.Type, events.ContentType
+	properties := map[string]any{
+		"epoch":           e.Epoch,
+		"sequence":        e.Sequence,
+		"desiredReplicas": int64(e.DesiredReplicas),
+		"direction":       e.Direction,
+	}
+	if e.Group != "" {
+		properties["group"] = e.Group
+	} else {
+		properties["processor"] = e.Processor
+	}
 	return &azservicebus.Message{
-		Body:        body,
-		MessageID:   &id,
-		SessionID:   &e.Processor,
-		Subject:     &subject,
-		ContentType: &contentType,
-		ApplicationProperties: map[string]any{
-			"processor":       e.Processor,
-			"sequence":        e.Sequence,
-			"desiredReplicas": int64(e.DesiredReplicas),
-			"direction":       e.Direction,
-		},
+		Body: body, MessageID: &id, SessionID: &subject, Subject: &eventType, ContentType: &contentType,
+		ApplicationProperties: properties,
 	}
 }
 

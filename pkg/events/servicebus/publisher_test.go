@@ -18,28 +18,54 @@ import (
 
 func TestAMessageIsTheEvent(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]servicebusfake.QueueSpec{"a plain queue": {}, "a queue with sessions": {RequiresSession: true}} {
-		t.Run(name, func(t *testing.T) {
+	cases := []struct {
+		name       string
+		change     func(*events.ScaleEvent)
+		id         string
+		subject    string
+		properties map[string]any
+	}{
+		{
+			"of a processor", func(e *events.ScaleEvent) { e.Epoch = 1767225600 }, "orders-1767225600-000000000042", "orders",
+			map[string]any{"processor": "orders", "epoch": int64(1767225600), "sequence": int64(42), "desiredReplicas": int64(5), "direction": "out"},
+		},
+		{
+			"of a group", func(e *events.ScaleEvent) {
+				e.Processor, e.Group, e.Epoch = "", "shop-workers", 1767225600
+				e.Members = []events.Member{{Processor: "orders", Status: "lagging"}}
+			}, "shop-workers-1767225600-000000000042", "shop-workers",
+			map[string]any{"group": "shop-workers", "epoch": int64(1767225600), "sequence": int64(42), "desiredReplicas": int64(5), "direction": "out"},
+		},
+		{
+			"of a release without epochs, out of the outbox", func(*events.ScaleEvent) {}, "orders-000000000042", "orders",
+			map[string]any{"processor": "orders", "epoch": int64(0), "sequence": int64(42), "desiredReplicas": int64(5), "direction": "out"},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := startBroker(t, "", spec)
-			body := encode(t, ordersEvent())
-			publish(t, newPublisher(t, s.ConnectionString(), patient()), body)
-			messages := s.Messages("scale")
-			if len(messages) != 1 {
-				t.Fatalf("got %d messages, want 1", len(messages))
-			}
-			m := messages[0]
-			if !bytes.Equal(m.Body, body) {
-				t.Errorf("body is %s, want %s", m.Body, body)
-			}
-			got := []string{m.ID, m.SessionID, m.Subject, m.ContentType}
-			if want := []string{"orders-000000000042", "orders", "feedscale.scale.v1", "application/cloudevents+json"}; !reflect.DeepEqual(got, want) {
-				t.Errorf("got %q, want %q", got, want)
-			}
-			want := map[string]any{"processor": "orders", "sequence": int64(42), "desiredReplicas": int64(5), "direction": "out"}
-			if !reflect.DeepEqual(m.Properties, want) {
-				t.Errorf("properties are %#v, want %#v", m.Properties, want)
-			}
+			onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
+				s := startBroker(t, "", spec)
+				e := ordersEvent()
+				c.change(&e)
+				body := encode(t, e)
+				publish(t, newPublisher(t, s.ConnectionString(), patient()), body)
+				messages := s.Messages("scale")
+				if len(messages) != 1 {
+					t.Fatalf("got %d messages, want 1", len(messages))
+				}
+				m := messages[0]
+				if !bytes.Equal(m.Body, body) {
+					t.Errorf("body is %s, want %s", m.Body, body)
+				}
+				got := []string{m.ID, m.SessionID, m.Subject, m.ContentType}
+				if want := []string{c.id, c.subject, "feedscale.scale.v1", "application/cloudevents+json"}; !reflect.DeepEqual(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if !reflect.DeepEqual(m.Properties, c.properties) {
+					t.Errorf("properties are %#v, want %#v", m.Properties, c.properties)
+				}
+			})
 		})
 	}
 }

@@ -216,10 +216,10 @@ func (r *consumerRun) dispatch(from *source, messages []*azservicebus.ReceivedMe
 			settling.Go(func() { r.deadLetter(d, "not a scale event", err) })
 			continue
 		}
-		q := r.subjects[d.event.Processor]
+		q := r.subjects[d.event.Subject()]
 		if q == nil {
 			q = &subjectQueue{}
-			r.subjects[d.event.Processor] = q
+			r.subjects[d.event.Subject()] = q
 		}
 		if dropped, why := q.offer(d); dropped != nil {
 			settling.Go(func() { r.complete(dropped, why) })
