@@ -22,6 +22,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // startQueue starts a namespace with the queue alone.
@@ -42,7 +43,7 @@ func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[
 	}
 	body, err := e.Encode()
 	must(t, err)
-	p, err := events.NewServiceBus(bus.ConnectionString(), queue, events.ServiceBusOptions{})
+	p, err := servicebus.NewPublisher(bus.ConnectionString(), queue, servicebus.PublisherOptions{})
 	must(t, err)
 	must(t, p.Publish(t.Context(), body))
 	must(t, p.Close(t.Context()))

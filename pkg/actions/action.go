@@ -1,7 +1,7 @@
 // Package actions is what a consumer does about a scale event: it brings what
 // is scaled to the replicas that were decided, or hands the event on.
 //
-// It knows no queue: events.Consumer delivers, and settles by the errors of an
+// It knows no queue: servicebus.Consumer delivers, and settles by the errors of an
 // action. Start with Action. Each action that needs a client of its own stands
 // in a subpackage, so that a program links only those it offers:
 // webhook, containerapp and, the heavy one, kubernetes.

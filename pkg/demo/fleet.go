@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
 )
 
@@ -81,10 +83,11 @@ func (f *fleet) asked() int {
 func (f *fleet) run(ctx context.Context, r *replica) {
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
-	lane := lane{interval: time.Second / time.Duration(f.service.throughput)}
+	// Whichever partition they are of, a replica's changes go through one after the other.
+	throughput := rate.NewLimiter(rate.Limit(f.service.throughput), 1)
 	for f.wait(ctx, r, startUp) {
 		f.running.Add(1)
-		err := f.work(ctx, r, kill, &lane)
+		err := f.work(ctx, r, kill, throughput)
 		f.running.Add(-1)
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("a replica failed and is started again", "replica", r.name, "error", err.Error())
@@ -93,7 +96,7 @@ func (f *fleet) run(ctx context.Context, r *replica) {
 }
 
 // work runs the host of a replica, and kills it where it takes too long to stop.
-func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, lane *lane) error {
+func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, throughput *rate.Limiter) error {
 	done := make(chan struct{})
 	defer close(done)
 	f.ended.Go(func() {
@@ -115,7 +118,7 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 		ProcessorName: f.service.processorName,
 		Host:          r.name,
 		Handle: func(ctx context.Context, _ string, changes []json.RawMessage) error {
-			return f.handle(ctx, lane, changes)
+			return f.handle(ctx, throughput, changes)
 		},
 		Checkpointed: func(_ string, changes int) { f.processed.Add(int64(changes)) },
 		PageSize:     pageSize,
@@ -126,13 +129,13 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 }
 
 // handle is what the service does with changes.
-func (f *fleet) handle(ctx context.Context, lane *lane, changes []json.RawMessage) error {
+func (f *fleet) handle(ctx context.Context, throughput *rate.Limiter, changes []json.RawMessage) error {
 	if f.service.stuck {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	for range changes {
-		if err := lane.pass(ctx, f.now()); err != nil {
+		if err := throughput.Wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -64,6 +64,16 @@ func (r *reshaper) run(ctx context.Context) error {
 	}
 }
 
+// sleep waits, at most until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // split splits a partition in two, unless ctx ends first.
 func (r *reshaper) split(ctx context.Context, whole string) (children []string, err error) {
 	if sleep(ctx, r.timing.SplitAfter); ctx.Err() != nil {

@@ -45,14 +45,14 @@ func (o *orders) measure() changefeed.ProcessorLag {
 	return measured
 }
 
-// keepsUp tells whether there are so many leases, none of which waits to be replaced, and less than a second's load is pending.
+// keepsUp reports whether there are so many leases, none of which waits to be replaced, and less than a second's load is pending.
 func (o *orders) keepsUp(leases int) bool {
 	measured := o.measure()
 	status := measured.Status()
 	return len(measured.Partitions) == leases && (status == changefeed.StatusOK || status == changefeed.StatusLagging) && *measured.Lag() < 90
 }
 
-// happened tells whether just these things happened so far.
+// happened reports whether just these things happened so far.
 func happened(w *demo.World, texts ...string) bool {
 	return slices.EqualFunc(w.Happenings(), texts, func(h demo.Happening, text string) bool { return h.Text == text })
 }

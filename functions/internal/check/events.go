@@ -8,7 +8,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // amqpsPort is that of AMQP over TLS.
@@ -70,10 +70,14 @@ func (a queueAccess) finding(err error) finding {
 	if err == nil {
 		return good("the queue exists and can be sent to; nothing was sent")
 	}
-	switch fix := a.fix(err); {
-	case errors.Is(err, events.ErrMayNotSend) && !a.ByKey():
+	var refusal *servicebus.Refusal
+	if !errors.As(err, &refusal) {
+		return bad("", "%v", err)
+	}
+	switch fix := a.fix(refusal.Kind); {
+	case refusal.Kind == servicebus.NotPermitted && !a.ByKey():
 		return bad(fix, "the identity may not send to queue %s", a.queue)
-	case errors.Is(err, events.ErrMayNotSend):
+	case refusal.Kind == servicebus.NotPermitted:
 		return bad(fix, "the key in setting %s may not send to queue %s", a.Setting, a.queue)
 	default:
 		return bad(fix, "%v", err)

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -191,19 +190,19 @@ func (a tableAccess) fix(r *tablestore.Refusal) string {
 		"   # into setting " + a.Setting
 }
 
-// fix mends what keeps events from being sent.
-func (a queueAccess) fix(err error) string {
+// fix mends a refusal of the queue.
+func (a queueAccess) fix(refused servicebus.Kind) string {
 	name := a.endpoint.resource()
 	switch {
-	case errors.Is(err, events.ErrNoQueue):
+	case refused == servicebus.QueueNotFound:
 		return commandLine("az servicebus queue create", "--resource-group", unknownGroup, "--namespace-name", name, "--name", a.queue,
 			"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M")
-	case errors.Is(err, events.ErrFirewall):
+	case refused == servicebus.NetworkDenied:
 		return commandLine("az servicebus namespace network-rule-set ip-rule add", "--resource-group", unknownGroup, "--namespace-name", name,
 			"--ip-rule", "ip-address="+unknownAddress, "action=Allow")
-	case errors.Is(err, events.ErrMayNotSend) && !a.ByKey():
+	case refused == servicebus.NotPermitted && !a.ByKey():
 		return roleAssignment(a.who, "Azure Service Bus Data Sender", a.endpoint.resourceID()+"/queues/"+a.queue)
-	case errors.Is(err, events.ErrMayNotSend):
+	case refused == servicebus.NotPermitted:
 		return commandLine("az servicebus namespace authorization-rule keys list", "--resource-group", unknownGroup, "--namespace-name", name, "--name", "POLICY",
 			"--query", "primaryConnectionString", "--output", "tsv") + "   # of a policy with the Send right, into setting " + a.Setting
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // The remedies of a queue in Azure, whose port a black-box test cannot have.
@@ -25,17 +25,17 @@ func TestAQueueInAzureIsNamedInWhatMendsIt(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
 		byKey bool
-		err   error
+		kind  servicebus.Kind
 		want  string
 	}{
-		{"an identity without the role", false, events.ErrMayNotSend, "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Azure Service Bus Data Sender' " +
+		{"an identity without the role", false, servicebus.NotPermitted, "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Azure Service Bus Data Sender' " +
 			"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.ServiceBus/namespaces/shop/queues/scale"},
-		{"a key without the right", true, events.ErrMayNotSend, "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name shop --name POLICY " +
+		{"a key without the right", true, servicebus.NotPermitted, "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name shop --name POLICY " +
 			"--query primaryConnectionString --output tsv   # of a policy with the Send right, into setting SERVICEBUS"},
-		{"no such queue", false, events.ErrNoQueue, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name shop --name scale --enable-duplicate-detection true --duplicate-detection-history-time-window PT10M"},
-		{"the network rules", true, events.ErrFirewall, "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name shop --ip-rule ip-address=PUBLIC_IP action=Allow"},
+		{"no such queue", false, servicebus.QueueNotFound, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name shop --name scale --enable-duplicate-detection true --duplicate-detection-history-time-window PT10M"},
+		{"the network rules", true, servicebus.NetworkDenied, "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name shop --ip-rule ip-address=PUBLIC_IP action=Allow"},
 	} {
-		if got := access(c.byKey).fix(c.err); got != c.want {
+		if got := access(c.byKey).fix(c.kind); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
 		}
 	}

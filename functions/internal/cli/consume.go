@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // maxConsumers is how many processors can be acted on at once.
@@ -58,7 +58,7 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 		fmt.Fprintln(env.Stderr, err)
 		return Usage(nil)
 	}
-	consumer, err := connections.Consumer(settings.Events, events.ConsumerOptions{Sessions: *sessions, Concurrency: *concurrency, Log: log})
+	consumer, err := connections.Consumer(settings.Events, servicebus.ConsumerOptions{Sessions: *sessions, Concurrency: *concurrency, Log: log})
 	if err != nil {
 		return Usage(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -134,27 +135,27 @@ func (c *Connections) Publisher(e config.Events, lines io.Writer) (events.Publis
 }
 
 // Queue returns the publisher to a Service Bus queue.
-func (c *Connections) Queue(e config.Events) (*events.ServiceBus, error) {
+func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 	if !e.ServiceBus.UsesIdentity() {
-		return events.NewServiceBus(e.ServiceBus.ConnectionString.Reveal(), e.Queue, events.ServiceBusOptions{})
+		return servicebus.NewPublisher(e.ServiceBus.ConnectionString.Reveal(), e.Queue, servicebus.PublisherOptions{})
 	}
 	credential, err := c.Credential(e.ServiceBus.Identity)
 	if err != nil {
 		return nil, err
 	}
-	return events.NewServiceBusWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, events.ServiceBusOptions{})
+	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, servicebus.PublisherOptions{})
 }
 
 // Consumer returns the consumer of a Service Bus queue.
-func (c *Connections) Consumer(e config.Events, o events.ConsumerOptions) (*events.Consumer, error) {
+func (c *Connections) Consumer(e config.Events, o servicebus.ConsumerOptions) (*servicebus.Consumer, error) {
 	if !e.ServiceBus.UsesIdentity() {
-		return events.NewConsumer(e.ServiceBus.ConnectionString.Reveal(), e.Queue, o)
+		return servicebus.NewConsumer(e.ServiceBus.ConnectionString.Reveal(), e.Queue, o)
 	}
 	credential, err := c.Credential(e.ServiceBus.Identity)
 	if err != nil {
 		return nil, err
 	}
-	return events.NewConsumerWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
+	return servicebus.NewConsumerWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
 }
 
 // Store opens the state. readOnly takes a state file that is not there for an empty one, instead of

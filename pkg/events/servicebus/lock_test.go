@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// isRenewal tells whether a lock is to be renewed, be it of a message or of a session.
+// isRenewal reports whether a lock is to be renewed, be it of a message or of a session.
 func isRenewal(r *servicebusfake.Request) bool {
 	return r.Op == servicebusfake.OpManage && slices.Contains([]string{"com.microsoft:renew-lock", "com.microsoft:renew-session-lock"}, r.Operation)
 }
@@ -154,7 +154,7 @@ func states(messages []servicebusfake.Message) []string {
 	return got
 }
 
-// stopping stops a consumer, and tells when it has.
+// stopping stops a consumer, and returns where its end is reported.
 func stopping(stop func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()

@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // onBothQueues runs a test on a queue without sessions, and on one with.
@@ -93,8 +94,8 @@ func (j *journal) has(t *testing.T, level slog.Level, text string) func() bool {
 }
 
 // options are those of a consumer that pauses hardly at all.
-func options(spec servicebusfake.QueueSpec, j *journal) events.ConsumerOptions {
-	return events.ConsumerOptions{
+func options(spec servicebusfake.QueueSpec, j *journal) servicebus.ConsumerOptions {
+	return servicebus.ConsumerOptions{
 		Sessions: spec.RequiresSession, RetryDelay: time.Millisecond, Grace: 5 * time.Second,
 		Log: slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -102,9 +103,9 @@ func options(spec servicebusfake.QueueSpec, j *journal) events.ConsumerOptions {
 
 // consume runs a consumer of the queue scale, which the end of the test stops.
 // stop stops it before, and returns what Run says.
-func consume(t *testing.T, connectionString string, o events.ConsumerOptions, handle events.Handler) (stop func() error) {
+func consume(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (stop func() error) {
 	t.Helper()
-	c, err := events.NewConsumer(connectionString, "scale", o)
+	c, err := servicebus.NewConsumer(connectionString, "scale", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func consume(t *testing.T, connectionString string, o events.ConsumerOptions, ha
 }
 
 // into is a handler that hands on what it gets.
-func into(got chan<- events.ScaleEvent) events.Handler {
+func into(got chan<- events.ScaleEvent) servicebus.Handler {
 	return func(ctx context.Context, e events.ScaleEvent) error {
 		select {
 		case got <- e:
@@ -139,8 +140,8 @@ func into(got chan<- events.ScaleEvent) events.Handler {
 	}
 }
 
-// gate is a handler that tells of each event, and waits until it is open or its
-// context ends, of which it tells too.
+// gate is a handler that reports each event, and waits until it is open or its context ends, which it
+// reports too.
 type gate struct {
 	begun  chan events.ScaleEvent
 	open   chan struct{}
@@ -162,11 +163,11 @@ func (g gate) handle(ctx context.Context, e events.ScaleEvent) error {
 	}
 }
 
-// made is the event of a processor with a sequence, made so many minutes later.
-func made(t *testing.T, processor string, sequence int64, minutes time.Duration) []byte {
+// made is the event of a processor at an epoch and a sequence, made so many minutes later.
+func made(t *testing.T, processor string, epoch, sequence int64, minutes time.Duration) []byte {
 	t.Helper()
 	e := ordersEvent()
-	e.Processor, e.Sequence, e.Time = processor, sequence, e.Time.Add(minutes*time.Minute)
+	e.Processor, e.Epoch, e.Sequence, e.Time = processor, epoch, sequence, e.Time.Add(minutes*time.Minute)
 	return encode(t, e)
 }
 
@@ -234,6 +235,7 @@ func TestAnEventIsHandledAndCompleted(t *testing.T) {
 func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 	t.Parallel()
 	type event struct {
+		epoch    int64
 		sequence int64
 		minutes  time.Duration // of its making
 	}
@@ -242,13 +244,21 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 		first, later event
 		want         bool // handled
 	}{
-		{"the next sequence", event{7, 0}, event{8, 1}, true},
-		{"a sequence far ahead, since events may be lost", event{7, 0}, event{70, 1}, true},
-		{"the same event again", event{7, 0}, event{7, 0}, false},
-		{"the same id, made anew", event{7, 0}, event{7, 5}, false},
-		{"a lower sequence, made before", event{7, 0}, event{6, -1}, false},
-		{"a lower sequence, made at the same time", event{7, 0}, event{6, 0}, false},
-		{"a lower sequence, made later: the producer lost its state", event{7, 0}, event{1, 1}, true},
+		{"the next sequence", event{5, 7, 0}, event{5, 8, 1}, true},
+		{"a sequence far ahead, since events may be lost", event{5, 7, 0}, event{5, 70, 1}, true},
+		{"the same event again", event{5, 7, 0}, event{5, 7, 0}, false},
+		{"the same id, made anew", event{5, 7, 0}, event{5, 7, 5}, false},
+		{"a lower sequence", event{5, 7, 0}, event{5, 6, 1}, false},
+		{"a later epoch, which begins at 1 again", event{5, 7, 0}, event{6, 1, 1}, true},
+		{"an earlier epoch, whatever its sequence", event{5, 7, 0}, event{4, 70, 1}, false},
+		{"without epochs: the next sequence", event{0, 7, 0}, event{0, 8, 1}, true},
+		{"without epochs: the same event again", event{0, 7, 0}, event{0, 7, 0}, false},
+		{"without epochs: the same id, made anew", event{0, 7, 0}, event{0, 7, 5}, false},
+		{"without epochs: a lower sequence, made before", event{0, 7, 0}, event{0, 6, -1}, false},
+		{"without epochs: a lower sequence, made at the same time", event{0, 7, 0}, event{0, 6, 0}, false},
+		{"without epochs: a lower sequence, made later: the publisher lost its state", event{0, 7, 0}, event{0, 1, 1}, true},
+		{"the first with an epoch, after an upgrade", event{0, 7, 0}, event{5, 8, 1}, true},
+		{"one without an epoch, left behind by an upgrade", event{5, 8, 0}, event{0, 9, 1}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -258,9 +268,9 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 				got := make(chan events.ScaleEvent, 2)
 				stop := consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
 				p := newPublisher(t, s.ConnectionString(), patient())
-				publish(t, p, made(t, "orders", c.first.sequence, c.first.minutes))
+				publish(t, p, made(t, "orders", c.first.epoch, c.first.sequence, c.first.minutes))
 				came(t, "the first event", got)
-				publish(t, p, made(t, "orders", c.later.sequence, c.later.minutes))
+				publish(t, p, made(t, "orders", c.later.epoch, c.later.sequence, c.later.minutes))
 				eventually(t, "an empty queue", isEmpty(s))
 				if err := stop(); err != nil {
 					t.Error(err)
@@ -271,6 +281,33 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAGroupHasItsOwnOrder(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
+		s := startBroker(t, "", spec)
+		got := make(chan events.ScaleEvent, 3)
+		consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
+		p := newPublisher(t, s.ConnectionString(), patient())
+		group := ordersEvent()
+		group.Processor, group.Group, group.Sequence = "", "shop-workers", 1
+		group.Members = []events.Member{{Processor: "orders", Status: "lagging"}}
+		for _, c := range []struct {
+			body    []byte
+			subject string
+		}{{numbered(t, "orders", 7), "orders"}, {encode(t, group), "shop-workers"}} {
+			publish(t, p, c.body)
+			if e := came(t, "the event", got); e.Subject() != c.subject {
+				t.Errorf("got an event of %q, want one of %q", e.Subject(), c.subject)
+			}
+		}
+		publish(t, p, encode(t, group))
+		eventually(t, "an empty queue", isEmpty(s))
+		if len(got) != 0 {
+			t.Error("the group's event was handled twice")
+		}
+	})
 }
 
 func TestAfterARestartTheFirstEventCountsWhateverItsSequence(t *testing.T) {
@@ -452,7 +489,7 @@ func TestAConsumerWithAnIdentityNeedsNamespaceAndQueue(t *testing.T) {
 	for _, c := range []struct{ name, namespace, queue string }{{"no namespace", "", "scale"}, {"no queue", "shop.servicebus.windows.net", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := events.NewConsumerWithIdentity(c.namespace, identity{}, c.queue, events.ConsumerOptions{}); err == nil {
+			if _, err := servicebus.NewConsumerWithIdentity(c.namespace, identity{}, c.queue, servicebus.ConsumerOptions{}); err == nil {
 				t.Error("no error")
 			}
 		})

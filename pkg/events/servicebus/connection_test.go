@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 func TestTheSameConsumerSurvivesItsBroker(t *testing.T) {
@@ -136,28 +137,37 @@ func TestWhatNoOtherTryWouldChangeEndsRun(t *testing.T) {
 		broker   func(*testing.T) string
 		sessions bool
 		want     string
+		kind     servicebus.Kind
 	}{
-		{"no such queue", refusing(servicebusfake.QueueSpec{}, "amqp:not-found"), false, "create it, or correct its name"},
-		{"no such queue, with sessions", refusing(sessions, "amqp:not-found"), true, "create it, or correct its name"},
-		{"the key is wrong", wrongKey, false, "whose policy has the Listen right"},
-		{"the key is wrong, with sessions", wrongKey, true, "whose policy has the Listen right"},
-		{"the key has no right to listen", refusing(servicebusfake.QueueSpec{}, "amqp:unauthorized-access"), false, "whose policy has the Listen right"},
-		{"the queue is disabled", refusing(servicebusfake.QueueSpec{}, "com.microsoft:entity-disabled"), false, "is disabled for receiving: enable it"},
-		{"the queue requires sessions", refusing(sessions, ""), false, "requires sessions: consume it with sessions"},
-		{"the queue has no sessions", refusing(servicebusfake.QueueSpec{}, ""), true, "has no sessions: consume it without"},
+		{"no such queue", refusing(servicebusfake.QueueSpec{}, "amqp:not-found"), false, "create it, or correct its name", servicebus.QueueNotFound},
+		{"no such queue, with sessions", refusing(sessions, "amqp:not-found"), true, "create it, or correct its name", servicebus.QueueNotFound},
+		{"the key is wrong", wrongKey, false, "whose policy has the Listen right", servicebus.NotPermitted},
+		{"the key is wrong, with sessions", wrongKey, true, "whose policy has the Listen right", servicebus.NotPermitted},
+		{"the key has no right to listen", refusing(servicebusfake.QueueSpec{}, "amqp:unauthorized-access"), false, "whose policy has the Listen right", servicebus.NotPermitted},
+		{"the network rules refuse the address", func(t *testing.T) string {
+			s := startBroker(t, "", servicebusfake.QueueSpec{})
+			refuseNetwork(s)
+			return s.ConnectionString()
+		}, false, "do not let this network in: allow its address there", servicebus.NetworkDenied},
+		{"the queue is disabled", refusing(servicebusfake.QueueSpec{}, "com.microsoft:entity-disabled"), false, "is disabled for receiving: enable it", servicebus.QueueDisabled},
+		{"the queue requires sessions", refusing(sessions, ""), false, "requires sessions: consume it with sessions", servicebus.WrongSessions},
+		{"the queue has no sessions", refusing(servicebusfake.QueueSpec{}, ""), true, "has no sessions: consume it without", servicebus.WrongSessions},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			connectionString := c.broker(t)
-			o := events.ConsumerOptions{Sessions: c.sessions, RetryDelay: time.Millisecond}
-			consumer, err := events.NewConsumer(connectionString, "scale", o)
+			o := servicebus.ConsumerOptions{Sessions: c.sessions, RetryDelay: time.Millisecond}
+			consumer, err := servicebus.NewConsumer(connectionString, "scale", o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = consumer.Run(t.Context(), into(nil))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want an error with %q", err, c.want)
+			}
+			if got := kind(err); got != c.kind {
+				t.Errorf("got kind %q, want %q, of %v", got, c.kind, err)
 			}
 			withoutSecret(t, err, connectionString)
 		})
@@ -211,13 +221,13 @@ func TestAnIdentityConsumes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s, client := startTokenBroker(t)
-			p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "good-token"}, "scale", events.ServiceBusOptions{Client: client})
+			p, err := servicebus.NewPublisherWithIdentity("example.com", identity{token: "good-token"}, "scale", servicebus.PublisherOptions{Client: client})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = p.Close(context.Background()) })
 			publish(t, p, numbered(t, "orders", 1))
-			consumer, err := events.NewConsumerWithIdentity("example.com", c.identity, "scale", events.ConsumerOptions{Client: client})
+			consumer, err := servicebus.NewConsumerWithIdentity("example.com", c.identity, "scale", servicebus.ConsumerOptions{Client: client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +263,7 @@ func TestAStopLeavesNothingRunning(t *testing.T) {
 			}
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
-			if strings.Contains(string(stacks), "events.(*consumption)") {
+			if strings.Contains(string(stacks), "servicebus.(*consumerRun)") {
 				t.Errorf("a goroutine outlived Run:\n%s", stacks)
 			}
 		})

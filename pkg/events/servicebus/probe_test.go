@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 func TestAProbeOpensTheQueueAndSendsNothing(t *testing.T) {
@@ -24,37 +25,35 @@ func TestAProbeOpensTheQueueAndSendsNothing(t *testing.T) {
 	publish(t, p, numbered(t, "orders", 1)) // over the same link
 }
 
-func TestAProbeTellsWhatServiceBusSaid(t *testing.T) {
+func TestAProbeSaysWhatTheServiceRefused(t *testing.T) {
 	t.Parallel()
-	kinds := []error{events.ErrNoQueue, events.ErrMayNotSend, events.ErrFirewall, events.ErrUnreachable}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
-		rule   string
-		queue  string
-		script func(*servicebusfake.Server)
-		ctx    context.Context
-		want   error // of kinds; nil = none of them
-		says   string
+		rule        string
+		queue       string
+		script      func(*servicebusfake.Server)
+		ctx         context.Context
+		want        servicebus.Kind // "" = it is no refusal
+		unreachable bool
+		says        string
 	}{
-		{"there is no such queue", "nowhere", func(*servicebusfake.Server) {}, t.Context(), events.ErrNoQueue, "does not exist"},
+		{"there is no such queue", "nowhere", func(*servicebusfake.Server) {}, t.Context(), servicebus.QueueNotFound, false, "does not exist"},
 		{"the policy lacks the Send right", "scale", func(s *servicebusfake.Server) {
 			script(s, servicebusfake.OpAttach, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "Unauthorized access. 'Send' claim(s) are required.", Keep: true})
-		}, t.Context(), events.ErrMayNotSend, "Send right"},
+		}, t.Context(), servicebus.NotPermitted, false, "Send right"},
 		{"the key is wrong", "scale", func(s *servicebusfake.Server) {
 			script(s, servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "InvalidSignature", Status: 401, Keep: true})
-		}, t.Context(), events.ErrMayNotSend, "is refused"},
-		{"the network rules refuse the address", "scale", func(s *servicebusfake.Server) {
-			script(s, servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "Ip has been prevented to connect to the endpoint.", Status: 401, Keep: true})
-		}, t.Context(), events.ErrFirewall, "network rules"},
-		{"nobody is there any more", "scale", func(s *servicebusfake.Server) { _ = s.Close() }, t.Context(), events.ErrUnreachable, "firewalls"},
-		{"the caller has given up", "scale", func(*servicebusfake.Server) {}, ended, nil, "context canceled"},
+		}, t.Context(), servicebus.NotPermitted, false, "is refused"},
+		{"the network rules refuse the address", "scale", refuseNetwork, t.Context(), servicebus.NetworkDenied, false, "network rules"},
+		{"nobody is there any more", "scale", func(s *servicebusfake.Server) { _ = s.Close() }, t.Context(), "", true, "firewalls"},
+		{"the caller has given up", "scale", func(*servicebusfake.Server) {}, ended, "", false, "context canceled"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			c.script(s)
-			p, err := events.NewServiceBus(s.ConnectionString(), c.queue, patient())
+			p, err := servicebus.NewPublisher(s.ConnectionString(), c.queue, patient())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,10 +62,11 @@ func TestAProbeTellsWhatServiceBusSaid(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %v, want an error with %q", err, c.says)
 			}
-			for _, kind := range kinds {
-				if got, want := errors.Is(err, kind), kind == c.want; got != want {
-					t.Errorf("is %q: %v, want %v: %v", kind, got, want, err)
-				}
+			if got := kind(err); got != c.want {
+				t.Errorf("got kind %q, want %q, of %v", got, c.want, err)
+			}
+			if got := errors.Is(err, events.ErrUnreachable); got != c.unreachable {
+				t.Errorf("ErrUnreachable is %v, want %v, in %v", got, c.unreachable, err)
 			}
 			withoutSecret(t, err, s.ConnectionString())
 		})
@@ -77,13 +77,13 @@ func TestAProbeOfAnIdentityThatMayNotSend(t *testing.T) {
 	t.Parallel()
 	o := patient()
 	_, o.Client = startTokenBroker(t)
-	p, err := events.NewServiceBusWithIdentity("example.com", identity{token: "secret-token"}, "scale", o)
+	p, err := servicebus.NewPublisherWithIdentity("example.com", identity{token: "secret-token"}, "scale", o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	err = p.Probe(t.Context())
-	if !errors.Is(err, events.ErrMayNotSend) || !strings.Contains(err.Error(), "Azure Service Bus Data Sender") || strings.Contains(err.Error(), "-token") {
-		t.Errorf("got %v, want ErrMayNotSend that names the role and not the token", err)
+	if kind(err) != servicebus.NotPermitted || !strings.Contains(err.Error(), "Azure Service Bus Data Sender") || strings.Contains(err.Error(), "-token") {
+		t.Errorf("got %v, want a refusal that names the role and not the token", err)
 	}
 }

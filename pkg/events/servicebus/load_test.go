@@ -1,4 +1,4 @@
-package events_test
+package servicebus_test
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func TestManyEventsInAnyOrderLeaveEachProcessorAtItsLast(t *testing.T) {
 			name := fmt.Sprintf("p%d", p)
 			want[name] = each
 			for sequence := range int64(each) {
-				bodies = append(bodies, made(t, name, sequence+1, 0))
+				bodies = append(bodies, made(t, name, 0, sequence+1, 0))
 				if random.IntN(4) == 0 {
 					bodies = append(bodies, bodies[random.IntN(len(bodies))])
 				}

@@ -1,4 +1,4 @@
-package events
+package servicebus
 
 import (
 	"context"
@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/events"
 )
 
 const (
-	// minRenewal keeps a clock that is ahead of the broker's, to which every lock
-	// has ended, from renewing without a pause.
+	// minRenewal is the shortest pause between renewals of one lock. To a clock that is ahead of the
+	// broker's every lock has ended, and would else be renewed without a pause.
 	minRenewal = 100 * time.Millisecond
-	// maxDescription is in bytes; the service takes some 4,000 for all it is told.
+	// maxDescription is how much of a reason is sent with a dead letter, in bytes. The service takes
+	// some 4,000 for all of it.
 	maxDescription = 1024
 )
 
@@ -29,8 +32,8 @@ type settler interface {
 	DeadLetterMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.DeadLetterOptions) error
 }
 
-// intake is where deliveries come in, and are settled.
-type intake struct {
+// source is what messages are received from, and settled with: a queue, or one session of it.
+type source struct {
 	receive func(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 	settler settler
 	ctx     context.Context // ends when nothing can be settled here any more
@@ -44,43 +47,43 @@ type intake struct {
 
 // delivery is a message that is held by its lock until it is settled.
 type delivery struct {
-	in       *intake
+	from     *source
 	message  *azservicebus.ReceivedMessage
-	event    ScaleEvent
-	position position
+	event    events.ScaleEvent
+	position events.Position
 
 	ctx        context.Context // of its handler; ends with the lock
 	cancel     context.CancelCauseFunc
 	superseded context.Context // ends when a newer event waits
 	supersede  context.CancelFunc
-	leave      func() bool // ends the wait for the end of a session's lock; nil without sessions
+	leave      func() bool // ends the wait for the end of the session; nil without sessions
 }
 
-// hold keeps the lock on a message from now on. An error says that it is no
-// scale event; the delivery is to be settled all the same.
-func (r *consumption) hold(in *intake, message *azservicebus.ReceivedMessage) (*delivery, error) {
-	d := &delivery{in: in, message: message}
+// hold keeps the lock on a message from now on. An error says that it is no scale event; the delivery is
+// to be settled all the same.
+func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) (*delivery, error) {
+	d := &delivery{from: from, message: message}
 	d.ctx, d.cancel = context.WithCancelCause(r.handling)
 	d.superseded, d.supersede = context.WithCancel(context.Background())
-	in.unsettled.Add(1)
-	in.open.Add(1)
+	from.unsettled.Add(1)
+	from.open.Add(1)
 	lose := func() { d.cancel(errLockLost) }
-	if in.renew == nil {
-		d.leave = context.AfterFunc(in.ctx, lose)
+	if from.renew == nil {
+		d.leave = context.AfterFunc(from.ctx, lose)
 	} else if message.LockedUntil != nil {
 		until := func() time.Time { return *message.LockedUntil }
-		renew := func(ctx context.Context) error { return in.renew(ctx, message, nil) }
+		renew := func(ctx context.Context) error { return from.renew(ctx, message, nil) }
 		r.work.Go(func() { r.keep(d.ctx, until, renew, lose) })
 	}
 	var err error
-	d.event, err = Decode(message.Body)
-	d.position = position{d.event.Sequence, d.event.Time}
+	d.event, err = events.Decode(message.Body)
+	d.position = d.event.Position()
 	return d, err
 }
 
-// keep renews a lock when half of its time has passed, until ctx ends. A lock
-// that cannot be renewed, for want of a connection, is still held to its end.
-func (r *consumption) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {
+// keep renews a lock when half of its time has passed, until ctx ends. A lock that cannot be renewed, for
+// want of a connection, is still held to its end.
+func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -107,8 +110,8 @@ func (d *delivery) end() {
 	}
 	d.cancel(nil)
 	d.supersede()
-	d.in.open.Add(-1)
-	d.in.unsettled.Done()
+	d.from.open.Add(-1)
+	d.from.unsettled.Done()
 }
 
 // name is how the log calls a delivery. The body of a message is never in it.
@@ -116,27 +119,27 @@ func (d *delivery) name() slog.Attr {
 	return slog.Group("message", slog.String("id", d.message.MessageID), slog.Uint64("delivery", uint64(d.message.DeliveryCount)))
 }
 
-func (r *consumption) complete(d *delivery, why string) {
+func (r *consumerRun) complete(d *delivery, why string) {
 	r.log.Debug("a scale event is completed", d.name(), slog.String("why", why))
-	r.settle(d, func(ctx context.Context) error { return d.in.settler.CompleteMessage(ctx, d.message, nil) })
+	r.settle(d, func(ctx context.Context) error { return d.from.settler.CompleteMessage(ctx, d.message, nil) })
 }
 
 // abandon gives a message back, at a stop only once the broker could no longer
 // deliver it here again.
-func (r *consumption) abandon(d *delivery) {
+func (r *consumerRun) abandon(d *delivery) {
 	if r.running.Err() != nil {
 		<-r.ceased
 	}
-	r.settle(d, func(ctx context.Context) error { return d.in.settler.AbandonMessage(ctx, d.message, nil) })
+	r.settle(d, func(ctx context.Context) error { return d.from.settler.AbandonMessage(ctx, d.message, nil) })
 }
 
 // deadLetter logs the reason. The error stands with the message alone: that of
 // Decode may repeat what the message says.
-func (r *consumption) deadLetter(d *delivery, reason string, err error) {
+func (r *consumerRun) deadLetter(d *delivery, reason string, err error) {
 	r.log.Warn("a message goes to the dead-letter queue, with its reason", d.name(), slog.String("reason", reason))
 	reason, description := clip(reason), clip(err.Error())
 	r.settle(d, func(ctx context.Context) error {
-		return d.in.settler.DeadLetterMessage(ctx, d.message, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
+		return d.from.settler.DeadLetterMessage(ctx, d.message, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
 	})
 }
 
@@ -146,15 +149,15 @@ func clip(text string) string {
 
 // settle ends a delivery, even where it fails: then the event comes again, and
 // is dropped as repeated if it was handled.
-func (r *consumption) settle(d *delivery, call func(context.Context) error) {
+func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 	defer d.end()
 	if d.lost() {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(d.in.ctx, r.options.TryTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(d.from.ctx, r.options.TryTimeout, errNoAnswer)
 	defer cancel()
 	_, err := await(ctx, func() (struct{}, error) { return struct{}{}, call(ctx) })
-	if err != nil && d.in.ctx.Err() == nil {
+	if err != nil && d.from.ctx.Err() == nil {
 		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1, r.options.TryTimeout)))
 	}
 }
