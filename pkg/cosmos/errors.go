@@ -16,7 +16,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// subject is what a request was about, for messages.
+// subject names what a request was about, for messages.
 type subject struct {
 	part      string // such as "the leases in"; "" for the container itself
 	container Container
@@ -26,13 +26,13 @@ func (s subject) String() string {
 	return strings.TrimSpace(s.part + " container " + s.container.String())
 }
 
-// refused says in one sentence why the service would not answer, and what to do.
+// refused turns an answer that is an error into a sentence that says why and what to do.
 func (a *Account) refused(s subject, r *http.Response) error {
 	return a.sentence(s, r.StatusCode, substatus(r))
 }
 
-// The substatus with 403 that says that a key, not an identity, is needed, or
-// the other way round.
+// substatusDisabledAuthentication comes with a 403 where the account does not accept this kind of
+// credential: a key where only identities are allowed.
 const substatusDisabledAuthentication = 5202
 
 func (a *Account) sentence(s subject, status, substatus int) error {
@@ -62,8 +62,8 @@ func (a *Account) sentence(s subject, status, substatus int) error {
 	}
 }
 
-// failed says in one sentence why there was no answer, and what to do. The
-// cause is kept for errors.Is where it is the end of the context.
+// failed turns the error of a request into a sentence that says why there was no answer and what to
+// do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
 func (a *Account) failed(s subject, t *tally, err error) error {
 	var (
 		response    *azcore.ResponseError
@@ -99,7 +99,7 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 	}
 }
 
-// ctxError is the end of the context alone, without what a library put around it.
+// ctxError returns the context's own error, without what a library wrapped around it.
 func ctxError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
@@ -107,8 +107,8 @@ func ctxError(err error) error {
 	return context.DeadlineExceeded
 }
 
-// retriable tells whether a failed try is worth another: not where a name, a
-// certificate or an identity is wrong.
+// retriable reports whether a request without an answer is worth another try. Where the host does
+// not exist, the certificate is not trusted or there is no token, it is not.
 func retriable(err error) bool {
 	var (
 		dns          *net.DNSError

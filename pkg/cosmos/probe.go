@@ -13,13 +13,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Refusal is the error of a probe that the service answered and did not grant.
-// Its text is the sentence that every other request has.
+// Refusal is the error of a probe that the service answered with a status of 400 or above. Its text
+// is the one that every other request has for that answer.
 type Refusal struct {
 	Status    int
 	Substatus int
-	Route     Route  // by which the firewall saw the request come; "" where it is not the firewall that refuses
-	Address   string // of this network, as the firewall saw it; "" where it does not say
+	Route     Route  // how the request reached the account's firewall; "" where the firewall is not what refuses
+	Address   string // the caller's IP address as the firewall saw it; "" where it does not say
 
 	sentence error
 }
@@ -27,20 +27,19 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.sentence.Error() }
 func (r *Refusal) Unwrap() error { return r.sentence }
 
-// Route is how a request reached an account, in the words of its firewall
+// Route is how a request reached an account, in the words of the firewall's message
 // (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
 type Route string
 
-// The routes.
+// The routes that the firewall's message names.
 const (
 	PublicInternet  Route = "public internet"
 	ServiceEndpoint Route = "service endpoint"
 	PrivateEndpoint Route = "private endpoint"
 )
 
-// ProbeAccount reads the account's description, which the SDKs ask for before
-// anything else. The error of each probe is a *Refusal where the service
-// answered, and says what to do in every case.
+// ProbeAccount reads the account's description, which the SDKs read before anything else. The error
+// of each probe is a *Refusal where the service answered, and says what to do in every case.
 func (a *Account) ProbeAccount(ctx context.Context) error {
 	return a.probe(ctx, subject{"", Container{"*", "*"}}, "/", resource{})
 }
@@ -55,8 +54,8 @@ func (a *Account) ProbeContainer(ctx context.Context, c Container) error {
 	return a.probe(ctx, subject{"", c}, c.path(), resource{"colls", c.link()})
 }
 
-// ProbeFeed reads the partition key ranges of a container, and of the first the
-// page of its change feed that follows the last change.
+// ProbeFeed reads the partition key ranges of a container, and of the first range one page of the
+// change feed, from now.
 func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	var answer *http.Response
 	ctx = policy.WithCaptureResponse(ctx, &answer)
@@ -67,7 +66,7 @@ func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	return refusal(answer, err)
 }
 
-// ProbeLeases reads a page of the leases in a container. The error is ErrMissing
+// ProbeLeases reads one page, with one item, of the leases in a container. The error is ErrMissing
 // where the container does not exist.
 func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	var t tally
@@ -80,7 +79,7 @@ func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	if err != nil {
 		return err
 	}
-	ctx = context.WithValue(context.WithValue(ctx, caller{}, ctx), meter{}, &t)
+	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)
 	_, err = queryPage(ctx, container, selectLeases(anyLease), azcosmos.QueryOptions{PageSizeHint: 1})
 	switch response := (*azcore.ResponseError)(nil); {
 	case err == nil:
@@ -96,10 +95,10 @@ func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	}
 }
 
-// probe reads a resource for nothing but its status.
+// probe reads a resource and looks at the status of the answer alone.
 func (a *Account) probe(ctx context.Context, about subject, path string, signed resource) error {
 	var t tally
-	response, err := a.get(context.WithValue(ctx, meter{}, &t), path, signed, nil)
+	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
 	switch {
 	case err != nil:
 		return a.failed(about, &t, err)
@@ -114,8 +113,8 @@ var (
 	blockedAddress = regexp.MustCompile(`(?i)originated from (?:client )?IP ([0-9a-f.:]+)`)
 )
 
-// refusal adds to an error what the answer that led to it says. An error that no
-// refusing answer led to stays as it is.
+// refusal makes a *Refusal of an error and of the answer that led to it. An error that no answer
+// with a status of 400 or above led to is returned as it is.
 func refusal(answer *http.Response, err error) error {
 	if err == nil || answer == nil || answer.StatusCode < http.StatusBadRequest {
 		return err
