@@ -5,8 +5,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// newEvent says what a State decided. Its Published is still that of the
-// event before.
+// newEvent returns the scale event of a State's decision. State.Published must still be that of the
+// event before, whose replicas become previousReplicas.
 func newEvent(s state.State, target map[string]string) events.ScaleEvent {
 	d := s.Decision
 	data := events.Data{

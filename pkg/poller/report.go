@@ -9,8 +9,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Report is what is said of a processor, in the terminal and over HTTP
-// (DESIGN 11). Every field is always present; null is unknown.
+// Report is the projection of a processor that `poll --output json` and the HTTP API show
+// (docs/act.md, HTTP). Every field is always present; null means unknown.
 type Report struct {
 	Name              string             `json:"name"`
 	Lag               *int64             `json:"lag"`
@@ -30,7 +30,7 @@ type Report struct {
 	Partitions        []PartitionReport  `json:"partitions"`
 }
 
-// PartitionReport is what is said of one lease.
+// PartitionReport is the projection of one lease.
 type PartitionReport struct {
 	Lease            string            `json:"lease"`
 	Range            *changefeed.Range `json:"range"` // null where it was not needed
@@ -42,7 +42,7 @@ type PartitionReport struct {
 	Error            *string           `json:"error"`
 }
 
-// StoredReport is a Report of what the store holds, with what only that knows.
+// StoredReport is a Report of what the store holds, with the fields that only the store knows.
 type StoredReport struct {
 	Report
 	PolledAt *time.Time `json:"polledAt"` // last poll that measured something
@@ -50,8 +50,8 @@ type StoredReport struct {
 	Paused   bool       `json:"paused"`
 }
 
-// NewReport reports the last poll of a processor. Of a State that was never
-// polled everything is unknown.
+// NewReport reports the last poll of a processor. For a State that was never polled everything is
+// unknown.
 func NewReport(s state.State) Report {
 	r := Report{
 		Name:             s.Processor,
