@@ -11,18 +11,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// role is what an identity needs on the storage account or the table.
+// role is the Azure role that an identity needs on the storage account or the table.
 const role = "Storage Table Data Contributor"
 
-// signIn is how the store proves who it is.
+// signIn describes, for messages, how the store signs in.
 type signIn struct {
 	name   string // as in "the account key"
-	advice string // what to do where it is not accepted or not allowed enough
+	advice string // what to do where it is refused or lacks a permission
 }
 
-// explain makes of an error what its reader can act upon. It leaves out the
-// URL, which may carry a signature, and the service's text, which may repeat
-// one.
+// explain turns an error into a message that says what to do. It leaves out the URL, which may
+// contain a signature, and the service's text, which may quote one.
 func (s *Store) explain(err error) error {
 	if refused, ok := answerOf(err); ok {
 		return errors.New(s.refusal(refused))
@@ -33,7 +32,7 @@ func (s *Store) explain(err error) error {
 	}
 	host := s.host
 	if u, err := url.Parse(request.URL); err == nil {
-		host = u.Host // it may be that of the identity's authority
+		host = u.Host // which may be that of the identity's authority
 	}
 	reason := request.Err
 	var unknown *net.DNSError
@@ -46,7 +45,7 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("%s cannot be reached: check that it runs, and what is between: %w", host, reason)
 }
 
-// refusal says in one sentence what the service refused and what to do.
+// refusal returns a sentence that says what the service refused and what to do.
 func (s *Store) refusal(a answer) string {
 	sentence := s.meaning(a)
 	if a.code == "" {

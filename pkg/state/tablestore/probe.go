@@ -8,19 +8,19 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// The key of the row that a probe writes: no processor can have that name, and
-// no outbox is read from there.
+// The key of the row that a probe writes. No processor can have that name, and no row of an outbox
+// has that key.
 const (
 	probePartition = "~check"
 	probeRow       = "probe"
 )
 
-// Refusal is the error of a Probe that the service answered and did not grant.
-// Its text says what to do.
+// Refusal is the error of a Probe where the service answered with an error. Its text says what to
+// do.
 type Refusal struct {
 	Status   int
 	Code     string // of the Table service; "" where it gave none
-	Creating bool   // the table is missing, and it was its creation that was refused
+	Creating bool   // the table does not exist, and creating it was refused
 
 	sentence error
 }
@@ -28,10 +28,9 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.sentence.Error() }
 func (r *Refusal) Unwrap() error { return r.sentence }
 
-// Probe writes a row, reads it and deletes it, in a partition that no processor
-// has. Where the table is missing it is created, as by the first Commit, which
-// created tells. The error is a *Refusal where the service answered, and says
-// what to do in every case.
+// Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates the
+// table where it is missing, as the first Commit does; created reports that. The error is a
+// *Refusal where the service answered, and says what to do in every case.
 func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	row, err := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: probePartition, RowKey: probeRow}})
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 		return created, s.unproved("read a row", false, err)
 	}
 	_, err = s.client.DeleteEntity(ctx, probePartition, probeRow, nil)
-	if refused, ok := answerOf(err); ok && refused.missingRow() { // another probe was faster
+	if refused, ok := answerOf(err); ok && refused.missingRow() { // another probe has deleted it
 		return created, nil
 	}
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	return created, nil
 }
 
-// exists tells whether another process was faster in creating the table.
+// exists reports whether the table was not created because it exists.
 func exists(err error) bool {
 	refused, ok := answerOf(err)
 	return ok && refused.code == string(aztables.TableAlreadyExists)
@@ -79,8 +78,8 @@ func (s *Store) unproved(what string, creating bool, err error) error {
 	return &Refusal{Status: refused.status, Code: refused.code, Creating: creating, sentence: sentence}
 }
 
-// Endpoint returns the URL of the Table service that a storage connection string
-// is for, without anything that signs in.
+// Endpoint returns the URL of the Table service in a storage connection string, without
+// credentials. The error says what is wrong with the string and contains no value of it.
 func Endpoint(connectionString string) (string, error) {
 	parsed, err := parseConnection(connectionString)
 	if err != nil {
