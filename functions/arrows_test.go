@@ -90,10 +90,10 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 		pkg string
 		by  []string // who may import it
 	}{
-		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli"}},
+		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/emulator/interop"}},
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},
-		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app"}},
+		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app", "pkg/emulator/interop"}},
 	} {
 		for importer, imported := range imports(t) {
 			for _, pkg := range imported {

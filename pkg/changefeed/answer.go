@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The statuses of HTTP that count here, so that the domain needs nothing of it.
+// The HTTP statuses that matter here, defined so that the domain does not import net/http.
 const (
 	statusOK                  = 200
 	statusNotModified         = 304
@@ -23,34 +23,35 @@ const (
 	statusGatewayTimeout      = 504
 )
 
-// The substatus codes that change what an answer means.
+// The values of x-ms-substatus that change what an answer means (azure-cosmos-dotnet-v3,
+// SubStatusCodes.cs).
 const (
-	substatusRangeGone       = 1002 // with 410: the partition key range was split or merged; with 404: the session is not available yet
-	substatusCompletingSplit = 1007 // with 410: the same, while it happens
+	substatusRangeGone       = 1002 // with 410: the partition key range was split or merged; with 404: the read session is not available yet
+	substatusCompletingSplit = 1007 // with 410: the partition key range is being split
 )
 
-// Answer is what the service said to one read of a lease's change feed.
+// Answer is the service's answer to one read of the change feed from a lease's position.
 type Answer struct {
 	Status       int
 	Substatus    int       // x-ms-substatus; 0 where absent
 	SessionToken string    // x-ms-session-token
 	ContainerRID string    // x-ms-content-path: the RID of the container; "" where absent
-	Date         time.Time // Date; zero where absent
+	Date         time.Time // Date, in seconds; zero where absent
 	Body         []byte
 }
 
-// Outcome is what an answer asks the reader to do.
+// Outcome says what to do about an answer.
 type Outcome int
 
-// The outcomes of a read (the table of DESIGN 6).
+// The outcomes of a read: the rows of docs/lag.md, What each answer counts.
 const (
-	Answered  Outcome = iota // 200 or 304: Measure it
-	Gone                     // the partition key range is no more: read the leases again, then its children
-	Transient                // the service asks for patience: try again within the tick
-	Refused                  // asking again would not help
+	Answered  Outcome = iota // 200 or 304: Measure reads the lag
+	Gone                     // the partition key range was split or merged: read the leases again, then the ranges that replaced it
+	Transient                // a temporary error: try again within the tick
+	Refused                  // a permanent error: trying again would not help
 )
 
-// OutcomeOf sorts an answer by its status and substatus.
+// OutcomeOf returns the outcome of an answer with an HTTP status and a substatus.
 func OutcomeOf(status, substatus int) Outcome {
 	switch status {
 	case statusOK, statusNotModified:
@@ -73,17 +74,19 @@ func OutcomeOf(status, substatus int) Outcome {
 	}
 }
 
-// Reading is what one answer says of a partition.
+// Reading is what one answer says about a partition.
 type Reading struct {
-	Lag         int64  // pending transactions
+	Lag         int64  // pending transactions, at least 0
 	Age         *int64 // seconds since the oldest pending change was written; nil where nothing is pending or the times are missing
-	Approximate bool   // something is pending, but the answer does not say how much
+	Approximate bool   // something is pending, but Lag is not exact
 	SessionLSN  *int64 // newest LSN of the partition key range; nil where the answer has none
 	FirstLSN    *int64 // LSN of the oldest pending change; nil where nothing is pending or it has none
 }
 
-// Measure reads an answer of a mode's change feed whose outcome is Answered. It
-// fails where the body is not a page of a change feed: then the lag is unknown.
+// Measure reads the lag from an answer whose outcome is Answered (docs/lag.md, What each answer
+// counts): 0 for a 304 and for a page without items, else session LSN - LSN of the first item + 1,
+// at least 1. An LSN that is missing or cannot be read makes it 1, approximate. The error says that
+// the body is not a page of a change feed; then the lag is unknown.
 func Measure(a Answer, mode Mode) (Reading, error) {
 	var r Reading
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
@@ -98,28 +101,28 @@ func Measure(a Answer, mode Mode) (Reading, error) {
 	}
 	r.Age = item.age(a.Date)
 	r.FirstLSN = item.lsn()
-	// The .NET estimator takes an LSN below 1 for a change that is pending all
-	// the same, and an unreadable session for none: a change that was delivered
-	// is always pending.
+	// A change that was delivered is pending, whatever can be read of it. The .NET estimator counts
+	// 1 for an item without a readable LSN too, but 0 for a session token that cannot be read
+	// (azure-cosmos-dotnet-v3, ChangeFeedEstimatorIterator.cs).
 	if r.FirstLSN == nil || r.SessionLSN == nil {
 		r.Lag, r.Approximate = 1, true
 		return r, nil
 	}
 	r.Lag = 1
-	if *r.SessionLSN > *r.FirstLSN { // compared first: the difference from a senseless session may overflow
+	if *r.SessionLSN > *r.FirstLSN { // compared first, since the difference from an absurd session LSN may overflow
 		r.Lag += *r.SessionLSN - *r.FirstLSN
 	}
 	return r, nil
 }
 
-// item is what counts of a changed document. encoding/json matches the names
-// whatever their case, as the .NET estimator does.
+// item has the properties needed of a changed document. encoding/json matches names in any case, as
+// the .NET estimator does.
 type item struct {
 	LSN json.RawMessage `json:"_lsn"`
 	TS  json.RawMessage `json:"_ts"`
 }
 
-// version is what counts of an item of the full-fidelity feed.
+// version has the properties needed of an item of the all-versions-and-deletes feed.
 type version struct {
 	Metadata struct {
 		LSN  json.RawMessage `json:"lsn"`
@@ -141,7 +144,7 @@ func firstItem(body []byte, mode Mode) (*item, error) {
 	if len(*page.Documents) == 0 {
 		return nil, nil
 	}
-	// A change whose LSN cannot be read is a change all the same.
+	// An item that cannot be read is still a change.
 	if mode == FullFidelity {
 		var first version
 		if json.Unmarshal((*page.Documents)[0], &first) != nil {
@@ -168,8 +171,8 @@ func (i *item) lsn() *int64 {
 	return &lsn
 }
 
-// age is the time between the write of the item and the answer: both are the
-// service's clock, so that ours does not matter.
+// age returns the seconds between the write of the item and the answer, at least 0. Both are of the
+// service's clock, so that the local one does not matter. It is nil where either is missing.
 func (i *item) age(answered time.Time) *int64 {
 	written, err := strconv.ParseInt(string(i.TS), 10, 64)
 	if err != nil || answered.IsZero() {

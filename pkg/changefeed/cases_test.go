@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// The cases of this file are what SDKs write and services answer beyond the
-// everyday shapes of the other tests; each is named after its rule.
+// The cases of this file are what SDKs write and services answer beyond the everyday shapes of the
+// other tests; each is named after its rule.
 
 func TestWhatSDKsWriteIntoLeases(t *testing.T) {
 	t.Parallel()
@@ -136,8 +136,8 @@ func TestWhichDocumentsAreAProcessorsLeases(t *testing.T) {
 	}
 }
 
-// TestLagWhereTheEstimatorsOfTheSDKsDiffer has the answers of which the .NET
-// estimator, the Java one and KEDA make different things.
+// TestLagWhereTheEstimatorsOfTheSDKsDiffer has the answers that the .NET estimator, the Java one
+// and KEDA count differently.
 func TestLagWhereTheEstimatorsOfTheSDKsDiffer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

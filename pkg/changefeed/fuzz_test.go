@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// The corpus of these targets stands in testdata/fuzz, a file for each shape
-// that the service or an SDK is known to write, and for each that once broke.
+// The corpus of these targets is in testdata/fuzz: a file for each shape that the service or an SDK
+// is known to write, and for each that once broke the code.
 
 func FuzzParseLease(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
@@ -145,8 +145,8 @@ func FuzzMeasure(f *testing.F) {
 	})
 }
 
-// pending is the lag of a page with a document, in floating point, which cannot
-// wrap around, where the numbers are far apart.
+// pending is the lag of a page with a document, in floating point, which cannot wrap around, where
+// the numbers are far apart.
 func pending(r changefeed.Reading) int64 {
 	if r.SessionLSN == nil || r.FirstLSN == nil || *r.SessionLSN <= *r.FirstLSN {
 		return 1
@@ -157,8 +157,8 @@ func pending(r changefeed.Reading) int64 {
 	return *r.SessionLSN - *r.FirstLSN + 1
 }
 
-// hasDocument tells whether a page has a document, as a reader without any
-// knowledge of the feed sees it. The name counts in any case; of several, the last.
+// hasDocument reports whether a page has a document, as a reader without any knowledge of the feed
+// sees it. The name counts in any case; of several, the last.
 func hasDocument(body []byte) bool {
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Identity is what a lease id is built of: it tells one processor's leases
-// from every other's in the same container.
+// Identity is what the prefix of a lease id is made of. It distinguishes the leases of one
+// processor from all others in the same container (docs/lag.md, Whose lease it is).
 type Identity struct {
-	ProcessorName string // "" for Functions triggers and Java, by default
-	AccountHost   string // host that the application itself uses for the monitored account, without a port
+	ProcessorName string // as given to the SDK; by default "" for Functions triggers and Java
+	AccountHost   string // host of the endpoint that the application uses for the monitored account, without a port
 	Database      string // id of the monitored database
 	Container     string // id of the monitored container
 	ContainerRID  string // _rid of the monitored container
 }
 
-// Prefixes returns every prefix that the leases of a processor can have, as the
-// SDKs build it: with RIDs (.NET, V2, Java's EPK processor) and with names
-// (Java's PK-range processor); with the host as given (Java) and in lower case
-// (.NET). It fails where the RID is not one.
+// Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,
+// Java's EPK processor) and with names (Java's PK-range processor), each with the host as given
+// (Java) and in lower case (.NET). The error says that ContainerRID is not the RID of a container.
+// Sources: azure-cosmos-dotnet-v3, CosmosContainerExtensions.cs; azure-sdk-for-java, getLeasePrefix
+// of its change feed processors.
 func (i Identity) Prefixes() ([]string, error) {
 	databaseRID, err := DatabaseRID(i.ContainerRID)
 	if err != nil {
@@ -38,12 +39,11 @@ func (i Identity) Prefixes() ([]string, error) {
 	return prefixes, nil
 }
 
-// ridEncoding is base64 with '-' where the standard alphabet has '/', since a
-// RID stands in a path.
+// ridEncoding is base64 with '-' in place of '/', since RIDs are used in paths.
 var ridEncoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")
 
-// DatabaseRID returns the RID of the database that a container's RID names:
-// its first four bytes.
+// DatabaseRID returns the RID of the database that a container is in: the first four bytes of the
+// container's RID. The error says that the argument is not the RID of a container.
 func DatabaseRID(containerRID string) (string, error) {
 	raw, err := ridEncoding.DecodeString(strings.ReplaceAll(containerRID, "/", "-"))
 	if err != nil || len(raw) < 8 {

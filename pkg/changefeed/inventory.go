@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Format is what wrote a lease, and in which of its formats.
+// Format says which SDK wrote a lease, and in which of its formats (docs/lag.md, Formats of
+// leases).
 type Format string
 
-// The formats. A container can hold several for one processor, while it goes
-// over from one to another.
+// The formats. One processor can have leases in several while it goes over from one to another.
 const (
 	FormatV2        Format = "V2"
 	FormatDotNetPK  Format = ".NET PK"
@@ -22,21 +22,19 @@ const (
 	FormatJavaEPK   Format = "Java EPK"
 )
 
-// FoundLease is a document of a lease container of which nothing is known
-// beforehand.
+// FoundLease is a document of a lease container, read without knowing which processors there are.
 type FoundLease struct {
 	LeaseDocument
 	Format Format
 }
 
-// ParseFoundLease reads a lease as ParseLease does, and tells its format: by what
-// each SDK alone writes, and of PK-range leases by the id, in which .NET has
-// RIDs and Java names.
+// ParseFoundLease reads a lease as ParseLease does, and finds its format: by properties that only
+// one SDK writes, and for PK-range leases by the id, in which .NET has RIDs and Java names.
 func ParseFoundLease(document []byte) FoundLease {
 	lease, err := ParseLease(document)
 	found := FoundLease{LeaseDocument: LeaseDocument{Lease: lease, Err: err}}
-	var fields map[string]json.RawMessage // a struct would take FeedRange and feedRange for the same
-	_ = json.Unmarshal(document, &fields) // what is not an object has no field, and ParseLease has said so
+	var fields map[string]json.RawMessage // not a struct, which would not distinguish FeedRange and feedRange
+	_ = json.Unmarshal(document, &fields) // ParseLease has reported what is not an object
 	found.Format = format(lease.ID, fields)
 	return found
 }
@@ -68,17 +66,17 @@ func wrapsState(continuation json.RawMessage) bool {
 	return wrapped
 }
 
-// FoundProcessor is the leases of one processor, told from others by their ids.
+// FoundProcessor is the leases of one processor, grouped by the prefix of their ids.
 type FoundProcessor struct {
-	Prefix  string          // of the ids, up to ".."
-	Formats []Format        // in the order of their names
-	Modes   []Mode          // of the leases that can be read; in the order of their names
-	Leases  []LeaseDocument // one for each lease token, as Select has them; those that cannot be read too
+	Prefix  string          // of the lease ids, up to the last ".."
+	Formats []Format        // of the leases that can be read; sorted
+	Modes   []Mode          // of the leases that can be read; sorted
+	Leases  []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
 }
 
-// Inventory groups the leases of a container by processor, in the order of
-// their prefixes. Documents that have no lease's id are passed over, such as
-// the markers that the SDKs keep beside the leases.
+// Inventory groups the leases of a container by processor, in the order of their prefixes.
+// Documents whose id is not that of a lease are left out, such as the markers that the SDKs keep
+// next to the leases.
 func Inventory(documents []FoundLease) []FoundProcessor {
 	byPrefix := make(map[string][]FoundLease)
 	for _, d := range documents {
@@ -112,8 +110,8 @@ func foundProcessor(prefix string, found []FoundLease) FoundProcessor {
 	}
 }
 
-// splitLeaseID parts the id of a lease at the last "..": a lease token has
-// none, but the names in front of it may.
+// splitLeaseID splits the id of a lease at the last "..", since a lease token has none, but the
+// names in front of it may.
 func splitLeaseID(id string) (prefix, token string) {
 	at := strings.LastIndex(id, "..")
 	if at < 0 {
@@ -122,25 +120,26 @@ func splitLeaseID(id string) (prefix, token string) {
 	return id[:at], id[at+len(".."):]
 }
 
-// isMarker tells whether a document that is no lease is one of the two that the
-// SDKs keep for a processor. Their ids hold ".." only where a name does.
+// isMarker reports whether a document that is no lease is one of the two markers, ".info" and
+// ".lock", that the SDKs keep for a processor (azure-cosmos-dotnet-v3,
+// DocumentServiceLeaseStoreCosmos.cs). Their ids have a ".." only where a name has one.
 func isMarker(end string) bool {
 	return strings.HasSuffix(end, ".info") || strings.HasSuffix(end, ".lock")
 }
 
-// Owner is one instance of a processor, as its leases name it.
+// Owner is one instance of a processor, by the name in the leases that it owns.
 type Owner struct {
 	Name    string
 	Leases  int
-	Renewed time.Time // newest of its renewals; zero where unknown
+	Renewed time.Time // newest renewal of its leases; zero where unknown
 }
 
-// Live tells whether the owner renewed a lease within the expiration.
+// Live reports whether the owner renewed a lease within expiration.
 func (o Owner) Live(now time.Time, expiration time.Duration) bool {
 	return now.Sub(o.Renewed) <= expiration
 }
 
-// Owners returns the instances that own leases, in the order of their names.
+// Owners returns the instances that own leases, sorted by name.
 func (p FoundProcessor) Owners() []Owner {
 	byName := make(map[string]Owner)
 	for _, l := range p.Leases {
@@ -157,8 +156,8 @@ func (p FoundProcessor) Owners() []Owner {
 	return slices.SortedFunc(maps.Values(byName), func(a, b Owner) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Renewals returns when a lease of the processor was renewed last, and when the
-// one that waits the longest; zero where unknown.
+// Renewals returns the newest and the oldest renewal among the leases of the processor; zero where
+// unknown.
 func (p FoundProcessor) Renewals() (newest, oldest time.Time) {
 	for _, l := range p.Leases {
 		if l.Err != nil || l.Time.IsZero() {
@@ -174,7 +173,7 @@ func (p FoundProcessor) Renewals() (newest, oldest time.Time) {
 	return newest, oldest
 }
 
-// Unreadable returns the documents that have the id of a lease but not its shape.
+// Unreadable returns the documents that have the id of a lease and cannot be read as one.
 func (p FoundProcessor) Unreadable() []LeaseDocument {
 	return slices.DeleteFunc(slices.Clone(p.Leases), func(l LeaseDocument) bool { return l.Err == nil })
 }

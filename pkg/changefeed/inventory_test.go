@@ -102,7 +102,8 @@ func TestSplitHead(t *testing.T) {
 	}
 }
 
-// TestTheFormatOfALease has the shapes of facts A, and what changes between them.
+// TestTheFormatOfALease has the formats of docs/lag.md, Formats of leases, and what changes between
+// them.
 func TestTheFormatOfALease(t *testing.T) {
 	t.Parallel()
 	state := base64.URLEncoding.EncodeToString([]byte(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"}}`))

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Status says what state a partition, or a processor as a whole, is in (DESIGN 7).
+// Status is the state of a partition, or of a processor as a whole (docs/lag.md, Statuses and what
+// to do).
 type Status string
 
 // The statuses, worst first. A processor has the worst status of its partitions.
 const (
-	StatusUnknown        Status = "unknown"        // could not be measured this tick
-	StatusBootstrap      Status = "bootstrap"      // no lease exists yet: a processor has to run once
-	StatusSplitting      Status = "splitting"      // the partition key range is gone and the lease was not replaced yet
-	StatusStalled        Status = "stalled"        // pending and owned, but no checkpoint progress
-	StatusUnclaimed      Status = "unclaimed"      // pending, and nobody owns the lease
+	StatusUnknown        Status = "unknown"        // could not be measured in this tick
+	StatusBootstrap      Status = "bootstrap"      // no lease exists yet: the processor has to run once
+	StatusSplitting      Status = "splitting"      // the partition key range was split or merged, and the lease not replaced yet
+	StatusStalled        Status = "stalled"        // pending and owned, without checkpoint progress for stalledAfter
+	StatusUnclaimed      Status = "unclaimed"      // pending, without a live owner
 	StatusUncheckpointed Status = "uncheckpointed" // the lease has no continuation and the processor starts from now
 	StatusLagging        Status = "lagging"        // pending, and being worked on
 	StatusOK             Status = "ok"             // nothing pending
@@ -39,54 +40,53 @@ func Worse(a, b Status) Status {
 	return ""
 }
 
-// Wakes tells whether a status asks for a replica whatever the activation
-// threshold, because only a running processor can end it (DESIGN 7, step 1).
+// Wakes reports whether a status asks for a replica whatever the activation threshold, because only
+// a running processor can end it (docs/decide.md, step 1).
 func (s Status) Wakes() bool {
 	return s == StatusBootstrap || s == StatusSplitting || s == StatusUncheckpointed
 }
 
-// Partition is what one tick measured of one lease. A nil number is unknown;
-// it is never the same as zero.
+// Partition is what one tick measured of one lease. A nil number is unknown, which is never the
+// same as zero.
 type Partition struct {
 	Lease       string `json:"lease"`                 // lease token: a partition key range id, or min-max for an EPK lease
 	Range       *Range `json:"range"`                 // nil for a PK-range lease whose range was not needed
 	Owner       string `json:"owner"`                 // host name of the owner, "" where nobody owns the lease
-	Lag         *int64 `json:"lag"`                   // pending transactions, in LSNs
+	Lag         *int64 `json:"lag"`                   // pending transactions, at least 0; nil where unknown
 	Age         *int64 `json:"changeAgeSeconds"`      // seconds since the oldest pending change was written; nil where nothing is pending
-	Status      Status `json:"status"`                // what the reading alone says; scaling refines it with what came before
-	Ranges      int    `json:"ranges,omitempty"`      // partition key ranges it stands for now, above 1 after a split; 0 counts as 1
-	Approximate bool   `json:"approximate,omitempty"` // something is pending, but how much is not exactly known
-	Error       string `json:"error,omitempty"`       // why Lag is nil, or only a part of the truth, with what to do next
+	Status      Status `json:"status"`                // of this reading alone; package scaling refines it by earlier polls
+	Ranges      int    `json:"ranges,omitempty"`      // partition key ranges that the lease stands for now: more than 1 after a split; 0 counts as 1
+	Approximate bool   `json:"approximate,omitempty"` // something is pending, but Lag is not exact
+	Error       string `json:"error,omitempty"`       // why Lag is nil or incomplete, and what to do about it
 
 	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
-	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which the processor is done
-	Position      string    `json:"position,omitempty"`      // opaque continuation, to tell whether the checkpoint moved
+	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
+	Position      string    `json:"position,omitempty"`      // the lease's continuation, opaque; compared to see whether the checkpoint moved
 }
 
-// Count is how many partition key ranges the partition stands for, at least 1.
+// Count returns the number of partition key ranges that the partition stands for, at least 1.
 func (p *Partition) Count() int { return max(1, p.Ranges) }
 
-// Known tells whether all of the partition was measured.
+// Known reports whether all of the partition was measured.
 func (p *Partition) Known() bool { return p.Lag != nil && p.Error == "" }
 
-// Pending tells whether the partition is known to have changes to process.
+// Pending reports whether the partition is known to have changes to process.
 func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }
 
 // ProcessorLag is what one tick measured of one processor.
 type ProcessorLag struct {
 	Time       time.Time     `json:"time"`                // when it was measured
-	Partitions []Partition   `json:"partitions"`          // one per lease, by lease token; the children of a split count too
+	Partitions []Partition   `json:"partitions"`          // one per lease, in the order of lease tokens
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
 	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
 	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
-	Delay      time.Duration `json:"delay,omitempty"`     // that the account's RU budget made its requests wait, in sum
+	Delay      time.Duration `json:"delay,omitempty"`     // how long the RU budget made its requests wait, summed
 }
 
-// AddLag adds two lags. What a senseless session makes of them ends at the
-// greatest number there is: a sum that wrapped around would say that nothing is
-// pending.
+// AddLag adds two lags, at most math.MaxInt64: with an absurd session LSN the sum could overflow
+// and say that nothing is pending.
 func AddLag(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -94,7 +94,8 @@ func AddLag(a, b int64) int64 {
 	return a + b
 }
 
-// Lag sums the lag of the known partitions; nil where none is known (DESIGN 6).
+// Lag returns the sum of the lag of the known partitions, in transactions; nil where none is known,
+// and 1 for a bootstrap (docs/lag.md).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
 		one := int64(1)
@@ -112,8 +113,8 @@ func (l *ProcessorLag) Lag() *int64 {
 	return sum
 }
 
-// Age is the greatest age of a pending change, in seconds; nil where nothing is
-// pending or its age is unknown.
+// Age returns the greatest age of a pending change, in seconds; nil where nothing is pending or no
+// age is known.
 func (l *ProcessorLag) Age() *int64 {
 	var oldest *int64
 	for i := range l.Partitions {
@@ -124,7 +125,7 @@ func (l *ProcessorLag) Age() *int64 {
 	return oldest
 }
 
-// PartitionsWithLag counts the partitions known to have pending changes.
+// PartitionsWithLag returns the number of partitions known to have pending changes.
 func (l *ProcessorLag) PartitionsWithLag() int {
 	n := 0
 	for i := range l.Partitions {
@@ -135,7 +136,8 @@ func (l *ProcessorLag) PartitionsWithLag() int {
 	return n
 }
 
-// PartitionCount counts the partitions, the children of a split for their parent.
+// PartitionCount returns the number of partitions; a lease whose range was split counts as the
+// ranges that replaced it.
 func (l *ProcessorLag) PartitionCount() int {
 	n := 0
 	for i := range l.Partitions {
@@ -144,7 +146,7 @@ func (l *ProcessorLag) PartitionCount() int {
 	return n
 }
 
-// Status is the worst status of the partitions.
+// Status returns the worst status of the partitions.
 func (l *ProcessorLag) Status() Status {
 	switch {
 	case l.Error != "":
@@ -159,8 +161,8 @@ func (l *ProcessorLag) Status() Status {
 	return worst
 }
 
-// Problem says once what keeps the measurement from being complete: the error
-// of the processor, or of its first unknown partition; "" where nothing does.
+// Problem returns in one sentence why the measurement is not complete: the error of the processor,
+// or of its first unknown partition; "" where it is complete.
 func (l *ProcessorLag) Problem() string {
 	if l.Error != "" {
 		return l.Error
@@ -180,10 +182,10 @@ func (l *ProcessorLag) Problem() string {
 	return fmt.Sprintf("%d of %d partitions are unknown: %s", unknown, len(l.Partitions), first)
 }
 
-// Known tells whether at least one partition, or the absence of all, was measured.
+// Known reports whether at least one partition, or that there are no leases, was measured.
 func (l *ProcessorLag) Known() bool { return l.Lag() != nil }
 
-// Complete tells whether no partition is unknown.
+// Complete reports whether no partition is unknown.
 func (l *ProcessorLag) Complete() bool {
 	if l.Error != "" {
 		return false

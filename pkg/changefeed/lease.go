@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// Lease is one document of a lease container: how far a change feed processor
-// has come with one partition, and who works on it.
+// Lease is one document of a lease container: the position of a change feed processor in one
+// partition, and its owner.
 type Lease struct {
 	ID           string
-	Token        string     // a partition key range id, or the bounds of an EPK lease as min-max
-	Range        *Range     // of an EPK lease; nil for a PK-range lease
-	Bounds       *Range     // of a PK-range lease that says what its range was; nil where it does not
-	Mode         Mode       // which change feed the processor reads
+	Token        string     // a partition key range id; for an EPK lease, its bounds as min-max
+	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
+	Bounds       *Range     // bounds of the range of a PK-range lease, where the lease holds them; else nil
+	Mode         Mode       // of the change feed that the processor reads
 	Owner        string     // "" where nobody owns it
-	Continuation string     // ETag of the last page that was processed, verbatim; "" where there was no checkpoint yet
-	StartFrom    *StartFrom // where the lease itself says that it starts; nil where the processor's configuration does
+	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
+	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
 	Time         time.Time  // when the owner last renewed it; zero where unknown
-	TS           int64      // _ts: when the document was last written, seconds since 1970
+	TS           int64      // _ts: when the document was last written, in Unix seconds
 }
 
-// Mode is which change feed a processor reads.
+// Mode says which change feed a processor reads.
 type Mode string
 
-// The modes. They are told apart by what the SDKs write into leases.
+// The modes of the change feed.
 const (
-	Incremental  Mode = ""              // the latest version of each document
+	Incremental  Mode = ""              // latest version: the newest version of each changed document
 	FullFidelity Mode = "full fidelity" // all versions and deletes
 )
 
-// ParseMode reads what .NET writes as the Mode of a lease, and Java into its
-// continuation. What is not known reads as Incremental, as .NET takes it.
+// ParseMode reads the Mode that .NET writes into a lease and Java into its continuation, in any
+// case. Any other text is Incremental, as for .NET (azure-cosmos-dotnet-v3,
+// DocumentServiceLeaseManager.cs).
 func ParseMode(text string) Mode {
 	for _, name := range [...]string{"Full-Fidelity Feed", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES"} {
 		if strings.EqualFold(text, name) {
@@ -43,17 +44,17 @@ func ParseMode(text string) Mode {
 	return Incremental
 }
 
-// LeaseFields are the properties of a lease document that ParseLease reads, for
-// a query that projects them.
+// LeaseFields are the properties of a lease document that ParseLease reads, for a query that
+// projects them.
 var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "timestamp", "version", "FeedRange", "feedRange", "Mode", "_ts"}
 
-// ErrNotALease says that a document has the id of a lease but not its shape.
+// ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
+// be read as one.
 var ErrNotALease = errors.New("not a lease that can be read")
 
-// ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2
-// library (which says PartitionId for LeaseToken) write it: PK-range leases,
-// and EPK leases, which are of version 1. On an error, which wraps
-// ErrNotALease, the Lease holds what could be read: its ID and Token at best, so
+// ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
+// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
+// error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
 // that the partition can be reported as unknown.
 func ParseLease(document []byte) (Lease, error) {
 	var d struct {
@@ -64,7 +65,7 @@ func ParseLease(document []byte) (Lease, error) {
 		Continuation json.RawMessage `json:"ContinuationToken"`
 		Timestamp    json.RawMessage `json:"timestamp"`
 		Version      json.RawMessage `json:"version"`
-		FeedRange    json.RawMessage `json:"FeedRange"` // Java begins it in lower case, which encoding/json matches too
+		FeedRange    json.RawMessage `json:"FeedRange"` // Java writes feedRange, which encoding/json matches too
 		Mode         json.RawMessage `json:"Mode"`
 		TS           int64           `json:"_ts"`
 	}
@@ -92,7 +93,8 @@ func ParseLease(document []byte) (Lease, error) {
 	}
 	l.Continuation = continuation
 	bounds := feedRange(d.FeedRange)
-	// The discriminator of the .NET SDK: 1 is an EPK lease, anything else is not.
+	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
+	// anything else a PK-range lease.
 	if string(d.Version) != "1" {
 		l.Bounds = bounds
 		return l, nil
@@ -100,10 +102,11 @@ func ParseLease(document []byte) (Lease, error) {
 	return l, l.readEPK(bounds)
 }
 
-// readEPK completes a lease of version 1, whose continuation Java wraps.
+// readEPK completes a lease of version 1: it unwraps the continuation of Java's, and finds the
+// bounds.
 func (l *Lease) readEPK(bounds *Range) error {
 	if state, wrapped := parseState(l.Continuation); wrapped {
-		if err := l.take(state); err != nil {
+		if err := l.applyState(state); err != nil {
 			return fmt.Errorf("%w: %v", ErrNotALease, err)
 		}
 		if bounds == nil {
@@ -124,7 +127,7 @@ func (l *Lease) readEPK(bounds *Range) error {
 	return nil
 }
 
-// feedRange reads the range of a lease; nil where it names none by its bounds.
+// feedRange reads the FeedRange of a lease; nil where that has no valid bounds.
 func feedRange(raw json.RawMessage) *Range {
 	var f struct {
 		Range *Range `json:"Range"`
@@ -135,7 +138,8 @@ func feedRange(raw json.RawMessage) *Range {
 	return f.Range
 }
 
-// optionalString decodes a JSON string; null and absent are "".
+// optionalString decodes a JSON string; null and absent are "". ok is false where it is another
+// type.
 func optionalString(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", true
@@ -144,9 +148,8 @@ func optionalString(raw json.RawMessage) (string, bool) {
 	return s, json.Unmarshal(raw, &s) == nil
 }
 
-// leaseTime reads the timestamp of a lease. .NET leaves it null until the first
-// renewal, and Java appends a zone in brackets when it creates a lease; where
-// it cannot be read, the document's own write time says when the owner was there.
+// leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java
+// appends a zone in brackets when it creates a lease. Where it cannot be read, _ts is used.
 func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	if s, ok := optionalString(raw); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")
@@ -162,8 +165,8 @@ func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	return time.Time{}
 }
 
-// Newer tells whether a lease counts before another of the same partition: the
-// newer timestamp, then the newer _ts (DESIGN 6).
+// Newer reports whether a lease is newer than another one for the same partition, and so the one
+// that counts: by its timestamp, then by its _ts.
 func (l Lease) Newer(b Lease) bool {
 	if !l.Time.Equal(b.Time) {
 		return l.Time.After(b.Time)

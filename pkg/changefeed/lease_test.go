@@ -85,7 +85,7 @@ func epkLease(owner, state string) string {
 		`","Owner":"` + owner + `","version":1,"feedRange":{"Range":{"min":"","max":"FF","isMinInclusive":true}}}`
 }
 
-// TestParseEPKLease has the shapes of facts A2 and A5.
+// TestParseEPKLease has the EPK leases of the .NET and Java SDKs (docs/lag.md, Formats of leases).
 func TestParseEPKLease(t *testing.T) {
 	t.Parallel()
 	whole := &changefeed.Range{Min: "", Max: "FF"}

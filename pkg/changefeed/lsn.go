@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// SessionLSN returns the LSN in a session token, which comes as "0:123",
-// "0:-1#123" or "0:-1#123#1=100": the text after the first colon, of its parts
-// between '#' the second, or the only one. It is what the .NET estimator
-// reads; ok is false where there is none.
+// SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100":
+// of the text after the first ':', the second part between '#', or the only one. This is how the
+// .NET estimator reads it (azure-cosmos-dotnet-v3, ExtractLsn in ChangeFeedEstimatorIterator.cs).
+// ok is false where there is no number.
 func SessionLSN(token string) (lsn int64, ok bool) {
 	if _, after, found := strings.Cut(token, ":"); found {
 		token = after
@@ -21,16 +21,15 @@ func SessionLSN(token string) (lsn int64, ok bool) {
 	return parseLSN(second)
 }
 
-// ContinuationLSN returns the LSN that a continuation stands for: its ETag is
-// a quoted decimal by habit, not by contract; ok is false where it is not.
+// ContinuationLSN returns the LSN in a continuation. An ETag of the change feed usually is a quoted
+// decimal LSN, but no contract says so; ok is false where it is not.
 func ContinuationLSN(etag string) (lsn int64, ok bool) {
 	etag = strings.TrimPrefix(etag, "W/")
 	return parseLSN(strings.Trim(etag, `"`))
 }
 
-// parseLSN reads a number as .NET's NumberStyles.Number does, which the SDKs'
-// estimators accept: surrounding blanks, a sign, thousands separators and a
-// fraction of zeros.
+// parseLSN reads a number as .NET's NumberStyles.Number does, which the .NET estimator uses: it
+// accepts surrounding blanks, a sign, thousands separators and a fraction of zeros.
 func parseLSN(s string) (int64, bool) {
 	s = strings.ReplaceAll(strings.TrimSpace(s), ",", "")
 	if whole, fraction, found := strings.Cut(s, "."); found && strings.Trim(fraction, "0") == "" {

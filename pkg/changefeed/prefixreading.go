@@ -2,23 +2,23 @@ package changefeed
 
 import "strings"
 
-// PrefixReading is what the prefix of lease ids says, the reverse of Identity.
+// PrefixReading is one way to read the prefix of lease ids: the reverse of Identity.
 type PrefixReading struct {
-	Head      string // processor name and account host, which nothing separates
-	Database  string // of the monitored container: RID or name, as Container
+	Head      string // processor name and account host, without a separator between them
+	Database  string // of the monitored container: its RID or name, like Container
 	Container string
 }
 
-// The lengths of RIDs in base64: of 4 and of 8 bytes.
+// The lengths of RIDs in base64 characters: a database's has 4 bytes, a container's 8.
 const (
 	databaseRIDLength  = 8
 	containerRIDLength = 12
 )
 
-// ReadRIDs reads a prefix that ends with the RIDs of a database and of a
-// container in it, as .NET, V2 and Java's EPK processor have it. RIDs have a
-// fixed length and no '_', and one contains the other: there is one reading, and
-// names are not taken for RIDs.
+// ReadRIDs reads a prefix that ends with the RIDs of a database and of a container in it, as .NET,
+// V2 and Java's EPK processor write it. There is at most one reading, since RIDs have a fixed
+// length and no '_'; names are not mistaken for RIDs, since the container's RID begins with the
+// database's.
 func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	front, container, ok := cutLast(prefix, containerRIDLength)
 	if !ok {
@@ -34,7 +34,7 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	return PrefixReading{Head: head, Database: database, Container: container}, true
 }
 
-// cutLast parts a text at the '_' in front of its last n bytes.
+// cutLast splits a text at the '_' in front of its last n bytes.
 func cutLast(text string, n int) (front, last string, ok bool) {
 	at := len(text) - n
 	if at < 1 || text[at-1] != '_' {
@@ -43,11 +43,10 @@ func cutLast(text string, n int) (front, last string, ok bool) {
 	return text[:at-1], text[at:], true
 }
 
-// ReadNames returns what a prefix can say that ends with the names of a database
-// and of a container, as Java's PK-range processor has it. Names may hold the
-// '_' that separates them, so there can be several readings. Where the host can
-// be recognized, ownHost or one that the service gives to accounts, only those
-// with it at the end of the head are returned.
+// ReadNames returns the possible readings of a prefix that ends with the names of a database and of
+// a container, as Java's PK-range processor writes it. Names may contain the '_' that separates
+// them, so there can be several readings. Where the host can be recognized, as ownHost or as a host
+// of the service, only the readings whose head ends with it are returned.
 func ReadNames(prefix, ownHost string) []PrefixReading {
 	folded := foldASCII(prefix)
 	for _, host := range append([]string{foldASCII(ownHost)}, hostEndings()...) {
@@ -64,13 +63,13 @@ func ReadNames(prefix, ownHost string) []PrefixReading {
 	return nil
 }
 
-// hostEndings are those of accounts in the public and the sovereign clouds, that
-// of an emulator, and at last any.
+// hostEndings returns the endings of the hosts of accounts in the public and the sovereign clouds,
+// the host of an emulator and, last, "" for any host.
 func hostEndings() []string {
 	return []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
 }
 
-// readTail returns every way to part what stands behind the host.
+// readTail returns every way to split what follows the host into two names.
 func readTail(head, tail string) []PrefixReading {
 	var readings []PrefixReading
 	for _, at := range separators(tail) {
@@ -79,7 +78,7 @@ func readTail(head, tail string) []PrefixReading {
 	return readings
 }
 
-// separators returns where each '_' stands that has something on both sides.
+// separators returns the index of each '_' that has something on both sides.
 func separators(text string) []int {
 	var places []int
 	for i := 1; i < len(text)-1; i++ {
@@ -90,8 +89,8 @@ func separators(text string) []int {
 	return places
 }
 
-// SplitHead parts a head into processor name and host, where it ends with
-// ownHost in any case: .NET writes it in lower case, Java as it was given.
+// SplitHead splits a head into processor name and host where it ends with ownHost, in any case:
+// .NET writes the host in lower case, Java as it was given.
 func SplitHead(head, ownHost string) (processorName, host string, ok bool) {
 	at := len(head) - len(ownHost)
 	if ownHost == "" || at < 0 || foldASCII(head[at:]) != foldASCII(ownHost) {
@@ -100,7 +99,8 @@ func SplitHead(head, ownHost string) (processorName, host string, ok bool) {
 	return head[:at], head[at:], true
 }
 
-// foldASCII lowers the case as hosts ignore it, and keeps the length.
+// foldASCII lowers the case of ASCII letters, the only ones that hosts have, so that the length
+// stays the same.
 func foldASCII(text string) string {
 	folded := []byte(text)
 	for i, c := range folded {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Range is a span of effective partition keys, in the service's hexadecimal
-// form: Min is inclusive, Max exclusive; "" is the lowest bound and "FF" the
-// highest.
+// Range is a span of effective partition keys (EPK), as the service's hexadecimal text: Min is
+// inclusive, Max exclusive; "" is the lowest bound and "FF" the highest.
 type Range struct {
 	Min string `json:"min"`
 	Max string `json:"max"`
 }
 
-// CompareEPK orders two effective partition keys. Those of hierarchical keys
-// may differ in trailing zeros and mean the same.
+// CompareEPK orders two effective partition keys. Those of hierarchical partition keys may differ
+// in trailing zeros and be equal; azcosmos compares alike (azure-sdk-for-go,
+// azcosmos/internal/epk).
 func CompareEPK(a, b string) int {
 	n := min(len(a), len(b))
 	if c := cmp.Compare(a[:n], b[:n]); c != 0 {
@@ -24,28 +24,28 @@ func CompareEPK(a, b string) int {
 	return cmp.Compare(len(strings.TrimRight(a[n:], "0")), len(strings.TrimRight(b[n:], "0")))
 }
 
-// valid tells whether the bounds are hexadecimal and not the wrong way round.
+// valid reports whether the bounds are hexadecimal and Min is below Max.
 func (r Range) valid() bool {
 	const digits = "0123456789ABCDEFabcdef"
 	return strings.Trim(r.Min, digits) == "" && strings.Trim(r.Max, digits) == "" && CompareEPK(r.Min, r.Max) < 0
 }
 
-// Equal tells whether two ranges cover the same keys.
+// Equal reports whether two ranges cover the same keys.
 func (r Range) Equal(o Range) bool {
 	return CompareEPK(r.Min, o.Min) == 0 && CompareEPK(r.Max, o.Max) == 0
 }
 
-// Overlaps tells whether two ranges have a key in common.
+// Overlaps reports whether two ranges have a key in common.
 func (r Range) Overlaps(o Range) bool {
 	return CompareEPK(r.Min, o.Max) < 0 && CompareEPK(o.Min, r.Max) < 0
 }
 
-// Within tells whether all keys of the range are keys of another.
+// Within reports whether all keys of the range are in the other.
 func (r Range) Within(o Range) bool {
 	return CompareEPK(o.Min, r.Min) <= 0 && CompareEPK(r.Max, o.Max) <= 0
 }
 
-// Clip returns what two ranges that overlap have in common.
+// Clip returns the intersection of two ranges, which must overlap.
 func (r Range) Clip(o Range) Range {
 	if CompareEPK(r.Min, o.Min) < 0 {
 		r.Min = o.Min
@@ -56,7 +56,7 @@ func (r Range) Clip(o Range) Range {
 	return r
 }
 
-// Covered tells whether every key of the range is in one of others.
+// Covered reports whether every key of the range is in one of the others.
 func (r Range) Covered(others []Range) bool {
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b Range) int { return CompareEPK(a.Min, b.Min) })
@@ -69,24 +69,23 @@ func (r Range) Covered(others []Range) bool {
 	return CompareEPK(at, r.Max) >= 0
 }
 
-// PartitionKeyRange is one physical partition of a container, as its
-// partition key range feed describes it.
+// PartitionKeyRange is one physical partition of a container, as the container's partition key
+// range feed describes it.
 type PartitionKeyRange struct {
 	ID      string   `json:"id"`
 	Min     string   `json:"minInclusive"`
 	Max     string   `json:"maxExclusive"`
-	Parents []string `json:"parents"` // every range it came from, through all splits and merges
+	Parents []string `json:"parents"` // ids of every range it came from, through all splits and merges
 }
 
-// Span is the range of keys.
+// Span returns the range of keys.
 func (r PartitionKeyRange) Span() Range { return Range{Min: r.Min, Max: r.Max} }
 
-// Ranges is the partition key ranges of a container, in key order.
+// Ranges are the partition key ranges of a container, in the order of their keys.
 type Ranges []PartitionKeyRange
 
-// NewRanges builds the Ranges from every revision that the feed delivered, in
-// its order: of several for one id the last counts, and a range that another
-// one names as its parent is gone.
+// NewRanges makes the Ranges from every revision that the feed delivered, in its order: of several
+// with one id the last counts, and a range that another one has as a parent no longer exists.
 func NewRanges(revisions []PartitionKeyRange) Ranges {
 	latest := make(map[string]PartitionKeyRange, len(revisions))
 	gone := make(map[string]bool)
@@ -108,7 +107,7 @@ func NewRanges(revisions []PartitionKeyRange) Ranges {
 	return ranges
 }
 
-// Children returns the ranges that stand for a range that is gone, in key order.
+// Children returns the ranges that replaced a range that is gone, in the order of their keys.
 func (rs Ranges) Children(id string) Ranges {
 	var children Ranges
 	for _, r := range rs {
@@ -119,7 +118,7 @@ func (rs Ranges) Children(id string) Ranges {
 	return children
 }
 
-// Overlapping returns the ranges that have keys of a span, in key order.
+// Overlapping returns the ranges that have keys of a span, in the order of their keys.
 func (rs Ranges) Overlapping(span Range) Ranges {
 	var found Ranges
 	for _, r := range rs {
@@ -130,7 +129,7 @@ func (rs Ranges) Overlapping(span Range) Ranges {
 	return found
 }
 
-// Find returns the range with an id; ok is false where it is gone.
+// Find returns the range with an id; ok is false where there is none.
 func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
 	i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
 	if i < 0 {

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// LeaseDocument is a document of a lease container as it was read: its lease,
-// or why it is none.
+// LeaseDocument is a document of a lease container: a lease, or the error of ParseLease.
 type LeaseDocument struct {
 	Lease
 	Err error // wraps ErrNotALease; nil for a lease
 }
 
-// Select returns the leases whose id has one of the prefixes, one for each
-// lease token, ordered by it. Of several for the same token the newest counts:
-// a GUID-keyed container may hold a lease twice, and one that was migrated
-// holds the old spelling beside the new.
+// Select returns the leases whose id has one of the prefixes, one per lease token and ordered by
+// it. Of several with one token the newest counts. There can be several where the lease container's
+// partition key is a GUID, which permits documents with the same id, and where the ids were written
+// with two spellings of the host.
 func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
 	byToken := make(map[string]int)
 	var selected []LeaseDocument
@@ -26,7 +25,7 @@ func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
 			continue
 		}
 		if d.Token == "" {
-			d.Token = rest // what the id itself names, for a document whose token cannot be read
+			d.Token = rest // from the id, for a document whose token cannot be read
 		}
 		at, seen := byToken[d.Token]
 		switch {
@@ -50,7 +49,7 @@ func cutPrefixes(id string, prefixes []string) (rest string, ok bool) {
 	return "", false
 }
 
-// compareLeases orders PK-range leases by id, and EPK leases behind them by key.
+// compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.
 func compareLeases(a, b Lease) int {
 	switch {
 	case a.Range == nil && b.Range == nil:
@@ -64,7 +63,7 @@ func compareLeases(a, b Lease) int {
 	}
 }
 
-// compareTokens orders partition key range ids as the numbers they are.
+// compareTokens orders partition key range ids, which are decimal numbers.
 func compareTokens(a, b string) int {
 	if c := cmp.Compare(len(a), len(b)); c != 0 {
 		return c

@@ -2,12 +2,13 @@ package changefeed
 
 import "time"
 
-// StartFrom is what a processor does where a lease has no continuation yet.
-// The zero value is now: only what is written from here on counts.
+// StartFrom says where a processor starts to read where a lease has no continuation yet. The zero
+// value is now: changes that were written before the processor started are not read.
 type StartFrom struct {
 	Beginning bool
-	Time      time.Time // from then on; zero for now and for the beginning
+	Time      time.Time // start at this time; zero for now and for the beginning
 }
 
-// Now tells whether the processor starts from now: nothing can be measured then.
+// Now reports whether the processor starts from now. Then the lag of a lease without a continuation
+// cannot be measured.
 func (s StartFrom) Now() bool { return !s.Beginning && s.Time.IsZero() }

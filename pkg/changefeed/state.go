@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// javaState is what the Java SDK keeps as the continuation of an EPK lease: its
-// ChangeFeedState, as JSON in base64url.
+// javaState is the continuation of an EPK lease of the Java SDK: its ChangeFeedState as JSON in
+// base64url (azure-sdk-for-java, ChangeFeedStateV1.java).
 type javaState struct {
 	Mode      string `json:"Mode"`
 	StartFrom struct {
@@ -27,8 +27,8 @@ type javaState struct {
 	Range *Range `json:"Range"`
 }
 
-// parseState unwraps a continuation; wrapped is false where it is none of
-// Java's, and so an ETag as it stands.
+// parseState unwraps a continuation; wrapped is false where it is not one of Java's and so is an
+// ETag.
 func parseState(continuation string) (state javaState, wrapped bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(continuation, "="))
 	if err != nil || len(raw) == 0 || raw[0] != '{' {
@@ -37,7 +37,7 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 	return state, json.Unmarshal(raw, &state) == nil
 }
 
-// span is the range that the state covers, nil where it does not say.
+// span returns the range that the state covers, nil where it does not say.
 func (s javaState) span() *Range {
 	var span *Range
 	switch c := s.Continuation; {
@@ -54,13 +54,13 @@ func (s javaState) span() *Range {
 	return span
 }
 
-// take replaces the wrapped continuation by what it says.
-func (l *Lease) take(s javaState) error {
+// applyState replaces the wrapped continuation by the mode, position and start in it.
+func (l *Lease) applyState(s javaState) error {
 	l.Mode = ParseMode(s.Mode)
 	l.Continuation = ""
 	if c := s.Continuation; c != nil {
-		// Processors checkpoint one position for a lease. With several, the
-		// first alone would pass what the others still have for done.
+		// Processors checkpoint one position per lease. Of several, using the first alone could
+		// hide what is pending at the others.
 		if len(c.Continuation) > 1 {
 			return fmt.Errorf("its continuation has %d positions, not one", len(c.Continuation))
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// A key as an account has one; mistakes must never show it.
+// A key like that of an account, which mistakes must never show.
 const testKey = "c2VjcmV0LWtleS1vZi10aGUtdGVzdHMtbm90LWEtcmVhbC1vbmU="
 
 // lookupIn returns the lookup that most tests use: settings by their exact name.
@@ -57,7 +57,7 @@ func asMistakes(t *testing.T, err error) config.Mistakes {
 	return list
 }
 
-// contains reports what of parts an error lacks.
+// contains fails the test for each of parts that an error does not contain.
 func contains(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// connectionSettings is what a connection's name stands for, in the Functions
-// convention: the setting NAME, or settings NAME__field.
+// connectionSettings are the settings that the name of a connection stands for, by the convention
+// of Azure Functions: the setting NAME, or settings NAME__field
+// (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
 //
-// The host looks for AzureWebJobsNAME before NAME, and for either among the
-// ConnectionStrings (ConnectionStrings__NAME) first; the first of them that has
-// anything counts. In NAME__field, ':' may stand for "__".
+// Like the Functions host, it looks for AzureWebJobsNAME before NAME, and for either under
+// ConnectionStrings (ConnectionStrings__NAME) first; the first that is set counts. NAME:field means
+// NAME__field.
 type connectionSettings struct {
-	name   string // as the host found it
+	name   string // under which it was found
 	lookup func(string) (string, bool)
 }
 
-// findConnection finds the settings of a connection. fields are those of which
-// one is enough in place of a connection string; what tells what would do.
+// findConnection finds the settings of a connection. Any one of fields is enough in place of a
+// connection string; what says in the error which settings are allowed.
 func findConnection(lookup func(string) (string, bool), name, what string, fields ...string) (connectionSettings, error) {
 	if !isSettingName(name) {
 		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", shown(name))
@@ -61,28 +62,27 @@ func (c connectionSettings) first(names ...string) string {
 	return ""
 }
 
-// wrong is an error about the connection string, or about a part of the
-// settings: "__field", or " (Field)" of the connection string.
+// wrong returns an error about the connection string or, with part, about one of its fields ("
+// (Field)") or one of the settings ("__field").
 func (c connectionSettings) wrong(part string, err error) error {
 	return fmt.Errorf("the setting %s%s %w", c.name, part, err)
 }
 
-// isSettingName tells whether a text can name a setting; a connection string
-// or a key cannot.
+// isSettingName reports whether a text can be the name of a setting, which a connection string or a
+// key cannot.
 func isSettingName(text string) bool {
 	return len(text) <= 128 && regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`).MatchString(text)
 }
 
-// Identity is which Microsoft Entra identity a connection uses. The zero
-// Identity leaves the choice to the environment, as azidentity's default chain
-// does.
+// Identity is the Microsoft Entra identity that a connection uses. The zero Identity is that of
+// azidentity's DefaultAzureCredential.
 type Identity struct {
 	Credential Credential
-	ClientID   string // of a user-assigned identity or an application; "" = system-assigned, or what the environment says
-	TenantID   string // "" = what the environment says
+	ClientID   string // of a user-assigned identity or an application; "" = system-assigned, or as the environment says
+	TenantID   string // "" = as the environment says
 }
 
-// Credential is a way to prove an identity.
+// Credential is the kind of credential that an identity is used with.
 type Credential string
 
 // The credentials, with the values that Functions has for NAME__credential.
@@ -94,7 +94,7 @@ const (
 
 // identity reads NAME__credential, NAME__clientId and NAME__tenantId.
 func (c connectionSettings) identity() (Identity, error) {
-	// These would choose another identity, so they are not passed over.
+	// These would select another identity, so they are refused rather than ignored.
 	for _, field := range []string{"clientSecret", "certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
 		if c.field(field) != "" {
 			return Identity{}, c.wrong("__"+field, errors.New("is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId and __tenantId"))

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// connectionString is the fields of an Azure connection string, by their name
-// in lower case: the services ignore order and case.
+// connectionString is the fields of an Azure connection string by their names in lower case, since
+// the services ignore order and case.
 type connectionString map[string]string
 
-// parseConnectionString reads "Name=value;Name=value;". A value may hold '='.
-// Its errors name fields, never values.
+// parseConnectionString reads "Name=value;Name=value;". A value may contain '='. Errors never
+// contain a value.
 func parseConnectionString(text string) (connectionString, error) {
 	fields := connectionString{}
 	for i, part := range strings.Split(text, ";") {
@@ -35,7 +35,7 @@ func parseConnectionString(text string) (connectionString, error) {
 	return fields, nil
 }
 
-// checkKey tells whether an account key is one, without repeating it.
+// checkKey returns an error, which does not contain the key, where an account key is not base64.
 func checkKey(key string) error {
 	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) == 0 {
 		return errors.New("is not base64, as every account key is; copy the key whole, up to the last =")
@@ -43,13 +43,13 @@ func checkKey(key string) error {
 	return nil
 }
 
-// parseEndpoint reads the address of a service with one of the given schemes
-// and nothing behind the host and port.
+// parseEndpoint reads the URL of a service: one of the given schemes, a host, a port or none, and
+// nothing else.
 func parseEndpoint(text string, schemes ...string) (*url.URL, error) {
 	allowed := fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil {
-		return nil, allowed // url's own error repeats the text
+		return nil, allowed // the error of package url contains the text
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {

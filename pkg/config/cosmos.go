@@ -9,21 +9,20 @@ import (
 // CosmosConnection is a Cosmos DB account and how to sign in to it.
 type CosmosConnection struct {
 	Setting  string   // name of the setting, as the processors file has it
-	Endpoint string   // scheme://host[:port]/, in lower case and without a default port, so that one account is spelled in one way
-	Host     string   // host of the endpoint as it was written, without a port
-	Key      Secret   // account key in base64; zero: Identity signs in
-	Identity Identity // where Key is zero
+	Endpoint string   // scheme://host[:port]/, in lower case and without a default port, so that each account has one spelling
+	Host     string   // host of the endpoint as it was written, in the user's case, without a port
+	Key      Secret   // account key in base64; zero where an identity signs in
+	Identity Identity // used where Key is zero
 }
 
-// UsesIdentity tells whether a token signs in, rather than a key.
+// UsesIdentity reports whether the connection signs in with an identity and not with a key.
 func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 
-// ParseCosmosConnection reads a connection in the Functions convention: the
-// setting NAME holds a connection string, or NAME__accountEndpoint the address
-// of the account, with NAME__accountKey or, without it, with an identity
-// (NAME__credential, NAME__clientId, NAME__tenantId). A connection string wins.
-// Its other fields (Database, DisableServerCertificateValidation, ...) have no
-// effect. Errors say which setting is wrong and what would do, never a key.
+// ParseCosmosConnection reads a connection in the Functions convention: the setting NAME holds a
+// connection string, or NAME__accountEndpoint the address of the account, with NAME__accountKey or,
+// without it, with an identity (NAME__credential, NAME__clientId, NAME__tenantId). A connection
+// string wins. Its other fields (Database, DisableServerCertificateValidation, ...) have no effect.
+// The error says which setting is wrong and what is allowed, and never contains a key.
 func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__accountEndpoint to https://ACCOUNT.documents.azure.com/ to sign in with an identity (or with "+name+"__accountKey)",
@@ -54,7 +53,7 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	return c, nil
 }
 
-// cosmosConnectionString returns the two fields that count; neither is empty.
+// cosmosConnectionString returns the two fields that are used; neither is empty.
 func cosmosConnectionString(text string) (endpoint, key string, err error) {
 	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
 		return "", "", errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
@@ -73,7 +72,7 @@ func cosmosConnectionString(text string) (endpoint, key string, err error) {
 	return endpoint, key, nil
 }
 
-// accountURL spells the address of an account in one way.
+// accountURL returns the URL of an account in its one spelling.
 func accountURL(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if defaultPort := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; u.Port() != "" {

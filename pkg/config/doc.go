@@ -1,14 +1,14 @@
-// Package config turns what a user wrote, the FEEDSCALE_* settings and the
-// processors file (DESIGN 5), into values that the rest of feedscale can rely
-// on, and reports everything that is wrong with it in one go.
+// Package config reads what a user wrote, the FEEDSCALE_* settings and the processors file
+// (docs/configure.md), into validated values, and reports everything that is wrong with them at
+// once.
 //
-// It opens no file and no connection: the environment and the reading of files
-// come in with Input, and what connects to Azure gets a parsed choice, not a
-// client. The one thing it looks up by itself is a time zone's rules, through
-// package time. It knows how replicas are decided only by the fields of
-// scaling.Policy.
+// It opens no file and no connection: the environment and the function that reads files come in
+// with Input, and a connection is returned as a value, not as a client. The only thing it looks up
+// by itself is the rules of a time zone, through package time. Of how replicas are decided it knows
+// the fields of scaling.Policy alone.
 //
-// Start with read.go, which is the way in. processor.go lists the fields of the
-// processors file, settings.go the settings; tree.go, fields.go and mistakes.go
-// are what both are read with.
+// Start with Read. processor.go and policy.go list the fields of the processors file, settings.go
+// the settings; tree.go, fields.go and mistakes.go are the means to read both.
+//
+// The package is internal to the program: its API may change in any release.
 package config

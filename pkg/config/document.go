@@ -2,14 +2,14 @@ package config
 
 import "fmt"
 
-// minimalDocument shows those who have none how a processors file looks.
+// minimalDocument is the example of a processors file in mistakes.
 const minimalDocument = "processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders}]"
 
-// documentReader reads a processors document, and the connections it names.
+// documentReader reads a processors document and the connections that it names.
 type documentReader struct {
 	reader
 	lookup      func(string) (string, bool)
-	connections map[string]cosmosResult // by the name of the setting, since thousands of processors share one
+	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
 }
 
 type cosmosResult struct {
@@ -53,9 +53,8 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	return processors
 }
 
-// defaults reads the defaults by themselves, so that what is wrong in them shows
-// even where every processor overrides it, and returns them for overlay; nil
-// where there are none.
+// defaults validates the defaults on their own, so that a mistake in them is reported even where
+// every processor overrides it. It returns them for overlay, nil where there are none.
 func (d *documentReader) defaults(n *node) *node {
 	if n == nil {
 		return nil

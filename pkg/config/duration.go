@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// durationForm tells what a duration looks like.
+// durationForm says in mistakes what a duration looks like.
 const durationForm = "a duration such as 90s, 5m or 1h30m"
 
-// maxDuration bounds every duration of the processors file. It is a year, so
-// that arithmetic on durations never overflows.
+// maxDuration is the greatest duration in the processors file: a year, so that arithmetic on
+// durations does not overflow.
 const maxDuration = 365 * 24 * time.Hour
 
-// parseDuration reads Go's form of a duration, from 0 upwards and without the
-// units below a millisecond, which mean nothing at the pace of a poll.
+// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms. The finer
+// ones make no sense for polls.
 func parseDuration(text string) (time.Duration, error) {
 	if strings.HasPrefix(text, "-") {
 		return 0, fmt.Errorf("%s is negative; allowed is %s", shown(text), durationForm)

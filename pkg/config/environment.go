@@ -8,9 +8,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// environment is the variables of a process. It remembers which were looked
-// up, so that those named FEEDSCALE_* by a user who refers to them (as a
-// connection, say) are told from misspelt settings.
+// environment is the environment variables of a process. It remembers which were looked up: a
+// FEEDSCALE_* variable that a user made, for a connection say, is then not taken for a misspelt
+// setting.
 type environment struct {
 	values map[string]string
 	folded map[string]string // folded name -> name
@@ -27,13 +27,13 @@ func newEnvironment(environ []string) *environment {
 	return e
 }
 
-// fold spells a name in one way: the Functions host ignores the case of
-// setting names, and takes "__" for ":".
+// fold returns the one spelling of a name: the Functions host ignores the case of setting names and
+// takes ":" for "__".
 func fold(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ":", "__"))
 }
 
-// lookup finds a variable by its exact name, or else by its folded one.
+// lookup finds a variable by its exact name, else by its folded name.
 func (e *environment) lookup(name string) (string, bool) {
 	if _, exact := e.values[name]; !exact {
 		name = e.folded[fold(name)]
@@ -45,8 +45,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// reportUnknown reports every FEEDSCALE_* variable that nothing reads: a typo
-// would otherwise show as a default that holds on.
+// reportUnknown reports every FEEDSCALE_* variable that nothing reads. A misspelt one would
+// otherwise silently leave the default in place.
 func (e *environment) reportUnknown(mistakes *Mistakes) {
 	known := settingNames()
 	for name := range e.values {

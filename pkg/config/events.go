@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Events is where scale events go: to a Service Bus queue or, where Queue is
-// empty, as JSON lines to standard output.
+// Events says where scale events go: to a Service Bus queue or, where Queue is empty, to standard
+// output as JSON lines.
 type Events struct {
 	Queue      string
 	ServiceBus ServiceBusConnection
 }
 
-// ParseEvents reads FEEDSCALE_EVENTS.
+// ParseEvents reads the value of FEEDSCALE_EVENTS: "stdout:" or "servicebus:SETTING/QUEUE". lookup
+// finds the settings of the connection. The error says what is allowed.
 func ParseEvents(lookup func(string) (string, bool), text string) (Events, error) {
 	const forms = "allowed are stdout: or servicebus:SETTING/QUEUE, SETTING naming a setting that holds a Service Bus connection"
 	scheme, rest, _ := strings.Cut(text, ":")

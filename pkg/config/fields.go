@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// reader reads the values of a document and collects what is wrong with them.
+// reader reads the values of a document and collects the mistakes in them.
 type reader struct {
 	file     string
 	mistakes *Mistakes
-	// partial is set while defaults are read by themselves: nothing is
-	// required, and fields are not held against each other, since a processor
-	// may give the other one.
+	// partial is set while defaults are validated on their own: nothing is required, and fields are
+	// not compared with each other, since a processor may give the other one.
 	partial bool
 }
 
@@ -23,8 +22,7 @@ func (r *reader) mistake(at *node, text string) {
 	r.mistakes.add(Mistake{File: r.file, Line: at.line, Column: at.column, Field: at.path(), Text: text})
 }
 
-// object reads the fields of one object. A field that nobody asked for until
-// close is unknown.
+// object reads the fields of one object. A field that was not read before close is unknown.
 type object struct {
 	*reader
 	node  *node // nil where the object is absent
@@ -45,7 +43,7 @@ func (r *reader) object(n *node) *object {
 	return o
 }
 
-// close reports the fields that nobody asked for.
+// close reports the fields that were not read as unknown.
 func (o *object) close() {
 	if o.node == nil {
 		return
@@ -77,13 +75,13 @@ func (o *object) wrong(name string, at *node, text string) {
 	o.mistake(at, text)
 }
 
-// sound tells whether none of the fields has a mistake, and whether they can
-// be held against each other at all.
+// sound reports whether the fields can be compared with each other: the object is whole, and none
+// of them has a mistake.
 func (o *object) sound(names ...string) bool {
 	return o.node != nil && !o.partial && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.bad, name) })
 }
 
-// require reports a field that is absent.
+// require reports a field as missing where it is absent.
 func (o *object) require(name, allowed string) {
 	if o.get(name) == nil && !o.partial && o.node != nil {
 		o.bad = append(o.bad, name)
@@ -92,8 +90,8 @@ func (o *object) require(name, allowed string) {
 	}
 }
 
-// clash reports fields that do not go together, at the one that stands nearest
-// to what the user is writing: in a processor rather than in defaults.
+// clash reports fields that contradict each other, at the position of the first of them that is not
+// inherited from defaults.
 func (o *object) clash(text string, names ...string) {
 	var at *node
 	for _, name := range names {
@@ -108,10 +106,10 @@ func (o *object) clash(text string, names ...string) {
 	o.mistake(at, text)
 }
 
-// inherited tells whether the node stands in defaults.
+// inherited reports whether the node is in defaults.
 func (n *node) inherited() bool { return strings.HasPrefix(n.path(), "defaults") }
 
-// text reads a text, and checks it where check is not nil.
+// text reads a string, and checks it where check is not nil.
 func (o *object) text(name, fallback string, check func(string) error) string {
 	n := o.get(name)
 	if n == nil {
@@ -134,7 +132,7 @@ func (o *object) text(name, fallback string, check func(string) error) string {
 	return n.source.Value
 }
 
-// choice reads a text that is one of a few.
+// choice reads a string that is one of those allowed.
 func choice[T ~string](o *object, name string, fallback T, allowed ...T) T {
 	return T(o.text(name, string(fallback), func(text string) error {
 		if slices.Contains(allowed, T(text)) {
@@ -161,7 +159,7 @@ func (o *object) boolean(name string) bool {
 	return value
 }
 
-// integer reads a whole number from low to high.
+// integer reads a whole number from low to high, both included.
 func integer[T int | int64](o *object, name string, fallback, low, high T) T {
 	n := o.get(name)
 	if n == nil {
@@ -183,11 +181,10 @@ func integer[T int | int64](o *object, name string, fallback, low, high T) T {
 	return T(value)
 }
 
-// maxReplicas bounds replica counts, as Kubernetes does.
+// maxReplicas is the greatest replica count, which Kubernetes keeps in 32 bits.
 const maxReplicas = math.MaxInt32
 
-// between tells a range; what is bounded only by its type has no end that a
-// person should read.
+// between describes a range. A bound that is only that of the type is left out.
 func between(low, high int64) string {
 	if high >= maxReplicas {
 		return fmt.Sprintf("whole numbers, %d or more", low)
@@ -195,8 +192,8 @@ func between(low, high int64) string {
 	return fmt.Sprintf("whole numbers from %d to %d", low, high)
 }
 
-// integer returns a whole number, also one with a fraction of zero, as a JSON
-// writer may put it. Above what an int64 holds it is the highest that does.
+// integer returns the value of a whole number, also of one with a fraction of zero, as JSON writers
+// may write it. A number too great for an int64 is math.MaxInt64.
 func (n *node) integer() (int64, bool) {
 	switch n.tag() {
 	case "!!int":
@@ -204,7 +201,7 @@ func (n *node) integer() (int64, bool) {
 		if err := n.source.Decode(&value); err == nil {
 			return value, true
 		}
-		var big uint64 // the widest that YAML has; a longer number is a float to it
+		var big uint64 // the widest integer of the YAML parser; a longer number is a float
 		if err := n.source.Decode(&big); err == nil {
 			return math.MaxInt64, true
 		}
@@ -217,7 +214,7 @@ func (n *node) integer() (int64, bool) {
 	return 0, false
 }
 
-// fraction reads a number from 0 upwards.
+// fraction reads a number of 0 or more.
 func (o *object) fraction(name string) float64 {
 	n := o.get(name)
 	if n == nil {
@@ -231,7 +228,8 @@ func (o *object) fraction(name string) float64 {
 	return value
 }
 
-// duration reads a duration, as Go writes it or in whole seconds as KEDA does.
+// duration reads a duration from low to maxDuration: in Go's form, or in whole seconds as KEDA's
+// fields are.
 func (o *object) duration(name string, fallback, low time.Duration) time.Duration {
 	n := o.get(name)
 	if n == nil {
@@ -240,7 +238,7 @@ func (o *object) duration(name string, fallback, low time.Duration) time.Duratio
 	const allowed = "allowed is " + durationForm + ", or a whole number of seconds"
 	var value time.Duration
 	if seconds, ok := n.integer(); ok {
-		// An hour more than allowed is enough to be out of range, and cannot overflow.
+		// Limited to an hour more than allowed: out of range, and no overflow.
 		limit := int64((maxDuration + time.Hour) / time.Second)
 		value = time.Duration(min(max(seconds, -limit), limit)) * time.Second
 	} else if n.tag() == "!!str" {
@@ -260,7 +258,7 @@ func (o *object) duration(name string, fallback, low time.Duration) time.Duratio
 	return value
 }
 
-// brief is a duration as a user writes it.
+// brief returns a duration as a user would write it.
 func brief(d time.Duration) string {
 	return cmp.Or(strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m"), "0")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// Whatever the document, it is either read or refused with mistakes of one line
-// each that do not show the settings; and what is read keeps its promises.
+// Whatever the document, it is either read, and then within the documented ranges, or refused with
+// mistakes of one line each that do not show the settings.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")
 	if err != nil {
@@ -69,7 +69,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// Whatever the expression, it is refused or fires.
+// Whatever the expression, it is either refused or fires.
 func FuzzParseNCRONTAB(f *testing.F) {
 	for _, expression := range []string{"*/30 * * * * *", "0 0 22-2 13 * Fri", "0 0 0 29 2 Sun", "0 0 0 30 2 *", "TZ=UTC", ", * * * * *", "5-1/3,7 * * * january-march mon"} {
 		f.Add(expression)

@@ -7,16 +7,16 @@ import (
 	"unicode/utf16"
 )
 
-// withoutJSONEscapes writes out the two escapes that JSON has and the YAML
-// parser does not take: "\/", and a pair of surrogates for one character. What
-// is not JSON is returned as it is. No line moves.
+// withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/",
+// and a pair of surrogates for one character. A text that is not JSON is returned as it is. The
+// number of lines stays the same.
 func withoutJSONEscapes(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\`)) || !json.Valid(text) {
 		return text
 	}
 	var out bytes.Buffer
 	for len(text) > 0 {
-		if text[0] != '\\' { // in JSON, one stands in a text, and never alone
+		if text[0] != '\\' { // in valid JSON a backslash is always part of an escape
 			out.WriteByte(text[0])
 			text = text[1:]
 			continue
@@ -36,8 +36,8 @@ func withoutJSONEscapes(text []byte) []byte {
 	return out.Bytes()
 }
 
-// escaped returns the code of a \uXXXX that a text begins with, 0 where it
-// begins with something else.
+// escaped returns the code of the \uXXXX that a text begins with, 0 where it does not begin with
+// one.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0

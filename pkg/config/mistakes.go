@@ -11,13 +11,13 @@ import (
 // Mistake is one thing that is wrong with a configuration.
 type Mistake struct {
 	File   string // the document; "" for a setting
-	Line   int    // from 1; 0 for a setting, and where a whole file is meant
+	Line   int    // from 1; 0 for a setting, and for a whole file
 	Column int    // from 1, as Line
 	Field  string // "processors[2] (orders).minReplicaCount", or the name of the setting; "" for a whole file
 	Text   string // what is wrong; what is allowed
 }
 
-// String is the mistake in one line: "file:line: field: what is wrong; what is allowed".
+// String returns the mistake in one line: "file:line: field: what is wrong; what is allowed".
 func (m Mistake) String() string {
 	var b strings.Builder
 	if m.File != "" {
@@ -34,11 +34,11 @@ func (m Mistake) String() string {
 	return b.String()
 }
 
-// Mistakes is everything that is wrong with a configuration: settings first,
-// then by place in the document. No mistake shows a secret.
+// Mistakes is everything that is wrong with a configuration: first the settings, then the document
+// in its order. No mistake contains a secret.
 type Mistakes []Mistake
 
-// Error lists the mistakes, one per line.
+// Error returns the mistakes, one per line.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
 	for i, mistake := range m {
@@ -49,9 +49,8 @@ func (m Mistakes) Error() string {
 
 func (m *Mistakes) add(mistake Mistake) { *m = append(*m, mistake) }
 
-// err sorts the mistakes and returns them as an error, or nil where there are
-// none. A mistake in defaults is found once for every processor that inherits
-// it, and listed once.
+// err sorts the mistakes and returns them as an error, nil where there are none. A mistake in
+// defaults, which is found for every processor that inherits it, is listed once.
 func (m Mistakes) err() error {
 	if len(m) == 0 {
 		return nil
@@ -68,9 +67,9 @@ func (m Mistakes) err() error {
 	return slices.Compact(m)
 }
 
-// shown is text as a mistake may repeat it. Keys and connection strings end up
-// in the wrong field now and then: what is long or holds a '=' (as both do) is
-// not repeated.
+// shown returns a text as a mistake may quote it. Keys and connection strings are sometimes put
+// into the wrong field, so a text that is longer than 64 characters or contains a '=', as they do,
+// is not quoted.
 func shown(text string) string {
 	if n := utf8.RuneCountInString(text); n > 64 || strings.Contains(text, "=") {
 		return fmt.Sprintf("a text of %d characters", n)
@@ -78,8 +77,8 @@ func shown(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// plain is a name or a number as a mistake may repeat it: bare where it is
-// short and of one line, otherwise as shown has it.
+// plain returns a name or a number as a mistake may quote it: without quotes where it is short and
+// has no special characters, else as shown.
 func plain(text string) string {
 	foreign := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("$+-._:", r) }
 	if text == "" || len(text) > 64 || strings.ContainsFunc(text, foreign) {

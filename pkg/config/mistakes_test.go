@@ -10,9 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// Every file of testdata/mistakes is read, and what is wrong with it compared
-// with the listing beside it, to the letter. UPDATE_GOLDEN=1 writes the listings
-// anew.
+// Every file of testdata/mistakes is read, and its mistakes compared with the golden file next to
+// it. UPDATE_GOLDEN=1 writes the golden files.
 func TestMistakesAreListedAtOnceWithTheirPlace(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")

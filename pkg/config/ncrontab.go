@@ -9,17 +9,18 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// ncrontabForm tells what an NCRONTAB expression looks like.
+// ncrontabForm says in mistakes what an NCRONTAB expression looks like.
 const ncrontabForm = `allowed are six fields (second minute hour day month weekday, in UTC), such as "0 */5 * * * *"`
 
-// ParseNCRONTAB reads an expression of a Functions timer: six fields, in UTC.
+// ParseNCRONTAB reads the cron expression of a Functions timer: six fields (second minute hour day
+// month weekday), in UTC (https://github.com/atifaziz/NCrontab,
+// https://learn.microsoft.com/azure/azure-functions/functions-bindings-timer#ncrontab-expressions).
 //
-// The grammar is NCRONTAB's, which differs from cron/v3's: a reversed range has
-// its ends swapped, days and months may be written out ("Monday", "sept"), day
-// of month and weekday both have to match, and there is no "?". What Functions
-// accepts besides (a TimeSpan, five fields) or takes for something unlikely to
-// be meant (a step of 0, names of one or two letters) is refused. So is an
-// expression that never fires.
+// The grammar is NCRONTAB's, which differs from that of cron/v3: the ends of a reversed range are
+// swapped, days and months may be written out ("Monday", "sept"), day of month and weekday both
+// have to match, and there is no "?". Refused are what Functions accepts besides (a TimeSpan, five
+// fields), what it reads as something that is hardly meant (a step of 0, names of one or two
+// letters), and an expression that never fires.
 func ParseNCRONTAB(expression string) (Schedule, error) {
 	fields := strings.Fields(expression)
 	switch {
@@ -62,7 +63,7 @@ type ncrontabField struct {
 	value    func(name string) (uint, bool) // of a name; nil where the field has only numbers
 }
 
-// parse returns the set of a field's values, bit n for value n.
+// parse returns the set of a field's values: bit n is set for value n.
 func (f ncrontabField) parse(text string) (uint64, error) {
 	var bits uint64
 	for part := range strings.SplitSeq(text, ",") {
@@ -86,8 +87,8 @@ func (f ncrontabField) parse(text string) (uint64, error) {
 	return bits, nil
 }
 
-// span returns the bounds of "*", "a-b" or "a"; with a step, "a" reaches to the
-// end of the field.
+// span returns the bounds of "*", "a-b" or "a". With a step, "a" means from a to the field's
+// maximum.
 func (f ncrontabField) span(text string, stepped bool) (first, last uint, err error) {
 	if text == "*" {
 		return f.min, f.max, nil
@@ -124,7 +125,7 @@ func (f ncrontabField) number(text string) (uint, error) {
 	return uint(n), nil
 }
 
-// monthNamed finds a month by its English name, or the beginning of it.
+// monthNamed finds a month by its English name, or by its first three letters or more.
 func monthNamed(name string) (uint, bool) {
 	for month := time.January; month <= time.December; month++ {
 		if begins(month.String(), name) {
@@ -134,7 +135,7 @@ func monthNamed(name string) (uint, bool) {
 	return 0, false
 }
 
-// weekdayNamed finds a weekday by its English name, or the beginning of it.
+// weekdayNamed finds a weekday by its English name, or by its first three letters or more.
 func weekdayNamed(name string) (uint, bool) {
 	for day := time.Sunday; day <= time.Saturday; day++ {
 		if begins(day.String(), name) {
@@ -144,7 +145,7 @@ func weekdayNamed(name string) (uint, bool) {
 	return 0, false
 }
 
-// begins tells whether a name begins with at least three letters, in any case.
+// begins reports whether a name begins with a text of at least three letters, in any case.
 func begins(name, beginning string) bool {
 	return len(beginning) >= 3 && len(beginning) <= len(name) && strings.EqualFold(name[:len(beginning)], beginning)
 }

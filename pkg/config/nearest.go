@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// unknown says that a name is not known, and which known one was probably
-// meant; where none is near, it lists them all.
+// unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known
+// one or, where none is near, lists them all.
 func unknown(what, name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return "is an unknown " + what + "; did you mean " + near + "?"
@@ -11,8 +11,8 @@ func unknown(what, name string, known []string) string {
 	return "is an unknown " + what + "; allowed are " + oneOf(known)
 }
 
-// nearest returns the known name with the smallest edit distance, "" where
-// even that one differs in more than a third of its letters.
+// nearest returns the known name with the smallest edit distance, "" where that is more than a
+// third of the known name's length.
 func nearest(name string, known []string) string {
 	best, distance := "", 0
 	for _, candidate := range known {
@@ -24,8 +24,8 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's, in bytes. Names that differ in length by more
-// than a known name has letters are not worth the work.
+// editDistance returns the Levenshtein distance in bytes. Where a is more than twice as long as b,
+// which is never near, it returns the length of a without computing the distance.
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b)+2 {
 		return len(a)

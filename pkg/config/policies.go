@@ -8,31 +8,30 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// NamedPolicy is one entry of a policies file: a way of scaling to try out in a
-// replay, where there is no processor.
+// NamedPolicy is one entry of a policies file: a policy for `feedscale simulate` to compare,
+// without a processor (docs/tune.md).
 type NamedPolicy struct {
 	Name   string        // unique
-	Every  time.Duration // between two polls, at least a second
+	Every  time.Duration // between two polls, at least 1 s
 	Policy scaling.Policy
 }
 
-// BuiltInPolicies are the names that no entry of a policies file may have: what
-// a processor does that sets nothing, and KEDA.
+// BuiltInPolicies returns the names that no entry of a policies file may have: "default" is the
+// policy of a processor that sets nothing, "keda" is KEDA's.
 func BuiltInPolicies() []string { return []string{"default", "keda"} }
 
-// minimalPolicies shows those who have none how a policies file looks.
+// minimalPolicies is the example of a policies file in mistakes.
 const minimalPolicies = "policies: [{name: brisk, changeFeedLagThreshold: 50}]"
 
-// DefaultPolicy is that of a processor which sets nothing.
+// DefaultPolicy returns the policy of a processor that sets nothing.
 func DefaultPolicy() scaling.Policy {
 	d := documentReader{reader: reader{mistakes: new(Mistakes)}}
 	return d.policy(d.object(nil))
 }
 
-// LoadPolicies reads a policies document: `defaults`, and a list `policies` of
-// which each has a name, optionally `every`, and the fields that say in a
-// processors file how a processor is scaled. file stands for it in mistakes. Its
-// error is a Mistakes.
+// LoadPolicies reads a policies document: `defaults`, and a list `policies` whose entries have a
+// name, optionally `every` (default 30 s), and the fields of a processor that say how it is scaled.
+// file is its name in mistakes. The error is a Mistakes.
 func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var mistakes Mistakes
 	policies := loadPolicies(file, text, &mistakes)
@@ -51,8 +50,7 @@ func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
 	o := d.object(root)
 	defaults := o.get("defaults")
 	if defaults != nil {
-		// By themselves, so that what is wrong in them shows even where every
-		// policy overrides it.
+		// On their own, so that a mistake in them is reported even where every policy overrides it.
 		d.partial = true
 		d.namedPolicy(defaults)
 		d.partial = false
@@ -85,7 +83,7 @@ func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
 	return policies
 }
 
-// namedPolicy reads one policy, onto which its defaults are laid already.
+// namedPolicy reads one policy, with the defaults already applied.
 func (d *documentReader) namedPolicy(n *node) NamedPolicy {
 	o := d.object(n)
 	o.require("name", "a name of its own in every policy, "+nameForm)

@@ -7,10 +7,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// maxThreshold keeps the threshold times any number of partitions within 64 bits.
+// maxThreshold, in transactions, keeps the threshold times the number of partitions within 64 bits.
 const maxThreshold = 1_000_000_000_000
 
-// policy reads the fields of a processor that say how it is scaled.
+// policy reads the fields of a processor that say how it is scaled, with the defaults of
+// docs/configure.md.
 func (d *documentReader) policy(o *object) scaling.Policy {
 	p := scaling.Policy{
 		Threshold:                integer[int64](o, "changeFeedLagThreshold", 100, 1, maxThreshold),
@@ -47,8 +48,8 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 	return p
 }
 
-// behavior reads the HPA's field of that name. Its defaults are feedscale's: up
-// at once and without limit, down after a window of five minutes.
+// behavior reads the HPA's field of that name. The defaults are feedscale's own: scale-up at once
+// and without a limit, scale-down after a window of 300 s (docs/decisions/0011-default-policy.md).
 func (d *documentReader) behavior(n *node) scaling.Behavior {
 	o := d.object(n)
 	b := scaling.Behavior{
@@ -59,7 +60,8 @@ func (d *documentReader) behavior(n *node) scaling.Behavior {
 	return b
 }
 
-// rules reads one direction, with the HPA's bounds.
+// rules reads one direction, with the bounds that the HPA has. window is the default of its
+// stabilization window, in seconds.
 func (d *documentReader) rules(n *node, window int) scaling.Rules {
 	o := d.object(n)
 	r := scaling.Rules{
@@ -108,8 +110,8 @@ func (d *documentReader) fallback(n *node) scaling.Fallback {
 			o.clash(fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Behavior), "behavior")
 		}
 	default:
-		// KEDA's default is static, so that replicas alone would not do what
-		// a ScaledObject does. Inherited replicas are no mistake.
+		// KEDA's default behavior is static, so that replicas alone would do something else here
+		// than in a ScaledObject. Inherited replicas are no mistake.
 		if replicas != nil && (behavior == nil || behavior.inherited() == replicas.inherited()) {
 			o.clash(fmt.Sprintf("has no effect with the behavior %s; allowed is replicas with the behavior static, currentReplicasIfHigher or currentReplicasIfLower", f.Behavior), "replicas")
 			break
@@ -119,7 +121,7 @@ func (d *documentReader) fallback(n *node) scaling.Fallback {
 	return f
 }
 
-// floor reads one of schedules, which has the fields of KEDA's cron trigger.
+// floor reads an entry of schedules, which has the fields of KEDA's cron trigger.
 func (d *documentReader) floor(n *node) scaling.Schedule {
 	o := d.item(n, "an object with timezone, start, end and desiredReplicas")
 	o.require("timezone", "an IANA time zone such as UTC or Europe/London")
@@ -144,7 +146,7 @@ func (d *documentReader) floor(n *node) scaling.Schedule {
 	return s
 }
 
-// item begins to read an object of a list, which cannot be empty.
+// item begins to read an object in a list, which must not be empty.
 func (r *reader) item(n *node, form string) *object {
 	if n.isNull() {
 		r.mistake(n, "is empty; allowed is "+form)

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// Processor is one entry of the processors file (DESIGN 5), with defaults
-// applied.
+// Processor is one entry of the processors file (docs/configure.md, The processors file), with
+// defaults applied.
 type Processor struct {
 	Name             string // unique
 	Connection       CosmosConnection
@@ -20,16 +20,16 @@ type Processor struct {
 	LeaseConnection  CosmosConnection
 	LeaseDatabaseID  string
 	LeaseContainerID string
-	ProcessorName    string // "" is what Functions triggers and Java use by default
-	AccountHost      string // host, without a port, that the application itself uses for the monitored account
+	ProcessorName    string // as given to the SDK; "" is the default of Functions triggers and of Java
+	AccountHost      string // host of the endpoint that the application uses for the monitored account, without a port
 	StartFrom        changefeed.StartFrom
 	Schedule         Schedule // zero = every tick
-	IdleSchedule     Schedule // while nothing is pending; zero = as Schedule
+	IdleSchedule     Schedule // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
-	Target           map[string]string // labels for every scale event; never nil
+	Target           map[string]string // labels that every scale event carries; never nil
 }
 
-// processor reads one processor, onto which its defaults are laid already.
+// processor reads one processor, with the defaults already applied.
 func (d *documentReader) processor(n *node) Processor {
 	o := d.object(n)
 	o.require("name", "a name of its own in every processor, "+nameForm)
@@ -59,7 +59,7 @@ func (d *documentReader) processor(n *node) Processor {
 	return p
 }
 
-// connection resolves the name of a connection.
+// connection reads the connection whose name a field has.
 func (d *documentReader) connection(o *object, field string) CosmosConnection {
 	name := o.text(field, "", nil)
 	if name == "" && o.get(field) == nil || d.partial || !o.sound(field) {
@@ -76,7 +76,7 @@ func (d *documentReader) connection(o *object, field string) CosmosConnection {
 	return result.connection
 }
 
-// startFrom reads now, beginning or a time, which YAML has a type of its own for.
+// startFrom reads "now", "beginning" or a time, which is a type of its own in YAML.
 func (o *object) startFrom() changefeed.StartFrom {
 	const allowed = "allowed are now, beginning or an RFC 3339 time such as 2026-01-01T00:00:00Z"
 	n := o.get("startFrom")
@@ -101,7 +101,7 @@ func (o *object) startFrom() changefeed.StartFrom {
 	return changefeed.StartFrom{Time: at}
 }
 
-// cron reads a cron expression.
+// cron reads a cron expression; the zero Schedule where the field is absent or wrong.
 func (o *object) cron(name string, parse func(string) (Schedule, error)) (schedule Schedule) {
 	o.text(name, "", func(text string) (err error) {
 		schedule, err = parse(text)
@@ -110,7 +110,7 @@ func (o *object) cron(name string, parse func(string) (Schedule, error)) (schedu
 	return schedule
 }
 
-// everyTickOr parses an empty expression, too: as the zero Schedule.
+// everyTickOr returns a parser that also accepts an empty expression, as the zero Schedule.
 func everyTickOr(parse func(string) (Schedule, error)) func(string) (Schedule, error) {
 	return func(text string) (Schedule, error) {
 		if text == "" {
@@ -120,7 +120,7 @@ func everyTickOr(parse func(string) (Schedule, error)) func(string) (Schedule, e
 	}
 }
 
-// target reads the labels, which every scale event carries: hence the bounds.
+// target reads the labels. They are bounded, since every scale event carries them.
 func (d *documentReader) target(n *node) map[string]string {
 	const maxLabels, maxLabelName, maxLabelValue = 64, 128, 1024
 	o := d.object(n)
@@ -134,7 +134,7 @@ func (d *documentReader) target(n *node) map[string]string {
 			continue
 		}
 		if o.get(m.name) == nil {
-			continue // empty: takes an inherited label away
+			continue // empty: removes an inherited label
 		}
 		labels[m.name] = o.text(m.name, "", func(text string) error {
 			if utf8.RuneCountInString(text) > maxLabelValue {
@@ -149,8 +149,8 @@ func (d *documentReader) target(n *node) map[string]string {
 	return labels
 }
 
-// nameForm tells what the name of a processor looks like. It stands in URLs, in
-// keys of the state table and in message ids.
+// nameForm says what the name of a processor looks like, which is used in URLs, in keys of the
+// state table and in message ids.
 const nameForm = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first and last"
 
 func checkName(text string) error {
@@ -160,7 +160,7 @@ func checkName(text string) error {
 	return nil
 }
 
-// checkID applies the service's rules for the ids of databases and containers.
+// checkID applies the rules of Cosmos DB for the ids of databases and containers.
 func checkID(text string) error {
 	if text == "" || strings.HasSuffix(text, " ") {
 		return fmt.Errorf("%s is not an id; allowed are 1 to 255 characters without / \\ # ? and without a space at the end", shown(text))
@@ -168,8 +168,8 @@ func checkID(text string) error {
 	return checkProcessorName(text)
 }
 
-// checkProcessorName applies the service's rules for the id of a lease, which
-// begins with the name of its processor.
+// checkProcessorName applies the rules of Cosmos DB for the id of a document, since lease ids begin
+// with the name of their processor.
 func checkProcessorName(text string) error {
 	if utf8.RuneCountInString(text) > 255 || strings.ContainsAny(text, `/\#?`) {
 		return fmt.Errorf("%s cannot stand in an id; allowed are up to 255 characters without / \\ # ?", shown(text))

@@ -13,15 +13,15 @@ type Input struct {
 	ReadFile func(name string) ([]byte, error) // usually os.ReadFile
 }
 
-// Config is a whole configuration without a mistake in it.
+// Config is a complete configuration without a mistake.
 type Config struct {
 	Settings   Settings
 	Processors []Processor // in the order of the document, at least one
-	Source     string      // where the processors stand: a file's name, or FEEDSCALE_PROCESSORS
+	Source     string      // where the processors were read from: the name of a file, or FEEDSCALE_PROCESSORS
 }
 
-// Read reads the settings and the processors. Its error is a Mistakes, which
-// lists what is wrong with both.
+// Read reads the settings and the processors. The error is a Mistakes, which lists everything that
+// is wrong with either.
 func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
@@ -38,8 +38,8 @@ func Read(in Input) (Config, error) {
 	return Config{Settings: settings, Processors: processors, Source: source}, nil
 }
 
-// ReadSettings reads the settings alone, for commands that need no processors
-// file. Its error is a Mistakes.
+// ReadSettings reads the settings alone, for commands that need no processors file. The error is a
+// Mistakes.
 func ReadSettings(environ []string) (Settings, error) {
 	env := newEnvironment(environ)
 	var mistakes Mistakes
@@ -50,14 +50,14 @@ func ReadSettings(environ []string) (Settings, error) {
 	return settings, nil
 }
 
-// Lookup finds settings as Read does, which ignores the case of their names and
-// takes "__" for ":", for commands that are given the name of a connection.
+// Lookup returns the function by which Read finds settings, for commands that are given the name of
+// a connection. It ignores the case of names and takes ":" for "__".
 func Lookup(environ []string) func(name string) (value string, ok bool) {
 	return newEnvironment(environ).lookup
 }
 
-// Load reads a processors document. name stands for it in mistakes; lookup
-// finds the settings that its connections name. Its error is a Mistakes.
+// Load reads a processors document. name is its name in mistakes; lookup finds the settings of its
+// connections. The error is a Mistakes.
 func Load(name string, text []byte, lookup func(string) (string, bool)) ([]Processor, error) {
 	var mistakes Mistakes
 	processors := load(name, text, lookup, &mistakes)
@@ -67,8 +67,8 @@ func Load(name string, text []byte, lookup func(string) (string, bool)) ([]Proce
 	return processors, nil
 }
 
-// document finds the processors document: --config wins over
-// FEEDSCALE_PROCESSORS, which wins over FEEDSCALE_CONFIG and its default.
+// document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over
+// FEEDSCALE_CONFIG and its default.
 func document(in Input, env *environment, raw variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
 	file := in.File
 	switch {
@@ -91,8 +91,7 @@ func document(in Input, env *environment, raw variables, mistakes *Mistakes) (na
 	return file, text, err == nil
 }
 
-// cause drops the file's name from an error of package os, since the mistake
-// begins with it.
+// cause returns an error of package os without the file's name, with which the mistake begins.
 func cause(err error) string {
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err.Error()

@@ -111,8 +111,8 @@ func processorFields(t *testing.T) []field {
 	return fields(root, processor)[1:]
 }
 
-// documentWith is a document whose processor has a value at a path, beside what
-// the objects on the way to it require.
+// documentWith is a document whose processor has a value at a path, beside what the objects on the
+// way to it require.
 func documentWith(path []string, value any) string {
 	processor := object{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}
 	var set func(at object, path []string)
@@ -244,8 +244,8 @@ func probes() []any {
 	return list
 }
 
-// beyondSchema are the fields of which a schema cannot say everything: what it
-// refuses is refused, but not the other way round.
+// beyondSchema are the fields of which a schema cannot say everything: what it refuses is refused,
+// but not the other way round.
 func beyondSchema() []string {
 	return []string{
 		"schedule", "idleSchedule", "schedules.[].start", "schedules.[].end", // cron expressions

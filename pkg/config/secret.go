@@ -5,18 +5,18 @@ import (
 	"unique"
 )
 
-// Secret is a key or a connection string. However it is printed, logged or
-// encoded, alone or inside another value, it does not show; only Reveal tells.
-// Secrets are equal where what they hide is.
+// Secret is a key or a connection string. Printed, logged or encoded, alone or inside another
+// value, it never shows its text; only Reveal returns it. Two Secrets are equal where their texts
+// are.
 type Secret struct {
-	// A handle, since fmt reaches into unexported fields without asking
-	// String: it finds a pointer there.
+	// A handle and not a string: fmt prints unexported fields without calling String, and finds
+	// only a pointer here.
 	hidden unique.Handle[string]
 }
 
 const redacted = "(secret)"
 
-// NewSecret hides a text. The secret of "" is the zero Secret.
+// NewSecret returns a Secret with a text. The Secret of "" is the zero Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -24,7 +24,7 @@ func NewSecret(text string) Secret {
 	return Secret{unique.Make(text)}
 }
 
-// Reveal returns what is hidden, for the client that signs with it.
+// Reveal returns the text, for the client that signs with it.
 func (s Secret) Reveal() string {
 	if s.IsZero() {
 		return ""
@@ -32,10 +32,10 @@ func (s Secret) Reveal() string {
 	return s.hidden.Value()
 }
 
-// IsZero tells whether nothing is hidden.
+// IsZero reports whether the text is "".
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// String never shows what is hidden.
+// String returns "(secret)", or "" for the zero Secret.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -43,11 +43,11 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString never shows what is hidden.
+// GoString does not show the text.
 func (s Secret) GoString() string { return "config.Secret(" + s.String() + ")" }
 
-// LogValue never shows what is hidden.
+// LogValue does not show the text.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText never shows what is hidden.
+// MarshalText does not show the text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

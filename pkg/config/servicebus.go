@@ -12,18 +12,17 @@ import (
 type ServiceBusConnection struct {
 	Setting          string   // name of the setting
 	Namespace        string   // host[:port]
-	ConnectionString Secret   // without EntityPath, in the spelling that azservicebus reads; zero: Identity signs in
-	Identity         Identity // where ConnectionString is zero
+	ConnectionString Secret   // without EntityPath, in the form that azservicebus reads; zero where an identity signs in
+	Identity         Identity // used where ConnectionString is zero
 }
 
-// UsesIdentity tells whether a token signs in, rather than a key.
+// UsesIdentity reports whether the connection signs in with an identity and not with a key.
 func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
 
-// ParseServiceBusConnection reads a connection in the Functions convention: the
-// setting NAME holds a connection string, or NAME__fullyQualifiedNamespace the
-// host of the namespace, to sign in with an identity (NAME__credential,
-// NAME__clientId, NAME__tenantId). A connection string wins; where it names an
-// entity, that has to be the queue. Errors never show a key or a signature.
+// ParseServiceBusConnection reads a connection in the Functions convention: the setting NAME holds
+// a connection string, or NAME__fullyQualifiedNamespace the host of the namespace, to sign in with
+// an identity (NAME__credential, NAME__clientId, NAME__tenantId). A connection string wins; where
+// it names an entity, that has to be the queue. The error never contains a key or a signature.
 func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",
@@ -46,8 +45,8 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	return c, err
 }
 
-// serviceBusConnectionString returns the host of the namespace, and the
-// connection string with nothing but what signs in.
+// serviceBusConnectionString returns the host of the namespace, and the connection string reduced
+// to the fields that sign in.
 func serviceBusConnectionString(text, queue string) (namespace string, secret Secret, err error) {
 	fields, err := parseConnectionString(text)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings is what FEEDSCALE_* variables say (DESIGN 5), parsed. Where the
-// processors come from is for Read to know.
+// Settings are the parsed FEEDSCALE_* variables (docs/configure.md, Settings), except those that
+// say where the processors are read from, which only Read uses.
 type Settings struct {
 	Timer         Schedule      // FEEDSCALE_TIMER_SCHEDULE
 	State         State         // FEEDSCALE_STATE
@@ -21,7 +21,7 @@ type Settings struct {
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
 	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
-	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units a second for each account, at least 1; 0 = unlimited
+	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
 	History       time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
 	Region        string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
@@ -46,20 +46,20 @@ type variables struct {
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
 
-// processorsSetting holds a document inline, and names it in mistakes.
+// processorsSetting is the setting that holds a document inline, and its name in mistakes.
 const processorsSetting = "FEEDSCALE_PROCESSORS"
 
-// handlerPort is set by the Functions host for the custom handler it starts.
+// handlerPort is the variable by which the Functions host tells a custom handler its port.
 const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
 
-// regionName is set by App Service to the region it runs in.
+// regionName is the variable that App Service sets to the region it runs in.
 const regionName = "REGION_NAME"
 
 // settingNames lists the names of all settings.
 func settingNames() []string {
 	params, err := env.GetFieldParamsWithOptions(&variables{}, env.Options{Environment: map[string]string{}})
 	if err != nil {
-		return nil // the struct above is well-formed, or no test passes
+		return nil // cannot happen: the tests parse the struct above
 	}
 	names := make([]string, len(params))
 	for i, p := range params {
@@ -68,11 +68,11 @@ func settingNames() []string {
 	return names
 }
 
-// readSettings parses every setting. It returns their text, too, since
-// where the processors stand is not parsed here.
+// readSettings parses every setting. It also returns their text, of which document needs where the
+// processors are.
 func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
-	// Every variable is read as text, so that no error names a field of Go, or
-	// repeats a value that may be a secret.
+	// Every variable is read as text, so that no error names a Go field or quotes a value that may
+	// be a secret.
 	raw, err := env.ParseAsWithOptions[variables](env.Options{Environment: e.values})
 	if err != nil {
 		mistakes.add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
@@ -104,7 +104,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	return s, raw
 }
 
-// setting parses one setting, and reports it by its name where it is wrong.
+// setting parses one setting, and adds a mistake with its name where it is wrong.
 func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T, error)) T {
 	value, err := parse(strings.TrimSpace(text))
 	if err != nil {

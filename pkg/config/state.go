@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// State is where state is kept: a file where BoltPath is not empty, otherwise
-// a table.
+// State says where state is kept: in a file where BoltPath is not empty, else in a table.
 type State struct {
 	BoltPath string
 	Table    Table
 }
 
-// Table is a table of a storage account, with a connection string or, where
-// Connection is zero, by its address and with an identity.
+// Table is a table of a storage account: by connection string or, where Connection is zero, by URL
+// and with an identity.
 type Table struct {
 	Name       string
 	Connection StorageConnection
-	ServiceURL string // https://ACCOUNT.table.core.windows.net, without the table and without a slash; "" with a connection
+	ServiceURL string // https://ACCOUNT.table.core.windows.net, without the table and without a slash at the end; "" with a connection string
 }
 
 const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.net/TABLE (identity) or table:SETTING/TABLE, SETTING naming a setting that holds a storage connection string"
 
-// ParseState reads FEEDSCALE_STATE.
+// ParseState reads the value of FEEDSCALE_STATE: "bolt:PATH",
+// "https://ACCOUNT.table.core.windows.net/TABLE" or "table:SETTING/TABLE". lookup finds the setting
+// with the connection string. The error says what is allowed.
 func ParseState(lookup func(string) (string, bool), text string) (State, error) {
 	scheme, rest, _ := strings.Cut(text, ":")
 	switch strings.ToLower(scheme) {
@@ -51,8 +52,7 @@ func ParseState(lookup func(string) (string, bool), text string) (State, error) 
 	return State{}, errors.New("is no place for state; " + stateForms)
 }
 
-// parseTableURL splits the address of a table. It may hold a path before the
-// table, as Azurite's does.
+// parseTableURL splits the URL of a table. It may have a path before the table, as Azurite's does.
 func parseTableURL(text string) (serviceURL, name string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// StorageConnection is a storage account, by its connection string.
+// StorageConnection is a storage account and the connection string to sign in with.
 type StorageConnection struct {
 	Setting          string // name of the setting
-	ConnectionString Secret // as it was written; UseDevelopmentStorage=true among them
+	ConnectionString Secret // as it was written; may be UseDevelopmentStorage=true
 }
 
-// ParseStorageConnection reads a connection string of a storage account from
-// the setting NAME: UseDevelopmentStorage=true, or AccountName with AccountKey,
-// or AccountName or TableEndpoint with SharedAccessSignature. Errors never show
-// a key or a signature.
+// ParseStorageConnection reads a connection string of a storage account from the setting NAME:
+// UseDevelopmentStorage=true, or AccountName with AccountKey, or AccountName or TableEndpoint with
+// SharedAccessSignature. The error never contains a key or a signature.
 func ParseStorageConnection(lookup func(string) (string, bool), name string) (StorageConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE")

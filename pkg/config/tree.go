@@ -13,20 +13,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The bounds of a document: room for 5,000 processors with every field set,
-// and an end to documents made to exhaust the reader.
+// The limits of a document. They leave room for 5,000 processors with every field set, and stop
+// documents that are made to exhaust the reader.
 const (
 	maxDocumentBytes  = 8 << 20
 	maxDocumentValues = 500_000 // with aliases expanded
-	maxDocumentDepth  = 16      // a document without mistakes needs 6
+	maxDocumentDepth  = 16      // a valid document has at most 6 levels
 	maxObjectFields   = 100     // a processor has fewer than 30, a target at most 64
 )
 
 // node is one value of a document, with its aliases and merge keys resolved.
 type node struct {
 	parent *node
-	step   string // what leads here from the parent: ".name" or "[2]"
-	label  string // what a person knows it by: "(orders)"
+	step   string // from the parent to this node: ".name" or "[2]"
+	label  string // the name of an object in a list: "(orders)"
 	source *yaml.Node
 	line   int
 	column int
@@ -42,7 +42,7 @@ type member struct {
 	value        *node
 }
 
-// path tells where in the document the node stands: "processors[2] (orders).name".
+// path returns the place of the node in the document: "processors[2] (orders).name".
 func (n *node) path() string {
 	if n.parent == nil {
 		return ""
@@ -67,7 +67,7 @@ func (n *node) member(name string) *node {
 func (n *node) isObject() bool { return n.source.Kind == yaml.MappingNode }
 func (n *node) isList() bool   { return n.source.Kind == yaml.SequenceNode }
 
-// tag is the type of a scalar, "" of anything else.
+// tag returns the YAML type of a scalar, "" for anything else.
 func (n *node) tag() string {
 	if n.source.Kind != yaml.ScalarNode {
 		return ""
@@ -77,7 +77,7 @@ func (n *node) tag() string {
 
 func (n *node) isNull() bool { return n.tag() == "!!null" }
 
-// is tells what the node is, for a mistake: `is the text "x"`.
+// is describes the node for a mistake: `is the text "x"`.
 func (n *node) is() string {
 	switch {
 	case n.isObject():
@@ -100,9 +100,9 @@ func (n *node) is() string {
 	return "has a type of its own"
 }
 
-// overlay lays a processor's value over its default: objects field by field,
-// at every depth; anything else replaces the default whole. An empty value
-// (null) counts as given: it goes back to what holds without defaults.
+// overlay applies a processor's value on top of its default: objects field by field, at every
+// depth; any other value replaces the default whole. An empty value (null) counts as given and
+// restores what holds without defaults.
 func overlay(base, over *node) *node {
 	if base == nil || !base.isObject() || !over.isObject() {
 		return over
@@ -122,9 +122,8 @@ func overlay(base, over *node) *node {
 	return &merged
 }
 
-// parseTree reads a document of YAML, or JSON, which YAML includes. It returns
-// nil where there is nothing to go on with, and then at least one mistake was
-// added.
+// parseTree reads a YAML document, or a JSON one, which YAML includes. It returns nil where the
+// document cannot be read at all, after adding at least one mistake.
 func parseTree(file string, text []byte, mistakes *Mistakes) *node {
 	if mistake := checkText(text); mistake != nil {
 		mistake.File = file
@@ -154,7 +153,7 @@ func parseTree(file string, text []byte, mistakes *Mistakes) *node {
 	return root
 }
 
-// checkText finds what is no text, for which the YAML parser tells no line.
+// checkText finds bytes that are no text, for which the YAML parser reports no line.
 func checkText(text []byte) *Mistake {
 	if len(text) > maxDocumentBytes {
 		return &Mistake{Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxDocumentBytes>>20)}
@@ -173,8 +172,8 @@ func checkText(text []byte) *Mistake {
 	return nil
 }
 
-// syntaxMistake finds the place in an error of the YAML parser, which gives the
-// line only in its text, none for the first line, and none for an alias.
+// syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and
+// neither for the first line nor for an alias.
 func syntaxMistake(file string, text []byte, err error) Mistake {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -190,13 +189,13 @@ func syntaxMistake(file string, text []byte, err error) Mistake {
 	return Mistake{File: file, Line: line, Column: 1, Text: "is not valid YAML (" + problem + "); look at the indentation, the colons and the quotes around this line"}
 }
 
-// treeBuilder makes nodes of what the YAML parser returned.
+// treeBuilder makes nodes from those of the YAML parser.
 type treeBuilder struct {
 	file     string
 	mistakes *Mistakes
 	values   int
 	depth    int
-	refused  bool // the document is out of bounds
+	refused  bool // whether the document exceeds a limit
 }
 
 func (b *treeBuilder) mistake(at *node, text string) {
@@ -213,7 +212,7 @@ func (b *treeBuilder) refuse(at *node, text string) {
 func (b *treeBuilder) build(parent *node, step string, source *yaml.Node) *node {
 	n := &node{parent: parent, step: step, source: source, line: source.Line, column: source.Column}
 	if source.Kind == yaml.AliasNode {
-		n.source = source.Alias // what is wrong with it is shown where it is used
+		n.source = source.Alias // a mistake in it is reported where it is used
 	}
 	b.values++
 	b.depth++
@@ -243,7 +242,7 @@ func (b *treeBuilder) build(parent *node, step string, source *yaml.Node) *node 
 	return n
 }
 
-// label tells an object of a list by its name, where it has one.
+// label returns the label of an object in a list, "" where it has no name.
 func label(source *yaml.Node) string {
 	for i := 0; i+1 < len(source.Content); i += 2 {
 		key, value := source.Content[i], source.Content[i+1]
@@ -257,8 +256,8 @@ func label(source *yaml.Node) string {
 	return ""
 }
 
-// buildMembers adds the fields that stand in an object, then those that merge
-// keys bring in and that are not there yet.
+// buildMembers adds the fields of an object, then those of its merge keys that it does not have
+// itself.
 func (b *treeBuilder) buildMembers(n *node) {
 	var merges []*yaml.Node
 	lines := map[string]int{} // of each name
@@ -286,8 +285,8 @@ func (b *treeBuilder) buildMembers(n *node) {
 	}
 }
 
-// merge adds the fields of a merge key's value: an object, or a list of them of
-// which the first that has a field counts.
+// merge adds the fields of a merge key's value: of an object, or of a list of objects, of which the
+// first that has a field counts.
 func (b *treeBuilder) merge(n *node, source *yaml.Node) {
 	merged := b.build(n, ".<<", source)
 	from := merged.items
@@ -302,7 +301,7 @@ func (b *treeBuilder) merge(n *node, source *yaml.Node) {
 		}
 		for _, m := range object.members {
 			if n.member(m.name) == nil {
-				m.value.parent = n // so that its path leaves << out
+				m.value.parent = n // so that its path does not contain <<
 				n.members = append(n.members, m)
 			}
 		}

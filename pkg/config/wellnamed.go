@@ -2,8 +2,9 @@ package config
 
 import "strings"
 
-// wellNamed tells whether a text is up to longest letters and digits of ASCII
-// and others, a letter or digit first and last. Names of most kinds are like that.
+// wellNamed reports whether a text consists of 1 to longest ASCII letters, digits and the
+// characters in others, and begins and ends with a letter or digit, which is the form of most kinds
+// of names.
 func wellNamed(text string, longest int, others string) bool {
 	foreign := func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune(others, r) }
 	return text != "" && len(text) <= longest && strings.Trim(text, others) == text && !strings.ContainsFunc(text, foreign)

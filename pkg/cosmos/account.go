@@ -1,12 +1,13 @@
-// Package cosmos reads what feedscale needs of an Azure Cosmos DB account: the
-// leases in a container, the partition key ranges of another, and pages of its
-// change feed. It never writes.
+// Package cosmos reads what feedscale needs of an Azure Cosmos DB account: the leases in a
+// container, the partition key ranges of another, and pages of its change feed. It never writes.
 //
-// It knows the protocol and the answers' errors, not what they mean for a
-// processor: that is for estimator, which alone uses it beside the wiring.
-// Leases are queried with azcosmos; the rest goes through a pipeline of
-// azcore, since azcosmos 1.5.0 cannot read a feed page from a lease's position
-// during a split (docs/decisions/0001). Start with account.go.
+// It knows the protocol and turns a refusal into a message that says what to do. What an answer
+// means for a processor is not its business: package estimator, its main user, decides that with
+// package changefeed. Leases are queried with azcosmos; everything else goes through a pipeline of
+// azcore, since azcosmos 1.5.0 cannot read a feed page from a lease's position during a split
+// (docs/decisions/0001-two-clients-for-cosmos-db.md). Start with account.go.
+//
+// The package is internal to the program: its API may change in any release.
 package cosmos
 
 import (
@@ -28,20 +29,21 @@ import (
 )
 
 const (
-	// apiVersion is the version azcosmos 1.5.0 speaks.
+	// apiVersion is the x-ms-version that azcosmos 1.5.0 sends.
 	apiVersion = "2020-11-05"
-	// capabilities says that the client understands merged partitions (bit 0)
-	// and change feeds from a point in time after a merge (bit 1): an account
-	// that merged refuses a client that does not.
+	// capabilities is the value of x-ms-cosmos-sdk-supportedcapabilities: the client understands
+	// merged partitions (bit 0) and reading the change feed from a point in time after a merge (bit
+	// 1). An account on which partitions may merge can refuse a client that does not say so
+	// (azure-cosmos-dotnet-v3 pull request 3111, azure-sdk-for-go issue 26775).
 	capabilities = "3"
 
-	answerTimeout = 10 * time.Second       // until an answer begins, so that one that is lost does not cost the tick
-	retries       = 4                      // after the first try, within the caller's deadline
-	firstDelay    = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
-	longestDelay  = 20 * time.Second       // a longer retry-after is not waited for
-	retryWith     = 449                    // "retry with", a conflict inside the service
-	dialTimeout   = 5 * time.Second
-	idleTimeout   = 90 * time.Second
+	answerTimeout   = 10 * time.Second       // until the headers of an answer arrive, so that a lost answer does not use up the tick
+	retries         = 4                      // after the first try, within the caller's deadline
+	firstRetryDelay = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
+	maxRetryDelay   = 20 * time.Second       // a longer retry-after ends the retries
+	statusRetryWith = 449                    // "Retry With": a conflict inside the service, safe to retry
+	dialTimeout     = 5 * time.Second
+	idleTimeout     = 90 * time.Second
 )
 
 // Options says which account and how to reach it.
@@ -50,10 +52,10 @@ type Options struct {
 	Setting     string                 // name of the setting it came from, for messages
 	Key         string                 // base64 account key; "" = Credential
 	Credential  azcore.TokenCredential // used where Key is ""
-	Concurrency int                    // requests under way at once, at least 1
-	Budget      float64                // request units a second to spend at most; 0 = unlimited
-	Region      string                 // the Azure region to read from where the account is there; "" = wherever its endpoint leads
-	Transport   policy.Transporter     // nil: one that keeps Concurrency connections open
+	Concurrency int                    // most requests in flight at once; below 1 counts as 1
+	Budget      float64                // most request units to spend per second, on average; 0 = unlimited
+	Region      string                 // Azure region to read from, where the account has it; "" = the region behind Endpoint
+	Transport   policy.Transporter     // nil: one that keeps up to Concurrency idle connections open
 }
 
 // Account is one Cosmos DB account, safe for concurrent use.
@@ -66,11 +68,12 @@ type Account struct {
 	pipeline runtime.Pipeline
 
 	mu  sync.Mutex
-	sdk *azcosmos.Client // made on first use, and anew after a failed start: it remembers one for five minutes
+	sdk *azcosmos.Client // made on first use, and again after an error: azcosmos keeps a failed initialization for five minutes
 }
 
-// NewAccount makes an Account. No request is made; it fails where the endpoint
-// or the key is malformed, and never shows the key.
+// NewAccount makes an Account without making a request. It returns an error where the endpoint is
+// no http or https URL or the key is not base64; the error names the setting and never shows the
+// key.
 func NewAccount(o Options) (*Account, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -90,16 +93,16 @@ func NewAccount(o Options) (*Account, error) {
 	}
 	a.pipeline = runtime.NewPipeline("feedscale", "v1", runtime.PipelineOptions{
 		PerCall:  []policy.Policy{policyFunc(a.pace.gate)},
-		PerRetry: slices.Concat([]policy.Policy{policyFunc(stamp)}, authentication, []policy.Policy{policyFunc(count)}),
+		PerRetry: slices.Concat([]policy.Policy{policyFunc(setCommonHeaders)}, authentication, []policy.Policy{policyFunc(count)}),
 	}, a.clientOptions())
 	return a, nil
 }
 
-// Host returns the host of the account's endpoint, without a port: what an
-// application that uses the same endpoint puts into its lease ids.
+// Host returns the host of the account's endpoint, without a port: what an application that uses
+// the same endpoint puts into its lease ids.
 func (a *Account) Host() string { return a.host }
 
-// Endpoint returns the URL of the account.
+// Endpoint returns the URL of the account, without a trailing slash.
 func (a *Account) Endpoint() string { return a.endpoint }
 
 func (a *Account) clientOptions() *policy.ClientOptions {
@@ -113,13 +116,14 @@ func (a *Account) clientOptions() *policy.ClientOptions {
 func (a *Account) retryOptions(retries int32) policy.RetryOptions {
 	return policy.RetryOptions{
 		MaxRetries:    retries,
-		RetryDelay:    firstDelay,
-		MaxRetryDelay: longestDelay,
+		RetryDelay:    firstRetryDelay,
+		MaxRetryDelay: maxRetryDelay,
 		ShouldRetry:   shouldRetry,
 	}
 }
 
-// shouldRetry retries what DESIGN 6 says is retried within the tick.
+// shouldRetry reports whether a request is tried again within the tick: after the answers that
+// docs/lag.md (What each answer counts) lists as tried again, and after no answer.
 func shouldRetry(response *http.Response, err error) bool {
 	if err != nil {
 		return retriable(err)
@@ -135,8 +139,8 @@ func (a *Account) client() (*azcosmos.Client, error) {
 		return a.sdk, nil
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: *a.clientOptions()}
-	options.PerCallPolicies = []policy.Policy{policyFunc(withinCall), policyFunc(a.pace.gate)}
-	options.PerRetryPolicies = []policy.Policy{policyFunc(count), policyFunc(a.overhear)}
+	options.PerCallPolicies = []policy.Policy{policyFunc(withCallDeadline), policyFunc(a.pace.gate)}
+	options.PerRetryPolicies = []policy.Policy{policyFunc(count), policyFunc(a.observeRegions)}
 	var err error
 	if a.options.Key != "" {
 		var key azcosmos.KeyCredential
@@ -152,7 +156,7 @@ func (a *Account) client() (*azcosmos.Client, error) {
 	return a.sdk, nil
 }
 
-// forget drops the azcosmos client, so that the next use starts afresh.
+// forget drops the azcosmos client, so that the next use makes a new one.
 func (a *Account) forget(c *azcosmos.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,8 +166,8 @@ func (a *Account) forget(c *azcosmos.Client) {
 	}
 }
 
-// newTransport keeps as many connections open as requests may be under way: a
-// tick opens none that the last one had.
+// newTransport keeps as many idle connections as there may be requests in flight, so that a tick
+// reuses those of the last one.
 func newTransport(concurrency int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{

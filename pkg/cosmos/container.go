@@ -11,10 +11,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// RID reads the resource id of a container.
+// RID reads the resource id (_rid) of a container. Every error says what to do.
 func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 	var t tally
-	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path(), resource{"colls", c.link()}, nil)
+	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), c.path(), resource{"colls", c.link()}, nil)
 	if err != nil {
 		return "", t.spent(), a.failed(subject{container: c}, &t, err)
 	}
@@ -34,20 +34,19 @@ func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 	return properties.RID, t.spent(), nil
 }
 
-// maxRangePages bounds the reading of partition key ranges against a server
-// that never says that it is done.
+// maxRangePages bounds the reading of partition key ranges, in case a server never answers 304.
 const maxRangePages = 1000
 
-// Ranges reads the partition key ranges of a container: every page until the
-// service has no more to say, since it may deliver a range in two revisions
-// while the range splits.
+// Ranges reads the partition key ranges of a container. It reads every page of this feed, until a
+// 304 or an empty page: while a range splits, the service may deliver it in two revisions. The
+// result is never empty without an error.
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var (
 		t         tally
 		revisions []changefeed.PartitionKeyRange
 		etag      string
 	)
-	ctx = context.WithValue(ctx, meter{}, &t)
+	ctx = context.WithValue(ctx, tallyKey{}, &t)
 	for range maxRangePages {
 		response, err := a.get(ctx, c.path()+"/pkranges", resource{"pkranges", c.link()}, func(h http.Header) {
 			h.Set(headerIM, "Incremental Feed")

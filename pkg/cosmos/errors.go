@@ -49,7 +49,7 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 	}
 }
 
-// ctxError is the end of the context alone, without what a library put around it.
+// ctxError returns the context's own error, without what a library wrapped around it.
 func ctxError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
@@ -57,8 +57,8 @@ func ctxError(err error) error {
 	return context.DeadlineExceeded
 }
 
-// retriable tells whether a failed try is worth another: not where a name, a
-// certificate or an identity is wrong.
+// retriable reports whether a request without an answer is worth another try. Where the host does
+// not exist, the certificate is not trusted or there is no token, it is not.
 func retriable(err error) bool {
 	var (
 		dns          *net.DNSError

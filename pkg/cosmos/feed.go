@@ -11,37 +11,38 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Container names a container of an account.
+// Container names a container of an account, by ids.
 type Container struct{ Database, ID string }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
 
-// link is the resource link that is signed: not escaped.
+// link is the resource link that a signature covers, which is not percent-encoded.
 func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }
 
 func (c Container) path() string {
 	return "/dbs/" + url.PathEscape(c.Database) + "/colls/" + url.PathEscape(c.ID)
 }
 
-// Position is where in the change feed of a container to read.
+// Position says from where to read in the change feed of a container.
 type Position struct {
 	Mode         changefeed.Mode
 	Range        string           // partition key range id
-	Part         changefeed.Range // of the range's keys, to be read alone; zero = all of them
-	Continuation string           // ETag, sent verbatim; "" = from Since
-	Since        time.Time        // zero = from the beginning
+	Part         changefeed.Range // the part of that range to read; zero = all of it
+	Continuation string           // an ETag, sent as it is; "" = from Since
+	Since        time.Time        // sent with a precision of one second; zero = from the beginning
 }
 
-// fullFidelityFormat is the wire format of the feed of all versions and deletes.
+// fullFidelityFormat is the wire format version of the all-versions-and-deletes feed.
 const fullFidelityFormat = "2021-09-15"
 
-// FeedPage reads one page of the change feed, of one change where a
-// transaction was of one. Answers with the outcomes Answered and Gone come
-// back as they are; for every other the error says what to do.
+// FeedPage reads one page of the change feed with x-ms-max-item-count 1. The page may hold more
+// changes than one, since the service does not divide a transaction. An answer whose
+// changefeed.Outcome is Answered or Gone is returned as it is; every other answer, and none at all,
+// is an error that says what to do.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
 	var t tally
 	about := subject{container: c}
-	response, err := a.get(context.WithValue(ctx, meter{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
+	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
 	if err != nil {
 		return changefeed.Answer{}, t.spent(), a.failed(about, &t, err)
 	}
@@ -61,7 +62,8 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 	}
 }
 
-// headers ask for one page from the position.
+// headers sets the headers that ask for one page from the position. A part of a range is addressed
+// as the .NET SDK does (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
 func (p Position) headers(h http.Header) {
 	h.Set(headerIM, "Incremental Feed")
 	if p.Mode == changefeed.FullFidelity {

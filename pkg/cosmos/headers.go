@@ -1,7 +1,7 @@
 package cosmos
 
-// The headers of the protocol, in the spelling that net/http keeps them in, so
-// that it need not make it anew for each request.
+// The headers of the protocol, in net/http's canonical form, which saves converting them for each
+// request.
 const (
 	headerVersion      = "X-Ms-Version"
 	headerDate         = "X-Ms-Date"

@@ -14,12 +14,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// ErrNoContainer says that the account has no container of a name or RID.
+// ErrNoContainer is returned where the account has no container of that name or RID.
 var ErrNoContainer = errors.New("the container does not exist")
 
-// FindLeases reads every lease document of a container, whosever it is: all
-// pages, projected to changefeed.LeaseFields. The error is ErrMissing where the
-// container does not exist, and says what to do in every other case.
+// FindLeases reads every lease document of a container, of whichever processor: every page,
+// projected to changefeed.LeaseFields. The error is ErrMissing where the container does not exist;
+// every other says what to do.
 func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
 	var found []changefeed.FoundLease
 	usage, err := a.queryLeases(ctx, c, selectLeases(anyLease), nil, func(item []byte) {
@@ -28,12 +28,12 @@ func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.Fou
 	return found, usage, err
 }
 
-// NamesOf returns the names of the container that has the RIDs, which lease ids
-// hold. The error is ErrNoContainer where the account has none, be it that the
-// container was deleted, or that it is in another account.
+// NamesOf returns the names of a database and a container by their RIDs, which lease ids hold. The
+// error is ErrNoContainer where the account has no such container: it was deleted, or it is in
+// another account.
 func (a *Account) NamesOf(ctx context.Context, databaseRID, containerRID string) (Container, Usage, error) {
 	byRID := Container{databaseRID, containerRID}
-	// A link by RID is signed by its last RID alone, in lower case.
+	// A request by RID is signed with the last RID alone, in lower case.
 	id, usage, err := a.idOf(ctx, byRID, byRID.path(), resource{"colls", strings.ToLower(containerRID)})
 	if err != nil {
 		return Container{}, usage, err
@@ -46,7 +46,7 @@ func (a *Account) NamesOf(ctx context.Context, databaseRID, containerRID string)
 	return Container{database, id}, usage, nil
 }
 
-// Has tells whether the account has a container.
+// Has reports whether the account has a container.
 func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 	_, usage, err := a.idOf(ctx, c, c.path(), resource{"colls", c.link()})
 	if errors.Is(err, ErrNoContainer) {
@@ -55,11 +55,11 @@ func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 	return err == nil, usage, err
 }
 
-// idOf reads the id of a container or of its database.
+// idOf reads the id of a container or of its database, at the path given.
 func (a *Account) idOf(ctx context.Context, c Container, path string, signed resource) (string, Usage, error) {
 	var t tally
 	about := subject{container: c}
-	response, err := a.get(context.WithValue(ctx, meter{}, &t), path, signed, nil)
+	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
 	if err != nil {
 		return "", t.spent(), a.failed(about, &t, err)
 	}

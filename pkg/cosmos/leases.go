@@ -14,22 +14,23 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// ErrMissing says that the lease container, or its database, does not exist:
-// no processor has run yet.
+// ErrMissing is returned where the lease container, or its database, does not exist, so that no
+// processor can have run yet.
 var ErrMissing = errors.New("the lease container does not exist")
 
-// maxPrefixes is how many lease id prefixes a query names. Beyond it, reading
-// every lease of the container is cheaper than a query of thousands of terms.
+// maxPrefixes is the number of lease id prefixes up to which a query names each. With more, reading
+// every lease of the container is cheaper than a query of thousands of terms
+// (docs/decisions/0002-one-lease-query.md).
 const maxPrefixes = 64
 
-// leasePageSize is how many leases a page of the query holds, as far as the
-// service allows.
+// leasePageSize is the number of leases asked for per page. The service may return fewer.
 const leasePageSize = 1000
 
-// Leases reads the lease documents whose ids begin with one of the prefixes:
-// all pages, projected to changefeed.LeaseFields. With many prefixes it may
-// return other leases of the container too. The error is ErrMissing where the
-// container does not exist, and says what to do in every other case.
+// Leases reads the lease documents whose ids begin with one of the prefixes: every page, projected
+// to changefeed.LeaseFields. With more than 64 prefixes it returns all leases of the container, so
+// the caller selects (changefeed.Select). A document that is no lease has its own Err. The error is
+// ErrMissing where the container does not exist; every other says what to do. No leases come with
+// an error, since some would be taken for all.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([]changefeed.LeaseDocument, Usage, error) {
 	query, parameters := leaseQuery(prefixes)
 	var documents []changefeed.LeaseDocument
@@ -38,12 +39,12 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 	})
 	if err != nil {
-		return nil, usage, err // some of the leases would pass for all
+		return nil, usage, err // some of the leases would be taken for all
 	}
 	return documents, usage, nil
 }
 
-// queryLeases hands each result of a query over, of all pages.
+// queryLeases calls take for each result of a query, over all its pages.
 func (a *Account) queryLeases(ctx context.Context, c Container, query string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
 	var t tally
 	about := subject{c, true}
@@ -56,7 +57,7 @@ func (a *Account) queryLeases(ctx context.Context, c Container, query string, pa
 		return t.spent(), fmt.Errorf("account %s: to %s: %w", a.host, about.reading(), err)
 	}
 	options := azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: leasePageSize}
-	ctx = context.WithValue(context.WithValue(ctx, caller{}, ctx), meter{}, &t)
+	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)
 	for more := true; more; more = options.ContinuationToken != nil {
 		page, err := queryPage(ctx, container, query, options)
 		if err != nil {
@@ -74,13 +75,13 @@ func (a *Account) queryLeases(ctx context.Context, c Container, query string, pa
 	return t.spent(), nil
 }
 
-// queryPage reads a page of a query, again where the service asks for patience
-// and azcosmos has none: it ends the pipeline's retries of a 503 at once.
+// queryPage reads a page of a query. It retries by itself where azcosmos does not let the pipeline
+// retry: azcosmos marks a 503, among others, as not to be retried.
 func queryPage(ctx context.Context, c *azcosmos.ContainerClient, query string, o azcosmos.QueryOptions) (azcosmos.QueryItemsResponse, error) {
-	delay := firstDelay
+	delay := firstRetryDelay
 	for try := 0; ; try++ {
-		page, err := c.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &o).NextPage(ctx) // a pager that failed once stays so
-		if try == retries || !cutShort(err) {
+		page, err := c.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &o).NextPage(ctx) // a pager that failed once cannot be used again
+		if try == retries || !unretried(err) {
 			return page, err
 		}
 		select {
@@ -92,24 +93,24 @@ func queryPage(ctx context.Context, c *azcosmos.ContainerClient, query string, o
 	}
 }
 
-// cutShort tells whether an answer is one that the pipeline would retry and that
-// azcosmos keeps from it.
-func cutShort(err error) bool {
+// unretried reports whether an answer is to be retried and the pipeline did not do so, since
+// azcosmos prevented it.
+func unretried(err error) bool {
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) {
 		return false
 	}
 	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusGone, retryWith:
-		return false // the pipeline had its tries
+	case http.StatusTooManyRequests, http.StatusGone, statusRetryWith:
+		return false // the pipeline has retried these
 	default:
 		return changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Transient
 	}
 }
 
-// missing tells whether it is the container or its database that was not found:
-// neither the account, whose description azcosmos asks for first, nor a session
-// that a region does not have yet.
+// missing reports whether the container or its database does not exist. Two other 404s do not say
+// that: the one of the account's description, which azcosmos reads first (a GET), and 404/1002, a
+// session that this region does not have yet.
 func missing(err error) bool {
 	var response *azcore.ResponseError
 	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound &&
@@ -117,17 +118,18 @@ func missing(err error) bool {
 		changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Refused
 }
 
-// anyLease finds what stands in the id of every lease, and in no other document's
-// that the SDKs keep there.
+// anyLease is a condition that the id of every lease meets, and that of no other document that the
+// SDKs keep in a lease container (".info" and ".lock").
 const anyLease = `CONTAINS(c.id, "..")`
 
-// selectLeases projects the leases that a condition finds.
+// selectLeases returns the query for the leases that meet a condition, projected to
+// changefeed.LeaseFields.
 func selectLeases(where string) string {
 	return "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c WHERE " + where
 }
 
-// leaseQuery asks for the leases of every prefix at once, and where there are
-// too many prefixes for all leases.
+// leaseQuery returns one query for the leases of every prefix, or for all leases where there are
+// more than maxPrefixes.
 func leaseQuery(prefixes []string) (string, []azcosmos.QueryParameter) {
 	if len(prefixes) > maxPrefixes {
 		return selectLeases(anyLease), nil

@@ -9,8 +9,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// turns counts how many calls may be under way at once, by taking every turn
-// there is and giving them back calmly.
+// turns counts how many calls may be in flight at once: it begins as many as it can, and ends them
+// unthrottled.
 func turns(t *testing.T, p cosmos.Pace) int {
 	t.Helper()
 	n := 0
@@ -36,9 +36,9 @@ func TestAThrottledAccountIsAskedLessAtOnceAndThenMoreAgain(t *testing.T) {
 		for range 7 {
 			p.Leave(false, 0)
 		}
-		// One of the eight was throttled, four of the seven calm ones made a turn of it.
+		// The throttled call halves the limit of 8; the seven others raise it by one, once.
 		if got := turns(t, p); got != 5 {
-			t.Errorf("%d turns after a throttled call and seven calm ones, want 5", got)
+			t.Errorf("%d turns after a throttled call and seven unthrottled calls, want 5", got)
 		}
 		for range 5 {
 			p.Leave(true, 0)
@@ -54,7 +54,7 @@ func TestAThrottledAccountIsAskedLessAtOnceAndThenMoreAgain(t *testing.T) {
 			p.Leave(false, 0)
 		}
 		if got := turns(t, p); got != 8 {
-			t.Errorf("%d turns after calm, want all 8", got)
+			t.Errorf("%d turns after many unthrottled calls, want all 8", got)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestTheBudgetDelaysCallsAndFailsNone(t *testing.T) {
 			delayed += delay
 			p.Leave(false, 1)
 		}
-		// The first ten are what one second saves up; the others take a tenth of a second each.
+		// The bucket holds ten at first; each of the others takes a tenth of a second to refill.
 		if took := time.Since(start); took < 2*time.Second || took > 2500*time.Millisecond {
 			t.Errorf("31 RU at 10 RU/s took %s", took)
 		}

@@ -20,13 +20,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// policyFunc is a function as a pipeline policy.
+// policyFunc adapts a function to the policy interface of azcore.
 type policyFunc func(*policy.Request) (*http.Response, error)
 
 func (f policyFunc) Do(r *policy.Request) (*http.Response, error) { return f(r) }
 
-// stamp sets the headers every request carries, the date anew for each try.
-func stamp(r *policy.Request) (*http.Response, error) {
+// setCommonHeaders sets the headers that every request carries. The date is set again for each try.
+func setCommonHeaders(r *policy.Request) (*http.Response, error) {
 	h := r.Raw().Header
 	h.Set(headerVersion, apiVersion)
 	h.Set(headerDate, time.Now().UTC().Format(http.TimeFormat))
@@ -34,7 +34,7 @@ func stamp(r *policy.Request) (*http.Response, error) {
 	return r.Next()
 }
 
-// authenticate returns the policies that sign each try: with the key, or with a
+// authenticate returns the policies that authenticate each try: with the account key, or with a
 // token of the identity.
 func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
 	if o.Key != "" {
@@ -48,7 +48,7 @@ func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
 		// A token in clear text may go to a stand-in on this machine, nowhere else.
 		InsecureAllowCredentialWithHTTP: isLoopback(endpoint.Hostname()),
 	})
-	return []policy.Policy{bearer, policyFunc(spellToken)}, nil
+	return []policy.Policy{bearer, policyFunc(formatToken)}, nil
 }
 
 func isLoopback(host string) bool {
@@ -56,11 +56,12 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// resource is what a master key signature covers besides the verb and the date.
+// resource is the part of a request that a signature by account key covers besides verb and date.
 type resource struct{ kind, link string }
 
-// signer signs with a master key: an HMAC over verb, resource type, resource
-// link and date, each on a line of its own.
+// signer returns the policy that signs with an account key: the HMAC-SHA256 of verb, resource type,
+// resource link and date, each on a line of its own
+// (https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources).
 func signer(key []byte) func(*policy.Request) (*http.Response, error) {
 	macs := sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
 	return func(r *policy.Request) (*http.Response, error) {
@@ -77,18 +78,18 @@ func signer(key []byte) func(*policy.Request) (*http.Response, error) {
 	}
 }
 
-// spellToken turns the bearer token that azcore set into Cosmos DB's own form.
-func spellToken(r *policy.Request) (*http.Response, error) {
+// formatToken rewrites the bearer token that azcore set into the form that Cosmos DB expects.
+func formatToken(r *policy.Request) (*http.Response, error) {
 	h := r.Raw().Header
 	h.Set("Authorization", "type=aad&ver=1.0&sig="+strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
 	return r.Next()
 }
 
-// Usage is what requests cost.
+// Usage is what one call, or several, cost.
 type Usage struct {
-	Requests int           // HTTP requests made, retries among them
-	Charge   float64       // request units
-	Delay    time.Duration // that the account's RU budget made requests wait
+	Requests int           // HTTP requests made, retries included
+	Charge   float64       // request units (RU), as the service reported them
+	Delay    time.Duration // how long the RU budget made requests wait, summed over requests
 }
 
 // Add adds another Usage.
@@ -98,15 +99,15 @@ func (u *Usage) Add(o Usage) {
 	u.Delay += o.Delay
 }
 
-// caller is the context key under which a call keeps its own context.
-type caller struct{}
+// callKey is the context key of the context of the call itself, see withCallDeadline.
+type callKey struct{}
 
-// withinCall ends with the call what azcosmos does for it: it asks for the
-// account's description without the caller's deadline, which would keep the
-// tick waiting for an account that does not answer.
-func withinCall(r *policy.Request) (*http.Response, error) {
+// withCallDeadline applies the deadline of the caller to the requests that azcosmos makes on the
+// way: azcosmos 1.5.0 reads the account's description without that deadline, and an account that
+// does not answer would hold up the tick.
+func withCallDeadline(r *policy.Request) (*http.Response, error) {
 	ctx := r.Raw().Context()
-	call, _ := ctx.Value(caller{}).(context.Context)
+	call, _ := ctx.Value(callKey{}).(context.Context)
 	if call == nil {
 		return r.Next()
 	}
@@ -119,52 +120,51 @@ func withinCall(r *policy.Request) (*http.Response, error) {
 	return r.WithContext(ctx).Next()
 }
 
-// meter is the context key under which a call keeps its tally.
-type meter struct{}
+// tallyKey is the context key of a call's tally.
+type tallyKey struct{}
 
-// tally is what one call learns from its tries, of which a pipeline shows the
-// caller only the last.
+// tally adds up the tries of one call, of which a pipeline shows the caller only the last.
 //
-// azcosmos asks for the account's description now and then in the background,
-// with the values of a call's context: hence the mutex.
+// The mutex is needed because azcosmos refreshes the account's description in the background, with
+// the values of the context of some call.
 type tally struct {
 	mu sync.Mutex
 	Usage
-	status, substatus int // of the last answer, for the message where the deadline ends the waiting
+	status, substatus int // of the last answer, for the message where the deadline ends the retries
 	throttled         int // answers with status 429
 }
 
-// spent is what the call has cost so far.
+// spent returns what the call has cost so far.
 func (t *tally) spent() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.Usage
 }
 
-// throttles is how often the call was answered with 429 so far.
+// throttles returns how many answers with status 429 the call has had so far.
 func (t *tally) throttles() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.throttled
 }
 
-// last is how the service answered last.
+// last returns the status and substatus of the last answer, zero where there was none.
 func (t *tally) last() (status, substatus int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status, t.substatus
 }
 
-// delay adds to the time that the budget made the call wait.
+// delay adds time that the budget made the call wait.
 func (t *tally) delay(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Delay += d
 }
 
-// count adds each try to the tally of its call.
+// count is the policy that adds each try to the tally of its call.
 func count(r *policy.Request) (*http.Response, error) {
-	t, _ := r.Raw().Context().Value(meter{}).(*tally)
+	t, _ := r.Raw().Context().Value(tallyKey{}).(*tally)
 	if t == nil {
 		return r.Next() // a request that the SDK makes on its own
 	}

@@ -27,8 +27,8 @@ func (a *Account) ProbeContainer(ctx context.Context, c Container) error {
 	return a.probe(ctx, subject{container: c}, c.path(), resource{"colls", c.link()})
 }
 
-// ProbeFeed reads the partition key ranges of a container, and of the first the
-// page of its change feed that follows the last change.
+// ProbeFeed reads the partition key ranges of a container, and of the first range one page of the
+// change feed, from now.
 func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	ranges, _, err := a.Ranges(ctx, c)
 	if err == nil {
@@ -37,7 +37,7 @@ func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	return err
 }
 
-// ProbeLeases reads a page of the leases in a container. The error is ErrMissing
+// ProbeLeases reads one page, with one item, of the leases in a container. The error is ErrMissing
 // where the container does not exist.
 func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	var t tally
@@ -50,7 +50,7 @@ func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	if err != nil {
 		return err
 	}
-	ctx = context.WithValue(context.WithValue(ctx, caller{}, ctx), meter{}, &t)
+	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)
 	_, err = queryPage(ctx, container, selectLeases(anyLease), azcosmos.QueryOptions{PageSizeHint: 1})
 	switch response := (*azcore.ResponseError)(nil); {
 	case err == nil:
@@ -66,10 +66,10 @@ func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	}
 }
 
-// probe reads a resource for nothing but its status.
+// probe reads a resource and looks at the status of the answer alone.
 func (a *Account) probe(ctx context.Context, about subject, path string, signed resource) error {
 	var t tally
-	response, err := a.get(context.WithValue(ctx, meter{}, &t), path, signed, nil)
+	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
 	switch {
 	case err != nil:
 		return a.failed(about, &t, err)

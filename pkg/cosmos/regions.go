@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	avoidFor     = time.Minute     // after which a region that was out of order is tried again
-	learnedFor   = 5 * time.Minute // after which the account is asked for its regions again; the SDKs' interval
-	hastyRetries = 1               // where another region can be asked instead
+	avoidFailedFor      = time.Minute     // how long a region that failed is not asked
+	refreshRegionsAfter = 5 * time.Minute // how long the list of regions is used before it is read again; the SDKs' interval
+	failoverRetries     = 1               // retries in a region while there is another one to fail over to
 
-	requestHeaders = 16 // room for the headers of a request
+	requestHeaders = 16 // initial capacity of a request's header map
 )
 
-// regions is where an account can be read: at its own endpoint and in each of
-// its readable regions. Without a region of our own the account's endpoint is
-// asked; with one, the account's endpoint there. Where that is out of order
-// another one is asked, for a while.
+// regions orders the endpoints that an account can be read at: its own and that of each readable
+// region. Where the region feedscale runs in is known and the account has it, that one comes first,
+// else the account's own endpoint. One that fails is left out for avoidFailedFor
+// (docs/decisions/0007-pace-and-regions.md).
 type regions struct {
-	own       string // the region feedscale runs in, "" = unknown
-	endpoint  string // the account's own
+	own       string // the region feedscale runs in; "" = unknown
+	endpoint  string // the account's own endpoint
 	mu        sync.Mutex
 	locations []location
-	learned   time.Time
-	avoid     map[string]time.Time // until when, by endpoint
+	learned   time.Time            // when locations was read last
+	avoid     map[string]time.Time // until when an endpoint is left out
 }
 
-// location is one region as an account describes it.
+// location is one region in an account's description.
 type location struct {
 	Name     string `json:"name"`
 	Endpoint string `json:"databaseAccountEndpoint"`
@@ -44,7 +44,8 @@ func newRegions(endpoint, own string) *regions {
 	return &regions{own: own, endpoint: endpoint, avoid: make(map[string]time.Time)}
 }
 
-// route returns the endpoints to read from, best first, at least one.
+// route returns the endpoints to read from, best first and at least one: where all have failed, it
+// returns them all.
 func (r *regions) route(now time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,19 +68,20 @@ func (r *regions) route(now time.Time) []string {
 	return usable
 }
 
-// sameRegion compares names as people write them: West Europe is westeurope.
+// sameRegion compares region names without case and spaces: "West Europe" is "westeurope". "" is no
+// region.
 func sameRegion(a, b string) bool {
 	return b != "" && strings.EqualFold(strings.ReplaceAll(a, " ", ""), strings.ReplaceAll(b, " ", ""))
 }
 
-// outOfOrder has an endpoint avoided for a while.
-func (r *regions) outOfOrder(endpoint string, now time.Time) {
+// markFailed leaves an endpoint out for avoidFailedFor.
+func (r *regions) markFailed(endpoint string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.avoid[endpoint] = now.Add(avoidFor)
+	r.avoid[endpoint] = now.Add(avoidFailedFor)
 }
 
-// learn takes over what an account says of itself.
+// learn takes the readable regions from an account's description. What is no JSON is ignored.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable []location `json:"readableLocations"`
@@ -95,20 +97,21 @@ func (r *regions) learn(description []byte, now time.Time) {
 	r.locations, r.learned = account.Readable, now
 }
 
-// stale tells, once in a while and to one caller only, that the account is to be
-// asked for its regions.
+// stale reports whether the caller is to read the account's regions. It does so once per
+// refreshRegionsAfter, to one caller, and never where the region feedscale runs in is unknown.
 func (r *regions) stale(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.own == "" || now.Sub(r.learned) < learnedFor {
+	if r.own == "" || now.Sub(r.learned) < refreshRegionsAfter {
 		return false
 	}
 	r.learned = now
 	return true
 }
 
-// overhear learns from what azcosmos asks the account anyway.
-func (a *Account) overhear(request *policy.Request) (*http.Response, error) {
+// observeRegions is the policy that takes the regions from the descriptions which azcosmos reads
+// anyway.
+func (a *Account) observeRegions(request *policy.Request) (*http.Response, error) {
 	response, err := request.Next()
 	if err == nil && response.StatusCode == http.StatusOK && strings.Trim(request.Raw().URL.Path, "/") == "" {
 		if description, err := runtime.Payload(response); err == nil {
@@ -118,10 +121,10 @@ func (a *Account) overhear(request *policy.Request) (*http.Response, error) {
 	return response, err
 }
 
-// discover asks the account for its regions. Where it does not say, its own
-// endpoint does.
-func (a *Account) discover(ctx context.Context) {
-	request, err := runtime.NewRequest(policy.WithRetryOptions(ctx, a.retryOptions(hastyRetries)), http.MethodGet, a.endpoint+"/")
+// readRegions reads the account's regions. A failure is ignored: then the account's own endpoint is
+// used.
+func (a *Account) readRegions(ctx context.Context) {
+	request, err := runtime.NewRequest(policy.WithRetryOptions(ctx, a.retryOptions(failoverRetries)), http.MethodGet, a.endpoint+"/")
 	if err != nil {
 		return
 	}
@@ -135,20 +138,20 @@ func (a *Account) discover(ctx context.Context) {
 	}
 }
 
-// get reads a resource from the best region that answers. headers adds to the
-// request's own; nil adds none.
+// get reads a resource from the first region in route that answers. headers, where not nil, adds to
+// the request's headers.
 func (a *Account) get(ctx context.Context, path string, signed resource, headers func(http.Header)) (*http.Response, error) {
 	if a.regions.stale(time.Now()) {
-		a.discover(ctx)
+		a.readRegions(ctx)
 	}
 	route := a.regions.route(time.Now())
 	for _, endpoint := range route[:len(route)-1] {
-		hasty := policy.WithRetryOptions(ctx, a.retryOptions(hastyRetries))
-		response, err := a.getFrom(hasty, endpoint, path, signed, headers)
+		failover := policy.WithRetryOptions(ctx, a.retryOptions(failoverRetries))
+		response, err := a.getFrom(failover, endpoint, path, signed, headers)
 		if ctx.Err() != nil || !regionFails(response, err) {
 			return response, err
 		}
-		a.regions.outOfOrder(endpoint, time.Now())
+		a.regions.markFailed(endpoint, time.Now())
 	}
 	return a.getFrom(ctx, route[len(route)-1], path, signed, headers)
 }

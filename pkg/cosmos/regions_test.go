@@ -43,7 +43,7 @@ func TestRoute(t *testing.T) {
 			}
 			r.Learn(description, now)
 			for _, endpoint := range c.broken {
-				r.OutOfOrder(endpoint, now)
+				r.MarkFailed(endpoint, now)
 			}
 			if got := r.Route(now.Add(c.later)); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)

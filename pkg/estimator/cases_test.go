@@ -13,8 +13,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// The cases of this file are accounts and lease containers as they are found
-// in production; each is named after its rule.
+// The cases of this file are accounts and lease containers as they are found in production; each is
+// named after its rule.
 
 func TestOfLeasesWithOneIDUnderSeveralPartitionKeysTheNewestCounts(t *testing.T) {
 	t.Parallel()
@@ -79,8 +79,8 @@ func TestTheLeaseContainerMayBeInAnotherAccount(t *testing.T) {
 	check(t, w.estimate(p)[0], "0=2 lagging")
 }
 
-// TestHierarchicalKeys has bounds that differ from the range's in trailing zeros
-// and mean the same: the lease has all of the range, and is exact.
+// TestHierarchicalKeys has bounds that differ from the range's in trailing zeros and mean the same:
+// the lease has all of the range, and is exact.
 func TestHierarchicalKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,8 +104,8 @@ func TestHierarchicalKeys(t *testing.T) {
 	}
 }
 
-// TestExpiredDocuments are changes in the feed of all versions and deletes, and
-// none in the incremental feed.
+// TestExpiredDocuments are changes in the feed of all versions and deletes, and none in the
+// incremental feed.
 func TestExpiredDocuments(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -172,8 +172,8 @@ func TestALeaseNarrowerThanItsRangeIsReadByItsKeys(t *testing.T) {
 	}
 }
 
-// TestOfAParentAndWhatReplacesItNothingCountsTwice has what a processor leaves
-// behind that ended in the midst of replacing leases.
+// TestOfAParentAndWhatReplacesItNothingCountsTwice has what a processor leaves behind that ended in
+// the midst of replacing leases.
 func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T, partitions int) (*world, estimator.Processor) {
@@ -248,8 +248,7 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 	})
 }
 
-// TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain is the rule that
-// PK-range leases have.
+// TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain is the rule that PK-range leases have.
 func TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

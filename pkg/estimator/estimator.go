@@ -1,10 +1,12 @@
-// Package estimator measures the lag of many change feed processors at once:
-// one query for each lease container, one page of the change feed for each
-// lease, what two processors both need only once.
+// Package estimator measures the lag of many change feed processors at once: one query per lease
+// container, one page of the change feed per lease. What two processors both need is read once.
 //
-// It knows accounts and leases; what an answer means is changefeed's, what a
-// request looks like is cosmos's, and what follows from the lag is not its
-// business. Start with Estimate, whose steps stand in their order.
+// It plans the requests of a tick and joins their answers. What an answer means is decided by
+// package changefeed, what a request looks like by package cosmos, and what follows from the lag by
+// package scaling. The rules are in docs/lag.md. Start with Estimate, which calls the steps in
+// their order.
+//
+// The package is internal to the program: its API may change in any release.
 package estimator
 
 import (
@@ -19,19 +21,19 @@ import (
 
 // Processor is one change feed processor to measure.
 type Processor struct {
-	Name           string          // as configured, for nothing but messages
+	Name           string          // as configured; used in messages alone
 	Account        *cosmos.Account // of the monitored container
 	Container      cosmos.Container
 	LeaseAccount   *cosmos.Account
 	LeaseContainer cosmos.Container
-	ProcessorName  string // as in the lease ids
-	AccountHost    string // as in the lease ids
-	StartFrom      changefeed.StartFrom
+	ProcessorName  string               // as the application gives it to the SDK, which puts it into lease ids; may be empty
+	AccountHost    string               // host of the endpoint that the application uses, which is in lease ids
+	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from
 }
 
-// Estimator measures processors. Between two ticks it remembers the RIDs of
-// containers, and the partition key ranges of those whose processors keep EPK
-// leases, and nothing else. It is safe for concurrent use.
+// Estimator measures processors. From one tick to the next it remembers the RIDs of containers and,
+// of containers whose processors keep EPK leases or had a split, the partition key ranges; nothing
+// else. It is safe for concurrent use.
 type Estimator struct {
 	concurrency int
 	now         func() time.Time
@@ -41,22 +43,21 @@ type Estimator struct {
 	ranges map[source]changefeed.Ranges
 }
 
-// New makes an Estimator that has at most concurrency requests under way at
-// once at each account.
+// New makes an Estimator that has at most concurrency requests in flight at once at each account;
+// it must be at least 1. now is the clock that ProcessorLag.Time is taken from.
 func New(concurrency int, now func() time.Time) *Estimator {
 	return &Estimator{concurrency: concurrency, now: now, rids: make(map[source]string), ranges: make(map[source]changefeed.Ranges)}
 }
 
-// source is a container of an account.
+// source is a container in an account.
 type source struct {
 	account   *cosmos.Account
 	container cosmos.Container
 }
 
-// Estimate measures the processors; the result has one ProcessorLag for each,
-// in their order. What could not be measured says so in the result: a failure
-// never keeps the others from being measured. At the end of ctx it returns with
-// what is known by then.
+// Estimate measures the processors; the result has one ProcessorLag for each, in their order. It
+// returns no error: what could not be measured is unknown in the result, with the reason, and never
+// keeps the others from being measured. When ctx ends, it returns with what is known by then.
 func (e *Estimator) Estimate(ctx context.Context, processors []Processor) []changefeed.ProcessorLag {
 	t := &tick{Estimator: e, reads: make(map[read]*page), measured: make([]*measured, len(processors))}
 	for i, p := range processors {
@@ -76,34 +77,34 @@ func (e *Estimator) Estimate(ctx context.Context, processors []Processor) []chan
 	return lags
 }
 
-// tick is one Estimate.
+// tick is the state of one call of Estimate.
 type tick struct {
 	*Estimator
 	measured []*measured
-	reads    map[read]*page // by position: two processors at the same one share a page
-	wanted   []*page        // asked for and not yet read
+	reads    map[read]*page // by position: two processors at the same position share a page
+	planned  []*page        // to be read by the next readPlanned
 }
 
-// The parts of the time left that a step may take, so that an account that does
-// not answer in one leaves the others theirs in the next.
+// The shares of the time left that a step may take, from 0 to 1. They leave time for the next step
+// where an account does not answer in this one.
 const (
-	partOfPreparation = 0.5 // what has to be known before feeds can be read
-	partOfFeeds       = 0.75
+	preparationShare = 0.5  // RIDs, leases and partition key ranges, each
+	feedsShare       = 0.75 // pages of the change feed
 )
 
-// part ends a step after a part of the time that is left.
-func part(ctx context.Context, of float64) (context.Context, context.CancelFunc) {
+// withShare returns a context that ends after a share of the time that ctx has left.
+func withShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, time.Duration(of*float64(time.Until(deadline))))
+	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
-// identify finds the prefixes of the processors' leases, for which it reads the
-// RID of each monitored container once.
+// identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
+// hold the RID of the monitored container, which is read once per container.
 func (t *tick) identify(ctx context.Context, processors []*measured) {
-	ctx, cancel := part(ctx, partOfPreparation)
+	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	first := make(map[source]*measured)
 	var sources []source
@@ -157,8 +158,8 @@ func (t *tick) rid(ctx context.Context, s source) (string, cosmos.Usage, error) 
 	return rid, usage, err
 }
 
-// forget drops the RID of a container that no lease goes with: it may have been
-// created anew, under the same name and with another RID.
+// forget drops the RID and the ranges of a container, so that they are read again: a container to
+// whose RID no lease belongs may have been deleted and created again under the same name.
 func (t *tick) forget(s source) {
 	t.mu.Lock()
 	delete(t.rids, s)
@@ -166,10 +167,10 @@ func (t *tick) forget(s source) {
 	t.mu.Unlock()
 }
 
-// queryLeases reads the leases of the processors, with one query for each lease
-// container, and selects each one's own.
+// queryLeases reads the leases of the processors with one query per lease container, and selects
+// those of each processor. A lease container that does not exist holds no leases.
 func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
-	ctx, cancel := part(ctx, partOfPreparation)
+	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	groups := make(map[source][]*measured)
 	var sources []source
@@ -208,9 +209,9 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	})
 }
 
-// each calls do for 0..n-1, with at most concurrency calls under way at once
-// for each account, and returns when all are done. A few workers rather than a
-// goroutine for each call: a tick may have ten thousand.
+// each calls do for 0..n-1, with at most concurrency calls in flight at once per account, and
+// returns when all are done. It uses a bounded number of goroutines, since a tick may have ten
+// thousand calls.
 func (t *tick) each(n int, account func(int) *cosmos.Account, do func(int)) {
 	byAccount := make(map[*cosmos.Account][]int)
 	for i := range n {

@@ -103,13 +103,13 @@ func (w *world) put(document map[string]any) {
 	w.must(w.server.Upsert(database, "leases", document))
 }
 
-// at is a lease at an LSN, of an owner that has just renewed it.
+// at is a lease at an LSN, whose owner has just renewed it.
 func at(lsn int64) leasefake.Fields {
 	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
 }
 
-// lease writes a lease of the .NET SDK; the LSN "" is none. A range that is no
-// more was the whole container.
+// lease writes a lease of the .NET SDK; an empty LSN stands for no continuation. A range that no
+// longer exists covered the whole container.
 func (w *world) lease(p estimator.Processor, rangeID, lsn, owner string) {
 	w.t.Helper()
 	f := leasefake.Fields{Owner: owner, Updated: time.Now()}

@@ -103,9 +103,8 @@ func epkLease(span changefeed.Range, position int64) *lease {
 	return &lease{token: span.Min + "-" + span.Max, epk: &span, was: span, position: position}
 }
 
-// replacements are the leases that take the place of one whose range was split
-// or merged: after a split one for each child, at the parent's position; after
-// a merge, one with the keys of before.
+// replacements are the leases that take the place of one whose range was split or merged: after a
+// split one for each child, at the parent's position; after a merge, one with the keys of before.
 func (s *simulated) replacements(l *lease, m *model) []*lease {
 	var replacing []*lease
 	overlapping := m.overlapping(l.was)

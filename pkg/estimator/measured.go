@@ -8,35 +8,35 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// measured is what is known of one processor in the course of a tick.
+// measured is what is known about one processor in the course of a tick.
 type measured struct {
 	processor Processor
-	rid       string // of the monitored container, when its leases were looked up
+	rid       string // of the monitored container, as its leases were looked up by
 	prefixes  []string
 	leases    []measuredLease
 	usage     cosmos.Usage
-	err       error // why nothing of it can be measured
+	err       error // why the whole processor is unknown
 }
 
-// measuredLease is one lease and the pages that say how far behind it is.
+// measuredLease is one lease, and the pages that say how far behind it is.
 type measuredLease struct {
 	changefeed.LeaseDocument
 	pages     []*page
-	splitting bool // its range is gone, or is several ranges now: the pages are those of what stands for it
-	leftover  bool // others count all of it
+	splitting bool // its range is gone, or is several ranges now; pages are those of the ranges that replaced it
+	leftover  bool // other leases cover all of it, so it is not counted
 }
 
 func (m *measured) source() source {
 	return source{m.processor.Account, m.processor.Container}
 }
 
-// unreadable tells whether there is no position to read a lease from.
+// unreadable reports whether there is no position to read a lease from.
 func (m *measured) unreadable(l *measuredLease) bool {
 	return l.Err != nil || m.uncheckpointed(l)
 }
 
-// startFrom is where a lease without a continuation starts: what it says itself
-// wins.
+// startFrom returns where a lease without a continuation starts: as the lease itself says, else as
+// configured.
 func (m *measured) startFrom(l *measuredLease) changefeed.StartFrom {
 	if l.StartFrom != nil {
 		return *l.StartFrom
@@ -44,14 +44,14 @@ func (m *measured) startFrom(l *measuredLease) changefeed.StartFrom {
 	return m.processor.StartFrom
 }
 
-// uncheckpointed tells whether the processor will start a lease from now: what
-// is pending cannot be said before it has run. All versions and deletes can be
-// read from now on only.
+// uncheckpointed reports whether a lease has no continuation and its processor starts from now, so
+// that nothing says what is pending. The feed of all versions and deletes can be read from now on
+// only, whatever startFrom says.
 func (m *measured) uncheckpointed(l *measuredLease) bool {
 	return l.Continuation == "" && (m.startFrom(l).Now() || l.Mode == changefeed.FullFidelity)
 }
 
-// read is the position of a lease in a partition key range, or in a part of it.
+// read returns the position of a lease in a partition key range, or in a part of it.
 func (m *measured) read(l *measuredLease, rangeID string, part changefeed.Range) read {
 	r := read{
 		source:   m.source(),
@@ -63,7 +63,7 @@ func (m *measured) read(l *measuredLease, rangeID string, part changefeed.Range)
 	return r
 }
 
-// gone tells whether a lease's range was split or merged, as far as was read.
+// gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
 	for _, p := range l.pages {
 		if p.gone {
@@ -73,7 +73,7 @@ func (l *measuredLease) gone() bool {
 	return l.splitting
 }
 
-// lag sums up the tick.
+// lag returns what the tick measured of the processor.
 func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay}
 	if m.err != nil {
@@ -90,7 +90,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 	return lag
 }
 
-// partition applies the table of DESIGN 6 to one lease.
+// partition applies the table of docs/lag.md (What each answer counts) to one lease.
 func (m *measured) partition(l *measuredLease) changefeed.Partition {
 	partition := changefeed.Partition{
 		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, Position: l.Continuation,
@@ -109,12 +109,12 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 	case l.pages[0].err != nil:
 		partition.Error = l.pages[0].err.Error()
 	default:
-		take(&partition, l.pages[0].reading)
+		applyReading(&partition, l.pages[0].reading)
 	}
 	return partition
 }
 
-func take(partition *changefeed.Partition, r changefeed.Reading) {
+func applyReading(partition *changefeed.Partition, r changefeed.Reading) {
 	lag := r.Lag
 	partition.Lag, partition.Age, partition.Approximate = &lag, r.Age, r.Approximate
 	partition.SessionLSN = r.SessionLSN
@@ -124,9 +124,9 @@ func take(partition *changefeed.Partition, r changefeed.Reading) {
 	}
 }
 
-// sumPages counts a lease whose range is gone as the sum of the ranges that
-// stand for it, and at least 1, which wakes the processor that alone can repair
-// the lease. A range that is gone in turn counts 1.
+// sumPages measures a lease whose range is gone as the sum over the ranges that replaced it. It is
+// at least 1, since only a running processor can replace the lease. A range that is gone in turn
+// counts 1, approximate.
 func sumPages(partition *changefeed.Partition, pages []*page) {
 	sum := int64(0)
 	partition.Status = changefeed.StatusSplitting

@@ -15,8 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// model says what is pending in a container, from all that its feed has, read
-// by a client that knows nothing but plain requests.
+// model computes what is pending in a container from its whole feed, read with plain requests.
 type model struct {
 	t         *testing.T
 	endpoint  string
@@ -92,8 +91,8 @@ func (m *model) get(path string, header map[string]string, into any) http.Header
 	return response.Header
 }
 
-// page reads a page of at most n changes behind an LSN, or one transaction, and
-// where the next one starts.
+// page reads a page of at most n changes behind an LSN, or one transaction, and where the next one
+// starts.
 func (m *model) page(of shard, part changefeed.Range, after int64, n int) (changes []change, next, session int64) {
 	m.t.Helper()
 	header := map[string]string{
@@ -139,8 +138,8 @@ func (m *model) feed(of shard, part changefeed.Range) feed {
 	return f
 }
 
-// pending is the LSN arithmetic for a part of a range behind a position, and the
-// time of its oldest change; 0 where there is nothing.
+// pending is the LSN arithmetic for a part of a range behind a position, and the time of its oldest
+// change; 0 where there is nothing.
 func (m *model) pending(of shard, part changefeed.Range, position int64) (lag, since int64) {
 	m.t.Helper()
 	f := m.feed(of, part)
@@ -202,9 +201,9 @@ func (c claim) keys() changefeed.Range {
 	return changefeed.Range{Min: c.parts[0].keys.Min, Max: c.parts[len(c.parts)-1].keys.Max}
 }
 
-// doubled tells whether another lease is for the same keys, one by the id of
-// their range and one by their bounds, and is the newer one: then that counts.
-// Of a range that is gone only the lease itself says which keys it had.
+// doubled reports whether another lease covers the same keys, one of the two by range id and the
+// other by bounds, and is newer: then that one counts. For a range that is gone only the lease
+// itself says which keys it had.
 func (c claim) doubled(by claim, bounds bool) bool {
 	pk, epk := c, by
 	if c.epk != nil {
@@ -216,9 +215,9 @@ func (c claim) doubled(by claim, bounds bool) bool {
 	return pk.renewed.After(epk.renewed) == (c.epk != nil)
 }
 
-// replaces tells whether a lease was made in the place of another, whose range
-// is no more: it works in a range that exists, or is for a part of the other's
-// keys, or is the EPK lease of just those.
+// replaces reports whether a lease replaced another, whose range is gone: its own range exists, or
+// it is for a part of the other's keys, or it is the EPK lease for exactly the keys of a PK-range
+// lease.
 func (c claim) replaces(old claim) bool {
 	switch {
 	case old.alive || c.lease == old.lease:
@@ -323,7 +322,7 @@ func clip(a, b changefeed.Range) changefeed.Range {
 	return a
 }
 
-// covered tells whether others leave nothing of a range.
+// covered reports whether the others cover all of a range.
 func covered(r changefeed.Range, others []changefeed.Range) bool {
 	for i, o := range others {
 		if !overlap(r, o) {

@@ -6,9 +6,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// dropDuplicates leaves of two leases that cover the same keys, one by the id of
-// their range and one by its bounds, the newer: a processor that goes over from
-// PK-range to EPK leases leaves the old ones for a while.
+// dropDuplicates marks the older of two leases that cover the same keys, one by range id and one by
+// bounds, as a leftover. There are such pairs for a while when a processor goes over from PK-range
+// to EPK leases.
 func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
 	for i := range m.leases {
 		epk := &m.leases[i]
@@ -17,7 +17,7 @@ func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
 		}
 		for j := range m.leases {
 			pk := &m.leases[j]
-			if pk.Err != nil || pk.Range != nil || !pk.stands(*epk.Range, ranges) {
+			if pk.Err != nil || pk.Range != nil || !pk.coversExactly(*epk.Range, ranges) {
 				continue
 			}
 			if pk.Newer(epk.Lease) {
@@ -29,21 +29,20 @@ func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
 	}
 }
 
-// stands tells whether a PK-range lease covers just the keys of a span: those of
-// its range, or where that is gone those it says it had.
-func (l *measuredLease) stands(span changefeed.Range, ranges changefeed.Ranges) bool {
-	if r, alive := ranges.Find(l.Token); alive {
+// coversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
+// range or, where the range is gone, the bounds that the lease itself holds.
+func (l *measuredLease) coversExactly(span changefeed.Range, ranges changefeed.Ranges) bool {
+	if r, exists := ranges.Find(l.Token); exists {
 		return r.Span().Equal(span)
 	}
 	return l.Bounds != nil && l.Bounds.Equal(span)
 }
 
-// boundParts lowers what the parts of one partition key range are counted as.
-// Each is measured against the LSN of the whole range, so that each counts the
-// others' transactions too. Together they cannot have more pending than the
-// range has transactions since the oldest that is pending in any of them: what
-// the sum exceeds that by is taken off, from each its share. The result is
-// marked as approximate, but for a part with nothing pending.
+// boundParts scales down the lag of leases that each cover a part of the same partition key range.
+// Each is measured against the LSN of the whole range, and so counts the transactions of the other
+// parts too. Together they cannot have more pending than the greatest of them: the transactions of
+// the range since the oldest pending change. Each lag is scaled by that over the sum, is at least 1
+// and becomes approximate; a part with nothing pending stays 0 and exact.
 func (m *measured) boundParts() {
 	byRange := make(map[string][]*measuredLease)
 	for i := range m.leases {
@@ -57,14 +56,14 @@ func (m *measured) boundParts() {
 	}
 }
 
-// part tells whether a lease was measured in a part of a range.
+// part reports whether a lease covers a part of a range and has something pending there.
 func (l *measuredLease) part() bool {
 	return !l.leftover && !l.splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
 		l.pages[0].read.position.Part != changefeed.Range{} && l.pages[0].reading.Lag > 0
 }
 
 func boundRange(parts []*measuredLease) {
-	sum, most, oldest := new(big.Int), int64(0), 0 // the part with the oldest pending change has the most
+	sum, most, oldest := new(big.Int), int64(0), 0 // the part with the oldest pending change has the greatest lag
 	for i, l := range parts {
 		lag := l.pages[0].reading.Lag
 		sum.Add(sum, big.NewInt(lag))
@@ -75,7 +74,7 @@ func boundRange(parts []*measuredLease) {
 	left := most
 	for _, l := range parts {
 		bounded := *l.pages[0] // other processors may share the page
-		// What a senseless session makes of two lags may be beyond 64 bits.
+		// With an absurd session LSN the product of two lags may exceed 64 bits.
 		share := new(big.Int).Mul(big.NewInt(bounded.reading.Lag), big.NewInt(most))
 		bounded.reading.Lag = max(1, share.Quo(share, sum).Int64())
 		bounded.reading.Approximate = true
@@ -83,6 +82,6 @@ func boundRange(parts []*measuredLease) {
 		l.pages[0] = &bounded
 	}
 	if left > 0 {
-		parts[oldest].pages[0].reading.Lag += left // what rounding took off
+		parts[oldest].pages[0].reading.Lag += left // the remainder of rounding down
 	}
 }

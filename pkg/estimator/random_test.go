@@ -20,9 +20,9 @@ import (
 // seedVariable names the environment variable with a seed to run again.
 const seedVariable = "FEEDSCALE_TEST_SEED"
 
-// TestWhateverHappensTheLagIsThatOfThePlainModel lets writers, splits, merges
-// and processors of every SDK act at random on one account, and holds what the
-// estimator says after each step against the model.
+// TestWhateverHappensTheLagIsThatOfThePlainModel lets writers, splits, merges and processors of
+// every SDK act at random on one account, and holds what the estimator says after each step against
+// the model.
 func TestWhateverHappensTheLagIsThatOfThePlainModel(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1, uint64(time.Now().UnixNano())}
@@ -102,8 +102,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// step lets one thing happen, and checks a processor that it concerns, or now
-// and then all at once.
+// step lets one thing happen, and checks a processor that it concerns, or now and then all at once.
 func (s *simulation) step() {
 	s.t.Helper()
 	s.clock = s.clock.Add(time.Duration(s.random.IntN(3)) * time.Second)
@@ -215,8 +214,8 @@ func (s *simulation) work(c *simulatedContainer, p *simulated) {
 	s.save(p, l)
 }
 
-// repair replaces a lease whose range is gone as the SDK does: the new leases
-// first, then the old one is deleted; a crash may come between any two of these.
+// repair replaces a lease whose range is gone as the SDK does: the new leases first, then the old
+// one is deleted; a crash may come between any two of these.
 func (s *simulation) repair(c *simulatedContainer, p *simulated) {
 	for _, l := range slices.Clone(p.leases) {
 		if c.model.claim(p, l).alive {

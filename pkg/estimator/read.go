@@ -14,20 +14,20 @@ type read struct {
 	position cosmos.Position
 }
 
-// page is what a read brought: a reading, a range that is gone, or an error.
+// page is the result of a read: a reading, a range that is gone, or an error.
 type page struct {
-	read    read
-	payer   *measured // whose the request is counted as
-	usage   cosmos.Usage
-	reading changefeed.Reading
-	gone    bool
-	err     error
+	read      read
+	chargedTo *measured // the processor that the request is charged to
+	usage     cosmos.Usage
+	reading   changefeed.Reading
+	gone      bool
+	err       error
 
 	containerRID string // of the container that answered; "" where it did not say
 }
 
-// readFeeds reads the pages of every lease of the processors that has a
-// position, unless they were read in this tick already.
+// readFeeds reads the pages of every lease that has a position, unless they were read in this tick
+// already.
 func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 	t.needRanges(ctx, processors)
 	for _, m := range processors {
@@ -41,13 +41,14 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 			}
 		}
 	}
-	t.readWanted(ctx)
+	t.readPlanned(ctx)
 }
 
-// route asks for the pages of a lease. A PK-range lease names its range. An EPK
-// lease is read in the ranges that have its keys: with its own range's id where
-// the bounds are the same, a part of a range where it is narrower, and every
-// range where it is wider, which then was split.
+// route plans the pages of a lease. A PK-range lease names its range. An EPK lease is read in the
+// ranges that overlap its bounds: by range id alone where one range has the same bounds, by a part
+// of the range where the lease is narrower, and in each of several ranges where it is wider, which
+// means that its range was split. The .NET SDK routes alike, and answers the last case itself with
+// 410/1002 (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
 func (t *tick) route(m *measured, l *measuredLease) {
 	if l.Range == nil {
 		l.pages = []*page{t.page(m, m.read(l, l.Token, changefeed.Range{}))}
@@ -60,40 +61,40 @@ func (t *tick) route(m *measured, l *measuredLease) {
 	}
 	l.pages, l.splitting = nil, len(overlapping) > 1
 	for _, r := range overlapping {
-		t.want(m, l, r, l.Range.Clip(r.Span()))
+		t.plan(m, l, r, l.Range.Clip(r.Span()))
 	}
 }
 
-// want asks for the page of a part of a range, which may be all of it.
-func (t *tick) want(m *measured, l *measuredLease, r changefeed.PartitionKeyRange, part changefeed.Range) {
+// plan adds the page of a part of a range, which may be all of it.
+func (t *tick) plan(m *measured, l *measuredLease, r changefeed.PartitionKeyRange, part changefeed.Range) {
 	if part.Equal(r.Span()) {
 		part = changefeed.Range{}
 	}
 	l.pages = append(l.pages, t.page(m, m.read(l, r.ID, part)))
 }
 
-// page returns the page of a read, which is asked for at the cost of the
-// processor that asks first.
+// page returns the page of a read. It is planned once, and charged to the processor that asks
+// first.
 func (t *tick) page(m *measured, r read) *page {
 	if t.reads[r] == nil {
-		p := &page{read: r, payer: m}
+		p := &page{read: r, chargedTo: m}
 		t.reads[r] = p
-		t.wanted = append(t.wanted, p)
+		t.planned = append(t.planned, p)
 	}
 	return t.reads[r]
 }
 
-// readWanted does the reads that were asked for since it was called last.
-func (t *tick) readWanted(ctx context.Context) {
-	ctx, cancel := part(ctx, partOfFeeds)
+// readPlanned reads the pages that were planned since it was called last.
+func (t *tick) readPlanned(ctx context.Context) {
+	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
-	wanted := t.wanted
-	t.wanted = nil
-	t.each(len(wanted), func(i int) *cosmos.Account { return wanted[i].read.source.account }, func(i int) {
-		wanted[i].fetch(ctx)
+	planned := t.planned
+	t.planned = nil
+	t.each(len(planned), func(i int) *cosmos.Account { return planned[i].read.source.account }, func(i int) {
+		planned[i].fetch(ctx)
 	})
-	for _, p := range wanted {
-		p.payer.usage.Add(p.usage)
+	for _, p := range planned {
+		p.chargedTo.usage.Add(p.usage)
 	}
 }
 

@@ -6,11 +6,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// followRecreation deals with containers that were deleted and created anew
-// under the same name since their RID was read: the leases that were found are
-// those of the old one, whose positions mean nothing in the new. The answers
-// tell, by the RID of the container that they come from; then the processor's
-// own leases are looked up again.
+// followRecreation handles containers that were deleted and created again under the same name since
+// their RID was read. The leases found are then those of the old container, whose positions mean
+// nothing in the new one. An answer of the change feed carries the RID of its container; where that
+// is another one, the processor's leases are looked up again.
 func (t *tick) followRecreation(ctx context.Context) {
 	var affected []*measured
 	for _, m := range t.measured {
@@ -27,8 +26,8 @@ func (t *tick) followRecreation(ctx context.Context) {
 	t.readFeeds(ctx, affected)
 }
 
-// recreated tells whether an answer came from another container than the one
-// whose leases were looked up.
+// recreated reports whether an answer came from another container than the one whose leases were
+// looked up. What is no RID is ignored.
 func (m *measured) recreated() bool {
 	for i := range m.leases {
 		for _, p := range m.leases[i].pages {

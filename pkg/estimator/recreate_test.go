@@ -11,9 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// TestAContainerThatWasRecreatedIsAnother holds that the leases of a deleted
-// container are not taken for those of its successor, of which the old positions
-// would say that nothing is pending.
+// TestAContainerThatWasRecreatedIsAnother holds that the leases of a deleted container are not
+// taken for those of its successor, of which the old positions would say that nothing is pending.
 func TestAContainerThatWasRecreatedIsAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,8 +42,8 @@ func TestAContainerThatWasRecreatedIsAnother(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatNamesNoContainerIsBelieved holds that a service, or a proxy,
-// that does not send the header does no harm.
+// TestAnAnswerThatNamesNoContainerIsBelieved holds that a service, or a proxy, that does not send
+// the header does no harm.
 func TestAnAnswerThatNamesNoContainerIsBelieved(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "somewhere", "q0oIAA=="} {

@@ -7,10 +7,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// followSplits deals with leases whose partition key range is gone, or several
-// ranges now (DESIGN 6): the leases are read once more, since a processor may
-// just have replaced them; where one still stands for ranges that are not its
-// own, those are read from the lease's own position.
+// followSplits handles leases whose partition key range is gone or is several ranges now
+// (docs/lag.md, Splits and merges). The leases are read once more, since a processor may just have
+// replaced them. For one that was not replaced, the ranges that its keys are in now are read from
+// the lease's own position.
 func (t *tick) followSplits(ctx context.Context) {
 	affected := goneIn(t.measured)
 	if len(affected) == 0 {
@@ -20,9 +20,9 @@ func (t *tick) followSplits(ctx context.Context) {
 	t.refreshRanges(ctx, affected)
 	t.readFeeds(ctx, affected)
 	for _, m := range goneIn(affected) {
-		t.adoptChildren(m)
+		t.planReplacements(m)
 	}
-	t.readWanted(ctx)
+	t.readPlanned(ctx)
 	for _, m := range affected {
 		m.dropDuplicates(t.rangesOf(m))
 	}
@@ -45,48 +45,48 @@ func goneIn(processors []*measured) []*measured {
 	return affected
 }
 
-// adoptChildren asks for a page of each range that stands for a lease whose own
-// is gone, or is several now. What another lease was made for is counted there,
-// and a parent whose children all have theirs is a leftover that counts nothing.
-func (t *tick) adoptChildren(m *measured) {
+// planReplacements plans a page for each range that replaced the range of a lease. Keys for which a
+// newer lease exists are counted with that lease; a lease all of whose keys have one is a leftover
+// and is not counted.
+func (t *tick) planReplacements(m *measured) {
 	ranges := t.rangesOf(m)
 	for i := range m.leases {
 		l := &m.leases[i]
 		if !l.gone() {
 			continue
 		}
-		shares, alive := l.shares(ranges)
-		if alive {
-			l.pages = []*page{t.again(m, l.pages[0].read)}
+		shares, exists := l.shares(ranges)
+		if exists {
+			l.pages = []*page{t.reread(m, l.pages[0].read)}
 			continue
 		}
 		l.pages, l.splitting = nil, true
 		covered := m.covered(i, ranges)
 		for _, s := range shares {
 			if !s.keys.Covered(covered) {
-				t.want(m, l, s.of, s.keys)
+				t.plan(m, l, s.of, s.keys)
 			}
 		}
 		l.leftover = len(shares) > 0 && len(l.pages) == 0
 	}
 }
 
-// share is what of a range a lease stands for.
+// share is the part of a range that a lease stands for.
 type share struct {
 	of   changefeed.PartitionKeyRange
 	keys changefeed.Range
 }
 
-// shares are what a lease stands for, in key order; alive tells whether that is
-// its own range, or for an EPK lease one. A PK-range lease whose range is gone
-// stands for the descendants of that, which after a merge have keys of others
-// too: of those only for what it says its range was, where it does.
-func (l *measuredLease) shares(ranges changefeed.Ranges) (shares []share, alive bool) {
+// shares returns what a lease stands for, in key order. exists reports whether its own range still
+// exists or, for an EPK lease, whether its keys are in one range. A PK-range lease whose range is
+// gone stands for the descendants of that range. After a merge these have keys of other ranges too;
+// then it stands for the part within its own bounds, where the lease holds these.
+func (l *measuredLease) shares(ranges changefeed.Ranges) (shares []share, exists bool) {
 	if l.Range != nil {
 		shares = clipped(ranges.Overlapping(*l.Range), l.Range)
 		return shares, len(shares) == 1
 	}
-	if r, alive := ranges.Find(l.Token); alive {
+	if r, exists := ranges.Find(l.Token); exists {
 		return []share{{r, r.Span()}}, true
 	}
 	children := ranges.Children(l.Token)
@@ -96,8 +96,8 @@ func (l *measuredLease) shares(ranges changefeed.Ranges) (shares []share, alive 
 	return shares, false
 }
 
-// clipped returns what of the ranges lies within bounds, or all where these are
-// unknown.
+// clipped returns the parts of the ranges that lie within bounds, or the whole ranges where bounds
+// is nil.
 func clipped(ranges changefeed.Ranges, bounds *changefeed.Range) []share {
 	var shares []share
 	for _, r := range ranges {
@@ -111,10 +111,10 @@ func clipped(ranges changefeed.Ranges, bounds *changefeed.Range) []share {
 	return shares
 }
 
-// covered is what the leases that were made in the place of one whose range is
-// gone stand for: those that work in a range that exists, those for a part of
-// its keys, and for a PK-range lease the EPK lease of just its keys. None of two
-// leases thus ever stands in for the other and the other way round.
+// covered returns the keys for which leases exist that replaced the lease with index old, whose
+// range is gone: leases whose range exists, leases for a part of its keys and, where old is a
+// PK-range lease, the EPK lease for exactly its keys. The relation is never mutual, so that of two
+// leases one is always counted.
 func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range {
 	keys, _ := m.leases[old].keys(ranges)
 	var covered []changefeed.Range
@@ -123,42 +123,42 @@ func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range
 		if i == old || l.leftover {
 			continue
 		}
-		own, alive := l.keys(ranges)
+		own, exists := l.keys(ranges)
 		same := own.Equal(keys)
-		if alive || own.Within(keys) && !same || same && l.Range != nil && m.leases[old].Range == nil {
+		if exists || own.Within(keys) && !same || same && l.Range != nil && m.leases[old].Range == nil {
 			covered = append(covered, own)
 		}
 	}
 	return covered
 }
 
-// keys are all that a lease stands for.
-func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, alive bool) {
-	shares, alive := l.shares(ranges)
+// keys returns the bounds of all that a lease stands for.
+func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, exists bool) {
+	shares, exists := l.shares(ranges)
 	if len(shares) > 0 {
 		keys = changefeed.Range{Min: shares[0].keys.Min, Max: shares[len(shares)-1].keys.Max}
 	}
-	return keys, alive
+	return keys, exists
 }
 
-// again asks once more for a read whose range was said to be gone, and is not.
-func (t *tick) again(m *measured, r read) *page {
+// reread plans a read once more, whose range the service said was gone and which exists.
+func (t *tick) reread(m *measured, r read) *page {
 	if t.reads[r].gone {
 		delete(t.reads, r)
 	}
 	return t.page(m, r)
 }
 
-// rangesOf are the partition key ranges of a processor's container, nil where
-// nothing needed them yet.
+// rangesOf returns the partition key ranges of a processor's container, nil where they were not
+// needed yet.
 func (t *tick) rangesOf(m *measured) changefeed.Ranges {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ranges[m.source()]
 }
 
-// needRanges reads the ranges of the containers whose processors have EPK leases,
-// unless they are known from an earlier tick.
+// needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
+// from an earlier tick.
 func (t *tick) needRanges(ctx context.Context, processors []*measured) {
 	var unknown []*measured
 	for _, m := range processors {
@@ -178,9 +178,9 @@ func (m *measured) hasEPK() bool {
 	return false
 }
 
-// refreshRanges reads the partition key ranges of each container once.
+// refreshRanges reads the partition key ranges of the processors' containers, each once.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
-	ctx, cancel := part(ctx, partOfPreparation)
+	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	bySource := make(map[source][]*measured)
 	var sources []source

@@ -1,8 +1,10 @@
-// Package poller runs one tick: it finds the processors that are due, measures
-// them, decides, commits, and publishes (DESIGN 4).
+// Package poller runs one tick: it finds the processors that are due, measures them, decides,
+// commits and publishes (docs/architecture.md, The flow of a tick).
 //
-// It joins the estimator, scaling, a state store and a publisher, and has no
-// rule of its own but when an event is due. Start with Tick.
+// It joins the packages estimator, scaling, state and events, and has two rules of its own: which
+// processors are due, and when an event is published. Start with Tick.
+//
+// The package is internal to the program: its API may change in any release.
 package poller
 
 import (
@@ -29,8 +31,8 @@ type Processor struct {
 	estimator.Processor
 	Policy       scaling.Policy
 	Schedule     Schedule          // nil: due at every tick
-	IdleSchedule Schedule          // in place of Schedule while the processor is idle; nil: the same
-	Target       map[string]string // labels carried in every scale event
+	IdleSchedule Schedule          // used in place of Schedule while the processor is idle; nil: Schedule
+	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
 // Poller runs ticks. Two at once are harmless: the slower one's result is
@@ -40,14 +42,14 @@ type Poller struct {
 	Estimator  *estimator.Estimator
 	Store      state.Store
 	Publisher  events.Publisher
-	Heartbeat  time.Duration // an unchanged decision is published again this often; 0 = never
-	Timeout    time.Duration // of one tick, a fifth of it for committing and publishing
-	Retention  time.Duration // samples are forgotten once their hour ended so long ago; 0 = never
+	Heartbeat  time.Duration // an unchanged decision is published again after this time; 0 = never
+	Timeout    time.Duration // of one tick; a fifth of it is kept for commit and publish
+	Retention  time.Duration // samples are removed when their hour ended this long ago; 0 = never
 	Now        func() time.Time
 	Log        *slog.Logger
 
 	mu      sync.Mutex
-	drained bool // the outbox of processors that are no longer configured is empty
+	drained bool // the outboxes of processors that are no longer configured are empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
@@ -56,18 +58,18 @@ type Mode struct {
 	DryRun bool // commit and publish nothing
 }
 
-// parallel bounds how many requests a tick makes to the store, or to the queue,
-// at once.
+// parallel is the greatest number of requests to the store, or to the queue, that a tick has in
+// flight.
 const parallel = 32
 
-// poll is one processor in the course of a tick.
+// poll is the state of one processor in the course of a tick.
 type poll struct {
 	processor Processor
 	record    state.Record
 	state     state.State
 	event     *state.Event
 	committed bool
-	err       error // why the store has nothing of it
+	err       error // why its state could not be loaded, or the decision not be stored
 }
 
 // Tick polls the processors that are due. It fails only where nothing at all
@@ -102,7 +104,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	return result, nil
 }
 
-// load reads what is stored of every processor.
+// load reads the stored state and outbox of every processor.
 func (p *Poller) load(ctx context.Context) []*poll {
 	polls := make([]*poll, len(p.Processors))
 	each(len(polls), func(i int) {
@@ -115,8 +117,8 @@ func (p *Poller) load(ctx context.Context) []*poll {
 	return polls
 }
 
-// due selects the processors to poll now, among them those whose state could
-// not be loaded, which are reported and no more.
+// due selects the processors to poll now. One whose state could not be loaded is among them, so
+// that it is reported; it is not measured.
 func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
 	var due []*poll
 	for _, d := range polls {
@@ -127,9 +129,10 @@ func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
 	return due
 }
 
-// measure estimates, decides, and says what is to be committed.
+// measure estimates the lag of the processors, decides, and prepares what is to be committed. It
+// takes at most four fifths of the time left.
 func (p *Poller) measure(ctx context.Context, due []*poll, now time.Time) {
-	deadline, _ := ctx.Deadline() // the tick's, or an earlier one of the caller
+	deadline, _ := ctx.Deadline() // of the tick, or an earlier one of the caller
 	left := time.Until(deadline)
 	ctx, cancel := context.WithTimeout(ctx, left-left/5)
 	defer cancel()
@@ -191,7 +194,7 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active}
 }
 
-// stalled counts the partitions that are stalled.
+// stalled returns the number of stalled partitions.
 func stalled(lag changefeed.ProcessorLag) int {
 	n := 0
 	for i := range lag.Partitions {
@@ -202,9 +205,9 @@ func stalled(lag changefeed.ProcessorLag) int {
 	return n
 }
 
-// eventDue tells whether a decision is to be published (DESIGN 9): the first
-// of a processor, one that differs from what was published last, and at the
-// heartbeat one that does not.
+// eventDue reports whether a decision is to be published (docs/act.md, Scale events): the first one
+// of a processor, one whose replicas or activity differ from what was published last, and at the
+// heartbeat any.
 func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	switch {
 	case s.Decision == nil, s.Paused:
@@ -218,7 +221,7 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	}
 }
 
-// commit writes each State, and its event, in one step.
+// commit writes each State together with its event, in one atomic step per processor.
 func (p *Poller) commit(ctx context.Context, due []*poll) {
 	each(len(due), func(i int) {
 		d := due[i]
@@ -241,8 +244,8 @@ func (p *Poller) commit(ctx context.Context, due []*poll) {
 	})
 }
 
-// prune lets the store forget old samples of the processors that begin a new
-// hour with this tick. What fails is tried again in an hour.
+// prune removes old samples of the processors for which this tick is the first of an hour. What
+// fails is tried again an hour later.
 func (p *Poller) prune(ctx context.Context, due []*poll) {
 	each(len(due), func(i int) {
 		d := due[i]
@@ -256,9 +259,9 @@ func (p *Poller) prune(ctx context.Context, due []*poll) {
 	})
 }
 
-// publish delivers every pending event, those of earlier ticks first, and
-// returns how many are left. An event that cannot be delivered holds back the
-// later ones of its processor; a queue that cannot be reached, all that follow.
+// publish delivers every pending event, those of earlier ticks first, and returns how many are
+// left. After an event that cannot be delivered, no later one of its processor is tried; after a
+// queue that cannot be reached, none at all.
 func (p *Poller) publish(ctx context.Context, polls []*poll) (left int) {
 	var pending [][]state.Event
 	for _, d := range polls {
@@ -272,12 +275,12 @@ func (p *Poller) publish(ctx context.Context, polls []*poll) (left int) {
 	}
 	var unreachable atomic.Bool
 	left = p.deliverAll(ctx, pending, &unreachable)
-	// Those of removed processors last: looking for them may take long.
+	// Those of removed processors come last, since finding them may take long.
 	return left + p.publishOrphans(ctx, &unreachable)
 }
 
-// deliverAll delivers the events of processors, each processor's in their order,
-// and returns how many are left.
+// deliverAll delivers the events of several processors, each processor's in their order, and
+// returns how many are left.
 func (p *Poller) deliverAll(ctx context.Context, pending [][]state.Event, unreachable *atomic.Bool) (left int) {
 	failed := make([]int, len(pending))
 	each(len(pending), func(i int) {
@@ -288,7 +291,7 @@ func (p *Poller) deliverAll(ctx context.Context, pending [][]state.Event, unreac
 			}
 			err := p.deliver(ctx, event)
 			if errors.Is(err, events.ErrUnreachable) && unreachable.Swap(true) {
-				return // said already
+				return // logged already
 			}
 			if err != nil {
 				p.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
@@ -307,16 +310,16 @@ func (p *Poller) deliver(ctx context.Context, e state.Event) error {
 	if err := p.Publisher.Publish(ctx, e.Body); err != nil {
 		return err
 	}
-	// Where this fails the same bytes go out once more, and their id tells.
+	// Where this fails, the same bytes are published again under the same id, by which a consumer
+	// knows them.
 	if err := p.Store.Remove(ctx, e.Processor, e.Sequence); err != nil {
 		p.Log.Warn("a published event cannot be removed from the outbox: it will be published again", "processor", e.Processor, "sequence", e.Sequence, "error", err.Error())
 	}
 	return nil
 }
 
-// publishOrphans delivers the pending events of processors that are no longer
-// configured. Nobody adds to them: once all are delivered, nothing is left to
-// look for in the life of the process.
+// publishOrphans delivers the pending events of processors that are no longer configured. Nothing
+// adds to them, so once all are delivered the process does not look for more.
 func (p *Poller) publishOrphans(ctx context.Context, unreachable *atomic.Bool) (left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -345,7 +348,7 @@ func (p *Poller) publishOrphans(ctx context.Context, unreachable *atomic.Bool) (
 	return left
 }
 
-// each calls do for 0..n-1, a bounded number at once, and waits for all.
+// each calls do for 0..n-1, at most parallel at once, and waits for all.
 func each(n int, do func(int)) {
 	var calls errgroup.Group
 	calls.SetLimit(parallel)

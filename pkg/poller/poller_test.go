@@ -24,7 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// clock is a time that only the test moves.
+// clock is a clock that only the test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -42,7 +42,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// broker is where events go: it can be down.
+// broker is a destination of events that can be made unreachable.
 type broker struct {
 	mu   sync.Mutex
 	down bool
@@ -64,8 +64,7 @@ func (b *broker) setDown(down bool) {
 	b.down = down
 }
 
-// take returns what arrived since it was called last, as
-// "processor/sequence from->to activity".
+// take returns what arrived since it was called last, as "processor/sequence from->to activity".
 func (b *broker) take(t *testing.T) []string {
 	t.Helper()
 	b.mu.Lock()
@@ -246,7 +245,7 @@ func TestAnEventThatWasCommittedAndNotPublishedComesWithTheNextTick(t *testing.T
 	w.write(5)
 	w.tick()
 	w.broker.take(t)
-	// What a process leaves that is killed behind its commit.
+	// The state after a process that was killed between commit and publish.
 	record, err := w.store.Load(t.Context(), "orders")
 	must(t, err)
 	killed := record.State

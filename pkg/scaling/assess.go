@@ -6,8 +6,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// assess prepares the decision: it carries the memory over, refines the status
-// of each partition by what came before, and measures the rates.
+// assess prepares the decision: it takes over the memory, refines the status of each partition by
+// earlier polls (docs/lag.md, Statuses and what to do), and measures the rates.
 func (s *steps) assess() {
 	s.next = s.Memory
 	s.next.Progress = make(map[string]Progress, len(s.Lag.Partitions))
@@ -28,7 +28,7 @@ func (s *steps) assess() {
 	}
 }
 
-// status refines what the reading alone said of a partition.
+// status refines the status that the reading alone gave a partition.
 func (s *steps) status(p *changefeed.Partition, progress Progress) changefeed.Status {
 	if p.Status != changefeed.StatusLagging {
 		return p.Status
@@ -43,12 +43,12 @@ func (s *steps) status(p *changefeed.Partition, progress Progress) changefeed.St
 	}
 }
 
-// live tells whether a partition's owner renewed its lease lately.
+// live reports whether a partition has an owner that renewed the lease within LeaseExpiration.
 func (s *steps) live(p *changefeed.Partition) bool {
 	return p.Owner != "" && s.Now.Sub(p.LeaseTime) <= s.Policy.LeaseExpiration
 }
 
-// liveOwners counts the distinct owners of leases that were renewed lately.
+// liveOwners counts the distinct owners of leases that were renewed within LeaseExpiration.
 func (s *steps) liveOwners() int {
 	owners := make(map[string]bool)
 	for i := range s.Lag.Partitions {
@@ -59,8 +59,8 @@ func (s *steps) liveOwners() int {
 	return len(owners)
 }
 
-// progress notes how far a partition has come. One that could not be measured
-// keeps what was known.
+// progress returns the Progress of a partition at this poll. One that could not be measured keeps
+// its last one.
 func (s *steps) progress(p *changefeed.Partition) Progress {
 	last := s.Memory.Progress[p.Lease]
 	if p.Lag == nil {
@@ -78,8 +78,8 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 	case stands && s.live(p):
 		next.Since, next.Polls = last.Since, last.Polls+1
 	case stands && last.Stalled:
-		// The scale-in that excludeStalled asked for may have stopped its
-		// owner. The next one is at the same place.
+		// A scale-in due to excludeStalled may have stopped the owner of this very partition. Its
+		// next owner meets the same change.
 		next.Since, next.Polls = last.Since, last.Polls
 	case next.Pending && s.live(p):
 		next.Since, next.Polls = s.Now, 1

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// behavior is step 8: HPA's tolerance, stabilization windows and rate policies,
-// between the last decision and what the steps before ask for. It works from 1
-// upwards: the step from there to zero is cooldown's.
+// behavior is step 9 of docs/decide.md: the tolerance, stabilization windows and rate policies of
+// the HPA, applied between the last decision and what the steps before ask for. Both count as at
+// least 1: the step from 1 to zero is made by cooldown alone.
 func (s *steps) behavior() {
 	last, _ := s.current()
 	current, asked := max(1, last), max(1, s.replicas)
@@ -30,8 +30,7 @@ func (s *steps) behavior() {
 	}
 }
 
-// tolerate keeps the current replicas where the metric is within the
-// direction's tolerance of its target.
+// tolerate returns the current replicas where the metric is within the tolerance of the direction.
 func (s *steps) tolerate(current, asked int) int {
 	ratio := s.ratio / float64(current)
 	up, down := s.Policy.Behavior.ScaleUp.Tolerance, s.Policy.Behavior.ScaleDown.Tolerance
@@ -41,8 +40,8 @@ func (s *steps) tolerate(current, asked int) int {
 	return asked
 }
 
-// recommend remembers a recommendation. Those that no window reaches are
-// forgotten, and of equal ones all but the last, which outlives them.
+// recommend remembers a recommendation. It forgets those older than both windows, and of equal ones
+// all but the latest, which outlasts the others.
 func (s *steps) recommend(replicas int) {
 	longest := max(s.Policy.Behavior.ScaleUp.StabilizationWindow, s.Policy.Behavior.ScaleDown.StabilizationWindow)
 	kept := within(s.next.Recommendations, s.Now, longest, func(r Recommendation) time.Time { return r.Time })
@@ -53,8 +52,8 @@ func (s *steps) recommend(replicas int) {
 	}
 }
 
-// stabilize takes the lowest recommendation of the scale-up window and the
-// highest of the scale-down window, and moves the current replicas between them.
+// stabilize returns the count nearest to the current replicas between the lowest recommendation
+// within the scale-up window and the highest within the scale-down window.
 func (s *steps) stabilize(current, wanted int) int {
 	lowest, highest := wanted, wanted
 	for _, r := range s.next.Recommendations {
@@ -68,7 +67,8 @@ func (s *steps) stabilize(current, wanted int) int {
 	return min(max(current, lowest), highest)
 }
 
-// limitRate lets the replicas go as far as the policies of the direction allow.
+// limitRate returns wanted, or the count up to which the rate policies of its direction allow to
+// go.
 func (s *steps) limitRate(current, wanted int) int {
 	switch {
 	case wanted > current:
@@ -80,8 +80,8 @@ func (s *steps) limitRate(current, wanted int) int {
 	}
 }
 
-// limit returns how far the rules allow to go in a direction, +1 or -1, from
-// where the replicas stood at the beginning of each policy's period.
+// limit returns the count up to which the rules allow to go in a direction, +1 or -1. Each policy
+// counts from the replicas at the beginning of its period.
 func (s *steps) limit(rules Rules, current, direction int) int {
 	if rules.SelectPolicy == SelectDisabled {
 		return current
@@ -94,8 +94,7 @@ func (s *steps) limit(rules Rules, current, direction int) int {
 		}
 		allowed := start + direction*p.Value
 		if p.Type == RatePercent {
-			// As HPA rounds: up to the next replica when growing, towards
-			// zero when shrinking.
+			// Rounded as the HPA does: up when scaling up, towards zero when scaling down.
 			allowed = int(math.Trunc(float64(start) * (1 - float64(p.Value)/100)))
 			if direction > 0 {
 				allowed = int(math.Ceil(float64(start) * (1 + float64(p.Value)/100)))
@@ -109,8 +108,8 @@ func (s *steps) limit(rules Rules, current, direction int) int {
 	return farthest
 }
 
-// remember notes a change for the policies' periods, and forgets those that no
-// period reaches. The step between zero and one is none of HPA's.
+// remember records a change of replicas for the rate policies, and forgets those older than every
+// period. The step between zero and one does not count, since the HPA does not make it.
 func (s *steps) remember(from, to int) {
 	delta := max(1, to) - max(1, from)
 	longest := time.Duration(0)
@@ -124,7 +123,7 @@ func (s *steps) remember(from, to int) {
 	s.next.Changes = kept
 }
 
-// within returns a copy of those entries that are younger than window.
+// within returns a copy of the entries that are younger than window.
 func within[T any](entries []T, now time.Time, window time.Duration, at func(T) time.Time) []T {
 	var kept []T
 	for _, e := range entries {

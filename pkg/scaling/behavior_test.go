@@ -7,21 +7,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// poll is one poll of a story in which the lag asks for some replicas.
+// poll is one poll of a story in which the lag asks for a number of replicas.
 type poll struct {
 	after time.Duration
 	asked int
 	want  int
 }
 
-// unlimited is a policy of which step 8 lets everything pass.
+// unlimited is a policy in which step 9 limits nothing.
 func unlimited(change ...func(*scaling.Policy)) scaling.Policy {
 	p := policy(change...)
 	p.Behavior = scaling.Behavior{}
 	return p
 }
 
-// behaves is a policy with this behavior and none else.
+// behaves is a policy with this behavior alone.
 func behaves(up, down scaling.Rules) scaling.Policy {
 	p := unlimited()
 	p.Behavior = scaling.Behavior{ScaleUp: up, ScaleDown: down}
@@ -34,7 +34,7 @@ func (s *story) from(n int) *story {
 	return s
 }
 
-// asks polls while 100 partitions lag by a threshold for each replica asked for.
+// asks polls with 100 partitions and a lag of one threshold per replica asked for.
 func (s *story) asks(after time.Duration, replicas int) *scaling.Decision {
 	lags := repeat(0, 100)
 	lags[0] = int64(replicas) * s.policy.Threshold
@@ -57,8 +57,8 @@ func slowest(policies ...scaling.RatePolicy) scaling.Rules {
 
 func window(d time.Duration) scaling.Rules { return scaling.Rules{StabilizationWindow: d} }
 
-// TestBehavior is step 8: the examples of the HPA's documentation, and what
-// its controller computes where the documentation leaves it open.
+// TestBehavior is step 9: the examples of the HPA's documentation, and what its controller computes
+// where the documentation leaves it open.
 func TestBehavior(t *testing.T) {
 	t.Parallel()
 	const second, minute = time.Second, time.Minute
@@ -168,8 +168,8 @@ func TestBehavior(t *testing.T) {
 	}
 }
 
-// TestTolerance is the part of step 8 that looks at the metric: what it is of
-// its target at the current replicas.
+// TestTolerance is the part of step 9 that compares the metric with its target at the current
+// replicas.
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -210,8 +210,8 @@ func TestTolerance(t *testing.T) {
 	})
 }
 
-// TestBehaviorEndsAtOne keeps step 8 from the step between one and zero, which
-// is cooldown's, and from the bounds, which always hold.
+// TestBehaviorEndsAtOne: the windows and policies of step 9 have no effect on the step between one
+// and zero, which is cooldown's, nor on the bounds of step 10.
 func TestBehaviorEndsAtOne(t *testing.T) {
 	t.Parallel()
 	frozen := scaling.Rules{SelectPolicy: scaling.SelectDisabled}

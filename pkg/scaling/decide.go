@@ -8,23 +8,23 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Input is everything a decision depends on.
+// Input is everything that a decision depends on.
 type Input struct {
 	Now    time.Time
 	Lag    changefeed.ProcessorLag
 	Policy Policy
-	Memory Memory // of the last decision; zero for the first
+	Memory Memory // from the Outcome of the last decision; zero for the first
 }
 
-// Outcome is a decision and what the next one needs.
+// Outcome is a decision, and what the next one needs.
 type Outcome struct {
-	Lag      changefeed.ProcessorLag // as measured, with each partition's status refined by what came before
-	Decision *Decision               // nil where nothing can be decided
+	Lag      changefeed.ProcessorLag // as measured, with the status of each partition refined by earlier polls
+	Decision *Decision               // nil where nothing can be decided: steps 7 and 8 say when
 	Memory   Memory
 }
 
-// Decide takes the steps of DESIGN 7 in their order. The same Input always
-// gives the same Outcome; the Input is not changed.
+// Decide takes the steps of docs/decide.md in their order. The same Input always gives the same
+// Outcome. The Input is not changed.
 func Decide(in Input) Outcome {
 	s := steps{Input: in}
 	s.assess()
@@ -53,27 +53,27 @@ func Decide(in Input) Outcome {
 // steps carries a decision from step to step.
 type steps struct {
 	Input
-	next Memory // what this decision leaves
+	next Memory // for the next decision
 
-	keepsUp    bool    // the live owners did all that was pending at the last poll within catchUpWithin, and as much as arrived since
-	demand     signal  // what asks for replicas; zero where nothing is known
-	partitions int     // for the caps, at least 1; 0 where no poll ever knew them
-	metric     int64   // lag, capped
-	active     bool    // whether the processor should be above zero
+	keepsUp    bool    // the owners finish what is pending within catchUpWithin; see rates
+	demand     signal  // the part of the measurement that asks for replicas; zero where nothing is known
+	partitions int     // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
+	metric     int64   // metricValue: the lag, capped, in transactions
+	active     bool    // whether the processor is to have replicas at all
 	replicas   int     // what the steps so far ask for
-	ratio      float64 // replicas before rounding up, for the tolerance
-	asked      int     // what the steps before behavior asked for
-	refuseIn   bool    // the truth is not known well enough to scale in
+	ratio      float64 // replicas before rounding up, for the tolerance of step 9
+	asked      int     // what steps 1 to 8 asked for
+	refuseIn   bool    // too much is unknown to scale in to zero
 	undecided  bool
 	reasons    []Reason
 }
 
-// because records a step that set, raised or held the replicas.
+// because records the reason of a step, with the replicas after it.
 func (s *steps) because(step, why string, args ...any) {
 	s.reasons = append(s.reasons, Reason{Step: step, Replicas: s.replicas, Why: fmt.Sprintf(why, args...)})
 }
 
-// current is what was asked for last, and whether anything was.
+// current returns the last decision, and whether there was one.
 func (s *steps) current() (int, bool) {
 	if s.Memory.Replicas == nil {
 		return 0, false
@@ -81,8 +81,8 @@ func (s *steps) current() (int, bool) {
 	return *s.Memory.Replicas, true
 }
 
-// raise lifts the replicas to at least n. What no integer holds is no less a
-// reason to scale out.
+// raise raises the replicas to n, rounded up, and reports whether that changed them. A number that
+// exceeds 32 bits counts as the greatest that does not.
 func (s *steps) raise(n float64) bool {
 	wanted := int(min(math.Ceil(n), math.MaxInt32))
 	if wanted <= s.replicas {
@@ -92,8 +92,10 @@ func (s *steps) raise(n float64) bool {
 	return true
 }
 
-// threshold is steps 1 and 2: the capped metric, whether the processor is
-// active, and one replica for each threshold of lag.
+// threshold is steps 1 and 2 of docs/decide.md. Step 1: metricValue is the lag, at most one
+// changeFeedLagThreshold per partition (or per partition with lag), and the processor is active
+// where the lag is above the activation threshold or a status wakes it. Step 2: one replica per
+// changeFeedLagThreshold of metricValue, rounded up; none where the processor is inactive.
 func (s *steps) threshold() {
 	s.partitions = max(1, s.Lag.PartitionCount())
 	s.next.Partitions = s.partitions
@@ -103,8 +105,8 @@ func (s *steps) threshold() {
 		capBy = s.demand.lagging
 	}
 	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
-	// What is left out of the signal is still there: it keeps the processor
-	// active, as in KEDA, and its owner trying.
+	// What excludeStalled leaves out still keeps the processor active, as in KEDA, so that its
+	// owner keeps trying.
 	all, wake := *s.Lag.Lag(), s.wakes()
 	s.active = all > s.Policy.Activation || wake != ""
 	if !s.active {
@@ -131,14 +133,15 @@ func (s *steps) threshold() {
 	}
 }
 
-// wakeReasons say why a status asks for a replica.
+// wakeReasons say why a status asks for a replica whatever the activation threshold.
 var wakeReasons = map[changefeed.Status]string{
 	changefeed.StatusBootstrap:      "no lease exists yet: a processor has to run once to create them",
 	changefeed.StatusSplitting:      "a partition was split or merged: a processor has to run to replace its lease",
 	changefeed.StatusUncheckpointed: "a lease was never checkpointed: a processor has to run to find its position",
 }
 
-// wakes returns the worst status that wakes the processor, "" where none does.
+// wakes is the wake-up of step 1: it returns the worst status that wakes the processor, "" where
+// none does.
 func (s *steps) wakes() changefeed.Status {
 	if s.Lag.Bootstrap {
 		return changefeed.StatusBootstrap
@@ -152,12 +155,13 @@ func (s *steps) wakes() changefeed.Status {
 	return worst
 }
 
-// catchUpWithin is step 3: as many replicas as drain the lag in that time, at
-// the rates that were measured, while changes keep arriving. Owners that keep up
-// are not asked for more of: they were seen to do enough, and what they can do
-// was not. Taken for all that they can, it would ask for one replica more at
-// every poll, however little there is to do. Nor are they kept for what as many
-// as they are showed: it does not tell whether fewer could.
+// catchUpWithin is step 3 of docs/decide.md: it raises the replicas to (lag / catchUpWithin +
+// arrival rate) / drain rate of one owner, rounded up, with rates in LSNs per second.
+//
+// Where the live owners keep up, the drain rate may be only a lower bound of what they can do. Then
+// the step asks for no more replicas than there are owners, since dividing by the lower bound would
+// add one at each poll. It also asks for no replicas at all where the lower bound comes from as
+// many owners as are live now, or from more: it does not say whether fewer owners would be enough.
 func (s *steps) catchUpWithin() {
 	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
 	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
@@ -176,11 +180,12 @@ func (s *steps) catchUpWithin() {
 	}
 }
 
-// ageTolerance is how far the age may exceed maxChangeAge before it counts.
+// ageTolerance is the fraction by which the age may exceed maxChangeAge before step 4 counts it.
 const ageTolerance = 0.1
 
-// maxChangeAge is step 4: the ratio of the oldest change's age to the limit,
-// applied to the live owners as HPA applies a metric's ratio to its pods.
+// maxChangeAge is step 4 of docs/decide.md: it raises the replicas to live owners (at least 1)
+// times age / maxChangeAge, rounded up, as the HPA multiplies its pods by the ratio of a metric to
+// its target.
 func (s *steps) maxChangeAge() {
 	limit, age := s.Policy.MaxChangeAge, s.demand.age
 	if limit <= 0 || !s.active || age == nil {
@@ -190,14 +195,14 @@ func (s *steps) maxChangeAge() {
 		return
 	}
 	owners := max(1, s.liveOwners())
-	// Multiplied first: a ratio of 31/15, rounded, would ask 15 owners for 32.
+	// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
 	if s.raise(float64(owners) * float64(*age) / limit.Seconds()) {
 		s.because("maxChangeAge", "the oldest change is %d s old, the limit is %s, and %d owners are live", *age, limit, owners)
 	}
 }
 
-// schedules is step 5: the highest floor whose window is open. As in KEDA a
-// window that is open keeps the processor active.
+// schedules is step 6 of docs/decide.md: it raises the replicas to the highest floor whose window
+// is open. As in KEDA, an open window keeps the processor active.
 func (s *steps) schedules() {
 	var open *Schedule
 	for i := range s.Policy.Schedules {
@@ -220,16 +225,17 @@ func (s *steps) schedules() {
 	}
 }
 
-// Open tells whether the window is open at t, as KEDA's cron trigger does: its
-// next end comes before its next start.
+// Open reports whether the window is open at t: its next end comes before its next start, both
+// strictly after t, which is the rule of KEDA's cron trigger (cron_scaler.go).
 func (w *Schedule) Open(t time.Time) bool {
 	t = t.In(w.Location)
 	return !w.Start.Next(t).Before(w.End.Next(t))
 }
 
-// incomplete is step 6: known partitions may scale out, but what is unknown may
-// not scale in. Where nothing was decided before and nothing known is pending,
-// nothing is decided: it would be zero where the truth is unknown.
+// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
+// out, but replicas, activity and metricValue do not go below those of the last decision. Where
+// there is none, and no known partition makes the processor active, nothing is decided: zero
+// replicas might be wrong.
 func (s *steps) incomplete() {
 	if s.Lag.Complete() {
 		return
@@ -258,11 +264,13 @@ func (s *steps) incomplete() {
 	}
 }
 
-// failure is step 7: nothing could be measured.
+// failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 where no partition
+// could be measured. Fewer than failureThreshold polls in a row that failed hold the last decision;
+// from then on the fallback counts.
 func (s *steps) failure() {
 	s.partitions = s.Memory.Partitions
 	if leases := s.Lag.PartitionCount(); leases > 0 {
-		s.partitions = leases // read, though none of them could be measured
+		s.partitions = leases // the leases could be read, though no partition could be measured
 		if s.Memory.Partitions > 0 {
 			s.next.Partitions = leases
 		}
@@ -302,6 +310,7 @@ func (s *steps) failure() {
 	}
 }
 
+// fallBack decides a fallback: its metricValue is that of as many partitions as replicas.
 func (s *steps) fallBack(replicas int, why string, args ...any) {
 	s.active = replicas > 0
 	s.metric = min(int64(replicas), math.MaxInt64/s.Policy.Threshold) * s.Policy.Threshold
@@ -309,8 +318,9 @@ func (s *steps) fallBack(replicas int, why string, args ...any) {
 	s.because("fallback", why, args...)
 }
 
-// cooldown is the step to zero, which no window of behavior delays or hastens:
-// as in KEDA, once cooldownPeriod has passed since the last active poll.
+// cooldown is the part of step 9 of docs/decide.md that goes to zero: once cooldownPeriod has
+// passed since the last active poll, as in KEDA. The windows and policies of behavior neither delay
+// nor hasten it.
 func (s *steps) cooldown() {
 	if s.active {
 		s.next.LastActive = s.Now
@@ -336,8 +346,8 @@ func (s *steps) cooldown() {
 	}
 }
 
-// clamp is step 9: to the number of partitions, then to the bounds, which
-// always hold.
+// clamp is step 10 of docs/decide.md: to the number of partitions, then to
+// minReplicaCount..maxReplicaCount, which always hold.
 func (s *steps) clamp() {
 	if s.partitions > 0 && s.replicas > s.partitions {
 		s.replicas = s.partitions
@@ -353,13 +363,14 @@ func (s *steps) clamp() {
 	}
 }
 
+// paused is step 12 of docs/decide.md: the decision is shown and neither published nor remembered.
 func (s *steps) paused() {
 	if s.Policy.Paused {
 		s.because("paused", "shown only: nothing is published while the processor is paused")
 	}
 }
 
-// conclude writes the decision down, and remembers it unless it is only shown.
+// conclude makes the Decision, and remembers it unless the processor is paused.
 func (s *steps) conclude() Outcome {
 	d := &Decision{
 		Time:        s.Now,
@@ -384,7 +395,7 @@ func (s *steps) conclude() Outcome {
 		s.next.Active, s.next.MetricValue = s.active, s.metric
 		s.remember(current, s.replicas)
 		if s.replicas == 0 {
-			s.next.Recommendations = nil // as with KEDA, where there is no HPA at zero
+			s.next.Recommendations = nil // as with KEDA, where no HPA acts at zero
 		}
 	}
 	return Outcome{Lag: s.Lag, Decision: d, Memory: s.next}

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// policy is DESIGN 5's default policy.
+// policy is a policy with a threshold of 100.
 func policy(change ...func(*scaling.Policy)) scaling.Policy {
 	p := scaling.Policy{
 		Threshold:       100,
@@ -31,7 +31,7 @@ func policy(change ...func(*scaling.Policy)) scaling.Policy {
 	return p
 }
 
-// measured is a measurement of one partition for each lag; -1 is unknown.
+// measured is a measurement with one partition per lag; -1 is unknown.
 func measured(at time.Time, lags ...int64) changefeed.ProcessorLag {
 	l := changefeed.ProcessorLag{Time: at}
 	for i, lag := range lags {
@@ -71,7 +71,7 @@ func tell(t *testing.T, p scaling.Policy) *story {
 	return &story{t: t, policy: p, now: start}
 }
 
-// poll decides, after has passed since the last poll.
+// poll decides at the given time after the last poll.
 func (s *story) poll(after time.Duration, measure func(time.Time) changefeed.ProcessorLag) *scaling.Decision {
 	s.now = s.now.Add(after)
 	o := scaling.Decide(scaling.Input{Now: s.now, Lag: measure(s.now), Policy: s.policy, Memory: s.memory})
@@ -117,7 +117,7 @@ func repeat(lag int64, n int) []int64 {
 func maximum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MaxReplicas = &n } }
 func minimum(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MinReplicas = n } }
 
-// first is a decision without a memory.
+// first is a decision without memory.
 type first struct {
 	rule   string
 	policy scaling.Policy
@@ -177,7 +177,7 @@ func TestThreshold(t *testing.T) {
 	})
 }
 
-// TestClamp is step 9.
+// TestClamp is step 10.
 func TestClamp(t *testing.T) {
 	t.Parallel()
 	decideFirst(t, []first{
@@ -203,7 +203,7 @@ func TestReasonsSayWhy(t *testing.T) {
 	}
 }
 
-// TestIncomplete is step 6.
+// TestIncomplete is step 7.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	decideFirst(t, []first{
@@ -245,7 +245,7 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
-// TestFailure is step 7.
+// TestFailure is step 8.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	decideFirst(t, []first{
@@ -342,7 +342,7 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// TestCooldown is the step to zero.
+// TestCooldown is the part of step 9 that goes to zero.
 func TestCooldown(t *testing.T) {
 	t.Parallel()
 	t.Run("one replica stays until cooldownPeriod has passed since the last active poll, whatever the windows say", func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestPausedIsShownAndNotRemembered(t *testing.T) {
 	s.want("3 active 300 out [threshold=3]")
 }
 
-// TestStatus is the evaluation of a partition by what came before.
+// TestStatus is the evaluation of a partition by earlier polls.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	type sample struct {

@@ -2,7 +2,7 @@ package scaling
 
 import "time"
 
-// Direction is where a decision moves the replicas.
+// Direction says in which direction a decision changes the replicas.
 type Direction string
 
 // The directions of a decision.
@@ -12,21 +12,21 @@ const (
 	None Direction = "none"
 )
 
-// Reason is one step of a decision: which rule, what it made of the replicas,
-// and why, as an operator would be told.
+// Reason is one step of a decision: the name that docs/decide.md gives the step, the replicas after
+// it, and a sentence for the operator.
 type Reason struct {
 	Step     string `json:"step"`
 	Replicas int    `json:"replicas"`
 	Why      string `json:"why"`
 }
 
-// Decision is how many replicas a processor needs, and why.
+// Decision says how many replicas a processor needs, and why.
 type Decision struct {
 	Time        time.Time `json:"time"`
 	Replicas    int       `json:"replicas"`
 	Previous    *int      `json:"previous"` // nil for the first decision of a processor
 	Direction   Direction `json:"direction"`
-	Active      bool      `json:"active"`      // whether KEDA should keep the processor above zero
-	MetricValue int64     `json:"metricValue"` // lag, capped, for a scaler with the threshold as its target
+	Active      bool      `json:"active"`      // whether the processor has work, which keeps it above zero replicas; docs/decide.md, step 1
+	MetricValue int64     `json:"metricValue"` // the capped lag, in transactions, for a scaler whose target is the threshold
 	Reasons     []Reason  `json:"reasons"`     // every step that had a say, in order
 }

@@ -1,7 +1,14 @@
 // Package scaling decides how many replicas a change feed processor needs.
 //
-// It is pure: a measurement, the memory of earlier decisions, a policy and the
-// time come in as values; a decision with its reasons and the next memory come
-// out. It knows nothing of stores, events or HTTP. Start with decide.go, whose
-// steps stand in the order in which they count (DESIGN 7).
+// It is pure: a measurement, the memory of earlier decisions, a policy and the time come in as
+// values; a decision with its reasons and the next memory come out. It does no I/O, reads no clock
+// and knows nothing of stores, events or HTTP.
+//
+// The steps of a decision are numbered in docs/decide.md, and the comment of each function that is
+// a step names its number. Start with Decide, which calls them in their order: 1 metricValue and
+// activity, 2 threshold, 3 catchUpWithin, 4 maxChangeAge, 5 the steps about partitions
+// (evenPartitions, hotPartition, excludeStalled), 6 schedules, 7 incomplete, 8 failure, 9 behavior
+// and cooldown, 10 clamp, 12 paused. There is no step 11.
+//
+// The package is internal to the program: its API may change in any release.
 package scaling

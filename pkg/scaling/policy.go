@@ -2,30 +2,31 @@ package scaling
 
 import "time"
 
-// Policy is how one processor is to be scaled. Its fields are those of the
-// processors file (DESIGN 5), in KEDA's and HPA's words; config validates them.
+// Policy says how one processor is to be scaled. Its fields are those of the processors file
+// (docs/configure.md), which use the words of KEDA and of the HPA. Package config validates them;
+// Decide assumes the ranges given here.
 type Policy struct {
-	Threshold                int64         // changeFeedLagThreshold: lag one replica is to carry, at least 1
-	Activation               int64         // activationChangeFeedLagThreshold: lag above which the processor is active, 0 <= Activation < Threshold
-	LimitToPartitionsWithLag bool          // cap the metric, and what rates and age ask for, by partitions with lag instead of by all partitions
-	EvenPartitions           bool          // only counts at which every replica owns the same number of partitions
-	ExcludeStalled           bool          // stalled partitions ask for no replicas, once they were reported
-	MaxChangeAge             time.Duration // oldest pending change tolerated; 0 = no limit
-	CatchUpWithin            time.Duration // time in which the lag is to drain; 0 = not sized for
+	Threshold                int64         // changeFeedLagThreshold: transactions of lag per replica, at least 1
+	Activation               int64         // activationChangeFeedLagThreshold: the processor is active where the lag is above; 0 <= Activation < Threshold
+	LimitToPartitionsWithLag bool          // cap the metric, and what steps 3 to 5 ask for, by the partitions with lag instead of by all
+	EvenPartitions           bool          // use only replica counts that divide the number of partitions
+	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replicas
+	MaxChangeAge             time.Duration // greatest age of the oldest pending change, see step 4; 0 = no limit
+	CatchUpWithin            time.Duration // time in which the lag is to drain, see step 3; 0 = no such limit
 	MinReplicas              int           // minReplicaCount, at least 0
 	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
-	Cooldown                 time.Duration // cooldownPeriod since the last active poll before zero
-	StalledAfter             time.Duration // no checkpoint progress for this long while pending and owned: stalled,
-	StalledPolls             int           // where at least so many polls in a row saw it; the first that could is the second
-	LeaseExpiration          time.Duration // an owner whose lease is older is not live
+	Cooldown                 time.Duration // cooldownPeriod: time from the last active poll to the step to zero
+	StalledAfter             time.Duration // a partition is stalled after this time without checkpoint progress while pending and owned (0 = never),
+	StalledPolls             int           // where at least this many polls saw it so, the first one included
+	LeaseExpiration          time.Duration // an owner is live while its lease was renewed within this time
 	Behavior                 Behavior
 	Fallback                 Fallback
 	Schedules                []Schedule
-	Paused                   bool // measured and shown, never published
+	Paused                   bool // the processor is measured and shown; its decisions are not published
 }
 
-// Behavior limits how fast replicas change in each direction, as the HPA's
-// field of the same name.
+// Behavior limits how fast replicas change in each direction, as the HPA's field of that name does
+// (https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#configurable-scaling-behavior).
 type Behavior struct {
 	ScaleUp   Rules
 	ScaleDown Rules
@@ -33,13 +34,13 @@ type Behavior struct {
 
 // Rules are the limits of one direction.
 type Rules struct {
-	StabilizationWindow time.Duration // 0..3600 s; recommendations inside it are all honoured
+	StabilizationWindow time.Duration // 0..3600 s; within it the most cautious recommendation counts
 	SelectPolicy        SelectPolicy  // "" = Max
-	Policies            []RatePolicy  // none = no limit
-	Tolerance           float64       // fraction of the metric's target within which nothing changes, at least 0
+	Policies            []RatePolicy  // empty = no limit
+	Tolerance           float64       // deviation from the metric's target, as a fraction of it, up to which nothing changes; at least 0
 }
 
-// SelectPolicy says which of several rate policies counts.
+// SelectPolicy says which of several rate policies applies.
 type SelectPolicy string
 
 // The HPA's values of selectPolicy.
@@ -65,9 +66,9 @@ const (
 	RatePercent RateType = "Percent"
 )
 
-// Fallback is what is decided when no partition could be measured.
+// Fallback says what is decided where no partition could be measured: step 8 of docs/decide.md.
 type Fallback struct {
-	FailureThreshold int // polls in a row that fail before the fallback counts, at least 1
+	FailureThreshold int // polls in a row that failed, from which on the fallback counts; at least 1
 	Behavior         FallbackBehavior
 	Replicas         int // for every behavior but max and currentReplicas
 }
@@ -75,25 +76,26 @@ type Fallback struct {
 // FallbackBehavior names a fallback.
 type FallbackBehavior string
 
-// KEDA's fallback behaviors, and FallbackMax, which is feedscale's own.
+// KEDA's fallback behaviors (https://keda.sh/docs/latest/reference/scaledobject-spec/#fallback),
+// and FallbackMax, which is feedscale's own.
 const (
 	FallbackMax             FallbackBehavior = "max"                     // as if every partition lagged by a whole threshold
 	FallbackStatic          FallbackBehavior = "static"                  // Replicas
-	FallbackCurrent         FallbackBehavior = "currentReplicas"         // what was decided last
-	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher" // what was decided last, at least Replicas
-	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // what was decided last, at most Replicas
+	FallbackCurrent         FallbackBehavior = "currentReplicas"         // the last decision
+	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher" // the greater of the last decision and Replicas
+	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // the smaller of the last decision and Replicas
 )
 
-// Schedule is a floor in a time window, as KEDA's cron trigger: at least
-// DesiredReplicas while its next End comes before its next Start.
+// Schedule is a floor in a time window, as KEDA's cron trigger has it: at least DesiredReplicas
+// while the next End comes before the next Start.
 type Schedule struct {
 	Location        *time.Location
 	Start, End      Cron
 	DesiredReplicas int
 }
 
-// Cron tells when a schedule fires next: strictly after t, in t's location.
-// *cron.SpecSchedule of robfig/cron/v3 is one.
+// Cron returns the next time at which a cron expression fires, strictly after t and in t's
+// location. *cron.SpecSchedule of robfig/cron/v3 is one.
 type Cron interface {
 	Next(t time.Time) time.Time
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// stories is how many random stories are told. A story's number is its seed.
+// stories is the number of random stories. A story's number is its seed.
 const stories = 3000
 
 // tick is one poll of a random story.
@@ -23,7 +23,7 @@ type tick struct {
 	out scaling.Outcome
 }
 
-// previous is what was decided before, 0 where nothing was.
+// previous is the decision before, 0 where there was none.
 func (k tick) previous() int {
 	if k.in.Memory.Replicas == nil {
 		return 0
@@ -110,8 +110,8 @@ func (g *generator) policy() scaling.Policy {
 	return p
 }
 
-// measure lets some changes arrive and some be processed, and finds what the
-// account would answer: now and then not all of it, or nothing.
+// measure lets some changes arrive and some be processed, and returns what the account would
+// answer: now and then only a part of it, or nothing.
 func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 	for i := range g.partitions {
 		if g.happens(3) {
@@ -150,8 +150,8 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 	return l
 }
 
-// TestProperties tells random stories; after each poll every property has to
-// hold. A property says what is wrong, "" where nothing is.
+// TestProperties plays random stories; every property has to hold after each poll. A property
+// returns what is wrong, or "".
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	properties := []struct {
@@ -195,14 +195,14 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// outOfBounds tells whether what was decided before is more than the
-// partitions that are known by now, so that step 9 brings it down.
+// outOfBounds reports whether the decision before is more than the partitions known now, so that
+// step 10 lowers it.
 func (k tick) outOfBounds() bool {
 	return k.in.Lag.Known() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
 }
 
-// fellBack tells whether the poll failed often enough for the fallback,
-// which decides what the user said, whatever the truth may be.
+// fellBack reports whether polls failed often enough for the fallback, which decides what the user
+// configured whatever is pending.
 func (k tick) fellBack() bool {
 	return !k.in.Lag.Known() && k.out.Memory.Failures >= k.in.Policy.Fallback.FailureThreshold
 }
@@ -238,9 +238,8 @@ func noScaleInWhileUnknown(story []tick) string {
 	return ""
 }
 
-// nothingKnownNothingDecided is the start of a story: whatever the policy,
-// nothing is decided before anything was measured, but by a fallback that
-// says how many.
+// nothingKnownNothingDecided: whatever the policy, nothing is decided before anything was measured,
+// except by a fallback that has a number of its own.
 func nothingKnownNothingDecided(story []tick) string {
 	for _, k := range story {
 		if k.in.Lag.Known() {
@@ -255,9 +254,8 @@ func nothingKnownNothingDecided(story []tick) string {
 	return ""
 }
 
-// noFlapping: inside the window of a direction no decision turns back from
-// the other, but for the steps between one and zero, which are cooldown's
-// and activation's.
+// noFlapping: within the window of a direction no decision reverses the other direction, except for
+// the steps between one and zero, which are cooldown's and activation's.
 func noFlapping(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -282,9 +280,8 @@ func noFlapping(story []tick) string {
 	return ""
 }
 
-// rateIsLimited: in each direction no policy's period sees more change than
-// the most generous policy allows, from where the replicas stood when the
-// period began.
+// rateIsLimited: in each direction no period of a policy sees a greater change than the most
+// generous policy allows, counted from the replicas at its beginning.
 func rateIsLimited(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -341,8 +338,8 @@ func zeroOnlyAfterCooldown(story []tick) string {
 	return ""
 }
 
-// zeroComesAfterCooldown is the other half: no window and no rate keeps an
-// idle processor above zero for longer.
+// zeroComesAfterCooldown is the other half of that rule: no window and no rate keeps an idle
+// processor above zero any longer.
 func zeroComesAfterCooldown(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -357,8 +354,7 @@ func zeroComesAfterCooldown(story []tick) string {
 	return "above zero without an active poll in all of cooldownPeriod"
 }
 
-// evenDivides: where the even step had a say, each replica owns as many
-// partitions as the others.
+// evenDivides: where evenPartitions had a say, each replica owns as many partitions as the others.
 func evenDivides(story []tick) string {
 	k := story[len(story)-1]
 	if k.out.Decision == nil {
@@ -407,7 +403,7 @@ func memoryIsBounded(story []tick) string {
 	return ""
 }
 
-// reasonsExplain: the last reason stands for what was decided.
+// reasonsExplain: the last reason has the replicas that were decided.
 func reasonsExplain(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -423,8 +419,7 @@ func reasonsExplain(story []tick) string {
 	return ""
 }
 
-// sameInputSameOutcome: nothing but the input counts, and the input is not
-// changed.
+// sameInputSameOutcome: the outcome depends on the input alone, and the input is not changed.
 func sameInputSameOutcome(story []tick) string {
 	k := story[len(story)-1]
 	copied := k.in
@@ -442,8 +437,8 @@ func sameInputSameOutcome(story []tick) string {
 	return ""
 }
 
-// memoryMayBeStored: a memory that went through JSON leads to the same
-// outcome. Every twentieth poll is enough: JSON is slow.
+// memoryMayBeStored: a memory that went through JSON leads to the same outcome. Every twentieth
+// poll is enough: JSON is slow.
 func memoryMayBeStored(story []tick) string {
 	k := story[len(story)-1]
 	if len(story)%20 != 0 {
@@ -464,8 +459,7 @@ func memoryMayBeStored(story []tick) string {
 	return ""
 }
 
-// TestMonotoneInLag: where nothing was decided before, more lag never asks
-// for fewer replicas.
+// TestMonotoneInLag: where nothing was decided before, more lag never asks for fewer replicas.
 func TestMonotoneInLag(t *testing.T) {
 	t.Parallel()
 	for number := range uint64(stories) {

@@ -6,21 +6,24 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// chance is how many LSNs less than came may be done between two polls by
-// owners that keep up, beside a fifth of them: owners that find nothing wait
-// for some seconds, and when a poll comes is chance.
-const chance = 10
+// slackLSNs is the number of LSNs by which what was processed between two polls may fall short of
+// what arrived, besides a fifth of it, while the owners count as keeping up. Owners that find
+// nothing wait some seconds before they read again, so that some changes are always in between.
+const slackLSNs = 10
 
-// noise is by how much more has to be seen of what an owner can do at least, to
-// be news.
-const noise = 1.1
+// drainRaiseRatio is the ratio by which a lower bound of the drain rate has to exceed the
+// remembered rate in order to replace it.
+const drainRaiseRatio = 1.1
 
-// rates measures, from this sample and the last: how fast changes arrive, how
-// fast one live owner works them off, and whether the owners keep up.
+// rates measures, from this poll and the last one: how fast changes arrive, how fast one live owner
+// processes them, and whether the owners keep up. They keep up where nothing that was pending at
+// the last poll is pending now, that poll is at most catchUpWithin ago, and about as much was
+// processed as arrived.
 //
-// What an owner did is what it can do only where it was never without work:
-// where a change that was pending at the last poll still is. Any other can do at
-// least as much as it did. Where leases moved nobody can tell who did what.
+// The drain rate of an owner is exact only where it had work all the time between the polls, that
+// is where a change that was pending at the last poll still is. For any other owner it is a lower
+// bound. Where leases changed owners, nothing tells who processed what, and the remembered rate
+// stays.
 func (s *steps) rates() {
 	w := work{index: make(map[string]int)}
 	for i := range s.Lag.Partitions {
@@ -34,27 +37,27 @@ func (s *steps) rates() {
 	switch drain, exact := w.drainPerReplica(); {
 	case exact:
 		s.next.DrainPerReplica, s.next.DrainOwners = drain, 0
-	case drain > s.Memory.DrainPerReplica*noise:
+	case drain > s.Memory.DrainPerReplica*drainRaiseRatio:
 		s.next.DrainPerReplica, s.next.DrainOwners = drain, len(w.owners)
 	}
-	s.keepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+chance
+	s.keepsUp = w.arrival != nil && !w.behind && w.longest <= s.Policy.CatchUpWithin && w.came-w.done <= w.came/5+slackLSNs
 }
 
-// work is what came and what was done between two polls, over all partitions.
+// work sums up what arrived and what was processed between two polls, over all partitions.
 type work struct {
-	arrival    *float64      // LSNs per second; nil where nothing was measured twice
-	came, done int64         // LSNs
-	behind     bool          // a change that was pending at the last poll still is, or was until now
-	moved      bool          // a lease has another owner than at the last poll
-	longest    time.Duration // between the two polls; longer where a partition was unknown in between
-	owners     []ownerWork   // in the order of their leases: that of a map would change the last digit of a sum
-	index      map[string]int
+	arrival    *float64       // LSNs per second; nil where no partition was measured at both polls
+	came, done int64          // LSNs that arrived, and LSNs that were processed
+	behind     bool           // a change that was pending at the last poll still is, or was until just now
+	moved      bool           // whether a lease has another owner than at the last poll
+	longest    time.Duration  // the longest time between the two measurements of a partition
+	owners     []ownerWork    // in the order of their leases, since the order of a map would change the last digits of a sum
+	index      map[string]int // index in owners, by owner
 }
 
-// ownerWork is what one live owner did between two polls.
+// ownerWork is what one live owner processed between two polls.
 type ownerWork struct {
 	drained float64 // LSNs per second
-	busy    bool    // it had work all the while
+	busy    bool    // whether it had work all the time
 }
 
 // add adds a partition that was measured at both polls.
@@ -74,11 +77,12 @@ func (w *work) add(p *changefeed.Partition, last Progress, span time.Duration, l
 		return
 	}
 	done := max(0, *p.CheckpointLSN-last.CheckpointLSN)
-	// To be done with just that, and no more, is chance only where it is little.
-	left := *p.CheckpointLSN < last.SessionLSN || *p.CheckpointLSN == last.SessionLSN && done > chance
+	// A checkpoint exactly at the newest LSN of the last poll shows an owner that had work all the
+	// time, unless it moved by so little that this can be a coincidence.
+	left := *p.CheckpointLSN < last.SessionLSN || *p.CheckpointLSN == last.SessionLSN && done > slackLSNs
 	w.done += done
 	w.behind = w.behind || left
-	// Only where changes were pending does an owner show what it can do.
+	// Only with changes pending at both polls does an owner show what it can do.
 	if last.Pending && p.Pending() && live {
 		owner := w.owner(p.Owner)
 		owner.drained += float64(done) / span.Seconds()
@@ -95,8 +99,9 @@ func (w *work) owner(name string) *ownerWork {
 	return &w.owners[at]
 }
 
-// drainPerReplica is what one owner can do, in LSNs per second; at least that
-// where it is not exact, and 0 where nobody showed it.
+// drainPerReplica returns the mean of what one owner processes, in LSNs per second: of the owners
+// that had work all the time, which is exact, else of all, which is a lower bound. It is 0 where
+// nothing is known.
 func (w *work) drainPerReplica() (drain float64, exact bool) {
 	var all, busy float64
 	count := 0

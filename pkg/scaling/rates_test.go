@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// reading is what a poll finds of one partition.
+// reading is what a poll finds about one partition.
 type reading struct {
 	session, checkpoint int64 // LSNs; what lies between is the lag; 0 is none
 	owner               string
@@ -43,8 +43,8 @@ func readings(at time.Time, partitions []reading) changefeed.ProcessorLag {
 	return l
 }
 
-// TestCatchUpWithin is step 3. The threshold is so high that step 2 asks for
-// one replica, and the lag is to drain within 100 seconds.
+// TestCatchUpWithin is step 3. The threshold is so high that step 2 asks for one replica;
+// catchUpWithin is 100 s.
 func TestCatchUpWithin(t *testing.T) {
 	t.Parallel()
 	type tick struct {
@@ -67,8 +67,7 @@ func TestCatchUpWithin(t *testing.T) {
 		ticks  []tick
 	}{
 		{
-			// 2,100 in 100 s are 21 a second, 20 arrive, and one of two owners
-			// does 5: 41 / 5.
+			// 2,100 in 100 s are 21 a second, 20 arrive, and one of two owners does 5: 41 / 5.
 			"as many replicas as work off the lag and what arrives meanwhile", within(), []tick{
 				{0, []reading{{2000, 1000, "a", 0}, {2000, 1000, "b", 0}}, "1 active 2000 out [threshold=1]"},
 				{s10, []reading{{2100, 1050, "a", 0}, {2100, 1050, "b", 0}}, "9 active 2100 out [threshold=1 catchUpWithin=9]"},
@@ -100,18 +99,18 @@ func TestCatchUpWithin(t *testing.T) {
 			{0, nil, "0 inactive 0 none [activation=0]"},
 			{s10, []reading{{6000, 1100, "a", 0}}, "1 active 4900 out [threshold=1]"},
 		}},
-		{"a span that began with nothing pending tells nothing of the drain", within(), []tick{
+		{"a span that began with nothing pending says nothing about the drain rate", within(), []tick{
 			{0, []reading{{2000, 2000, "a", 0}}, "0 inactive 0 none [activation=0]"},
 			{s10, []reading{{10000, 2100, "a", 0}}, "1 active 7900 out [threshold=1]"},
 		}},
-		{"nor does one that ended so: it may have been idle for most of it", within(), []tick{
+		{"nor does one that ended so: the owner may have been idle for most of it", within(), []tick{
 			{0, []reading{{2000, 1900, "a", 0}}, "1 active 100 out [threshold=1]"},
 			{s10, []reading{{2100, 2100, "a", 0}}, "1 inactive 0 none [activation=0 cooldown=1]"},
 			{s10, []reading{{10000, 2100, "a", 0}}, "1 active 7900 none [threshold=1]"},
 		}},
 		{
-			// One owner did 10 a second before the pause; then 1,000 in 100 s
-			// are 10 a second, and 100 a second have arrived.
+			// One owner did 10 a second before the pause; then 1,000 in 100 s are 10 a second, and
+			// 100 a second have arrived.
 			"the drain that was found last is kept", within(), []tick{
 				{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 				{s10, []reading{{2000, 1100, "a", 0}}, "1 active 900 none [threshold=1]"},
@@ -127,14 +126,13 @@ func TestCatchUpWithin(t *testing.T) {
 		},
 		{
 			// 1,100 in 100 s are 11 a second, one owner does 5.
-			"LSNs that went back arrive no faster than none", within(), []tick{
+			"LSNs that went back count as no arrival", within(), []tick{
 				{0, []reading{{6000, 1000, "a", 0}}, "1 active 5000 out [threshold=1]"},
 				{s10, []reading{{2150, 1050, "a", 0}}, "3 active 1100 out [threshold=1 catchUpWithin=3]"},
 			},
 		},
 		{
-			// 1,800 in 100 s are 18 a second; in 20 s 1,000 arrived and 200
-			// were done: 68 / 10.
+			// 1,800 in 100 s are 18 a second; in 20 s 1,000 arrived and 200 were done: 68 / 10.
 			"a partition that was unknown for a poll is measured over both spans", within(), []tick{
 				{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 				{s10, []reading{unread}, "1 active 1000 none [activation=0 incomplete=1]"},
@@ -142,18 +140,18 @@ func TestCatchUpWithin(t *testing.T) {
 			},
 		},
 		{
-			// 100 arrive and are done each second: 105 are wanted of one who
-			// was seen to do 100, and would be of the next two, and three.
-			"an owner that keeps up is not asked for one more of", within(), []tick{
+			// 100 per second arrive and are processed. The formula asks for 105 per second, and one
+			// owner was seen to do 100; with two or three owners it would ask for one more again.
+			"owners that keep up: no more replicas than owners", within(), []tick{
 				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
 				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 none [threshold=1 catchUpWithin=1]"},
 				{s10, []reading{{4000, 3500, "a", 0}}, "1 active 500 none [threshold=1 catchUpWithin=1]"},
 			},
 		},
 		{
-			// Little arrives, and nobody is there: 1 in 100 s beside 0.5 a second
-			// that arrive are a tenth of what was seen before.
-			"nobody does not keep up, however little there is to do", within(), []tick{
+			// Little arrives and there is no owner: 1 in 100 s and the 0.5 per second that arrive
+			// are a tenth of what one was seen to do before.
+			"without a live owner nobody keeps up, and the formula counts", within(), []tick{
 				{0, []reading{{2000, 1000, "a", 0}}, "1 active 1000 out [threshold=1]"},
 				{s10, []reading{{2000, 1100, "a", 0}}, "1 active 900 none [threshold=1]"},
 				{s10, []reading{{2000, 2000, "", 0}}, "1 inactive 0 none [activation=0 cooldown=1]"},
@@ -161,41 +159,42 @@ func TestCatchUpWithin(t *testing.T) {
 			},
 		},
 		{
-			// As before, but a fifth less is done than arrives, and a little more.
-			"an owner that does not keep up is", within(), []tick{
+			// As before, but what is processed falls short of what arrives by a fifth and slightly
+			// more than the slack.
+			"an owner that does not keep up: the formula counts", within(), []tick{
 				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
 				{s10, []reading{{3000, 2289, "a", 0}}, "2 active 711 out [threshold=1 catchUpWithin=2]"},
 			},
 		},
 		{
-			// It drains what is pending in 200 s, not in 100.
-			"nor is one that keeps up, but more slowly than it is to", within(), []tick{
+			// What is pending drains in 200 s, not in 100.
+			"owners that keep up more slowly than catchUpWithin asks for: the formula counts", within(), []tick{
 				{0, []reading{{2000, 1500, "a", 0}}, "1 active 500 out [threshold=1]"},
 				{200 * time.Second, []reading{{22000, 21500, "a", 0}}, "2 active 500 out [threshold=1 catchUpWithin=2]"},
 			},
 		},
 		{
-			// One keeps up with 25 a second; then there are two and 30, which is
-			// 1.2 of what one was seen to do.
-			"owners that keep up are kept where fewer could not", within(), []tick{
+			// One keeps up with 25 a second; then there are two and 30, which is 1.2 of what one
+			// was seen to do.
+			"owners that keep up are kept where fewer were seen to do less than is needed", within(), []tick{
 				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "a", 0}}, "1 active 20 out [threshold=1]"},
 				{s10, []reading{{2125, 2115, "a", 0}, {2125, 2115, "a", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
 				{s10, []reading{{2275, 2265, "a", 0}, {2275, 2265, "b", 0}}, "2 active 20 out [threshold=1 catchUpWithin=2]"},
 			},
 		},
 		{
-			// Two keep up with 50, and then with 30: what they did before says
-			// nothing of whether one could.
-			"but not for what as many as they are showed", within(), []tick{
+			// Two keep up with 50 per second, then with 30: that lower bound of two owners does not
+			// say whether one would do.
+			"a lower bound from as many owners as are live keeps none of them", within(), []tick{
 				{0, []reading{{2000, 1990, "a", 0}, {2000, 1990, "b", 0}}, "1 active 20 out [threshold=1]"},
 				{s10, []reading{{2250, 2240, "a", 0}, {2250, 2240, "b", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
 				{s10, []reading{{2400, 2390, "a", 0}, {2400, 2390, "b", 0}}, "1 active 20 none [threshold=1 catchUpWithin=1]"},
 			},
 		},
 		{
-			// It was seen to do 50 a second; with work for all of the next span
-			// it did 10, and 900 in 100 s are 0.9 of it.
-			"what an owner does that has work all the while is what it can do, also where it is less", within(), []tick{
+			// It was seen to do 50 a second; with work for all of the next span it did 10, and 900
+			// in 100 s are 0.9 of it.
+			"the rate of an owner that had work all the time replaces a higher one", within(), []tick{
 				{0, []reading{{2000, 1900, "a", 0}}, "1 active 100 out [threshold=1]"},
 				{s10, []reading{{3000, 2400, "a", 0}}, "3 active 600 out [threshold=1 catchUpWithin=3]"},
 				{s10, []reading{{3000, 2500, "a", 0}}, "1 active 500 in [threshold=1]"},
@@ -204,16 +203,15 @@ func TestCatchUpWithin(t *testing.T) {
 		},
 		{
 			// Two did 10 a second each, and then one is seen with what both did.
-			"nobody can tell who did what where a lease has moved", within(), []tick{
+			"a lease that changed owners leaves the drain rate as it was", within(), []tick{
 				{0, []reading{{2000, 1000, "a", 0}, {2000, 1000, "b", 0}}, "1 active 2000 out [threshold=1]"},
 				{s10, []reading{{2000, 1100, "a", 0}, {2000, 1100, "b", 0}}, "2 active 1800 out [threshold=1 catchUpWithin=2]"},
 				{s10, []reading{{2000, 1200, "a", 0}, {2000, 1200, "a", 0}}, "2 active 1600 none [threshold=1 catchUpWithin=2]"},
 			},
 		},
 		{
-			// 1,000 in 100 s and 10 a second that arrive are 2 of an owner that
-			// does 10.
-			"what is left out as stalled neither arrives nor keeps an owner busy",
+			// 1,000 in 100 s and 10 a second that arrive are 2 of an owner that does 10.
+			"a stalled partition that is left out counts neither as arrival nor as work",
 			within(func(p *scaling.Policy) { p.ExcludeStalled, p.StalledAfter = true, 10*time.Second }), []tick{
 				{0, []reading{{2000, 1000, "a", 0}, {2000, 1000, "b", 0}}, "1 active 2000 out [threshold=1]"},
 				{s10, []reading{{2100, 1100, "a", 0}, {9000, 1000, "b", 0}}, "20 active 9000 out [threshold=1 catchUpWithin=160 clamp=20]"},
@@ -248,8 +246,8 @@ func TestCatchUpWithin(t *testing.T) {
 	}
 }
 
-// TestMaxChangeAge is step 4: 20 partitions, one of them with changes pending,
-// and a limit of 5 minutes.
+// TestMaxChangeAge is step 4: 20 partitions, one of them with changes pending, and a limit of 5
+// minutes.
 func TestMaxChangeAge(t *testing.T) {
 	t.Parallel()
 	owners := func(n int, renewed time.Duration) []reading {

@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// floor is one of schedules, as the processors file has it.
+// floor is an entry of schedules, as in the processors file.
 type floor struct {
 	timezone, start, end string
 	desiredReplicas      int
@@ -34,12 +34,11 @@ func schedules(t *testing.T, floors ...floor) []scaling.Schedule {
 	return processors[0].Policy.Schedules
 }
 
-// TestScheduleOpen tells when the window of one of schedules is open, as KEDA's
-// cron trigger would: from each start to the next end.
+// TestScheduleOpen: a window is open from each start to the next end, as with KEDA's cron trigger.
 func TestScheduleOpen(t *testing.T) {
 	t.Parallel()
-	// The clocks of 2026: London goes forward on 29 March at 01:00 and back on
-	// 25 October at 02:00; New York goes forward on 8 March at 02:00.
+	// The clocks of 2026: London goes forward on 29 March at 01:00 and back on 25 October at 02:00;
+	// New York goes forward on 8 March at 02:00.
 	const london, newYork, utc = "Europe/London", "America/New_York", "UTC"
 	for _, c := range []struct {
 		rule                 string
@@ -108,7 +107,7 @@ func TestScheduleOpen(t *testing.T) {
 	}
 }
 
-// TestSchedules is step 5. A story starts at 12:00 UTC, on a Thursday.
+// TestSchedules is step 6. A story starts at 12:00 UTC, on a Thursday.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	day := floor{"UTC", "0 6 * * *", "0 20 * * *", 3}

@@ -6,19 +6,19 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// signal is what of a measurement asks for replicas: all of it, but for the
-// partitions that excludeStalled leaves out.
+// signal is the part of a measurement that asks for replicas: all partitions but those that
+// excludeStalled leaves out.
 type signal struct {
 	lag     int64  // pending transactions
 	age     *int64 // seconds since the oldest pending change was written; nil where nothing is pending
 	lagging int    // partitions with pending changes
-	unknown int    // partitions that may have some
+	unknown int    // partitions that could not be measured
 
 	excluded    int   // partitions left out
-	excludedLag int64 // and what is pending in them
+	excludedLag int64 // pending transactions in them
 }
 
-// signal reads the signal of a measurement of which something is known.
+// signal sums up a measurement of which at least one partition is known.
 func (s *steps) signal() signal {
 	if s.Lag.Bootstrap {
 		return signal{lag: *s.Lag.Lag(), lagging: 1}
@@ -46,19 +46,19 @@ func (s *steps) signal() signal {
 	return sum
 }
 
-// excluded tells whether a partition is left out: an earlier poll has reported
-// it as stalled, and it stands where it stood. More replicas do not move a
-// partition that its owner cannot get past, as KEDA's excludePersistentLag knows
-// of Kafka.
+// excluded is the rule excludeStalled, step 5 of docs/decide.md: it reports whether a partition is
+// left out because an earlier poll reported it as stalled and its position has not moved since.
+// More replicas do not help a partition whose owner cannot get past a change; KEDA's
+// excludePersistentLag is the same rule for Kafka.
 func (s *steps) excluded(p *changefeed.Partition) bool {
 	return s.Policy.ExcludeStalled && s.next.Progress[p.Lease].Stalled && s.Memory.Progress[p.Lease].Stalled
 }
 
-// evenPartitions goes on to the next count at which every replica owns the same
-// number of partitions, as KEDA's kafka scaler does with
-// ensureEvenDistributionOfPartitions: the replica with the most partitions sets
-// the pace, and is no faster for a neighbour that has fewer. The metric follows,
-// so that a scaler that reads it comes to the same count.
+// evenPartitions is step 5 of docs/decide.md: it raises the replicas to the next count that divides
+// the number of partitions, as KEDA's kafka scaler does with ensureEvenDistributionOfPartitions.
+// The replica with the most partitions determines when the lag is drained, and one that has fewer
+// cannot take work off it. metricValue is raised alike, so that a scaler that reads it arrives at
+// the same count.
 func (s *steps) evenPartitions() {
 	if !s.Policy.EvenPartitions || !s.active {
 		return
@@ -70,11 +70,10 @@ func (s *steps) evenPartitions() {
 	}
 }
 
-// hotPartition lets no partition ask for more replicas than can help it, where
-// limitToPartitionsWithLag says so: one replica works on a partition, so that of
-// more than there are partitions with a backlog the others have nothing to do,
-// whatever the rates and the age ask for. What is unknown may have a backlog. As
-// in KEDA this cap comes after the even count.
+// hotPartition is step 5 of docs/decide.md too, where limitToPartitionsWithLag is set: it lowers
+// the replicas to the number of partitions with lag, unknown ones included, at least 1. Only one
+// replica works on a partition, so more would have nothing to do, whatever steps 3 and 4 ask for.
+// As in KEDA, this cap comes after the even count.
 func (s *steps) hotPartition() {
 	if !s.Policy.LimitToPartitionsWithLag || !s.active {
 		return
@@ -87,8 +86,8 @@ func (s *steps) hotPartition() {
 	}
 }
 
-// even returns the least count, n or above, that divides the partitions; n
-// itself where it is above them.
+// even returns the smallest count from n up that divides the number of partitions; n itself where
+// it is greater than that.
 func even(n, partitions int) int {
 	for count := max(1, n); count <= partitions; count++ {
 		if partitions%count == 0 {

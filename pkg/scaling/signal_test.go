@@ -57,8 +57,7 @@ func TestEvenPartitions(t *testing.T) {
 	}
 }
 
-// TestHotPartition is the cap by partitions with lag, beyond step 1: it holds
-// whatever asks for more.
+// TestHotPartition is the cap by partitions with lag of step 5, which holds whatever asks for more.
 func TestHotPartition(t *testing.T) {
 	t.Parallel()
 	hurry := func(p *scaling.Policy) { p.MaxChangeAge = 10 * time.Second }
@@ -96,7 +95,7 @@ func TestHotPartition(t *testing.T) {
 	}
 }
 
-// TestExcludeStalled: the first partition stands still, the others move.
+// TestExcludeStalled: the first partition makes no progress, the others do.
 func TestExcludeStalled(t *testing.T) {
 	t.Parallel()
 	type found struct {
@@ -163,8 +162,8 @@ func TestExcludeStalled(t *testing.T) {
 	}
 }
 
-// TestExcludeStalledSurvivesItsOwnScaleIn: that may stop the owner of the very
-// partition that is left out, whose lease is then nobody's for a while.
+// TestExcludeStalledSurvivesItsOwnScaleIn: the scale-in may stop the owner of the partition that is
+// left out, whose lease then has no owner for a while.
 func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
 	t.Parallel()
 	s := tell(t, policy(excluding))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Empty is a Store in which nothing is stored, and stays so: for a dry run
-// where there is no state yet, since opening one would create it.
+// Empty is a Store that is empty and stays so: for a dry run where no state exists yet, since
+// opening a real store would create it.
 type Empty struct{}
 
 // Load returns the zero Record.

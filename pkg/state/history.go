@@ -10,37 +10,38 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// SampleInterval is how often the history of a processor keeps a sample at
-// most, from the full hour on: 240 an hour.
+// SampleInterval is the length of the intervals of which the history keeps one sample each, counted
+// from the full hour: 240 per hour.
 const SampleInterval = 15 * time.Second
 
-// maxSample bounds the JSON of a sample, in UTF-16 code units: those of an hour
-// together have to fit into one row of a table (1 MiB, two bytes a unit).
-const maxSample = 2_000
+// maxSampleUnits is the maximum length of a sample's JSON in UTF-16 code units. The 240 samples of
+// an hour have to fit into one row of Azure Table storage: 1 MiB, two bytes per unit
+// (https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model).
+const maxSampleUnits = 2_000
 
-// Sample is one poll of a processor as the history keeps it. Its JSON has the
-// names of DESIGN 11 and always every field; null, and nil, is unknown.
+// Sample is one poll of a processor in the history. Its JSON has the names of `poll --output json`
+// (docs/act.md, HTTP) and always every field; null, which is nil, means unknown.
 type Sample struct {
 	Time              time.Time         `json:"time"` // of the poll, UTC
 	Lag               *int64            `json:"lag"`
-	Age               *int64            `json:"changeAgeSeconds"` // nil also where nothing is pending
+	Age               *int64            `json:"changeAgeSeconds"` // seconds; nil also where nothing is pending
 	Complete          bool              `json:"complete"`
 	Status            changefeed.Status `json:"status"`
 	PartitionCount    *int              `json:"partitionCount"`
 	PartitionsWithLag *int              `json:"partitionsWithLag"`
-	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs, of the processor; nil where not measured at this poll
-	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second, of one live owner; nil where never measured
+	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs per second, of the processor; nil where this poll could not tell
+	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second that one live owner processes; nil where never measured
 
-	// Of the decision; nil, and no reasons, where nothing was decided.
+	// The decision; nil and without reasons where nothing was decided.
 	MetricValue *int64             `json:"metricValue"`
 	Active      *bool              `json:"active"`
 	Replicas    *int               `json:"desiredReplicas"`
 	Previous    *int               `json:"previousReplicas"` // nil also for the first decision
 	Direction   *scaling.Direction `json:"direction"`
-	Reasons     []scaling.Reason   `json:"reasons"` // all where it is the first decision or changed the replicas, else the last; never nil
+	Reasons     []scaling.Reason   `json:"reasons"` // all of a decision that is the first or changed the replicas, else the last one; never nil
 }
 
-// Sample is what the history keeps of s.
+// Sample returns what the history keeps of s.
 func (s State) Sample() Sample {
 	if s.Recorded != nil {
 		return *s.Recorded
@@ -48,14 +49,15 @@ func (s State) Sample() Sample {
 	return s.sample()
 }
 
-// Record notes what the history keeps of s. before is what it keeps of the poll
-// before, nil where there was none. Where both fall into one interval the later
-// takes the place of the earlier, and takes over what that one changed.
+// Record sets Recorded, which is what the history keeps of s. before is Recorded of the poll
+// before, nil where there was none. Where both polls are in one interval, the sample of the later
+// replaces that of the earlier, and takes over the change of replicas and the reasons of the
+// earlier.
 func (s *State) Record(before *Sample) {
 	sample := s.sample()
 	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) && before.Changed() && sample.Replicas != nil {
 		if !sample.Changed() {
-			sample.Reasons = nil // what settled it again
+			sample.Reasons = nil // the last reason of a poll that changed nothing
 		}
 		sample.Previous = before.Previous
 		sample.Direction = new(scaling.None)
@@ -70,7 +72,7 @@ func (s *State) Record(before *Sample) {
 	s.Recorded = &sample
 }
 
-// previous is what a decision counts from: zero where there was none.
+// previous returns the replicas that a decision is compared with: 0 where there was no earlier one.
 func previous(replicas *int) int {
 	if replicas == nil {
 		return 0
@@ -78,7 +80,7 @@ func previous(replicas *int) int {
 	return *replicas
 }
 
-// Changed tells whether the decision is the first, or changed the replicas.
+// Changed reports whether the decision is the first one, or changed the replicas.
 func (s Sample) Changed() bool {
 	return s.Replicas != nil && (s.Previous == nil || *s.Previous != *s.Replicas)
 }
@@ -110,13 +112,13 @@ func (s State) sample() Sample {
 	return sample
 }
 
-// Encode returns the JSON that a store keeps of s, of at most 2,000 UTF-16 code
-// units. Where it is longer, the first reasons are left out, as many as it
-// takes: the last one settles a decision.
+// Encode returns the JSON of s that a store keeps, of at most 2,000 UTF-16 code units: as many of
+// the first reasons as necessary are left out. The last reason is the one that settled the
+// decision.
 func (s Sample) Encode() ([]byte, error) {
 	for {
 		text, err := json.Marshal(s)
-		if err != nil || len(s.Reasons) == 0 || len(utf16.Encode([]rune(string(text)))) <= maxSample {
+		if err != nil || len(s.Reasons) == 0 || len(utf16.Encode([]rune(string(text)))) <= maxSampleUnits {
 			return text, err
 		}
 		s.Reasons = s.Reasons[1:]

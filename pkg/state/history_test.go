@@ -145,8 +145,8 @@ func TestANumberThatJSONDoesNotHaveIsAnError(t *testing.T) {
 	}
 }
 
-// TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged: the history has one
-// sample for 15 s, and no decision is lost from it.
+// TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged: the history has one sample for 15 s,
+// and no decision is lost from it.
 func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)

@@ -12,9 +12,9 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// guard makes ErrDamaged of every way in which bbolt meets a file that is not
-// whole: its errors, its panics, and the memory fault of a file that ends too
-// early, which would otherwise end the process.
+// guard turns every way in which bbolt fails on a damaged file into ErrDamaged: its errors, its
+// panics, and the memory fault on a file that ends too early, which would otherwise end the
+// process.
 func guard(use func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -23,15 +23,15 @@ func guard(use func() error) (err error) {
 		}
 	}()
 	err = use()
-	var refusal syscall.Errno // by the operating system, and no fault of the content
+	var refusal syscall.Errno // of the operating system, which is not due to the content of the file
 	if err == nil || errors.As(err, &refusal) || errors.Is(err, bolterrors.ErrTimeout) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// check reads the whole file, so that what is wrong with it is found before it
-// is relied upon. It needs guard around it.
+// check reads the whole file, though not the content of the history, so that damage is found before
+// the content is used. It has to be called within guard.
 func check(tx *bolt.Tx) error {
 	info, err := os.Stat(tx.DB().Path())
 	if err != nil {
@@ -43,9 +43,9 @@ func check(tx *bolt.Tx) error {
 	if err := tx.ForEach(checkBucket); err != nil {
 		return err
 	}
-	// Last, since it reads in a goroutine of its own, where guard is of no use.
+	// Last, since it reads in another goroutine, which guard does not cover.
 	var first error
-	for err := range tx.Check() { // to the end, or the goroutine would stay
+	for err := range tx.Check() { // to the end, or its goroutine would leak
 		if first == nil {
 			first = err
 		}
@@ -68,7 +68,7 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 			return err
 		})
 	case bytes.Equal(name, historyBucket):
-		return nil // a week of samples is long to read, and nothing is decided by them: History tells which cannot be
+		return nil // a week of samples takes long to read, and no decision depends on them: History reports what it cannot read
 	default:
 		return fmt.Errorf("it holds %q, which this version of feedscale does not write", name)
 	}

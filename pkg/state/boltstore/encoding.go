@@ -12,54 +12,55 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// numberSize is the size of a version before a State, and of a sequence or a
-// time at the end of a key. All are big-endian, so that bbolt orders them.
-const numberSize = 8
+// numberBytes is the size of the version in front of a State, and of the sequence or time at the
+// end of a key. All are big-endian, so that bbolt sorts them as numbers.
+const numberBytes = 8
 
-// appendState appends the value of the states bucket: the version, which rises
-// with every commit to the file, and the State as JSON.
+// appendState returns a value of the states bucket: the version, which increases with every commit
+// to the file, and the State as JSON.
 func appendState(version uint64, stateJSON []byte) []byte {
-	value := make([]byte, 0, numberSize+len(stateJSON))
+	value := make([]byte, 0, numberBytes+len(stateJSON))
 	return append(binary.BigEndian.AppendUint64(value, version), stateJSON...)
 }
 
-// readVersion returns the version of a value of the states bucket, and the
-// empty one where there is no value.
+// readVersion returns the version in a value of the states bucket, the empty one where there is no
+// value.
 func readVersion(value []byte) (state.Version, error) {
 	if value == nil {
 		return "", nil
 	}
-	if len(value) < numberSize {
+	if len(value) < numberBytes {
 		return "", errors.New("the stored state is cut off")
 	}
 	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
 }
 
-// readState returns what is stored in a value of the states bucket; the zero
-// State where there is no value.
+// readState returns the State and the version in a value of the states bucket, both zero where
+// there is no value.
 func readState(value []byte) (state.State, state.Version, error) {
 	version, err := readVersion(value)
 	if err != nil || version == "" {
 		return state.State{}, version, err
 	}
 	var stored state.State
-	if err := json.Unmarshal(value[numberSize:], &stored); err != nil {
+	if err := json.Unmarshal(value[numberBytes:], &stored); err != nil {
 		return state.State{}, "", fmt.Errorf("read the stored state: %w", err)
 	}
 	return stored, version, nil
 }
 
-// keyPrefix begins the keys of a processor's events, and of its samples. No
-// name holds a zero byte, so no prefix begins another.
+// keyPrefix returns the prefix of the keys of a processor's events and samples. No name contains a
+// zero byte, so no prefix is the beginning of another.
 func keyPrefix(processor string) []byte { return append([]byte(processor), 0) }
 
-// eventKey orders the outbox by processor, and oldest first.
+// eventKey returns the key of an event, by which the outbox is sorted by processor and oldest
+// first.
 func eventKey(processor string, sequence int64) []byte {
 	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(sequence))
 }
 
-// sampleKey orders the history by processor, and oldest first, also where a
-// caller asks from before 1970 on. Samples of one interval have the same key.
+// sampleKey returns the key of a sample, by which the history is sorted by processor and oldest
+// first, times before 1970 included. Samples of one interval have the same key.
 func sampleKey(processor string, at time.Time) []byte {
 	const signBit = 1 << 63
 	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(at.Truncate(state.SampleInterval).Unix())^signBit)
@@ -76,9 +77,9 @@ func readSample(key, value []byte) (state.Sample, error) {
 	return sample, nil
 }
 
-// readEvent copies: bbolt's memory must not be used after the transaction.
+// readEvent copies the body, since bbolt's memory must not be used after the transaction.
 func readEvent(key, body []byte) (state.Event, error) {
-	end := len(key) - numberSize - 1
+	end := len(key) - numberBytes - 1
 	if end < 0 || key[end] != 0 {
 		return state.Event{}, fmt.Errorf("the outbox has the key %q, which names no event", key)
 	}

@@ -39,8 +39,8 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 	return samples, nil
 }
 
-// Prune implements state.Store. The file does not become smaller: what follows
-// takes the room of what was removed.
+// Prune implements state.Store. The file does not become smaller: bbolt reuses the pages of what
+// was removed.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
 	err := s.db.Batch(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Prune(ctx context.Context, processor string, before time.Time) e
 		}
 		prefix, end := keyPrefix(processor), sampleKey(processor, before.Truncate(time.Hour))
 		cursor := tx.Bucket(historyBucket).Cursor()
-		// A cursor that has deleted may skip a key: it has to seek each time.
+		// A cursor may skip a key after a deletion, so it seeks each time.
 		for {
 			key, _ := cursor.Seek(prefix)
 			if key == nil || bytes.Compare(key, end) >= 0 {

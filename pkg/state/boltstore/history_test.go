@@ -39,8 +39,7 @@ func TestAFileFromBeforeTheHistoryOpensAndKeepsOne(t *testing.T) {
 	closeStore(t, store)
 }
 
-// A week of samples is not read at the start, so what is wrong with one shows
-// where somebody asks for it.
+// The history is not read at the start, so that a damaged sample is reported when it is read.
 func TestASampleThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	const key = "orders\x00\x80\x00\x00\x00\x00\x00\x00\x00"
@@ -59,7 +58,7 @@ func TestASampleThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// sample writes to a history that another program has made.
+// sample writes a sample to the history as another program would.
 func sample(tx *bolt.Tx, key, value string) error {
 	history, err := tx.CreateBucketIfNotExists([]byte("feedscale.history.v1"))
 	if err != nil {

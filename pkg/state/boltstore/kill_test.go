@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// pathVariable makes the test binary a process that commits to that file, one
-// event after the other, until it is killed.
+// pathVariable makes the test binary a process that commits to that file, one event after the
+// other, until it is killed.
 const pathVariable = "BOLTSTORE_TEST_COMMIT_TO"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitForEver says after each commit which one it was.
+// commitForEver prints the number of each commit after it.
 func commitForEver(path string) error {
 	ctx := context.Background()
 	store, err := boltstore.Open(path)
@@ -59,7 +59,7 @@ func TestWhatWasCommittedOutlivesAKilledProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// One more may have been committed than was told.
+		// One more may have been committed than was printed.
 		stored := record.State.Sequence
 		if stored < told {
 			t.Errorf("the state is that of commit %d, though %d was committed", stored, told)
@@ -76,8 +76,8 @@ func TestWhatWasCommittedOutlivesAKilledProcess(t *testing.T) {
 	}
 }
 
-// commitAndKill lets another process commit so many times, kills it in the
-// middle of what it does next, and returns the last commit it told.
+// commitAndKill lets another process commit a number of times, kills it during the next commit, and
+// returns the number that it printed last.
 func commitAndKill(t *testing.T, path string, commits int) int64 {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0])

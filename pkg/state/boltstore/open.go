@@ -15,11 +15,10 @@ import (
 // ErrInUse is returned by Open where another process has the file open.
 var ErrInUse = errors.New("another process has the state file open")
 
-// ErrDamaged is returned by Open where the file is not a state file, or no
-// longer a whole one.
+// ErrDamaged is returned by Open where the file is not a state file, or is a damaged one.
 var ErrDamaged = errors.New("not a whole state file")
 
-// The buckets of a state file. A change of layout changes the names.
+// The buckets of a state file. A change of the layout has to change their names.
 var (
 	statesBucket  = []byte("feedscale.states.v1")
 	outboxBucket  = []byte("feedscale.outbox.v1")
@@ -29,15 +28,15 @@ var (
 const (
 	maxSequence = 999_999_999_999 // of state.Event
 
-	appended = 0.9 // how full bbolt leaves a page of the history, of which only the last of a processor still grows
+	historyFillRatio = 0.9 // how full bbolt leaves a page of the history, which grows at its end alone
 
-	lockTimeout = time.Second          // a second process is to be refused within 2 s (DESIGN 5)
-	batchDelay  = 2 * time.Millisecond // how long a commit waits for others to share its write to the disk
+	lockTimeout = time.Second          // how long a second process waits for the file before it gets ErrInUse
+	batchDelay  = 2 * time.Millisecond // how long a commit waits for others to write to the disk together with it
 )
 
-// Open opens the state file at path, and creates it and its folders where they
-// are missing. One process at a time can have it open: a second one gets
-// ErrInUse after a second. A file that is foreign or damaged is left as it is.
+// Open opens the state file at path, and creates it and its folders where they are missing. Only
+// one process can have it open: a second one gets ErrInUse after 1 s. The error is ErrDamaged where
+// the file is damaged or not a state file; the file is then left as it is.
 func Open(path string) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("open state file: the path is empty; give one, as in bolt:./data/feedscale.db")
@@ -76,7 +75,7 @@ func open(path string) (*Store, error) {
 		return err
 	})
 	if err != nil {
-		_ = file.Close() // where bbolt panics, it leaves the file open and locked
+		_ = file.Close() // after a panic of bbolt the file is still open and locked
 		return nil, err
 	}
 	db.MaxBatchDelay = batchDelay
@@ -87,7 +86,7 @@ func open(path string) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// prepare makes sure that the file is whole and ours before it writes to it.
+// prepare checks that the file is an undamaged state file before it writes to it.
 func prepare(db *bolt.DB) error {
 	if err := db.View(check); err != nil {
 		return err

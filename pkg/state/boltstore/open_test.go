@@ -94,10 +94,10 @@ func TestOpenRefusesWhatCannotBeAFile(t *testing.T) {
 	}
 }
 
-// A damaged file may open where the damage hits space that is not in use, the
-// older of the two copies of the file's head, or the inside of a text. What must
-// never happen is a panic, a crash, or a store that opens and then fails, but for
-// a history that names the sample which cannot be read.
+// A damaged file may open where the damage hits space that is not in use, the older of the two
+// copies of the file's head, or the inside of a text. What must never happen is a panic, a crash,
+// or a store that opens and then fails, but for a history that names the sample which cannot be
+// read.
 func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 	t.Parallel()
 	whole := wholeFile(t)
@@ -164,7 +164,7 @@ func begin() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func processor(i int) string { return fmt.Sprintf("orders-%d", i) }
 
-// wholeFile is a state file of some pages, some of them free again.
+// wholeFile is an undamaged state file of several pages, some of them free.
 func wholeFile(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "feedscale.db")

@@ -46,8 +46,8 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Record, error
 	return loaded, nil
 }
 
-// Commit implements state.Store. What it stored outlives the process, and the
-// machine, once it has returned.
+// Commit implements state.Store. Once it has returned, what it stored survives a crash of the
+// process and of the machine.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
 	if err := s.commit(ctx, version, next, event); err != nil {
 		return s.failed("commit", next.Processor, err)
@@ -67,7 +67,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if err != nil {
 		return err
 	}
-	// Commits that come at the same time share one write to the disk.
+	// Concurrent commits share one write to the disk.
 	return s.db.Batch(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		}
 		if !next.AttemptedAt.IsZero() {
 			history := tx.Bucket(historyBucket)
-			history.FillPercent = appended
+			history.FillPercent = historyFillRatio
 			if err := history.Put(sampleKey(next.Processor, next.AttemptedAt), sample); err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	})
 }
 
-// addEvent never replaces an event: whoever put it there was faster.
+// addEvent adds an event. It never replaces one, which another tick has put there.
 func addEvent(outbox *bolt.Bucket, event state.Event) error {
 	key := eventKey(event.Processor, event.Sequence)
 	if outbox.Get(key) != nil {

@@ -231,8 +231,7 @@ func historyRules() []rule {
 	}
 }
 
-// sampled is a State of which only the time of the poll is known, and a rate
-// that no other time has.
+// sampled is a State with nothing but the time of the poll and a rate that no other time has.
 func sampled(processor string, at time.Time) state.State {
 	s := small(processor, 1)
 	s.AttemptedAt, s.Memory.DrainPerReplica = at, float64(at.Unix())
@@ -255,7 +254,7 @@ func prune(t *testing.T, store state.Store, processor string, before time.Time) 
 	}
 }
 
-// wantHistory wants the one sample of s, and none where s was never polled.
+// wantHistory wants exactly the sample of s, and none where s was never polled.
 func wantHistory(t *testing.T, store state.Store, s state.State) {
 	t.Helper()
 	got := history(t, store, s.Processor, time.Time{}, polled().AddDate(1, 0, 0))

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// ticks is how many ticks run at once in these tests.
+// ticks is the number of ticks that run at once in these tests.
 const ticks = 16
 
 func raceRules() []rule {
@@ -50,8 +50,8 @@ func raceRules() []rule {
 	}
 }
 
-// wantOneWinner commits as many different States and, where event is not nil,
-// as many different bodies under its number, all at once.
+// wantOneWinner commits as many different States and, where event is not nil, as many different
+// bodies under its number, all at once.
 func wantOneWinner(t *testing.T, store state.Store, version state.Version, event *state.Event) {
 	t.Helper()
 	var results [ticks]error

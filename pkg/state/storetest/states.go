@@ -14,14 +14,13 @@ import (
 // polled is when the states of these tests were measured.
 func polled() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC) }
 
-// small is a State that no other sequence has.
+// small is a State that differs from that of every other sequence.
 func small(processor string, sequence int64) state.State {
 	return state.State{Processor: processor, AttemptedAt: polled(), Sequence: sequence}
 }
 
-// full is a State with every field set, and as many partitions. Their numbers,
-// positions and hosts are as unlike each other as in the worst of cases, so
-// that no store can rely on compression.
+// full is a State with every field set and a number of partitions. Their numbers, positions and
+// hosts are random, so that no store can rely on compression.
 func full(processor string, partitions int) state.State {
 	random := rand.New(rand.NewPCG(1, 2))
 	replicas, previous := 5, 3

@@ -1,8 +1,10 @@
-// Package storetest holds every implementation of state.Store to the sentences
-// of its comments.
+// Package storetest is the conformance suite for implementations of state.Store: a test for each
+// sentence of its comments.
 //
-// It is imported by tests only, and knows no implementation. Start with Run;
-// the rules stand in the file of the method that they are about.
+// It is imported by tests only, and knows no implementation. Start with Run; the rules are in the
+// file of the method that they are about.
+//
+// The package is internal to the program: its API may change in any release.
 package storetest
 
 import (
@@ -13,15 +15,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// rule is one thing that a store has to do. store is empty.
+// rule is one requirement on a store. check is given an empty store.
 type rule struct {
 	name  string
 	check func(t *testing.T, store state.Store)
 }
 
-// Run proves that the stores that open returns do what state.Store says. open
-// is called once for each rule, from parallel tests, and returns an empty store
-// that nothing else uses; Run closes it.
+// Run tests that the stores which open returns do what state.Store requires. open is called once
+// per rule, from parallel tests, and has to return an empty store that nothing else uses; Run
+// closes it.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	t.Helper()
 	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), historyRules(), contextRules()} {
@@ -58,7 +60,7 @@ func outbox(t *testing.T, store state.Store, except ...string) []state.Event {
 	return got
 }
 
-// commit replaces whatever is stored of a processor.
+// commit replaces what is stored of a processor, whatever its version.
 func commit(t *testing.T, store state.Store, next state.State, event *state.Event) {
 	t.Helper()
 	if err := replace(t.Context(), store, next, event); err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// answer is a refusal of the service.
+// answer is an answer of the service that is an error.
 type answer struct {
 	status  int
 	code    string // of the Table service; "" where it gave none
-	request string // id under which Azure's support finds the request
+	request string // id by which Azure support finds the request
 }
 
-// answerOf returns the refusal that err stands for; false where it is none.
+// answerOf returns the answer that err was made from; false where there was none.
 func answerOf(err error) (answer, bool) {
 	var refusal *azcore.ResponseError
 	if !errors.As(err, &refusal) {
@@ -30,7 +30,7 @@ func answerOf(err error) (answer, bool) {
 		return got, true
 	}
 	got.request = refusal.RawResponse.Header.Get("x-ms-request-id")
-	if got.status == http.StatusAccepted { // what a failed transaction is answered with
+	if got.status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
 		if body, err := runtime.Payload(refusal.RawResponse); err == nil {
 			got.status, got.code = readBatch(body, got)
 		}
@@ -38,8 +38,8 @@ func answerOf(err error) (answer, bool) {
 	return got, true
 }
 
-// readBatch finds the one answer of a failed transaction: an HTTP response in a
-// multipart message in a multipart message.
+// readBatch finds the status and code of a failed transaction: they are in an HTTP response within
+// two nested multipart messages.
 func readBatch(body []byte, otherwise answer) (status int, code string) {
 	start := bytes.Index(body, []byte("HTTP/1.1 "))
 	if start < 0 {
@@ -49,20 +49,20 @@ func readBatch(body []byte, otherwise answer) (status int, code string) {
 	if err != nil {
 		return otherwise.status, otherwise.code
 	}
-	defer func() { _ = response.Body.Close() }() // it is in memory
+	defer func() { _ = response.Body.Close() }() // in memory, so that closing cannot fail
 	var refusal struct {
 		Error struct {
 			Code string `json:"code"`
 		} `json:"odata.error"`
 	}
-	// What follows the JSON is the end of the multipart message. Without a
-	// code, the status says enough.
+	// The end of the multipart message follows the JSON. Where there is no code, the status is
+	// enough.
 	_ = json.NewDecoder(response.Body).Decode(&refusal)
 	return response.StatusCode, refusal.Error.Code
 }
 
-// conflict tells whether a commit was refused because of what is stored: a row
-// that is not the version's, not there, or there already.
+// conflict reports whether a commit was refused because of what is stored: a row has another ETag,
+// does not exist, or exists already.
 func (a answer) conflict() bool {
 	switch aztables.TableErrorCode(a.code) {
 	case aztables.EntityAlreadyExists, aztables.UpdateConditionNotSatisfied:
@@ -71,7 +71,7 @@ func (a answer) conflict() bool {
 	return a.status == http.StatusPreconditionFailed || a.missingRow()
 }
 
-// missingRow tells whether the table is there and the row is not.
+// missingRow reports whether the table exists and the row does not.
 func (a answer) missingRow() bool {
 	switch aztables.TableErrorCode(a.code) {
 	case aztables.ResourceNotFound, aztables.EntityNotFound:
@@ -80,7 +80,7 @@ func (a answer) missingRow() bool {
 	return false
 }
 
-// missingTable tells whether there is no table yet.
+// missingTable reports whether the table does not exist.
 func (a answer) missingTable() bool {
 	return aztables.TableErrorCode(a.code) == aztables.TableNotFound
 }

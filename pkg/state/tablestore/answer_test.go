@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-// batch is how the service answers a transaction, by its first action's status.
+// batch is the answer of the service to a transaction, with the status of its first action.
 func batch(status int, body string) *http.Response {
 	text := "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_2\r\n\r\n" +
 		"--changesetresponse_2\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
@@ -25,7 +25,7 @@ func batch(status int, body string) *http.Response {
 	return response(http.StatusAccepted, text, "Content-Type", "multipart/mixed; boundary=batchresponse_1", "x-ms-request-id", "abc-123")
 }
 
-// accepted is how the service answers a transaction of one action.
+// accepted is the answer of the service to a transaction of one action.
 func accepted() *http.Response { return batch(http.StatusNoContent, "") }
 
 func odata(code string) string {
@@ -169,7 +169,7 @@ func TestAServiceThatDoesNotAnswerIsLeftAtTheDeadline(t *testing.T) {
 	}
 }
 
-// broken is how net/http reports what is wrong with a connection: with the URL.
+// broken is an error of net/http about a connection, which contains the URL.
 func broken(request *http.Request, reason error) error {
 	return &url.Error{Op: "Get", URL: request.URL.String(), Err: reason}
 }

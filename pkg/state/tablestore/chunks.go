@@ -11,12 +11,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// The service's limits: 64 KiB a property, of which a string has about 32 Ki
-// UTF-16 code units, and 1 MiB an entity with its keys and names. One chunk is
-// left for those and for the columns that people read.
+// The limits of the service: 64 KiB per property, which is 32 Ki UTF-16 code units of a string, and
+// 1 MiB per entity with its keys and names
+// (https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model).
+// One chunk of 64 KiB is left for the keys, the names and the columns that people read.
 const (
 	maxStringUnits = 32_000
-	maxChunk       = 64 << 10
+	maxChunkBytes  = 64 << 10
 	maxChunks      = 15
 )
 
@@ -28,14 +29,14 @@ func fitsString(text []byte) bool {
 	return units <= maxStringUnits
 }
 
-// split spreads content over the properties name0, name1 and so on, at least
-// one. The error says how much there is room for.
+// split stores content in the properties name0, name1 and so on, at least one. The error says how
+// many bytes there is room for.
 func split(properties map[string]any, name string, content []byte) error {
-	if len(content) > maxChunks*maxChunk {
-		return fmt.Errorf("it takes %d bytes, of %d", len(content), maxChunks*maxChunk)
+	if len(content) > maxChunks*maxChunkBytes {
+		return fmt.Errorf("it takes %d bytes, of %d", len(content), maxChunks*maxChunkBytes)
 	}
 	for i := 0; i == 0 || len(content) > 0; i++ {
-		chunk := content[:min(len(content), maxChunk)]
+		chunk := content[:min(len(content), maxChunkBytes)]
 		properties[chunkName(name, i)] = aztables.EDMBinary(chunk)
 		content = content[len(chunk):]
 	}

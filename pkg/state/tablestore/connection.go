@@ -11,7 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// The account of every storage emulator. Its key is public, and the same everywhere.
+// The account of the storage emulators. Its key is public and the same everywhere
+// (https://learn.microsoft.com/azure/storage/common/storage-use-azurite).
 const (
 	developmentAccount = "devstoreaccount1"
 	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -19,7 +20,7 @@ const (
 	developmentPort    = "10002"
 )
 
-// connection is what a storage connection string says of the Table service.
+// connection is what a storage connection string says about the Table service.
 type connection struct {
 	endpoint  string // of the service, without a query
 	account   string
@@ -27,9 +28,9 @@ type connection struct {
 	signature string // a shared access signature, without its question mark
 }
 
-// parseConnection reads a storage connection string. As the other Azure SDKs,
-// and unlike aztables, it takes names in any case, the emulator's short form,
-// and the endpoint beside a shared access signature. Its errors show no values.
+// parseConnection reads a storage connection string. Like the other Azure SDKs, and unlike
+// aztables, it accepts names in any case, UseDevelopmentStorage=true, and an endpoint together with
+// a shared access signature. Errors do not contain values.
 func parseConnection(text string) (connection, error) {
 	fields, err := parseFields(text)
 	if err != nil {
@@ -89,7 +90,7 @@ func developmentConnection(proxy string) (connection, error) {
 	}, nil
 }
 
-// connect makes a client; it sends nothing.
+// connect makes a client. It sends no request.
 func (c connection) connect(options azcore.ClientOptions) (*aztables.ServiceClient, error) {
 	endpoint := strings.TrimSuffix(c.endpoint, "/")
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.RawQuery != "" || (u.Scheme != "https" && u.Scheme != "http") {

@@ -168,7 +168,7 @@ func TestAnIdentityIsNotShownToWhateverAddress(t *testing.T) {
 	}
 }
 
-// identity hands out a token and tells what for.
+// identity hands out a token and records the scope that it is asked for.
 type identity chan string
 
 func (i identity) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -176,7 +176,7 @@ func (i identity) GetToken(_ context.Context, options policy.TokenRequestOptions
 	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// unasked is a transport that nothing may use.
+// unasked is a transport that fails the test when it is used.
 func unasked(t *testing.T) transport {
 	return func(request *http.Request) (*http.Response, error) {
 		t.Errorf("a request was made: %s", request.URL.Path)

@@ -12,10 +12,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// The rows of the history, one an hour (UTC), and their properties, one a
-// sample: so a commit adds its sample without reading the others. A row may
-// have 252 properties and 1 MiB; 240 samples of the length that Sample.Encode
-// allows come to 0.92 MiB.
+// The history has one row per hour (UTC) and in it one property per sample, so that a commit adds a
+// sample without reading the others. A row may have 252 properties and 1 MiB; 240 samples of the
+// greatest length that Sample.Encode allows take 0.92 MiB.
 const (
 	historyPrefix = "history-"
 	hourFormat    = "2006010215"
@@ -23,14 +22,14 @@ const (
 
 func historyRow(hour time.Time) string { return historyPrefix + hour.UTC().Format(hourFormat) }
 
-// sampleProperty is t and the second of the hour at which the sample's interval
-// begins: t0000 to t3585.
+// sampleProperty returns the name of a sample's property: t and the second of the hour at which its
+// interval begins, t0000 to t3585.
 func sampleProperty(at time.Time) string {
 	at = at.UTC().Truncate(state.SampleInterval)
 	return fmt.Sprintf("t%04d", 60*at.Minute()+at.Second())
 }
 
-// sampleEntity is to be merged into the row of its hour.
+// sampleEntity returns the entity that adds a sample to the row of its hour, by insert-or-merge.
 func sampleEntity(processor string, sample state.Sample) ([]byte, error) {
 	text, err := sample.Encode()
 	if err != nil {
@@ -54,8 +53,7 @@ func readSample(row, property string, value any) (state.Sample, error) {
 	return sample, nil
 }
 
-// History implements state.Store. It reads the hours that are asked for, and no
-// other row.
+// History implements state.Store. It reads the rows of the hours asked for, and no other.
 func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
 	if !from.Before(to) {
 		return nil, nil
@@ -81,9 +79,8 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 	return samples, nil
 }
 
-// Prune implements state.Store, with a query of the keys and a request for each
-// hour: in a transaction, an hour that another process has removed would keep
-// the others.
+// Prune implements state.Store, with a query of the keys and one request per hour. A transaction
+// would fail as a whole where another process has removed one of the hours.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey lt '%s'",
 		quoted(processor), historyPrefix, historyRow(before)), "PartitionKey", "RowKey")
@@ -98,5 +95,5 @@ func (s *Store) Prune(ctx context.Context, processor string, before time.Time) e
 	return nil
 }
 
-// quoted is a text in a filter.
+// quoted returns a text as a string literal of a filter.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

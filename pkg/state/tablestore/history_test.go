@@ -73,8 +73,7 @@ func TestTheFirstCommitOfAllKeepsItsSample(t *testing.T) {
 	}
 }
 
-// The service refuses a row of more than 1 MiB or 252 properties, which Azurite
-// need not.
+// The service refuses a row of more than 1 MiB or 252 properties, which Azurite need not.
 func TestAFullHourKeepsToTheLimitsOfARow(t *testing.T) {
 	t.Parallel()
 	store, table := open(t), client(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// OpenWithConnectionString opens a table with a storage connection string: an
-// account key, a shared access signature, or UseDevelopmentStorage=true.
+// OpenWithConnectionString opens a table with a storage connection string: an account key, a shared
+// access signature, or UseDevelopmentStorage=true.
 //
-// No request is made: the first Commit creates the table where it is missing, so
-// that looking at nothing writes nothing. options may set the transport and the
-// telemetry; retries are the store's own, as a tick has a deadline.
+// It makes no request: the first Commit creates the table where it is missing, so that a command
+// that only reads writes nothing. options may set transport and telemetry; the retries are the
+// store's own, since a tick has a deadline.
 func OpenWithConnectionString(connectionString, table string, options azcore.ClientOptions) (*Store, error) {
 	parsed, err := parseConnection(connectionString)
 	if err != nil {
@@ -35,9 +35,9 @@ func OpenWithConnectionString(connectionString, table string, options azcore.Cli
 	return open(service, parsed.endpoint, table, using)
 }
 
-// OpenWithIdentity opens a table with an identity, which needs the role Storage
-// Table Data Contributor. serviceURL is https://ACCOUNT.table.core.windows.net,
-// or that of another cloud. As for the rest, see OpenWithConnectionString.
+// OpenWithIdentity opens a table with an identity, which needs the role Storage Table Data
+// Contributor. serviceURL is https://ACCOUNT.table.core.windows.net, or that of another cloud. It
+// makes no request either, and treats options as OpenWithConnectionString does.
 func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredential, options azcore.ClientOptions) (*Store, error) {
 	u, err := url.Parse(serviceURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
@@ -50,8 +50,7 @@ func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredentia
 	return open(service, serviceURL, table, signIn{name: "identity", advice: "assign it the role " + role + ", and wait some minutes"})
 }
 
-// withRetries allows a few short tries: what fails now is tried again at the
-// next tick.
+// withRetries sets few and short retries, since the next tick tries again.
 func withRetries(options azcore.ClientOptions) azcore.ClientOptions {
 	options.Retry = policy.RetryOptions{
 		MaxRetries:    2,

@@ -9,8 +9,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// The key of the row that a probe writes: no processor can have that name, and
-// no outbox is read from there.
+// The key of the row that a probe writes. No processor can have that name, and no row of an outbox
+// has that key.
 const (
 	probePartition = "~check"
 	probeRow       = "probe"
@@ -43,7 +43,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 		return created, s.unproved("read a row", false, err)
 	}
 	_, err = s.client.DeleteEntity(ctx, probePartition, probeRow, nil)
-	if refused, ok := answerOf(err); ok && refused.missingRow() { // another probe was faster
+	if refused, ok := answerOf(err); ok && refused.missingRow() { // another probe has deleted it
 		return created, nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	return created, nil
 }
 
-// exists tells whether another process was faster in creating the table.
+// exists reports whether the table was not created because it exists.
 func exists(err error) bool {
 	refused, ok := answerOf(err)
 	return ok && refused.code == string(aztables.TableAlreadyExists)
@@ -66,8 +66,8 @@ func (s *Store) unproved(what string, creating bool, err error) error {
 	return fmt.Errorf("state table %s: %s: %w", s.table, what, explained)
 }
 
-// Endpoint returns the URL of the Table service that a storage connection string
-// is for, without anything that signs in.
+// Endpoint returns the URL of the Table service in a storage connection string, without
+// credentials. The error says what is wrong with the string and contains no value of it.
 func Endpoint(connectionString string) (string, error) {
 	parsed, err := parseConnection(connectionString)
 	if err != nil {

@@ -75,8 +75,8 @@ func TestAProcessorsNameCannotChangeTheQuery(t *testing.T) {
 	}
 }
 
-// A connection that breaks after the service has stored makes the SDK try
-// again, which the service then refuses.
+// A connection that breaks after the service has stored makes the SDK try again, which the service
+// then refuses.
 func TestACommitWhoseAnswerIsLostIsNoConflictWithItself(t *testing.T) {
 	t.Parallel()
 	var losing atomic.Bool

@@ -12,28 +12,28 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// The row keys of a processor's partition. Sequences have twelve digits, so
-// that the service sorts them as numbers.
+// The row keys of a processor's partition. Sequences have twelve digits, so that the service, which
+// sorts keys as text, sorts them as numbers.
 const (
 	stateRow     = "state"
 	outboxPrefix = "outbox-"
-	outboxEnd    = "outbox." // the least key above all that have the prefix
+	outboxEnd    = "outbox." // the smallest key above all keys with the prefix
 	anyEvent     = "RowKey ge '" + outboxPrefix + "' and RowKey lt '" + outboxEnd + "'"
 	maxSequence  = 999_999_999_999
 )
 
 func outboxRow(sequence int64) string { return fmt.Sprintf("%s%012d", outboxPrefix, sequence) }
 
-// The properties that are read back. The others of the state row are for
-// people who look at the table.
+// The properties that are read back. The other ones of the state row are for people who look at the
+// table.
 const (
 	stateProperty  = "state"
 	bodyProperty   = "body"
-	commitProperty = "commit" // which Commit wrote the row
+	commitProperty = "commit" // id of the Commit that wrote the row
 )
 
-// stateEntity is the row of a State: as text that people can read where the
-// service's limits allow it, compressed where not.
+// stateEntity returns the row of a State: as text that people can read where that fits into a
+// property, else compressed.
 func stateEntity(s state.State, commit string) ([]byte, error) {
 	properties := map[string]any{
 		"processor":    s.Processor,
@@ -71,7 +71,7 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 	return entity(s.Processor, stateRow, properties)
 }
 
-// readState returns the State of a row, and its ETag as the version.
+// readState returns the State in a row, with the row's ETag as the version.
 func readState(row aztables.EDMEntity) (state.State, state.Version, error) {
 	text, err := stateText(row.Properties)
 	if err != nil {
@@ -98,14 +98,13 @@ func stateText(properties map[string]any) ([]byte, error) {
 	return decompress(packed)
 }
 
-// committedBy tells whether a stored state row was written by a commit.
+// committedBy reports whether a stored state row was written by the commit with an id.
 func committedBy(stored []byte, commit string) (bool, error) {
 	row, err := readRow(stored)
 	return err == nil && row.Properties[commitProperty] == commit, err
 }
 
-// eventEntity is the row of an event: its exact bytes, as text could not keep
-// them.
+// eventEntity returns the row of an event, with its exact bytes as binary properties.
 func eventEntity(event state.Event) ([]byte, error) {
 	properties := map[string]any{}
 	if err := split(properties, bodyProperty, event.Body); err != nil {

@@ -30,11 +30,11 @@ var errStrangeAnswer = errors.New("the answer is not that of a Table service: lo
 
 var _ state.Store = (*Store)(nil)
 
-// Load implements state.Store, with one request as long as a processor has
-// fewer than a thousand events waiting.
+// Load implements state.Store, with one request where the outbox has fewer than 1,000 events, which
+// is a page of the service.
 func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
-	// Of a partition's rows, `outbox-...` and `state` are neighbours: a range
-	// that the service need not search, and that leaves out the history.
+	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
+	// leaves out the history.
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), outboxPrefix, stateRow))
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Record, error
 	return record, nil
 }
 
-// Commit implements state.Store, with one transaction.
+// Commit implements state.Store, with one entity group transaction.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
 	commit := rand.Text()
 	actions, err := actions(version, next, event, commit)
@@ -82,7 +82,8 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 	return nil
 }
 
-// actions are what a commit does, the State first: its version decides.
+// actions returns the actions of a commit's transaction, the State first: its ETag decides whether
+// there is a conflict.
 func actions(version state.Version, next state.State, event *state.Event, commit string) ([]aztables.TransactionAction, error) {
 	entity, err := stateEntity(next, commit)
 	if err != nil {
@@ -112,13 +113,13 @@ func actions(version state.Version, next state.State, event *state.Event, commit
 	return actions, nil
 }
 
-// createTable creates the table. It is asked for only where the table is
-// missing, since who may use one need not be allowed to create one.
+// createTable creates the table. It is called only where the table is missing, since the credential
+// may be allowed to use a table and not to create one.
 func (s *Store) createTable(ctx context.Context) error {
 	_, err := s.client.CreateTable(ctx, nil)
 	refused, ok := answerOf(err)
 	switch {
-	case ok && refused.code == string(aztables.TableAlreadyExists): // another process was faster
+	case ok && refused.code == string(aztables.TableAlreadyExists): // another process has created it
 		return nil
 	case ok && refused.status == http.StatusForbidden:
 		return fmt.Errorf("the account has no such table, and the %s may not create it: create the table, or allow it (%d %s)", s.signIn.name, refused.status, refused.code)
@@ -126,9 +127,9 @@ func (s *Store) createTable(ctx context.Context) error {
 	return err
 }
 
-// submit sends a transaction and makes sure that the service confirms every
-// action. The SDK takes what it cannot read for success, and panics where an
-// answer is empty; a proxy may give such answers.
+// submit sends a transaction and checks that the service confirms every action. The SDK takes an
+// answer that it cannot read as a success, and panics on an empty one; a proxy may give such
+// answers.
 func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -149,9 +150,9 @@ func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction
 	return nil
 }
 
-// holds tells whether the stored State is that of a commit. It is asked after a
-// conflict, which may be one with ourselves: where a connection breaks after
-// the service has stored and before it has answered, the retry is refused.
+// holds reports whether the stored State is that of the commit with an id. It is used after a
+// conflict, which may be with the commit itself: where a connection breaks after the service has
+// stored and before it has answered, the SDK's retry is refused.
 func (s *Store) holds(ctx context.Context, processor, commit string) (bool, error) {
 	stored, err := s.client.GetEntity(ctx, processor, stateRow, nil)
 	if refused, ok := answerOf(err); ok && refused.status == http.StatusNotFound {
@@ -163,10 +164,9 @@ func (s *Store) holds(ctx context.Context, processor, commit string) (bool, erro
 	return committedBy(stored.Value, commit)
 }
 
-// Outbox implements state.Store. A query without the name of a partition reads
-// the whole table, histories and all, so it asks once for each gap between the
-// names in except, which are neighbours there: the gap holds nothing but
-// removed processors, and mostly nothing.
+// Outbox implements state.Store. A query without a partition key scans the whole table, histories
+// included. So it makes one query for each gap between the sorted names in except: a gap has only
+// processors that were removed, and mostly none.
 func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
 	filters := outboxFilters(except)
 	found := make([][]state.Event, len(filters))
@@ -190,8 +190,8 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 	return slices.Concat(found...), nil
 }
 
-// outboxFilters select the events before, between and after the processors in
-// except, in this order. One filter with `or` would read the whole table.
+// outboxFilters returns the filters for the events before, between and after the processors in
+// except, in this order. One filter with `or` would scan the whole table.
 func outboxFilters(except []string) []string {
 	names := slices.Compact(slices.Sorted(slices.Values(except)))
 	filters := make([]string, 0, len(names)+1)
@@ -211,7 +211,7 @@ func (s *Store) Remove(ctx context.Context, processor string, sequence int64) er
 	return nil
 }
 
-// remove deletes a row, unless another process was faster.
+// remove deletes a row. It is no error where the row does not exist.
 func (s *Store) remove(ctx context.Context, processor, row string) error {
 	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
 	if refused, ok := answerOf(err); ok && (refused.missingRow() || refused.missingTable()) {
@@ -220,11 +220,11 @@ func (s *Store) remove(ctx context.Context, processor, row string) error {
 	return err
 }
 
-// Close implements state.Store. There is nothing to release.
+// Close implements state.Store. It has nothing to release.
 func (s *Store) Close() error { return nil }
 
-// query reads all pages, in the order of the keys, and of the rows what is
-// selected: without a selection, all of it. A table that is missing has no rows.
+// query reads all pages of the rows that a filter selects, in the order of their keys, with the
+// selected properties or, without any, with all. A table that does not exist has no rows.
 func (s *Store) query(ctx context.Context, filter string, selected ...string) ([]aztables.EDMEntity, error) {
 	var rows []aztables.EDMEntity
 	options := aztables.ListEntitiesOptions{Filter: &filter}
@@ -248,7 +248,7 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 			rows = append(rows, row)
 		}
 	}
-	// The service sorts so; an emulator need not.
+	// The service sorts them so; an emulator may not.
 	slices.SortFunc(rows, func(a, b aztables.EDMEntity) int {
 		if byPartition := strings.Compare(a.PartitionKey, b.PartitionKey); byPartition != 0 {
 			return byPartition

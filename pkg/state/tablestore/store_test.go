@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-// account is the connection string of the Azurite of these tests. They share
-// one, as each takes a processor of its own, and have a table each.
+// account is the connection string of the Azurite of these tests. They share one, as each takes a
+// processor of its own, and have a table each.
 var account string
 
 func TestMain(m *testing.M) {

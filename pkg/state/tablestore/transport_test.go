@@ -12,7 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-// secret stands in every key and signature of these tests.
+// secret is part of every key and signature of these tests.
 const (
 	secretKey       = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 	secretSignature = "c2VjcmV0c2ln"
@@ -30,7 +30,7 @@ func (t transport) Do(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// recorder keeps what was asked of it.
+// recorder keeps the requests made through it.
 type recorder struct {
 	mutex    sync.Mutex
 	requests []*http.Request
@@ -68,7 +68,7 @@ func response(status int, body string, headers ...string) *http.Response {
 	}
 }
 
-// refusal is how the service says no.
+// refusal is an error answer of the service.
 func refusal(status int, code string) *http.Response {
 	return response(status, `{"odata.error":{"code":"`+code+`","message":{"lang":"en-US","value":"no, `+secretKey+`"}}}`, "x-ms-request-id", "abc-123")
 }
@@ -95,7 +95,7 @@ func openThrough(t *testing.T, connectionString string, next transport) *tablest
 	return store
 }
 
-// showsSecret tells whether an error repeats a key or a signature.
+// showsSecret reports whether an error contains a key or a signature.
 func showsSecret(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), secretKey) || strings.Contains(err.Error(), secretSignature))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// The cases of this file are rows of what is known of leases and of the lag,
-// by their letters, and of the table of DESIGN 6, that no other test has.
+// The cases of this file are rules of docs/lag.md that no other test has, among them those where
+// KEDA 2.21's azure-cosmosdb scaler (azure_cosmosdb_scaler.go) measures too little or fails.
 
 // one is a processor with one lease and two changes behind it.
 func one(t *testing.T) (*world, estimator.Processor) {
@@ -29,7 +29,8 @@ func one(t *testing.T) (*world, estimator.Processor) {
 	return w, p
 }
 
-// TestWhatComesBeforeTheFeedsIsRetriedToo is row "no retry" of facts F, and the retries of DESIGN 6.
+// TestWhatComesBeforeTheFeedsIsRetriedToo has the row of docs/lag.md of what is tried again, for
+// the requests that come before those of the feeds.
 func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments} {
@@ -60,7 +61,9 @@ func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer is the end of facts C4.
+// TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer has the 404s that do not say that a lease
+// container is missing: 404/1002 is ReadSessionNotAvailable (azure-cosmos-dotnet-v3,
+// ClientRetryPolicy.cs).
 func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -98,7 +101,7 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	})
 }
 
-// TestAPageOfLeasesIsNotAllOfThem is row "lease paging" of facts F.
+// TestAPageOfLeasesIsNotAllOfThem is about processors with more leases than a page holds.
 func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
@@ -119,7 +122,8 @@ func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 	}
 }
 
-// TestEveryRequestSaysWhatItSupports is row "supported capabilities" of facts F.
+// TestEveryRequestSaysWhatItSupports is about accounts on which partitions may merge, which can
+// refuse clients that do not say that they understand it.
 func TestEveryRequestSaysWhatItSupports(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
@@ -142,8 +146,8 @@ func TestEveryRequestSaysWhatItSupports(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured has every
-// kind of request of one account unanswered beside another account.
+// TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured has every kind of request of one
+// account unanswered beside another account.
 func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments, cosmosfake.ReadRanges, cosmosfake.ReadChangeFeed} {
@@ -174,7 +178,7 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 	}
 }
 
-// TestARejectedRequestSaysWhichNameMayBeWrong is the row of refusals of DESIGN 6.
+// TestARejectedRequestSaysWhichNameMayBeWrong has the row of docs/lag.md of what is refused.
 func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
@@ -186,7 +190,7 @@ func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
 	}
 }
 
-// TestAPatienceBeyondTheTickIsNotWaitedFor is the row of retries of DESIGN 6.
+// TestAPatienceBeyondTheTickIsNotWaitedFor is about a retry-after that is longer than the tick.
 func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
@@ -204,8 +208,8 @@ func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestASenselessSessionIsNoEndOfTheTick has sums and products beyond 64
-// bits, of parts of one range and of the children of a split.
+// TestASenselessSessionIsNoEndOfTheTick has session LSNs whose sums and products exceed 64 bits,
+// for parts of one range and for the children of a split.
 func TestASenselessSessionIsNoEndOfTheTick(t *testing.T) {
 	t.Parallel()
 	const session = 1 << 62

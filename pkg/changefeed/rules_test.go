@@ -9,10 +9,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// The cases of this file are rows of what is known of leases and of the lag,
-// by their letters, that no other test has.
+// The cases of this file are rules of docs/lag.md that no other test has.
 
-func TestFactsOfLeases(t *testing.T) {
+func TestWhatALeaseMayLeaveOut(t *testing.T) {
 	t.Parallel()
 	const rid = "q0oIALS6YvQ="
 	for _, c := range []struct {
@@ -20,17 +19,17 @@ func TestFactsOfLeases(t *testing.T) {
 		want          changefeed.Lease
 	}{
 		{
-			"A1: without FeedRange, Mode and partitionKey, as older leases are",
+			"without FeedRange, Mode and partitionKey, as older leases are",
 			`{"id":"p..0","version":0,"LeaseToken":"0","Owner":"host1","ContinuationToken":"\"511\"","properties":{}}`,
 			changefeed.Lease{Token: "0", Owner: "host1", Continuation: `"511"`},
 		},
 		{
-			"A3: V2 says PartitionId, and has no version",
+			"V2 says PartitionId, and has no version",
 			`{"id":"p..0","gremlincompatid":"p..0","PartitionId":"0","Owner":"h","ContinuationToken":"\"511\"","properties":{}}`,
 			changefeed.Lease{Token: "0", Owner: "h", Continuation: `"511"`},
 		},
 		{
-			"A: a version that is null is none",
+			"a version that is null is none",
 			`{"id":"p..0","version":null,"LeaseToken":"0","ContinuationToken":"\"511\""}`,
 			changefeed.Lease{Token: "0", Continuation: `"511"`},
 		},
@@ -61,14 +60,14 @@ func TestFactsOfLeases(t *testing.T) {
 			}
 		})
 	}
-	t.Run("A2: the range of an EPK lease counts, not its token", func(t *testing.T) {
+	t.Run("the range of an EPK lease counts, not its token", func(t *testing.T) {
 		t.Parallel()
 		got, err := changefeed.ParseLease([]byte(`{"id":"p..x","version":1,"LeaseToken":"x","FeedRange":{"Range":{"min":"1F","max":"3F"}}}`))
 		if err != nil || got.Range == nil || *got.Range != (changefeed.Range{Min: "1F", Max: "3F"}) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
-	t.Run("B: the id of a database is the first four bytes of a container's", func(t *testing.T) {
+	t.Run("the id of a database is the first four bytes of a container's", func(t *testing.T) {
 		t.Parallel()
 		if got, err := changefeed.DatabaseRID(rid); err != nil || got != "q0oIAA==" {
 			t.Errorf("got %q, %v", got, err)
@@ -76,24 +75,24 @@ func TestFactsOfLeases(t *testing.T) {
 	})
 }
 
-func TestFactsOfTheEstimator(t *testing.T) {
+func TestTheArithmeticOfTheLag(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		row, session, item string
 		want               int64
 		approximate        bool
 	}{
-		{"C5: S - (L - 1), where both are plain", "0:-1#100", `{"_lsn":95}`, 6, false},
-		{"C5: the newest change alone is one", "0:-1#100", `{"_lsn":100}`, 1, false},
-		{"C5: _lsn is a number or text, in any case", "0:-1#100", `{"_Lsn":"95"}`, 6, false},
-		{"C5: an _lsn that is null is missing", "0:-1#100", `{"_lsn":null}`, 1, true},
-		{"C5: an _lsn with an exponent is none", "0:-1#100", `{"_lsn":9.5e1}`, 1, true},
-		{"C5: text with a fraction is none", "0:-1#100", `{"_lsn":"95.5"}`, 1, true},
-		{"C5: a session of nothing but '#'", "0:#", `{"_lsn":95}`, 1, true},
-		{"E: 0:123", "0:123", `{"_lsn":123}`, 1, false},
-		{"E: 0:-1#123", "0:-1#123", `{"_lsn":121}`, 3, false},
-		{"E: 0:-1#123#Region=", "0:-1#123#Region=", `{"_lsn":121}`, 3, false},
-		{"F: lag below 0", "0:-1#10", `{"_lsn":95}`, 1, false},
+		{"S - (L - 1), where both are plain", "0:-1#100", `{"_lsn":95}`, 6, false},
+		{"the newest change alone is one", "0:-1#100", `{"_lsn":100}`, 1, false},
+		{"_lsn is a number or text, in any case", "0:-1#100", `{"_Lsn":"95"}`, 6, false},
+		{"an _lsn that is null is missing", "0:-1#100", `{"_lsn":null}`, 1, true},
+		{"an _lsn with an exponent is none", "0:-1#100", `{"_lsn":9.5e1}`, 1, true},
+		{"text with a fraction is none", "0:-1#100", `{"_lsn":"95.5"}`, 1, true},
+		{"a session of nothing but '#'", "0:#", `{"_lsn":95}`, 1, true},
+		{"0:123", "0:123", `{"_lsn":123}`, 1, false},
+		{"0:-1#123", "0:-1#123", `{"_lsn":121}`, 3, false},
+		{"0:-1#123#Region=", "0:-1#123#Region=", `{"_lsn":121}`, 3, false},
+		{"lag below 0", "0:-1#10", `{"_lsn":95}`, 1, false},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +107,7 @@ func TestFactsOfTheEstimator(t *testing.T) {
 	}
 }
 
-func TestFactsOfAProcessor(t *testing.T) {
+func TestAProcessorIsTheSumOfItsPartitions(t *testing.T) {
 	t.Parallel()
 	at := func(lag int64, status changefeed.Status) changefeed.Partition {
 		return changefeed.Partition{Lag: &lag, Status: status}
@@ -121,11 +120,11 @@ func TestFactsOfAProcessor(t *testing.T) {
 		status   changefeed.Status
 		complete bool
 	}{
-		{"DESIGN 6: the sum of the known partitions", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(3, changefeed.StatusLagging), unknown, at(4, changefeed.StatusLagging)}}, 7, changefeed.StatusUnknown, false},
-		{"DESIGN 6: null where none is known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{unknown}}, -1, changefeed.StatusUnknown, false},
-		{"DESIGN 6: null where the leases could not be read", changefeed.ProcessorLag{Error: "refused"}, -1, changefeed.StatusUnknown, false},
-		{"DESIGN 6: no lease is 1", changefeed.ProcessorLag{Bootstrap: true}, 1, changefeed.StatusBootstrap, true},
-		{"DESIGN 6: zero is known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(0, changefeed.StatusOK)}}, 0, changefeed.StatusOK, true},
+		{"the sum of the known partitions", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(3, changefeed.StatusLagging), unknown, at(4, changefeed.StatusLagging)}}, 7, changefeed.StatusUnknown, false},
+		{"null where none is known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{unknown}}, -1, changefeed.StatusUnknown, false},
+		{"null where the leases could not be read", changefeed.ProcessorLag{Error: "refused"}, -1, changefeed.StatusUnknown, false},
+		{"no lease is 1", changefeed.ProcessorLag{Bootstrap: true}, 1, changefeed.StatusBootstrap, true},
+		{"zero is known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(0, changefeed.StatusOK)}}, 0, changefeed.StatusOK, true},
 		{"a sum never wraps around to nothing", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(math.MaxInt64, changefeed.StatusLagging), at(5, changefeed.StatusLagging)}}, math.MaxInt64, changefeed.StatusLagging, true},
 	} {
 		t.Run(c.row, func(t *testing.T) {
@@ -139,7 +138,7 @@ func TestFactsOfAProcessor(t *testing.T) {
 			}
 		})
 	}
-	t.Run("DESIGN 7: the worst status of the partitions, worst first", func(t *testing.T) {
+	t.Run("the worst status of the partitions, worst first", func(t *testing.T) {
 		t.Parallel()
 		order := []changefeed.Status{"unknown", "bootstrap", "splitting", "stalled", "unclaimed", "uncheckpointed", "lagging", "ok"}
 		for i, worse := range order {
@@ -151,7 +150,7 @@ func TestFactsOfAProcessor(t *testing.T) {
 			}
 		}
 	})
-	t.Run("DESIGN 6: the age is the maximum", func(t *testing.T) {
+	t.Run("the age is the maximum", func(t *testing.T) {
 		t.Parallel()
 		young, old := int64(3), int64(40)
 		l := changefeed.ProcessorLag{Time: time.Unix(0, 0), Partitions: []changefeed.Partition{{Age: &young}, {}, {Age: &old}}}
