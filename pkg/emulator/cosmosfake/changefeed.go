@@ -143,8 +143,8 @@ func (c *call) feedReply(p *partition, body []byte, count int, upTo, lsn uint64)
 	if count > 0 {
 		body = strconv.AppendInt(append(body, `],"_count":`...), int64(count), 10)
 		r = &reply{status: http.StatusOK, body: append(body, '}'), charge: feedCharge(len(body))}
-		r.set("x-ms-item-count", strconv.Itoa(count))
 	}
+	r.setCount(count)
 	p.budget.spend(r.charge)
 	c.progress(r, p, lsn)
 	r.set("etag", `"`+strconv.FormatUint(upTo, 10)+`"`)

@@ -56,7 +56,7 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 			}
 		}
 	}
-	return jsonReply(http.StatusOK, map[string]any{"_rid": rid, name: results, "_count": len(results)}, 2), nil
+	return listReply(rid, name, results, 2), nil
 }
 
 // plainRow lets a query look at a resource that is not a document.

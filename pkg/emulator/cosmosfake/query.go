@@ -224,7 +224,7 @@ func (c *call) queryReply(p *partition, lsn uint64, page *queryPage, next *conti
 	r := &reply{status: http.StatusOK, body: append(body, '}'), charge: queryCharge(len(page.results), page.size)}
 	p.budget.spend(r.charge)
 	c.progress(r, p, lsn)
-	r.set("x-ms-item-count", strconv.Itoa(len(page.results)))
+	r.setCount(len(page.results))
 	if next != nil {
 		token, _ := json.Marshal(next) // strings and numbers always have a JSON form
 		r.set("x-ms-continuation", string(token))
