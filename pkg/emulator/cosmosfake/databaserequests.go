@@ -42,7 +42,7 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 	var query *sql.Query
 	if c.method == http.MethodPost {
 		var err error
-		if query, err = parseQuery(c.body); err != nil {
+		if query, _, err = parseQuery(c.body); err != nil {
 			return nil, err
 		}
 	}

@@ -1,11 +1,8 @@
 package cosmosfake
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"net/http"
-	"strings"
 )
 
 // outcome is what one operation of a transaction came to.
@@ -111,11 +108,11 @@ func (p *partition) find(name documentName) (*document, bool) {
 }
 
 func (p *partition) findByRID(name documentName) (*document, bool) {
-	rid, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(name.id, "-", "/"))
-	if err != nil || len(rid) != 16 {
+	serial, ok := serialOf(name.id)
+	if !ok {
 		return nil, false
 	}
-	for d := range p.creation.from(binary.LittleEndian.Uint64(rid[8:])) {
+	for d := range p.creation.from(serial) {
 		return d, d.rid == name.id && d.name.key == name.key
 	}
 	return nil, false
