@@ -22,7 +22,7 @@ type container struct {
 	key      keyDefinition
 
 	properties atomic.Pointer[properties]
-	offer      atomic.Pointer[offer] // nil: no provisioned throughput, hence no limit
+	offer      atomic.Pointer[offer] // nil: no throughput of its own
 	serials    atomic.Uint64
 	routing    atomic.Pointer[routing]
 
@@ -36,10 +36,13 @@ type properties struct {
 	changed    int64 // seconds since 1970
 	defaultTTL *int64
 	retention  time.Duration              // of the feed of all versions and deletes; 0: the account's
+	unique     uniqueKeys                 // never changes
 	others     map[string]json.RawMessage // kept as they were given
 }
 
 func (c *container) names() (id, rid string) { return c.id, c.rid }
+
+func (c *container) provisioned() *atomic.Pointer[offer] { return &c.offer }
 
 func (c *container) self() string { return "dbs/" + c.database.rid + "/colls/" + c.rid + "/" }
 

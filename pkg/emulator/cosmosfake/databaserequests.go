@@ -14,7 +14,11 @@ func (c *call) createDatabase() (*reply, error) {
 	if err := json.Unmarshal(c.body, &input); err != nil {
 		return nil, badRequest("The input content is not a JSON object.")
 	}
-	d, err := c.server.addDatabase(input.ID)
+	o, err := parseOfferHeaders(c.Header)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.server.addDatabase(input.ID, o)
 	if err != nil {
 		return nil, err
 	}

@@ -176,6 +176,11 @@ func (c *call) handle(authorization string) (*reply, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	for _, name := range [...]string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {
+		if c.Header.Get(name) != "" {
+			return nil, badRequest("The stand-in does not offer triggers: %s names one.", name)
+		}
+	}
 	switch c.Kind {
 	case ReadAccount:
 		return c.readAccount(), nil

@@ -284,12 +284,16 @@ func TestANamedCountOverSeveralRanges(t *testing.T) {
 	if !strings.Contains(string(refused.body), "Query contained NonValueAggregate, which the calling client does not support.") {
 		t.Errorf("body %s", refused.body)
 	}
-	var answer struct{ QueryInfo struct{ RewrittenQuery string } }
+	var answer struct {
+		QueryInfo struct{ RewrittenQuery string }
+	}
 	c.decode(c.expect(plan(text, features), "200"), &answer)
 	total := 0
 	for _, r := range c.ranges("c") {
 		var page struct {
-			Documents []struct{ Payload struct{ N struct{ Item int } } }
+			Documents []struct {
+				Payload struct{ N struct{ Item int } }
+			}
 		}
 		h := append(everywhere(), "x-ms-documentdb-partitionkeyrangeid", r.ID)
 		c.decode(c.expect(c.do("POST", "dbs/db/colls/c/docs", h, query(answer.QueryInfo.RewrittenQuery)), "200"), &page)
