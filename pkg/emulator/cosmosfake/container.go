@@ -143,15 +143,23 @@ const unmergedClientStatus = http.StatusBadRequest
 // capabilityMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities that says a client understands merges.
 const capabilityMerge = 1
 
-func (c *container) acceptClient(h http.Header) error {
-	if !c.routing.Load().merged {
+func (c *call) acceptClient() error {
+	if !c.container.routing.Load().merged {
 		return nil
 	}
-	capabilities, err := strconv.ParseUint(h.Get("x-ms-cosmos-sdk-supportedcapabilities"), 10, bits.UintSize)
-	if err != nil || capabilities&capabilityMerge == 0 {
+	if c.capabilities()&capabilityMerge == 0 {
 		return &fault{status: unmergedClientStatus, message: "The container's partitions were merged, which this client does not support: update the SDK."}
 	}
 	return nil
+}
+
+// capabilities is what the client says it understands.
+func (c *call) capabilities() uint64 {
+	n, err := strconv.ParseUint(c.Header.Get("x-ms-cosmos-sdk-supportedcapabilities"), 10, bits.UintSize)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // document is the container as clients read it.

@@ -251,7 +251,7 @@ func (c *call) resolve() error {
 		if rid := c.Header.Get("x-ms-cosmos-intended-collection-rid"); rid != "" && rid != c.container.rid {
 			return &fault{status: http.StatusBadRequest, substatus: substatusOtherContainer, message: "The container was created anew: its RID is not the one that the client means."}
 		}
-		return c.container.acceptClient(c.Header)
+		return c.acceptClient()
 	}
 	return nil
 }

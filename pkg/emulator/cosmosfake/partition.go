@@ -15,6 +15,7 @@ type partition struct {
 	rid       string
 	span      span
 	parents   []string // every range this one descends from, the oldest first
+	merged    bool     // it, or a range it descends from, came of a merge
 	container *container
 	budget    budget
 	splitting atomic.Bool // a split is under way: requests that name the range are told to wait

@@ -13,7 +13,10 @@ func readCharge(size int) float64 { return math.Max(1, math.Ceil(float64(size)/1
 
 func writeCharge(size int) float64 { return round(5 + 5*math.Floor(float64(size)/1024)/2 + 0.29) }
 
-func feedCharge(size int) float64 { return round(1 + float64(size)/1024) }
+// feedCall is the charge of a change feed read of nothing. What it brings is charged as point reads, so that a call that
+// brings one small item comes to 2: "about 2 RU/s" for the call and "a 1 RU/s point read" for each item, as the product
+// group says in https://github.com/MicrosoftDocs/azure-docs/issues/50040; there is no published table.
+const feedCall = 1
 
 func queryCharge(results, size int) float64 {
 	return round(2.25 + 0.03*float64(results) + float64(size)/2048)
