@@ -8,6 +8,6 @@
 // runs before an event asked for it.
 //
 // Start reading at Start in world.go, then service.go, which says what each service is like, and processors.yaml, the
-// processors file that feedscale is run with. A replica is fleet.go; what it does with leases is in internal/worker. Splits and
+// processors file that feedscale is run with. A replica is fleet.go; what it does with leases is in worker. Splits and
 // merges are in reshape.go.
 package demo

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 )
 
 // fleet is the replicas of one service, as a deployment has them.

@@ -170,7 +170,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	}
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, of := range []string{"pkg/demo.(", "pkg/demo/internal/worker."} {
+	for _, of := range []string{"pkg/demo.(", "pkg/demo/worker."} {
 		if strings.Contains(string(stacks), of) {
 			t.Errorf("a goroutine of %s outlived Close:\n%s", of, stacks)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 

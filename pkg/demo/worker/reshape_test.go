@@ -10,7 +10,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	feedscale "github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )

@@ -1,15 +1,19 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+)
 
 // take says which leases a host should acquire: the SDK's rule of equal partitions. Each of the live hosts, this one among
 // them, is to have the partitions divided by the hosts, rounded up. A host that has fewer takes free leases or, where none
 // is free, one from the host that has most; it takes no more than one at a time, lest two hosts take from each other for ever.
-func take(all []lease, host string, now time.Time, expiration time.Duration) []lease {
-	var free []lease
+func take(all []leasefake.DotNetLease, host string, now time.Time, expiration time.Duration) []leasefake.DotNetLease {
+	var free []leasefake.DotNetLease
 	counts := map[string]int{host: 0}
 	for _, l := range all {
-		if l.free(now, expiration) {
+		if takeable(l, now, expiration) {
 			free = append(free, l)
 		} else {
 			counts[*l.Owner]++
@@ -28,7 +32,7 @@ func take(all []lease, host string, now time.Time, expiration time.Duration) []l
 }
 
 // steal takes one lease from the host that has most, where that leaves it no worse off than this one.
-func steal(all []lease, counts map[string]int, target, needed int) []lease {
+func steal(all []leasefake.DotNetLease, counts map[string]int, target, needed int) []leasefake.DotNetLease {
 	spared := target
 	if needed > 1 {
 		spared--
@@ -43,9 +47,15 @@ func steal(all []lease, counts map[string]int, target, needed int) []lease {
 		return nil
 	}
 	for i := range all {
-		if all[i].ownedBy(richest) {
+		if all[i].OwnedBy(richest) {
 			return all[i : i+1]
 		}
 	}
 	return nil
+}
+
+// takeable reports whether anybody may take a lease: nobody owns it, or whoever does has not renewed it in
+// time.
+func takeable(l leasefake.DotNetLease, now time.Time, expiration time.Duration) bool {
+	return l.OwnedBy("") || l.Updated().Add(expiration).Before(now)
 }

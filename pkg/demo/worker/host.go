@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 // Options describe a host. Every field is needed.
@@ -119,7 +121,7 @@ func (h *host) createLeases(ctx context.Context) error {
 		return err
 	}
 	for _, r := range ranges {
-		if _, _, err := h.leases.add(ctx, newLease(h.leases.prefix, r, nil)); err != nil {
+		if _, _, err := h.leases.add(ctx, h.leases.processor.PKLease(r.ID, r.span(), leasefake.Fields{})); err != nil {
 			return err
 		}
 	}
@@ -141,7 +143,7 @@ func (h *host) balance(ctx context.Context) error {
 }
 
 // process acquires a lease and begins to work on its partition; errLost where another host was quicker.
-func (h *host) process(ctx context.Context, l lease) error {
+func (h *host) process(ctx context.Context, l leasefake.DotNetLease) error {
 	if h.running.Err() != nil || !h.claim(l.Token) {
 		return nil
 	}

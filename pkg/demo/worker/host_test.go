@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
