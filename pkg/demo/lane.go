@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lane lets one change of a replica pass at a time, whichever partition it is of: what a replica's processor can do.
+// lane lets one change of a replica pass at a time, whichever partition it is of: what a replica's
+// processor can do.
 type lane struct {
 	interval time.Duration
 

@@ -24,7 +24,8 @@ type Options struct {
 	Seed uint64
 	// Reshaping is when a partition of orders is split and merged.
 	Reshaping Reshaping
-	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the other. It must not wait.
+	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the
+	// other. It must not wait.
 	OnEvent func(Event)
 	// Log is told what goes wrong. Default: nobody.
 	Log *slog.Logger
@@ -56,11 +57,13 @@ type Service struct {
 	Events    []Event // the last few that were consumed, the oldest first
 }
 
-// duplicateWindow is how long the queue remembers ids, so that an event that is published again comes once.
+// duplicateWindow is how long the queue remembers ids, so that an event that is published again
+// comes once.
 const duplicateWindow = 10 * time.Minute
 
-// Start brings a world up; when it returns, everything in it runs and the first documents are about to be written. It ends
-// with ctx; Close is needed in any case. Errors tell what of it could not be started.
+// Start brings a world up; when it returns, everything in it runs and the first documents are about
+// to be written. It ends with ctx; Close is needed in any case. Errors tell what of it could not be
+// started.
 func Start(ctx context.Context, o Options) (*World, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -137,7 +140,8 @@ func (w *World) createContainers() error {
 	return nil
 }
 
-// Environ is the settings for feedscale to watch this world, as an environment. They name a state file that Close removes.
+// Environ is the settings for feedscale to watch this world, as an environment. They name a state
+// file that Close removes.
 func (w *World) Environ() []string {
 	return []string{
 		"COSMOS=" + w.account.ConnectionString(),
@@ -169,8 +173,8 @@ func (w *World) Snapshot() []Service {
 // Happenings tells what the account did by itself, the last few things, the oldest first.
 func (w *World) Happenings() []Happening { return w.reshaper.happenings() }
 
-// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more. Whoever uses Environ
-// closes that first. Closing again does nothing more.
+// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more.
+// Whoever uses Environ closes that first. Closing again does nothing more.
 func (w *World) Close() error {
 	w.end()
 	w.running.Wait() // behind this nobody scales a fleet any more

@@ -202,7 +202,7 @@ func (c claim) keys() changefeed.Range {
 	return changefeed.Range{Min: c.parts[0].keys.Min, Max: c.parts[len(c.parts)-1].keys.Max}
 }
 
-// doubled tells whether another lease is for the same keys, one by the id of
+// doubled reports whether another lease is for the same keys, one by the id of
 // their range and one by their bounds, and is the newer one: then that counts.
 // Of a range that is gone only the lease itself says which keys it had.
 func (c claim) doubled(by claim, bounds bool) bool {
@@ -216,7 +216,7 @@ func (c claim) doubled(by claim, bounds bool) bool {
 	return pk.renewed.After(epk.renewed) == (c.epk != nil)
 }
 
-// replaces tells whether a lease was made in the place of another, whose range
+// replaces reports whether a lease was made in the place of another, whose range
 // is no more: it works in a range that exists, or is for a part of the other's
 // keys, or is the EPK lease of just those.
 func (c claim) replaces(old claim) bool {
@@ -323,7 +323,7 @@ func clip(a, b changefeed.Range) changefeed.Range {
 	return a
 }
 
-// covered tells whether others leave nothing of a range.
+// covered reports whether others leave nothing of a range.
 func covered(r changefeed.Range, others []changefeed.Range) bool {
 	for i, o := range others {
 		if !overlap(r, o) {

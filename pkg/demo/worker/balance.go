@@ -6,9 +6,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// take says which leases a host should acquire: the SDK's rule of equal partitions. Each of the live hosts, this one among
-// them, is to have the partitions divided by the hosts, rounded up. A host that has fewer takes free leases or, where none
-// is free, one from the host that has most; it takes no more than one at a time, lest two hosts take from each other for ever.
+// take says which leases a host should acquire: the SDK's rule of equal partitions. Each of the
+// live hosts, this one among them, is to have the partitions divided by the hosts, rounded up. A
+// host that has fewer takes free leases or, where none is free, one from the host that has most; it
+// takes no more than one at a time, lest two hosts take from each other for ever.
 func take(all []leasefake.DotNetLease, host string, now time.Time, expiration time.Duration) []leasefake.DotNetLease {
 	var free []leasefake.DotNetLease
 	counts := map[string]int{host: 0}
@@ -31,7 +32,8 @@ func take(all []leasefake.DotNetLease, host string, now time.Time, expiration ti
 	}
 }
 
-// steal takes one lease from the host that has most, where that leaves it no worse off than this one.
+// steal takes one lease from the host that has most, where that leaves it no worse off than this
+// one.
 func steal(all []leasefake.DotNetLease, counts map[string]int, target, needed int) []leasefake.DotNetLease {
 	spared := target
 	if needed > 1 {
@@ -54,8 +56,8 @@ func steal(all []leasefake.DotNetLease, counts map[string]int, target, needed in
 	return nil
 }
 
-// takeable reports whether anybody may take a lease: nobody owns it, or whoever does has not renewed it in
-// time.
+// takeable reports whether anybody may take a lease: nobody owns it, or whoever does has not
+// renewed it in time.
 func takeable(l leasefake.DotNetLease, now time.Time, expiration time.Duration) bool {
 	return l.OwnedBy("") || l.Updated().Add(expiration).Before(now)
 }

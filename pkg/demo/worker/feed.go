@@ -16,7 +16,8 @@ type Container struct{ Database, ID string }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
 
-// link is both the path of the container and what a signature covers; the ids of the demo need no escaping.
+// link is both the path of the container and what a signature covers; the ids of the demo need no
+// escaping.
 func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }
 
 // keyRange is a partition key range.
@@ -28,8 +29,8 @@ type keyRange struct {
 
 func (r keyRange) span() leasefake.Range { return leasefake.Range{Min: r.Min, Max: r.Max} }
 
-// overlap reports whether two spans have keys in common. Bounds compare as strings, since all have the
-// same length but the first and the last, "" and "FF".
+// overlap reports whether two spans have keys in common. Bounds compare as strings, since all have
+// the same length but the first and the last, "" and "FF".
 func overlap(a, b leasefake.Range) bool { return a.Min < b.Max && b.Min < a.Max }
 
 // clip is what two spans that overlap have in common.
@@ -73,8 +74,8 @@ type place struct {
 	part    *leasefake.Range // nil: all of the range
 }
 
-// page reads what follows a continuation; "" is the beginning. The page is empty where nothing does. The error wraps
-// errGone where the range is no more.
+// page reads what follows a continuation; "" is the beginning. The page is empty where nothing
+// does. The error wraps errGone where the range is no more.
 func (a *Account) page(ctx context.Context, c Container, at place, continuation string, most int) (page, error) {
 	header := map[string]string{
 		"A-IM":                                "Incremental Feed",

@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// leases is what a processor keeps in its lease container: a lease for each partition, .info, which says that the first of
-// them were created, and .lock, which is held while they are.
+// leases is what a processor keeps in its lease container: a lease for each partition, .info, which
+// says that the first of them were created, and .lock, which is held while they are.
 type leases struct {
 	container *azcosmos.ContainerClient
 	processor leasefake.Processor
@@ -28,8 +28,8 @@ type leases struct {
 // errLost says that a lease belongs to another host by now, or is no more.
 var errLost = errors.New("the lease is lost")
 
-// openLeases finds the leases of a processor. The RIDs keep its leases apart from those of a container
-// of the same name that was deleted.
+// openLeases finds the leases of a processor. The RIDs keep its leases apart from those of a
+// container of the same name that was deleted.
 func openLeases(ctx context.Context, o Options) (*leases, error) {
 	endpoint, err := url.Parse(o.Account.endpoint)
 	if err != nil {
@@ -132,8 +132,8 @@ func (l *leases) create(ctx context.Context, id string, document any) (azcore.ET
 	}
 }
 
-// add makes sure that there is a lease of that id; ok is false where there was one before. The lease that it returns can be
-// acquired.
+// add makes sure that there is a lease of that id; ok is false where there was one before. The
+// lease that it returns can be acquired.
 func (l *leases) add(ctx context.Context, wanted leasefake.DotNetLease) (added leasefake.DotNetLease, ok bool, err error) {
 	tag, err := l.create(ctx, wanted.ID, wanted)
 	wanted.ETag = string(tag)
@@ -177,11 +177,13 @@ func (l *leases) read(ctx context.Context, id string) (leasefake.DotNetLease, er
 	return current, nil
 }
 
-// conflictRetries is how often an update is repeated that another one came before: the SDK's number.
+// conflictRetries is how often an update is repeated that another one came before: the SDK's
+// number.
 const conflictRetries = 5
 
-// update changes a lease, under the condition that nobody else has since it was read. Where somebody has, change is applied
-// to what stands there now; change says with errLost that it does not fit any more.
+// update changes a lease, under the condition that nobody else has since it was read. Where
+// somebody has, change is applied to what stands there now; change says with errLost that it does
+// not fit any more.
 func (l *leases) update(ctx context.Context, current leasefake.DotNetLease, change func(*leasefake.DotNetLease) error) (leasefake.DotNetLease, error) {
 	for range conflictRetries + 1 {
 		if err := change(&current); err != nil {
@@ -225,7 +227,8 @@ func (l *leases) acquire(ctx context.Context, wanted leasefake.DotNetLease) (lea
 	})
 }
 
-// renew tells the other hosts that the owner lives. It reads the lease first, since a checkpoint has most likely changed it.
+// renew tells the other hosts that the owner lives. It reads the lease first, since a checkpoint
+// has most likely changed it.
 func (l *leases) renew(ctx context.Context, id string) error {
 	current, err := l.read(ctx, id)
 	if err != nil {

@@ -21,8 +21,8 @@ func (h *host) overlapping(ctx context.Context, l leasefake.DotNetLease) ([]keyR
 	return ranges, nil
 }
 
-// locate finds where the changes of a lease are. The error wraps errGone where the lease has to be replaced: one of a range
-// that is no more, and an EPK lease whose keys are in several ranges.
+// locate finds where the changes of a lease are. The error wraps errGone where the lease has to be
+// replaced: one of a range that is no more, and an EPK lease whose keys are in several ranges.
 func (h *host) locate(ctx context.Context, l leasefake.DotNetLease) (place, error) {
 	ranges, err := h.overlapping(ctx, l)
 	if err != nil {
@@ -38,7 +38,9 @@ func (h *host) locate(ctx context.Context, l leasefake.DotNetLease) (place, erro
 	}
 }
 
-// replace puts others in the place of a lease that has to be replaced, and returns those of them that are new. They continue where it was. Where there is nothing to replace any more the lease is given up for now. errLost says that another host has it, and may be further.
+// replace puts others in the place of a lease that has to be replaced, and returns those of them
+// that are new. They continue where it was. Where there is nothing to replace any more the lease is
+// given up for now. errLost says that another host has it, and may be further.
 func (h *host) replace(ctx context.Context, id string) (created []leasefake.DotNetLease, err error) {
 	gone, err := h.leases.read(ctx, id)
 	if err != nil {
@@ -67,9 +69,10 @@ func (h *host) replace(ctx context.Context, id string) (created []leasefake.DotN
 	return created, h.leases.remove(ctx, id)
 }
 
-// successors are the leases that replace one, by the rules of the SDK. A range that was split is replaced by the ranges it
-// became. Where it was merged, an EPK lease goes on with just the keys it had, since no single continuation fits those of the
-// other ranges too. An EPK lease that lies in several ranges is cut at their bounds, and one that lies in a single range stays.
+// successors are the leases that replace one, by the rules of the SDK. A range that was split is
+// replaced by the ranges it became. Where it was merged, an EPK lease goes on with just the keys it
+// had, since no single continuation fits those of the other ranges too. An EPK lease that lies in
+// several ranges is cut at their bounds, and one that lies in a single range stays.
 func successors(p leasefake.Processor, gone leasefake.DotNetLease, ranges []keyRange) []leasefake.DotNetLease {
 	split := len(ranges) > 1
 	from := leasefake.Fields{Continuation: gone.Continuation}

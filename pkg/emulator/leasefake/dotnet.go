@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// DotNetLease is a lease document of version 3 of the .NET SDK, which Functions triggers use too, as
-// DocumentServiceLeaseCore and DocumentServiceLeaseCoreEpk of Azure/azure-cosmos-dotnet-v3 write it:
-// in their order, and null where they write null. It is for whoever works on leases as a processor
-// does; the methods of [Processor] make whole documents of it.
+// DotNetLease is a lease document of version 3 of the .NET SDK, which Functions triggers use too,
+// as DocumentServiceLeaseCore and DocumentServiceLeaseCoreEpk of Azure/azure-cosmos-dotnet-v3 write
+// it: in their order, and null where they write null. It is for whoever works on leases as a
+// processor does; the methods of [Processor] make whole documents of it.
 type DotNetLease struct {
 	ID           string            `json:"id"`
 	PartitionKey string            `json:"partitionKey,omitempty"`
@@ -25,9 +25,9 @@ type DotNetLease struct {
 	Written      int64             `json:"_ts,omitempty"`  // seconds since 1970, by the account's clock
 }
 
-// The versions of a lease. One of a partition key range follows that, and is replaced when the range
-// is split or merged. An EPK lease stands for a part of the key space, wherever its keys are, and has
-// to be replaced only by a split.
+// The versions of a lease. One of a partition key range follows that, and is replaced when the
+// range is split or merged. An EPK lease stands for a part of the key space, wherever its keys are,
+// and has to be replaced only by a split.
 const (
 	PKVersion  = 0
 	EPKVersion = 1
@@ -45,8 +45,8 @@ func (p Processor) PKLease(rangeID string, span Range, f Fields) DotNetLease {
 	return lease
 }
 
-// EPKLease is a lease of a part of the key space, which .NET makes of PK-range leases after a merge,
-// and of such leases ever after.
+// EPKLease is a lease of a part of the key space, which .NET makes of PK-range leases after a
+// merge, and of such leases ever after.
 func (p Processor) EPKLease(span Range, f Fields) DotNetLease {
 	lease := p.dotNet(EPKVersion, span.Token(), f)
 	lease.FeedRange, lease.Mode = &FeedRange{span}, f.dotNetMode()

@@ -16,8 +16,8 @@ func (p Processor) V2(rangeID string, f Fields) map[string]any {
 	return lease
 }
 
-// V2Gremlin is one of the library's later versions, which repeat the id in a property that an account
-// for Gremlin accepts as partition key.
+// V2Gremlin is one of the library's later versions, which repeat the id in a property that an
+// account for Gremlin accepts as partition key.
 func (p Processor) V2Gremlin(rangeID string, f Fields) map[string]any {
 	lease := p.V2(rangeID, f)
 	lease["gremlincompatid"] = lease["id"]
