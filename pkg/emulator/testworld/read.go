@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
@@ -12,7 +14,12 @@ import (
 // SDK is a connection to an account as an application has it, by its connection string.
 func SDK(t testing.TB, connection string) *azcosmos.Client {
 	t.Helper()
-	client, err := azcosmos.NewClientFromConnectionString(connection, nil)
+	return newSDK(t, connection, nil)
+}
+
+func newSDK(t testing.TB, connection string, transport policy.Transporter) *azcosmos.Client {
+	t.Helper()
+	client, err := azcosmos.NewClientFromConnectionString(connection, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: transport}})
 	Must(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client

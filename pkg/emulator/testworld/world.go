@@ -2,8 +2,12 @@ package testworld
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -21,6 +25,9 @@ const (
 type Options struct {
 	Account cosmosfake.Options
 	Queues  []servicebusfake.QueueSpec // of the namespace, of which there is one where there are any
+	// InMemory has the account reached without sockets, by World.Transport alone: for tests under
+	// testing/synctest, whose clock stands still while anybody waits for a socket.
+	InMemory bool
 }
 
 // World is an account with a database and a lease container, and perhaps a namespace. It ends with
@@ -28,6 +35,7 @@ type Options struct {
 type World struct {
 	Account   *cosmosfake.Server
 	Namespace *servicebusfake.Server // nil where no queues were asked for
+	Transport *http.Transport        // by which the account is reached
 
 	t       testing.TB
 	written map[string]int // documents by container
@@ -36,7 +44,13 @@ type World struct {
 // New starts a world.
 func New(t testing.TB, o Options) *World {
 	t.Helper()
-	w := &World{Account: StartAccount(t, o.Account), t: t, written: map[string]int{}}
+	w := &World{Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce}, t: t, written: map[string]int{}}
+	if o.InMemory {
+		pipes := newPipes()
+		o.Account.Listen, w.Transport.DialContext = pipes.listen, pipes.dial
+	}
+	w.Account = StartAccount(t, o.Account)
+	t.Cleanup(w.Transport.CloseIdleConnections)
 	Must(t, w.Account.CreateDatabase(Database))
 	// Time to live is switched on for the lock that a host holds while it creates leases.
 	w.Create(cosmosfake.ContainerSpec{ID: Leases, PartitionKey: []string{"/id"}, DefaultTTL: -1})
@@ -97,7 +111,7 @@ func (w *World) Put(container string, documents ...any) {
 // LeasesOf writes the leases of a processor of a container, in every format.
 func (w *World) LeasesOf(name, host, container string) leasefake.Processor {
 	w.t.Helper()
-	of, err := leasefake.Processor{Name: name, Host: host, Database: Database, Container: container}.In(w.t.Context(), w.Account)
+	of, err := leasefake.Processor{Name: name, Host: host, Database: Database, Container: container}.Resolve(w.t.Context(), w.SDK())
 	Must(w.t, err)
 	return of
 }
@@ -107,18 +121,30 @@ func At(lsn int64) leasefake.Fields {
 	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
 }
 
+// SDK is a connection to the account as an application has it.
+func (w *World) SDK() *azcosmos.Client {
+	w.t.Helper()
+	return newSDK(w.t, w.Account.ConnectionString(), &http.Client{Transport: w.Transport})
+}
+
 // Client is feedscale's own connection to the account.
 func (w *World) Client() *cosmos.Account {
-	return Client(w.t, w.Account.Endpoint(), cosmosfake.WellKnownKey)
+	w.t.Helper()
+	return newClient(w.t, w.Account.Endpoint(), cosmosfake.WellKnownKey, &http.Client{Transport: w.Transport})
+}
+
+// Client is feedscale's own connection to an account. It comes from a setting of the name COSMOS.
+func Client(t testing.TB, endpoint, key string) *cosmos.Account {
+	t.Helper()
+	return newClient(t, endpoint, key, nil)
 }
 
 // requestsAtOnce is more than any test's account has partitions.
 const requestsAtOnce = 16
 
-// Client is feedscale's own connection to an account. It comes from a setting of the name COSMOS.
-func Client(t testing.TB, endpoint, key string) *cosmos.Account {
+func newClient(t testing.TB, endpoint, key string, transport policy.Transporter) *cosmos.Account {
 	t.Helper()
-	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: requestsAtOnce})
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: requestsAtOnce, Transport: transport})
 	Must(t, err)
 	return account
 }
