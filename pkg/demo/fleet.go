@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 )
 
 // fleet is the replicas of one service, as a deployment has them.
@@ -50,11 +50,12 @@ func workerTiming() worker.Timing {
 	}
 }
 
-// pageSize is how many changes a replica takes at a time. It bounds what is done twice where a partition changes hands.
+// pageSize is how many changes a replica takes at a time. It bounds what is done twice where a
+// partition changes hands.
 const pageSize = 10
 
-// scale asks for a number of replicas, and returns how many were asked for before. The newest go first. ctx ends them all,
-// as a crash of the machine would.
+// scale asks for a number of replicas, and returns how many were asked for before. The newest go
+// first. ctx ends them all, as a crash of the machine would.
 func (f *fleet) scale(ctx context.Context, desired int) (before int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,8 +34,9 @@ type Happening struct {
 // recentHappenings is how many happenings are kept.
 const recentHappenings = 5
 
-// reshaper splits one partition of a container and merges it, again and again. It always cuts the same keys, so that neither
-// the partitions nor the leases become more and more in a demo that is left running.
+// reshaper splits one partition of a container and merges it, again and again. It always cuts the
+// same keys, so that neither the partitions nor the leases become more and more in a demo that is
+// left running.
 type reshaper struct {
 	account   *cosmosfake.Server
 	container string

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -23,7 +23,8 @@ type Options struct {
 	Seed uint64
 	// Reshaping is when a partition of orders is split and merged.
 	Reshaping Reshaping
-	// OnEvent is called with every scale event once the fleet was scaled as it says, one after the other. It must not wait.
+	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the
+	// other. It must not wait.
 	OnEvent func(Event)
 	// Log receives what goes wrong. Default: nothing is logged.
 	Log *slog.Logger
@@ -55,7 +56,8 @@ type Service struct {
 	Events    []Event // the last few that were consumed, the oldest first
 }
 
-// duplicateWindow is how long the queue remembers ids, so that an event that is published again comes once.
+// duplicateWindow is how long the queue remembers ids, so that an event that is published again
+// comes once.
 const duplicateWindow = 10 * time.Minute
 
 // Start brings a world up; when it returns, everything in it runs and the first documents are about to be written. It ends
@@ -134,7 +136,8 @@ func (w *World) createContainers() error {
 	return nil
 }
 
-// Environ is the settings for feedscale to watch this world, as an environment. They name a state file that Close removes.
+// Environ is the settings for feedscale to watch this world, as an environment. They name a state
+// file that Close removes.
 func (w *World) Environ() []string {
 	return []string{
 		"COSMOS=" + w.account.ConnectionString(),
@@ -166,8 +169,8 @@ func (w *World) Snapshot() []Service {
 // Happenings returns the last few things that the account did by itself, the oldest first.
 func (w *World) Happenings() []Happening { return w.reshaper.happenings() }
 
-// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more. Whoever uses Environ
-// closes that first. Closing again does nothing more.
+// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more.
+// Whoever uses Environ closes that first. Closing again does nothing more.
 func (w *World) Close() error {
 	w.end()
 	w.running.Wait() // behind this nobody scales a fleet any more

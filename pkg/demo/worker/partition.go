@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// work processes a partition while this host owns it, and gives its lease up in the end. It returns the leases that came in
-// its place where the partition was split or merged.
-func (h *host) work(ctx context.Context, owned lease) (successors []lease) {
+// work processes a partition while this host owns it, and gives its lease up in the end. It returns
+// the leases that came in its place where the partition was split or merged.
+func (h *host) work(ctx context.Context, owned leasefake.DotNetLease) (successors []leasefake.DotNetLease) {
 	holding, lose := context.WithCancelCause(ctx)
 	id := owned.ID
-	// One update of the lease at a time: many quick checkpoints would make every try of a renewal fail, and a lease count as lost
-	// that nobody has taken.
+	// One update of the lease at a time: many quick checkpoints would make every try of a renewal
+	// fail, and a lease count as lost that nobody has taken.
 	var updating sync.Mutex
 	var renewal sync.WaitGroup
 	renewal.Go(func() { h.renew(holding, lose, &updating, id) })
@@ -57,9 +59,9 @@ func (h *host) renew(holding context.Context, lose context.CancelCauseFunc, upda
 	}
 }
 
-// follow reads the feed of a partition page by page, and checkpoints each page that was processed. It returns nil when the
-// host is to end, with all that was begun done.
-func (h *host) follow(holding context.Context, updating *sync.Mutex, owned *lease) error {
+// follow reads the feed of a partition page by page, and checkpoints each page that was processed.
+// It returns nil when the host is to end, with all that was begun done.
+func (h *host) follow(holding context.Context, updating *sync.Mutex, owned *leasefake.DotNetLease) error {
 	at, err := h.locate(holding, *owned)
 	if err != nil {
 		return err
@@ -72,7 +74,8 @@ func (h *host) follow(holding context.Context, updating *sync.Mutex, owned *leas
 		next, err := h.Account.page(holding, h.Monitored, at, continuation, h.PageSize)
 		switch {
 		case errors.Is(err, errGone):
-			// While a split is under way the range is still there, and for an EPK lease another one may have come.
+			// While a split is under way the range is still there, and for an EPK lease another one
+			// may have come.
 			if at, err = h.locate(holding, *owned); err != nil {
 				return err
 			}

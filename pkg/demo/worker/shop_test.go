@@ -14,16 +14,18 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // shop is an account with a monitored container, and what hosts made of its changes.
 type shop struct {
+	*testworld.World
 	t       *testing.T
-	account *cosmosfake.Server
+	sdk     *azcosmos.Client
 	clients *worker.Account
-	leases  *azcosmos.ContainerClient
 	written int
 
 	mu      sync.Mutex
@@ -39,40 +41,12 @@ type change struct {
 
 func newShop(t *testing.T, partitions int) *shop {
 	t.Helper()
-	account, err := cosmosfake.Start(cosmosfake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = account.Close() })
-	clients, err := worker.NewAccount(account.Endpoint(), cosmosfake.WellKnownKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.New(t, testworld.Options{})
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions})
+	clients, err := worker.NewAccount(w.Account.Endpoint(), cosmosfake.WellKnownKey)
+	testworld.Must(t, err)
 	t.Cleanup(clients.Close)
-	s := &shop{t: t, account: account, clients: clients, handled: map[string][]change{}}
-	credential, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := azcosmos.NewClientWithKey(account.Endpoint(), credential, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := account.CreateDatabase("shop"); err != nil {
-		t.Fatal(err)
-	}
-	for _, spec := range []cosmosfake.ContainerSpec{
-		{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions},
-		{ID: "leases", PartitionKey: []string{"/id"}, DefaultTTL: -1},
-	} {
-		if err := account.CreateContainer("shop", spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.leases, err = client.NewContainer("shop", "leases"); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &shop{World: w, t: t, sdk: testworld.SDK(t, w.Account.ConnectionString()), clients: clients, handled: map[string][]change{}}
 }
 
 // write writes n orders, each in a transaction of its own.
@@ -80,10 +54,7 @@ func (s *shop) write(n int) {
 	s.t.Helper()
 	for range n {
 		s.written++
-		order := map[string]any{"id": fmt.Sprint("order-", s.written), "customer": fmt.Sprint("customer-", s.written%100)}
-		if err := s.account.Upsert("shop", "orders", order); err != nil {
-			s.t.Fatal(err)
-		}
+		s.Put("orders", map[string]any{"id": fmt.Sprint("order-", s.written), "customer": fmt.Sprint("customer-", s.written%100)})
 	}
 }
 
@@ -99,8 +70,8 @@ func (s *shop) host(name string, change func(*worker.Options)) *running {
 	s.t.Helper()
 	o := worker.Options{
 		Account:       s.clients,
-		Monitored:     worker.Container{Database: "shop", ID: "orders"},
-		Leases:        worker.Container{Database: "shop", ID: "leases"},
+		Monitored:     worker.Container{Database: testworld.Database, ID: "orders"},
+		Leases:        worker.Container{Database: testworld.Database, ID: testworld.Leases},
 		ProcessorName: "projection",
 		Host:          name,
 		Handle:        s.handle,
@@ -138,7 +109,7 @@ func (s *shop) end(r *running) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-	case <-time.After(deadline):
+	case <-time.After(testworld.Deadline):
 		s.t.Fatal("the host did not end")
 	}
 }
@@ -167,8 +138,9 @@ func (s *shop) count() (n int) {
 	return n
 }
 
-// checkOnce fails the test unless every order was handled once, and in the order of the LSNs: within its partition and, however
-// partitions were split and merged meanwhile, within its customer. A merged partition has some LSNs twice, of either parent.
+// checkOnce fails the test unless every order was handled once, and in the order of the LSNs:
+// within its partition and, however partitions were split and merged meanwhile, within its
+// customer. A merged partition has some LSNs twice, of either parent.
 func (s *shop) checkOnce() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -197,36 +169,24 @@ func (s *shop) checkOnce() {
 	}
 }
 
-// documents reads the lease container: every document by its id, with the fields that the service adds left out.
+// documents reads the lease container: every document by its id, with the fields that the service
+// adds left out.
 func (s *shop) documents() map[string]map[string]any {
 	s.t.Helper()
 	all := map[string]map[string]any{}
-	pager := s.leases.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), nil)
-	for pager.More() {
-		page, err := pager.NextPage(s.t.Context())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, item := range page.Items {
-			var document map[string]any
-			if err := json.Unmarshal(item, &document); err != nil {
-				s.t.Fatal(err)
-			}
-			maps.DeleteFunc(document, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
-			all[document["id"].(string)] = document
-		}
+	for _, document := range testworld.Documents[map[string]any](s.t, s.sdk, testworld.Database, testworld.Leases) {
+		maps.DeleteFunc(document, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
+		all[document["id"].(string)] = document
 	}
 	return all
 }
 
-// leaseDocuments are the leases alone, by their tokens.
-func (s *shop) leaseDocuments() map[string]map[string]any {
+// leases are the leases by their tokens.
+func (s *shop) leases() map[string]leasefake.DotNetLease {
 	s.t.Helper()
-	found := map[string]map[string]any{}
-	for id, document := range s.documents() {
-		if _, token, isLease := strings.Cut(id, ".."); isLease {
-			found[token] = document
-		}
+	found := map[string]leasefake.DotNetLease{}
+	for _, l := range testworld.ReadLeases(s.t, s.sdk, testworld.Database, testworld.Leases, "") {
+		found[l.Token] = l
 	}
 	return found
 }
@@ -235,8 +195,11 @@ func (s *shop) leaseDocuments() map[string]map[string]any {
 func (s *shop) owners() map[string]int {
 	s.t.Helper()
 	counts := map[string]int{}
-	for _, l := range s.leaseDocuments() {
-		owner, _ := l["Owner"].(string)
+	for _, l := range s.leases() {
+		owner := ""
+		if l.Owner != nil {
+			owner = *l.Owner
+		}
 		counts[owner]++
 	}
 	return counts
@@ -244,23 +207,5 @@ func (s *shop) owners() map[string]int {
 
 func (s *shop) tokens() []string {
 	s.t.Helper()
-	return slices.Sorted(maps.Keys(s.leaseDocuments()))
-}
-
-// deadline is how long a test waits for what must come.
-const deadline = 20 * time.Second
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	looks := time.NewTicker(5 * time.Millisecond)
-	defer looks.Stop()
-	late := time.After(deadline)
-	for !holds() {
-		select {
-		case <-looks.C:
-		case <-late:
-			t.Fatalf("never came: %s", what)
-		}
-	}
+	return slices.Sorted(maps.Keys(s.leases()))
 }

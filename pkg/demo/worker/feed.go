@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 // Container names a container.
@@ -14,7 +16,8 @@ type Container struct{ Database, ID string }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
 
-// link is both the path of the container and what a signature covers; the ids of the demo need no escaping.
+// link is both the path of the container and what a signature covers; the ids of the demo need no
+// escaping.
 func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }
 
 // keyRange is a partition key range.
@@ -24,19 +27,16 @@ type keyRange struct {
 	Max string `json:"maxExclusive"`
 }
 
-func (r keyRange) span() span { return span{r.Min, r.Max} }
+func (r keyRange) span() leasefake.Range { return leasefake.Range{Min: r.Min, Max: r.Max} }
 
-// span is a part of the key space. Its bounds compare as strings, since all have the same length but the first and the last,
-// "" and "FF".
-type span struct {
-	Min string `json:"min"`
-	Max string `json:"max"` // exclusive
-}
-
-func (s span) overlaps(o span) bool { return s.Min < o.Max && o.Min < s.Max }
+// overlap reports whether two spans have keys in common. Bounds compare as strings, since all have
+// the same length but the first and the last, "" and "FF".
+func overlap(a, b leasefake.Range) bool { return a.Min < b.Max && b.Min < a.Max }
 
 // clip is what two spans that overlap have in common.
-func (s span) clip(o span) span { return span{max(s.Min, o.Min), min(s.Max, o.Max)} }
+func clip(a, b leasefake.Range) leasefake.Range {
+	return leasefake.Range{Min: max(a.Min, b.Min), Max: min(a.Max, b.Max)}
+}
 
 // ranges reads the partition key ranges of a container.
 func (a *Account) ranges(ctx context.Context, c Container) ([]keyRange, error) {
@@ -71,11 +71,11 @@ const (
 // place is where the changes of a lease are: a partition key range, or a part of one.
 type place struct {
 	rangeID string
-	part    *span // nil: all of the range
+	part    *leasefake.Range // nil: all of the range
 }
 
-// page reads what follows a continuation; "" is the beginning. The page is empty where nothing does. The error wraps
-// errGone where the range is no more.
+// page reads what follows a continuation; "" is the beginning. The page is empty where nothing
+// does. The error wraps errGone where the range is no more.
 func (a *Account) page(ctx context.Context, c Container, at place, continuation string, most int) (page, error) {
 	header := map[string]string{
 		"A-IM":                                "Incremental Feed",

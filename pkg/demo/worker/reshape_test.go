@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	feedscale "github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -24,14 +25,11 @@ type watcher struct {
 
 func watch(s *shop) *watcher {
 	s.t.Helper()
-	account, err := feedscale.NewAccount(feedscale.Options{Endpoint: s.account.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 16})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	account := s.Client()
 	return &watcher{s, estimator.New(16, time.Now), estimator.Processor{
 		Name:    "projection",
-		Account: account, Container: feedscale.Container{Database: "shop", ID: "orders"},
-		LeaseAccount: account, LeaseContainer: feedscale.Container{Database: "shop", ID: "leases"},
+		Account: account, Container: cosmos.Container{Database: testworld.Database, ID: "orders"},
+		LeaseAccount: account, LeaseContainer: cosmos.Container{Database: testworld.Database, ID: testworld.Leases},
 		ProcessorName: "projection", AccountHost: "127.0.0.1", StartFrom: changefeed.StartFrom{Beginning: true},
 	}}
 }
@@ -46,7 +44,7 @@ func (w *watcher) measure() (lag int64, status changefeed.Status) {
 	return *measured.Lag(), measured.Status()
 }
 
-// caughtUp tells whether nothing is pending.
+// caughtUp reports whether nothing is pending.
 func (w *watcher) caughtUp() bool {
 	lag, status := w.measure()
 	return lag == 0 && status == changefeed.StatusOK
@@ -78,8 +76,8 @@ func bounds(spans ...[2]string) (tokens []string) {
 // span is what a PK-range lease says its range was.
 func (s *shop) span(token string) [2]string {
 	s.t.Helper()
-	feedRange := s.leaseDocuments()[token]["FeedRange"].(map[string]any)["Range"].(map[string]any)
-	return [2]string{feedRange["min"].(string), feedRange["max"].(string)}
+	feedRange := s.leases()[token].FeedRange.Range
+	return [2]string{feedRange.Min, feedRange.Max}
 }
 
 // stopAll stops hosts and waits for them.
@@ -93,7 +91,7 @@ func (s *shop) stopAll(hosts ...*running) {
 
 func (s *shop) split(id string) []string {
 	s.t.Helper()
-	children, err := s.account.Split("shop", "orders", id)
+	children, err := s.Account.Split(testworld.Database, "orders", id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -102,7 +100,7 @@ func (s *shop) split(id string) []string {
 
 func (s *shop) merge(a, b string) string {
 	s.t.Helper()
-	child, err := s.account.Merge("shop", "orders", a, b)
+	child, err := s.Account.Merge(testworld.Database, "orders", a, b)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -115,7 +113,7 @@ func TestAcrossASplitAndAMergeNothingIsLostOrRepeatedAndTheLagIsRight(t *testing
 	w := watch(s)
 	first := s.host("host-1", nil)
 	s.write(60)
-	eventually(t, "all is processed before the split", w.caughtUp)
+	testworld.Eventually(t, "all is processed before the split", w.caughtUp)
 	s.stopAll(first)
 	s.write(25)
 	if lag, status := w.measure(); lag != 25 || status != changefeed.StatusLagging {
@@ -123,8 +121,8 @@ func TestAcrossASplitAndAMergeNothingIsLostOrRepeatedAndTheLagIsRight(t *testing
 	}
 
 	second := s.host("host-2", nil)
-	eventually(t, "all is processed again", w.caughtUp)
-	finish, err := s.account.StartSplit("shop", "orders", "0")
+	testworld.Eventually(t, "all is processed again", w.caughtUp)
+	finish, err := s.Account.StartSplit(testworld.Database, "orders", "0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +135,7 @@ func TestAcrossASplitAndAMergeNothingIsLostOrRepeatedAndTheLagIsRight(t *testing
 	}
 	children := finish()
 	s.write(40)
-	eventually(t, "all is processed after the split", w.caughtUp)
+	testworld.Eventually(t, "all is processed after the split", w.caughtUp)
 	if got, want := s.tokens(), []string{"1", "2", "3"}; !slices.Equal(got, want) {
 		t.Errorf("after the split: got leases %q, want %q", got, want)
 	}
@@ -155,12 +153,12 @@ func TestAcrossASplitAndAMergeNothingIsLostOrRepeatedAndTheLagIsRight(t *testing
 	}
 	third := s.host("host-3", nil)
 	s.write(30)
-	eventually(t, "all is processed after the merge", w.caughtUp)
+	testworld.Eventually(t, "all is processed after the merge", w.caughtUp)
 	if got, want := s.tokens(), append(merged, "1"); !sameTokens(got, want) {
 		t.Errorf("after the merge: got leases %q, want %q", got, want)
 	}
 	s.write(30)
-	eventually(t, "what came in the merged range is processed", w.caughtUp)
+	testworld.Eventually(t, "what came in the merged range is processed", w.caughtUp)
 	s.stopAll(third)
 	s.checkOnce()
 }
@@ -176,11 +174,11 @@ func TestWhatComesWhileAPartitionIsSplitAndMergedIsHandledOnceAndInOrder(t *test
 	s := newShop(t, 3)
 	w := watch(s)
 	first := s.host("host-1", nil)
-	eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 3 })
+	testworld.Eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 3 })
 	whole := "1"
 	for range 3 {
 		s.write(40)
-		finish, err := s.account.StartSplit("shop", "orders", whole)
+		finish, err := s.Account.StartSplit(testworld.Database, "orders", whole)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,11 +186,11 @@ func TestWhatComesWhileAPartitionIsSplitAndMergedIsHandledOnceAndInOrder(t *test
 		children := finish()
 		s.write(40)
 		handled := s.count()
-		eventually(t, "something of the children is handled", func() bool { return s.count() > handled || s.count() == s.written })
+		testworld.Eventually(t, "something of the children is handled", func() bool { return s.count() > handled || s.count() == s.written })
 		whole = s.merge(children[0], children[1])
 		s.write(40)
 	}
-	eventually(t, "all is processed", w.caughtUp)
+	testworld.Eventually(t, "all is processed", w.caughtUp)
 	s.stopAll(first)
 	s.checkOnce()
 }
@@ -202,24 +200,24 @@ func TestALeaseOfAMergedRangeIsReplacedByAnEPKLeaseOfItsOldKeys(t *testing.T) {
 	s := newShop(t, 2)
 	s.write(20)
 	first := s.host("host-1", nil)
-	eventually(t, "all is handled", func() bool { return s.count() == 20 })
+	testworld.Eventually(t, "all is handled", func() bool { return s.count() == 20 })
 	s.stopAll(first)
-	before := s.leaseDocuments()["0"]
+	before := s.leases()["0"]
 	span := s.span("0")
 	tokens := bounds(span, s.span("1"))
 	s.merge("0", "1")
 
 	second := s.host("host-2", func(o *worker.Options) { o.Timing.Renew = time.Minute })
-	eventually(t, "the leases are replaced and owned", func() bool { return sameTokens(s.tokens(), tokens) && s.owners()["host-2"] == 2 })
-	got := s.leaseDocuments()["-"+span[1]]
+	testworld.Eventually(t, "the leases are replaced and owned", func() bool { return sameTokens(s.tokens(), tokens) && s.owners()["host-2"] == 2 })
+	got := s.documents()[strings.TrimSuffix(before.ID, "0")+"-"+span[1]]
 	timestamp, _ := got["timestamp"].(string)
 	if timestamp == "" {
 		t.Error("the lease has no timestamp")
 	}
 	want := map[string]any{
-		"id": strings.TrimSuffix(before["id"].(string), "0") + "-" + span[1], "version": 1.0, "LeaseToken": "-" + span[1],
+		"id": strings.TrimSuffix(before.ID, "0") + "-" + span[1], "version": 1.0, "LeaseToken": "-" + span[1],
 		"FeedRange": map[string]any{"Range": map[string]any{"min": "", "max": span[1]}}, "Owner": "host-2",
-		"ContinuationToken": before["ContinuationToken"], "properties": map[string]any{}, "timestamp": timestamp, "Mode": "Incremental Feed",
+		"ContinuationToken": *before.Continuation, "properties": map[string]any{}, "timestamp": timestamp, "Mode": "Incremental Feed",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got lease %v, want %v", got, want)
@@ -231,10 +229,10 @@ func TestAnEPKLeaseIsReadInItsPartOfARange(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
 	first := s.host("host-1", nil)
-	eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 2 })
+	testworld.Eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 2 })
 	low, high := s.span("0"), s.span("1")
 	var wrong atomic.Int64
-	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind != cosmosfake.ReadChangeFeed || r.RangeID != "2" {
 			return nil
 		}
@@ -246,7 +244,7 @@ func TestAnEPKLeaseIsReadInItsPartOfARange(t *testing.T) {
 	})
 	s.merge("0", "1")
 	s.write(50)
-	eventually(t, "all is handled", func() bool { return s.count() == 50 })
+	testworld.Eventually(t, "all is handled", func() bool { return s.count() == 50 })
 	s.stopAll(first)
 	if n := wrong.Load(); n > 0 {
 		t.Errorf("%d reads of the merged range were not of one lease's keys", n)
@@ -260,13 +258,13 @@ func TestAnEPKLease(t *testing.T) {
 		t.Parallel()
 		s := newShop(t, 2)
 		first := s.host("host-1", nil)
-		eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 2 })
+		testworld.Eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 2 })
 		tokens := bounds(s.span("0"), s.span("1"))
 		whole := s.merge("0", "1")
-		eventually(t, "EPK leases came", func() bool { return sameTokens(s.tokens(), tokens) })
+		testworld.Eventually(t, "EPK leases came", func() bool { return sameTokens(s.tokens(), tokens) })
 		s.split(whole)
 		s.write(50)
-		eventually(t, "all is handled", func() bool { return s.count() == 50 })
+		testworld.Eventually(t, "all is handled", func() bool { return s.count() == 50 })
 		s.stopAll(first)
 		if got := s.tokens(); !sameTokens(got, tokens) {
 			t.Errorf("got leases %q, want still %q", got, tokens)
@@ -278,23 +276,23 @@ func TestAnEPKLease(t *testing.T) {
 		s := newShop(t, 3)
 		w := watch(s)
 		host := s.host("host-1", nil)
-		eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 3 })
+		testworld.Eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 3 })
 		low, center, high := s.span("0"), s.span("1"), s.span("2")
 		whole := s.merge(s.merge("0", "1"), "2")
 		s.write(30)
-		eventually(t, "EPK leases came", func() bool { return sameTokens(s.tokens(), bounds(low, center, high)) && w.caughtUp() })
+		testworld.Eventually(t, "EPK leases came", func() bool { return sameTokens(s.tokens(), bounds(low, center, high)) && w.caughtUp() })
 		s.stopAll(host)
-		continuation := s.leaseDocuments()[center[0]+"-"+center[1]]["ContinuationToken"]
+		continuation := *s.leases()[center[0]+"-"+center[1]].Continuation
 
 		middle := w.span(s.split(whole)[0]).Max
 		parts := bounds([2]string{center[0], middle}, [2]string{middle, center[1]})
 		host = s.host("host-2", func(o *worker.Options) { o.Timing.Poll = time.Minute })
-		eventually(t, "the lease is cut", func() bool {
+		testworld.Eventually(t, "the lease is cut", func() bool {
 			return sameTokens(s.tokens(), append(bounds(low, high), parts...)) && s.owners()["host-2"] == 4
 		})
 		for _, token := range parts {
-			if got := s.leaseDocuments()[token]["ContinuationToken"]; got != continuation {
-				t.Errorf("lease %s: got continuation %v, want %v", token, got, continuation)
+			if got := s.leases()[token].Continuation; got == nil || *got != continuation {
+				t.Errorf("lease %s: got continuation %v, want %s", token, got, continuation)
 			}
 		}
 		s.stopAll(host)
@@ -303,7 +301,7 @@ func TestAnEPKLease(t *testing.T) {
 			t.Errorf("got lag %d, %s, want some of what is pending in the parts, and lagging", lag, status)
 		}
 		host = s.host("host-3", nil)
-		eventually(t, "all is processed", w.caughtUp)
+		testworld.Eventually(t, "all is processed", w.caughtUp)
 		s.stopAll(host)
 		s.checkOnce()
 	})

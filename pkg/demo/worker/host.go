@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 // Options describe a host. Every field is needed.
@@ -17,12 +19,13 @@ type Options struct {
 	Leases        Container // partitioned by /id, with time to live switched on
 	ProcessorName string    // the same for all hosts that share the work; may be empty
 	Host          string    // name of this host, unlike that of any other
-	// Handle processes a page of changes of one partition, in their order. A checkpoint follows where it returns nil; an
-	// error gives the partition up, for this or another host to begin again behind the last checkpoint. Its context ends
-	// when the partition was lost or the host is killed.
+	// Handle processes a page of changes of one partition, in their order. A checkpoint follows
+	// where it returns nil; an error gives the partition up, for this or another host to begin
+	// again behind the last checkpoint. Its context ends when the partition was lost or the host is
+	// killed.
 	Handle func(ctx context.Context, partition string, changes []json.RawMessage) error
-	// Checkpointed is told of every page that was checkpointed. What was handled again because a partition changed hands is
-	// told of once.
+	// Checkpointed is told of every page that was checkpointed. What was handled again because a
+	// partition changed hands is told of once.
 	Checkpointed func(partition string, changes int)
 	PageSize     int // changes in a page, at least 1; one transaction is never parted
 	Timing       Timing
@@ -39,10 +42,10 @@ type Timing struct {
 	Bootstrap  time.Duration // between looks whether another host has created the leases; 15 s
 }
 
-// Run processes changes until stop is closed or ctx ends. After stop it finishes the pages under way, checkpoints them and
-// releases its leases; a handler that hangs holds it up. When ctx ends it returns as a killed process does: its leases stay
-// as they are until they expire.
-// The error says why the processor could not start; what fails later is logged and tried again.
+// Run processes changes until stop is closed or ctx ends. After stop it finishes the pages under
+// way, checkpoints them and releases its leases; a handler that hangs holds it up. When ctx ends it
+// returns as a killed process does: its leases stay as they are until they expire. The error says
+// why the processor could not start; what fails later is logged and tried again.
 func Run(ctx context.Context, stop <-chan struct{}, o Options) error {
 	leases, err := openLeases(ctx, o)
 	if err != nil {
@@ -93,7 +96,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// bootstrap sees to it that there is a lease for every partition: one host creates them, the others wait for it.
+// bootstrap sees to it that there is a lease for every partition: one host creates them, the others
+// wait for it.
 func (h *host) bootstrap(ctx context.Context) error {
 	for h.running.Err() == nil {
 		done, err := h.leases.initialized(ctx)
@@ -119,7 +123,7 @@ func (h *host) createLeases(ctx context.Context) error {
 		return err
 	}
 	for _, r := range ranges {
-		if _, _, err := h.leases.add(ctx, newLease(h.leases.prefix, r, nil)); err != nil {
+		if _, _, err := h.leases.add(ctx, h.leases.processor.PKLease(r.ID, r.span(), leasefake.Fields{})); err != nil {
 			return err
 		}
 	}
@@ -140,8 +144,9 @@ func (h *host) balance(ctx context.Context) error {
 	return nil
 }
 
-// process acquires a lease and begins to work on its partition; errLost where another host was quicker.
-func (h *host) process(ctx context.Context, l lease) error {
+// process acquires a lease and begins to work on its partition; errLost where another host was
+// quicker.
+func (h *host) process(ctx context.Context, l leasefake.DotNetLease) error {
 	if h.running.Err() != nil || !h.claim(l.Token) {
 		return nil
 	}

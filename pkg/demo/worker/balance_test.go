@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 )
 
 func TestAHostTakesItsShare(t *testing.T) {

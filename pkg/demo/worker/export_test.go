@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+)
 
 // Held is a lease as the rule of balance.go sees it.
 type Held struct {
@@ -10,13 +14,13 @@ type Held struct {
 
 // Take is take, by the tokens of the leases.
 func Take(all []Held, host string, now time.Time, expiration time.Duration) (tokens []string) {
-	leases := make([]lease, len(all))
+	leases := make([]leasefake.DotNetLease, len(all))
 	for i, h := range all {
 		leases[i].Token = h.Token
 		if h.Owner != "" {
 			leases[i].Owner = &h.Owner
 		}
-		leases[i].stamp(h.Updated)
+		leases[i].Stamp(h.Updated)
 	}
 	for _, l := range take(leases, host, now, expiration) {
 		tokens = append(tokens, l.Token)

@@ -21,8 +21,9 @@ import (
 
 // Account is a connection to a Cosmos DB account, which any number of hosts share.
 //
-// Leases are kept through azcosmos. The change feed and the partition key ranges are read by plain requests, since
-// azcosmos shows neither the id of a range, of which the SDK makes the lease, nor the 410 by which it learns of a split.
+// Leases are kept through azcosmos. The change feed and the partition key ranges are read by plain
+// requests, since azcosmos shows neither the id of a range, of which the SDK makes the lease, nor
+// the 410 by which it learns of a split.
 type Account struct {
 	endpoint string // without a slash at the end
 	key      []byte

@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestLeasesHaveExactlyTheFieldsOfTheSDK(t *testing.T) {
@@ -25,7 +27,7 @@ func TestLeasesHaveExactlyTheFieldsOfTheSDK(t *testing.T) {
 	s := newShop(t, 2)
 	// The second renewal is a minute away, so that nothing changes while the test looks.
 	h := s.host("host-1", func(o *worker.Options) { o.Timing.Renew = time.Minute })
-	eventually(t, "both leases are owned", func() bool { return s.owners()["host-1"] == 2 })
+	testworld.Eventually(t, "both leases are owned", func() bool { return s.owners()["host-1"] == 2 })
 
 	documents := s.documents()
 	ids := slices.Sorted(maps.Keys(documents))
@@ -71,19 +73,19 @@ func TestChangesAreHandledOnceAndInOrder(t *testing.T) {
 	s := newShop(t, 4)
 	s.write(150)
 	first := s.host("host-1", nil)
-	eventually(t, "the first host works", func() bool { return s.count() >= 20 })
+	testworld.Eventually(t, "the first host works", func() bool { return s.count() >= 20 })
 	close(first.stop)
 	s.end(first)
 	second := s.host("host-2", nil)
 	s.write(150)
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 300 })
+	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 300 })
 	close(second.stop)
 	s.end(second)
 
 	s.checkOnce()
 	for token, changes := range s.handled {
-		want := fmt.Sprintf("%q", fmt.Sprint(changes[len(changes)-1].LSN))
-		if got := s.leaseDocuments()[token]["ContinuationToken"]; got != want {
+		want := *leasefake.At(changes[len(changes)-1].LSN)
+		if got := s.leases()[token].Continuation; got == nil || *got != want {
 			t.Errorf("partition %s: got checkpoint %v, want %s, the LSN of the last change", token, got, want)
 		}
 	}
@@ -102,7 +104,7 @@ func TestEveryPageIsToldOfOnceItIsCheckpointed(t *testing.T) {
 			told += changes
 		}
 	})
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 50 })
+	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 50 })
 	close(h.stop)
 	s.end(h)
 	if told != 50 {
@@ -115,7 +117,7 @@ func TestManyQuickCheckpointsDoNotCostAHostItsLease(t *testing.T) {
 	s := newShop(t, 2)
 	s.write(400)
 	h := s.host("host-1", func(o *worker.Options) { o.PageSize, o.Timing.Renew = 1, time.Millisecond })
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 400 })
+	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 400 })
 	close(h.stop)
 	s.end(h)
 	s.checkOnce()
@@ -125,26 +127,26 @@ func TestHostsShareThePartitionsEqually(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 6)
 	s.host("host-1", nil)
-	eventually(t, "the first host has all", func() bool { return s.owners()["host-1"] == 6 })
+	testworld.Eventually(t, "the first host has all", func() bool { return s.owners()["host-1"] == 6 })
 	second := s.host("host-2", nil)
 	s.host("host-3", nil)
-	eventually(t, "three hosts have two each", func() bool {
+	testworld.Eventually(t, "three hosts have two each", func() bool {
 		return maps.Equal(s.owners(), map[string]int{"host-1": 2, "host-2": 2, "host-3": 2})
 	})
 	close(second.stop)
 	s.end(second)
-	eventually(t, "two hosts have three each", func() bool {
+	testworld.Eventually(t, "two hosts have three each", func() bool {
 		return maps.Equal(s.owners(), map[string]int{"host-1": 3, "host-3": 3})
 	})
 	s.write(100)
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 100 })
+	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 100 })
 }
 
 func TestAKilledHostLeavesItsLeasesUntilTheyExpire(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
 	killed := s.host("host-1", nil)
-	eventually(t, "the host has all", func() bool { return s.owners()["host-1"] == 2 })
+	testworld.Eventually(t, "the host has all", func() bool { return s.owners()["host-1"] == 2 })
 	killed.kill()
 	s.end(killed)
 	if got := s.owners()["host-1"]; got != 2 {
@@ -153,7 +155,7 @@ func TestAKilledHostLeavesItsLeasesUntilTheyExpire(t *testing.T) {
 	s.host("host-2", func(o *worker.Options) {
 		o.Now = func() time.Time { return time.Now().Add(2 * o.Timing.Expiration) }
 	})
-	eventually(t, "the next host has all", func() bool { return s.owners()["host-2"] == 2 })
+	testworld.Eventually(t, "the next host has all", func() bool { return s.owners()["host-2"] == 2 })
 }
 
 func TestALeaseThatAnotherHostTookFirstStaysWithIt(t *testing.T) {
@@ -161,18 +163,19 @@ func TestALeaseThatAnotherHostTookFirstStaysWithIt(t *testing.T) {
 	s := newShop(t, 1)
 	s.write(5)
 	var tries atomic.Int64
-	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.ReplaceDocument && tries.Add(1) == 1 {
-			lease := s.leaseDocuments()["0"]
-			lease["Owner"], lease["timestamp"] = "host-2", time.Now().UTC().Format(time.RFC3339Nano)
-			if err := s.account.Upsert("shop", "leases", lease); err != nil {
+			lease := s.leases()["0"]
+			lease.Owner = new("host-2")
+			lease.Stamp(time.Now())
+			if err := s.Account.Upsert(testworld.Database, testworld.Leases, lease); err != nil {
 				t.Error(err)
 			}
 		}
 		return nil
 	})
 	h := s.host("host-1", nil)
-	eventually(t, "the other host has the lease", func() bool { return s.owners()["host-2"] == 1 })
+	testworld.Eventually(t, "the other host has the lease", func() bool { return s.owners()["host-2"] == 1 })
 	close(h.stop)
 	s.end(h)
 	if owners, n := s.owners(), s.count(); owners["host-2"] != 1 || n != 0 {
@@ -184,7 +187,7 @@ func TestAHostWaitsForTheOneThatCreatesTheLeases(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
 	var tries atomic.Int64 // the first is refused, so that the error tells the id of the lock
-	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.CreateDocument && tries.Add(1) == 1 {
 			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
@@ -196,18 +199,18 @@ func TestAHostWaitsForTheOneThatCreatesTheLeases(t *testing.T) {
 	if id == "" {
 		t.Fatalf("got %v, want an error that names the lock", err)
 	}
-	if err := s.account.Upsert("shop", "leases", map[string]any{"id": id, "ttl": 600}); err != nil {
+	if err := s.Account.Upsert(testworld.Database, testworld.Leases, map[string]any{"id": id, "ttl": 600}); err != nil {
 		t.Fatal(err)
 	}
 	s.host("host-2", nil)
-	eventually(t, "the host has tried to get the lock three times", func() bool { return tries.Load() >= 4 })
+	testworld.Eventually(t, "the host has tried to get the lock three times", func() bool { return tries.Load() >= 4 })
 	if got := s.tokens(); len(got) != 0 {
 		t.Errorf("got leases %q, want none while another host has the lock", got)
 	}
-	if err := s.account.Delete("shop", "leases", id, id); err != nil {
+	if err := s.Account.Delete(testworld.Database, testworld.Leases, id, id); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the host has created and taken the leases", func() bool { return s.owners()["host-2"] == 2 })
+	testworld.Eventually(t, "the host has created and taken the leases", func() bool { return s.owners()["host-2"] == 2 })
 }
 
 func TestAHandlerThatHangsKeepsItsLeaseAndNeverCheckpoints(t *testing.T) {
@@ -224,15 +227,15 @@ func TestAHandlerThatHangsKeepsItsLeaseAndNeverCheckpoints(t *testing.T) {
 	})
 	select {
 	case <-began:
-	case <-time.After(deadline):
+	case <-time.After(testworld.Deadline):
 		t.Fatal("the handler was not called")
 	}
-	before := s.leaseDocuments()["0"]
+	before := s.leases()["0"]
 	for range 3 {
-		eventually(t, "the lease is renewed", func() bool { return s.leaseDocuments()["0"]["timestamp"] != before["timestamp"] })
-		before = s.leaseDocuments()["0"]
-		if before["Owner"] != "host-1" || before["ContinuationToken"] != nil {
-			t.Fatalf("got lease %v, want it owned and without a checkpoint", before)
+		testworld.Eventually(t, "the lease is renewed", func() bool { return *s.leases()["0"].Timestamp != *before.Timestamp })
+		before = s.leases()["0"]
+		if !before.OwnedBy("host-1") || before.Continuation != nil {
+			t.Fatalf("got lease %+v, want it owned and without a checkpoint", before)
 		}
 	}
 	close(h.stop) // does not end a handler that hangs, as the SDK does not either
@@ -260,7 +263,7 @@ func TestAPageWhoseHandlerFailsComesAgain(t *testing.T) {
 			return s.handle(ctx, partition, changes)
 		}
 	})
-	eventually(t, "all changes are handled", func() bool { return s.count() >= 30 })
+	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 30 })
 	s.checkOnce()
 }
 
@@ -269,16 +272,16 @@ func TestAPageWhoseCheckpointFailsComesAgain(t *testing.T) {
 	s := newShop(t, 1)
 	s.write(5)
 	var replacements atomic.Int64 // the first acquires the lease, the second is the checkpoint
-	s.account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.ReplaceDocument && replacements.Add(1) == 2 {
 			return &cosmosfake.Answer{Status: http.StatusForbidden}
 		}
 		return nil
 	})
 	s.host("host-1", func(o *worker.Options) { o.Timing.Renew = time.Minute })
-	eventually(t, "the page is checkpointed", func() bool {
-		lease := s.leaseDocuments()["0"]
-		return lease != nil && lease["ContinuationToken"] == `"5"`
+	testworld.Eventually(t, "the page is checkpointed", func() bool {
+		at := s.leases()["0"].Continuation
+		return at != nil && *at == `"5"`
 	})
 	if got := s.count(); got != 10 {
 		t.Errorf("got %d changes, want 10: the page twice", got)
@@ -297,16 +300,16 @@ func TestAHostThatLosesAPartitionStopsHandlingIt(t *testing.T) {
 			return ctx.Err()
 		}
 	})
-	eventually(t, "the first host has all", func() bool { return s.owners()["host-1"] == 2 })
+	testworld.Eventually(t, "the first host has all", func() bool { return s.owners()["host-1"] == 2 })
 	s.host("host-2", nil)
 	select {
 	case partition := <-lost:
-		eventually(t, "the other host handles the partition", func() bool {
+		testworld.Eventually(t, "the other host handles the partition", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return len(s.handled[partition]) > 0
 		})
-	case <-time.After(deadline):
+	case <-time.After(testworld.Deadline):
 		t.Fatal("no handler was told that its partition is lost")
 	}
 }
@@ -334,7 +337,7 @@ func TestAHostThatCannotStartSaysWhy(t *testing.T) {
 				if err != nil && strings.Contains(err.Error(), cosmosfake.WellKnownKey) {
 					t.Error("the error shows the key")
 				}
-			case <-time.After(deadline):
+			case <-time.After(testworld.Deadline):
 				t.Error("the host did not give up")
 			}
 		})
