@@ -30,13 +30,16 @@ type cosmosAccount = {
   privateEndpoint: bool?
 }
 
-@description('What to watch. pkg/config/processors.schema.json has the fields, and `feedscale poll --dry-run` checks them.')
+// The fields have their types in pkg/config/processors.schema.json; a duration is a text or a number there, for which Bicep has no type.
+@description('The content of a processors file. `feedscale poll --dry-run` checks all of it.')
 @sealed()
 type processorsFile = {
   @description('Fields of every processor that does not set them itself.')
+  #disable-next-line use-user-defined-types
   defaults: object?
 
-  @description('The watched processors.')
+  @description('The watched processors. Left out where a file beside the handler has them.')
+  #disable-next-line use-user-defined-types
   processors: object[]?
 }
 
@@ -56,7 +59,7 @@ param location string = deployment().location
 @description('Tags of the resource group and all resources.')
 param tags { *: string } = {}
 
-@description('What to watch: the content of a processors file, with processors: and, optionally, defaults:.')
+@description('What to watch: the content of a processors file, such as loadYamlContent(\'processors.yaml\').')
 param processors processorsFile
 
 @description('The Cosmos DB accounts that the processors name as their connections.')

@@ -311,7 +311,7 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 	if !strings.HasPrefix(project.Metadata.Template, project.Name+"@") {
 		t.Errorf("metadata.template is %q, want %s and a version", project.Metadata.Template, project.Name)
 	}
-	if !regexp.MustCompile(`^>= 1\.\d+\.\d+$`).MatchString(project.RequiredVersions.Azd) {
+	if !regexp.MustCompile(`^>= 1\.\d+\.\d+( != 1\.\d+\.\d+)*$`).MatchString(project.RequiredVersions.Azd) {
 		t.Errorf("requiredVersions.azd is %q, want the least version", project.RequiredVersions.Azd)
 	}
 	if i := project.Infra; i.Provider != "bicep" || read(t, i.Path, i.Module+".bicep") == "" {

@@ -30,6 +30,7 @@ resource appGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
   properties: {}
 }
 
+// HTTPS for storage and Cosmos DB, which feedscale reads through its gateway, and AMQP under TLS for Service Bus. From peered networks, too.
 resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
   name: 'nsg-${name}-endpoints'
   location: location
