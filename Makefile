@@ -17,7 +17,7 @@ help: ## print this
 
 .PHONY: run
 run: ## run the whole loop with everything embedded; Ctrl-C ends it
-	@go build -o bin/feedscale ./functions
+	@go build -o bin/feedscale ./functions/cmd/feedscale
 	@exec ./bin/feedscale demo
 
 .PHONY: test
@@ -34,7 +34,6 @@ start: ## run the staged app under `func start`; needs Azure Functions Core Tool
 lint: ## check format, go vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags handler ./functions
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 
@@ -45,7 +44,7 @@ interop: ## run the official Java and Python clients against the stand-ins; need
 
 .PHONY: bench
 bench: ## measure a tick against a bare HTTP loop
-	@CGO_ENABLED=0 go build -tags handler -trimpath -ldflags '$(LDFLAGS)' -o bin/handler ./functions
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/handler ./functions
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
@@ -59,7 +58,7 @@ cover: ## write coverage.html
 dist: ## stage the function app in dist/, for func start and zip deployment
 	@rm -rf $(DIST)
 	@mkdir -p $(DIST)
-	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -tags handler -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
+	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
 	@cp host.json $(DIST)/
 	@cp local.settings.sample.json $(DIST)/local.settings.json
 	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi

@@ -22,10 +22,8 @@ import (
 	"testing"
 	"time"
 
-	main "github.com/feedscale/feedscale/functions"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -559,27 +557,6 @@ func TestAStorageAccountInAzureIsNamed(t *testing.T) {
 	}
 }
 
-func TestAQueueInAzureIsNamedInWhatMendsIt(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rule  string
-		byKey bool
-		err   error
-		want  string
-	}{
-		{"an identity without the role", false, events.ErrMayNotSend, "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Azure Service Bus Data Sender' " +
-			"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.ServiceBus/namespaces/shop/queues/scale"},
-		{"a key without the right", true, events.ErrMayNotSend, "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name shop --name POLICY " +
-			"--query primaryConnectionString --output tsv   # of a policy with the Send right, into setting SERVICEBUS"},
-		{"no such queue", false, events.ErrNoQueue, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name shop --name scale --enable-duplicate-detection true --duplicate-detection-history-time-window PT10M"},
-		{"the network rules", true, events.ErrFirewall, "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name shop --ip-rule ip-address=PUBLIC_IP action=Allow"},
-	} {
-		if got := main.QueueFix("shop.servicebus.windows.net", "scale", c.byKey, objectID, c.err); got != c.want {
-			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
-		}
-	}
-}
-
 func TestWhatManyShareIsTriedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -685,7 +662,7 @@ func TestCheckPrintsATableForPeople(t *testing.T) {
 	for _, want := range []string{
 		`^STATUS  TARGET  +CHECK  +DETAIL$`,
 		`^ok      FEEDSCALE_PROCESSORS  +settings  +no mistakes, 7 processors$`,
-		`^fail    127\.0\.0\.1:\d+/shop/nowhere  +read metadata  there is no container nowhere in database shop$`,
+		`^fail    127\.0\.0\.1:\d+/shop/nowhere  +read metadata  it says ".*": there is no container nowhere in database shop \(404\)$`,
 		`^        processors: p0, p1, p2, p3, p4 and 2 more$`,
 		`^        fix: az cosmosdb sql container list `,
 		`^skip    127\.0\.0\.1:\d+/shop/nowhere  +read feed  +not tried, since read metadata fails for `,

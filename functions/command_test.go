@@ -43,7 +43,7 @@ func command(t *testing.T, folder string, settings map[string]string, args ...st
 
 func prepare(t *testing.T, folder string, settings map[string]string, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), filepath.Join(staged, "handler"), args...)
+	c := exec.CommandContext(t.Context(), made(t, buildTool), args...)
 	c.Dir = folder
 	c.Env = []string{"HOME=" + folder}
 	for name, value := range settings {
@@ -52,17 +52,6 @@ func prepare(t *testing.T, folder string, settings map[string]string, args ...st
 	return c
 }
 
-// local are the settings of a command in the world: a file for the state, and
-// events as lines.
-func (w *world) local() map[string]string {
-	s := w.settings()
-	delete(s, "FEEDSCALE_STATE")
-	delete(s, "FEEDSCALE_EVENTS")
-	return s
-}
-
-// TestPollPrintsJSONToTheLetter holds the fields, in their order, and the types
-// that DESIGN 11 gives.
 func TestPollPrintsJSONToTheLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +97,7 @@ func TestPollPrintsATableForPeopleWithoutColorsInAFile(t *testing.T) {
 		`^PROCESSOR  STATUS   LAG  AGE  CATCH-UP  REPLICAS  PARTITIONS   RU  WHY$`,
 		`^orders     lagging   25   \d+s         -        ↑1         1/1  \d\.\d  threshold: lag 25 at 10 per replica, capped to 1 partitions$`,
 		`^missing    unknown    \?    -         -         \?           \?  \d\.\d$`,
-		`^missing: container shop/nowhere does not exist in account 127\.0\.0\.1 \(404\S*\): correct databaseId and containerId$`,
+		`^missing: account 127\.0\.0\.1: it says .*: there is no container nowhere in database shop \(404\S*\): correct databaseId and containerId$`,
 	} {
 		if len(lines) <= i || !regexp.MustCompile(want).MatchString(lines[i]) {
 			t.Errorf("line %d does not match %s:\n%s", i+1, want, r.stdout)
@@ -189,7 +178,7 @@ func TestAFailureOfOneProcessorIsOneSentenceAndTheOthersArePolled(t *testing.T) 
 		}
 	}
 	must(t, json.Unmarshal([]byte(r.stdout), &out))
-	for i, says := range []string{"setting BADKEY", "setting UNREACHABLE", "", "shop/nowhere"} {
+	for i, says := range []string{"setting BADKEY", "setting UNREACHABLE", "", "nowhere in database shop"} {
 		p := out.Processors[i]
 		if says == "" {
 			if p.Error != nil || p.Lag == nil || *p.Lag != 25 {
@@ -407,7 +396,7 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	}
 	settings := sample.Values
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
-	settings["AzureWebJobsStorage"] = storage.ConnectionString()
+	settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
 	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json")
 	if r.status == 2 {
 		t.Errorf("the sample is refused: %s", r.stderr)
@@ -422,6 +411,7 @@ func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
 	if output, err := dist.CombinedOutput(); err != nil {
 		t.Fatalf("make dist: %v\n%s", err, output)
 	}
+	staged := made(t, stage)
 	must(t, filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -440,6 +430,7 @@ func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
 
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	t.Parallel()
+	staged := made(t, stage)
 	var got []string
 	err := filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

@@ -22,22 +22,8 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
-
-// whole builds the executable with every action, which the staged handler has not.
-var whole = sync.OnceValues(func() (string, error) { return build("whole") })
-
-// light builds it as it is deployed.
-var light = sync.OnceValues(func() (string, error) { return build("light", "-tags", "handler") })
-
-func build(name string, flags ...string) (string, error) {
-	file := filepath.Join(filepath.Dir(staged), name)
-	args := append([]string{"build", "-o", file}, flags...)
-	if output, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, output)
-	}
-	return file, nil
-}
 
 // startQueue starts a namespace with the queue alone.
 func startQueue(t *testing.T, sessions bool) *servicebusfake.Server {
@@ -57,7 +43,7 @@ func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[
 	}
 	body, err := e.Encode()
 	must(t, err)
-	p, err := events.NewServiceBus(bus.ConnectionString(), queue, events.ServiceBusOptions{})
+	p, err := servicebus.NewPublisher(bus.ConnectionString(), queue, servicebus.PublisherOptions{})
 	must(t, err)
 	must(t, p.Publish(t.Context(), body))
 	must(t, p.Close(t.Context()))
@@ -91,7 +77,7 @@ type consumption struct {
 
 func consuming(t *testing.T, bus *servicebusfake.Server, settings map[string]string, args ...string) *consumption {
 	t.Helper()
-	executable, err := whole()
+	executable, err := buildTool()
 	must(t, err)
 	c := &consumption{t: t, command: exec.CommandContext(t.Context(), executable, append([]string{"consume"}, args...)...)}
 	c.command.Env = []string{"HOME=" + t.TempDir(), "SERVICEBUS=" + bus.ConnectionString(), "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue}
@@ -415,13 +401,11 @@ func TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 }
 
 // tried runs consume until it ends by itself.
-func tried(t *testing.T, executable func() (string, error), settings map[string]string, args ...string) result {
+func tried(t *testing.T, settings map[string]string, args ...string) result {
 	t.Helper()
-	file, err := executable()
-	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, file, append([]string{"consume"}, args...)...)
+	c := exec.CommandContext(ctx, made(t, buildTool), append([]string{"consume"}, args...)...)
 	c.Env = []string{"HOME=" + t.TempDir()}
 	for name, value := range settings {
 		c.Env = append(c.Env, name+"="+value)
@@ -476,7 +460,7 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, whole, c.settings, c.args...)
+			r := tried(t, c.settings, c.args...)
 			if r.status != 2 || r.stdout != "" {
 				t.Errorf("status %d, printed %s", r.status, r.stdout)
 			}
@@ -513,7 +497,7 @@ func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
 	} {
 		t.Run(endpoint, func(t *testing.T) {
 			t.Parallel()
-			r := tried(t, whole, nil, "--action", "containerapp", "--arm-endpoint", endpoint)
+			r := tried(t, nil, "--action", "containerapp", "--arm-endpoint", endpoint)
 			if refused := strings.Contains(r.stderr, "--arm-endpoint: "); refused == allowed || r.status != 2 || strings.Contains(r.stderr, "hidden") {
 				t.Errorf("status %d: %s", r.status, r.stderr)
 			}
@@ -524,23 +508,8 @@ func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
 func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
 	t.Parallel()
 	bus := startQueue(t, false)
-	r := tried(t, whole, map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/another"})
+	r := tried(t, map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/another"})
 	if r.status != 1 || !strings.Contains(r.stderr, `queue "another" does not exist`) {
-		t.Errorf("status %d: %s", r.status, r.stderr)
-	}
-}
-
-func TestTheHandlerGoesWithoutClientGoAndSaysSo(t *testing.T) {
-	t.Parallel()
-	output, err := exec.Command("go", "list", "-deps", "-tags", "handler", ".").Output()
-	must(t, err)
-	for dependency := range strings.Lines(string(output)) {
-		if strings.HasPrefix(dependency, "k8s.io/") || strings.HasPrefix(dependency, "sigs.k8s.io/") {
-			t.Errorf("it is linked with %s", dependency)
-		}
-	}
-	r := tried(t, light, map[string]string{"SERVICEBUS": "Endpoint=sb://b.example/;SharedAccessKeyName=n;SharedAccessKey=a2V5", "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + queue}, "--action", "kubernetes")
-	if r.status != 2 || !strings.Contains(r.stderr, "has no action kubernetes; allowed are stdout, webhook and containerapp here, or build the whole one with 'go build -o feedscale ./functions'") {
 		t.Errorf("status %d: %s", r.status, r.stderr)
 	}
 }

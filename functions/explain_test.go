@@ -32,7 +32,7 @@ func TestPollExplainsADecisionInSentences(t *testing.T) {
 	failed := []string{
 		``,
 		`missing: nothing is decided, since any number would be invented\.`,
-		`  Unknown: container shop/nowhere does not exist .*`,
+		`  Unknown: account .* there is no container nowhere in database shop .*`,
 		`  HTTP answers 503 until a poll works, so that a scaler applies its own fallback\. Nothing is published\.`,
 	}
 

@@ -33,7 +33,7 @@ func record(t *testing.T) map[string]string {
 
 // recording is the content of the file, which takes some seconds to write.
 var recording = sync.OnceValues(func() ([]byte, error) {
-	path := filepath.Join(filepath.Dir(staged), "recording.db")
+	path := filepath.Join(scratch, "recording.db")
 	store, err := boltstore.Open(path)
 	if err != nil {
 		return nil, err

@@ -34,35 +34,61 @@ const (
 	leaseHost = "shop.documents.azure.com"
 )
 
-var (
-	staged  string // the folder that `make dist` staged, for every test
-	storage *azurite.Server
-)
+// scratch is a folder for what several tests use.
+var scratch string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "feedscale-dist")
+func TestMain(m *testing.M) {
+	status := 1
+	defer func() { os.Exit(status) }()
+	folder, err := os.MkdirTemp("", "feedscale-test")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return
 	}
 	defer os.RemoveAll(folder)
-	staged = filepath.Join(folder, "app")
-	dist := exec.Command("make", "dist", "DIST="+staged, "GOOS=", "GOARCH=")
-	dist.Dir = ".."
-	if output, err := dist.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "make dist: %v\n%s", err, output)
-		return 1
+	scratch = folder
+	status = m.Run()
+	if server, err := startTables(); startedTables && err == nil {
+		server.Close()
 	}
+}
+
+var startedTables bool
+
+// startTables starts Azurite, for the tests that need a table.
+var startTables = sync.OnceValues(func() (*azurite.Server, error) {
+	startedTables = true
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	if storage, err = azurite.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	return azurite.Start(ctx)
+})
+
+// stage stages the function app.
+var stage = sync.OnceValues(func() (folder string, err error) {
+	folder = filepath.Join(scratch, "app")
+	dist := exec.Command("make", "dist", "DIST="+folder, "GOOS=", "GOARCH=")
+	dist.Dir = ".."
+	if output, err := dist.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make dist: %w\n%s", err, output)
 	}
-	defer storage.Close()
-	return m.Run()
+	return folder, nil
+})
+
+// buildTool builds the command-line tool.
+var buildTool = sync.OnceValues(func() (file string, err error) {
+	file = filepath.Join(scratch, "feedscale")
+	if output, err := exec.Command("go", "build", "-o", file, "./cmd/feedscale").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
+	}
+	return file, nil
+})
+
+// made is what one of the functions above makes, once for all tests.
+func made[T any](t *testing.T, make func() (T, error)) T {
+	t.Helper()
+	value, err := make()
+	must(t, err)
+	return value
 }
 
 // world is the Azure that an app under test meets: an account with the
@@ -130,20 +156,27 @@ func (w *world) checkpoint(lsn int64) {
 
 // settings are the app settings of a function app in this world.
 func (w *world) settings() map[string]string {
+	w.t.Helper()
+	s := w.local()
+	s["AzureWebJobsStorage"] = made(w.t, startTables).ConnectionString()
+	s["FEEDSCALE_STATE"] = "table:AzureWebJobsStorage/" + w.table
+	s["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + queue
+	return s
+}
+
+// local are the settings of a command in the world: a file for the state, and events as lines.
+func (w *world) local() map[string]string {
 	return map[string]string{
-		"AzureWebJobsStorage":      storage.ConnectionString(),
 		"COSMOS":                   w.db.ConnectionString(),
 		"SERVICEBUS":               w.bus.ConnectionString(),
 		"FEEDSCALE_TIMER_SCHEDULE": "*/30 * * * * *",
-		"FEEDSCALE_STATE":          "table:AzureWebJobsStorage/" + w.table,
-		"FEEDSCALE_EVENTS":         "servicebus:SERVICEBUS/" + queue,
 		"FEEDSCALE_PROCESSORS":     `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, accountHost: ` + leaseHost + `, changeFeedLagThreshold: 10}]}`,
 	}
 }
 
 func (w *world) host(settings map[string]string) *functionshost.Host {
 	w.t.Helper()
-	h, err := functionshost.Start(w.t.Context(), functionshost.Options{Root: staged, Settings: settings})
+	h, err := functionshost.Start(w.t.Context(), functionshost.Options{Root: made(w.t, stage), Settings: settings})
 	must(w.t, err)
 	w.t.Cleanup(h.Close)
 	return h
@@ -151,7 +184,7 @@ func (w *world) host(settings map[string]string) *functionshost.Host {
 
 func (w *world) store() *tablestore.Store {
 	w.t.Helper()
-	store, err := tablestore.OpenWithConnectionString(storage.ConnectionString(), w.table, azcore.ClientOptions{})
+	store, err := tablestore.OpenWithConnectionString(made(w.t, startTables).ConnectionString(), w.table, azcore.ClientOptions{})
 	must(w.t, err)
 	return store
 }

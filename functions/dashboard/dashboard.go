@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/feedscale/feedscale/functions/problem"
+	"github.com/feedscale/feedscale/functions/internal/problem"
 )
 
 // Route is where the page is, with the prefix that the host puts before it.

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/feedscale/feedscale/functions/problem"
+	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
-	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -271,8 +271,8 @@ func TestTicksAreCounted(t *testing.T) {
 	incomplete.Decision.Direction = scaling.None
 	failed := state.State{Processor: "audit", AttemptedAt: polledAt, Lag: changefeed.ProcessorLag{Error: "no", Charge: 1, Requests: 1}}
 
-	g.Observe(poller.Result{Polled: []state.State{lagging("orders"), failed}, Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, nil)
-	g.Observe(poller.Result{Polled: []state.State{incomplete}, Unpublished: 2}, 500*time.Millisecond, errors.New("nothing could be committed"))
+	g.Observe(report.Tick{Polled: []state.State{lagging("orders"), failed}, Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, nil)
+	g.Observe(report.Tick{Polled: []state.State{incomplete}, Unpublished: 2}, 500*time.Millisecond, errors.New("nothing could be committed"))
 	want(t, g.scrape(t), map[string]float64{
 		`feedscale_ticks_total{result="ok"}`:                              1,
 		`feedscale_ticks_total{result="failed"}`:                          1,
@@ -322,7 +322,7 @@ func TestNamesAndUnitsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t, "orders")
 	g.commit(t, lagging("orders"), nil)
-	g.Observe(poller.Result{}, time.Second, nil)
+	g.Observe(report.Tick{}, time.Second, nil)
 	problems, err := promlint.New(strings.NewReader(g.text(t))).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestAStoreThatCannotBeReadLeavesTheSeriesOfTheProcess(t *testing.T) {
 	if err := g.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g.Observe(poller.Result{}, time.Second, nil)
+	g.Observe(report.Tick{}, time.Second, nil)
 	for range 3 {
 		g.now = g.now.Add(time.Minute)
 		found := g.scrape(t)

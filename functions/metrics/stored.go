@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // processor is what the store holds of one, and what is reported of that.
 type processor struct {
-	poller.StoredReport
+	report.Stored
 	record state.Record
 }
 
@@ -94,10 +94,7 @@ func allSeries() []series {
 			}),
 		gauge("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",
 			func(p *processor) (float64, bool) {
-				if p.DesiredReplicas == nil {
-					return 0, false
-				}
-				return p.record.State.Memory.CatchUp(p.Lag, *p.DesiredReplicas)
+				return report.CatchUpSeconds(p.record.State)
 			}),
 		gauge("feedscale_processor_last_poll_timestamp_seconds", "When the processor was last polled, whatever came of it.",
 			func(p *processor) (float64, bool) { return timestamp(p.record.State.AttemptedAt) }),
@@ -221,7 +218,7 @@ func (c *stored) load() {
 
 // of returns the series of one processor.
 func (c *stored) of(name string, record state.Record) []prometheus.Metric {
-	p := &processor{poller.NewStoredReport(record.State), record}
+	p := &processor{report.NewStored(record.State), record}
 	statuses := changefeed.Statuses()
 	metrics := make([]prometheus.Metric, 0, len(c.series)+len(statuses))
 	for _, s := range c.series {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -76,7 +76,7 @@ func (t *ticks) collectors() []prometheus.Collector {
 
 // Observe counts a tick of this process: what came of it, how long it took,
 // and the error that Tick returned. It is safe for concurrent use.
-func (h *Handler) Observe(result poller.Result, duration time.Duration, err error) {
+func (h *Handler) Observe(result report.Tick, duration time.Duration, err error) {
 	t := &h.ticks
 	if err != nil {
 		t.total.WithLabelValues(resultFailed).Inc()

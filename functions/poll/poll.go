@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Route is where the host sends an invocation: the name of this folder.
@@ -21,7 +21,7 @@ const maxPayload = 1 << 20
 
 // Handler answers timer invocations.
 type Handler struct {
-	Tick func(context.Context) (poller.Result, error)
+	Tick func(context.Context) (report.Tick, error)
 	Base context.Context // ends with the process; the host never cancels an invocation
 	Log  *slog.Logger
 }

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/feedscale/feedscale/functions/problem"
-	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -60,7 +60,7 @@ func (h *Handler) Register(mux *http.ServeMux) {
 }
 
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
-	reports := make([]poller.StoredReport, len(h.Processors))
+	reports := make([]report.Stored, len(h.Processors))
 	failed := make([]error, len(h.Processors))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
@@ -78,8 +78,8 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.write(w, struct {
-		Time       time.Time             `json:"time"`
-		Processors []poller.StoredReport `json:"processors"`
+		Time       time.Time       `json:"time"`
+		Processors []report.Stored `json:"processors"`
 	}{h.Now().UTC().Truncate(time.Millisecond), reports})
 }
 
@@ -115,14 +115,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 	case s.Decision == nil:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for processor %s: %s", p.Name, s.Lag.Problem()))
 	default:
-		h.write(w, poller.NewStoredReport(s))
+		h.write(w, report.NewStored(s))
 	}
-}
-
-// History is what is recorded of a processor, as `feedscale history` prints it.
-type History struct {
-	Processor string         `json:"processor"`
-	Samples   []state.Sample `json:"samples"` // oldest first
 }
 
 // history answers with the samples between the RFC 3339 times from and to.
@@ -143,7 +137,7 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 		h.unreadable(w, r, err)
 		return
 	}
-	h.write(w, History{name, append([]state.Sample{}, samples...)})
+	h.write(w, report.History{Processor: name, Samples: append([]state.Sample{}, samples...)})
 }
 
 // stale tells whether more than three polls are overdue.
@@ -155,10 +149,10 @@ func (h *Handler) stale(p Processor, s state.State) bool {
 	return h.Now().After(due)
 }
 
-func (h *Handler) load(ctx context.Context, p Processor) (poller.StoredReport, error) {
+func (h *Handler) load(ctx context.Context, p Processor) (report.Stored, error) {
 	record, err := h.Store.Load(ctx, p.Name)
 	record.State.Processor = p.Name
-	return poller.NewStoredReport(record.State), err
+	return report.NewStored(record.State), err
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {

@@ -1,9 +1,9 @@
 // Package actions defines what a consumer does about a scale event: it sets the replicas of a
 // target to those that were decided, or forwards the event.
 //
-// It knows no queue: the consumer delivers events, and settles them by the errors of an action.
-// Start with Action. Each action that needs a client of its own is in a subpackage, so that a
-// program links only those that it offers: webhook, containerapp and kubernetes, which is big
+// It knows no queue: servicebus.Consumer delivers events, and settles them by the errors of an
+// action. Start with Action. Each action that needs a client of its own is in a subpackage, so that
+// a program links only those that it offers: webhook, containerapp and kubernetes, which is big
 // (docs/decisions/0010-consumer-without-client-go-in-the-handler.md).
 //
 // The package and its subpackages are internal to the program: their API may change in any release.

@@ -16,33 +16,26 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-var orders = cosmos.Container{Database: "shop", ID: "orders"}
+var orders = cosmos.Container{Database: testworld.Database, ID: "orders"}
 
+// start starts an account with the container orders, of two partitions.
 func start(t *testing.T, o cosmosfake.Options) *cosmosfake.Server {
 	t.Helper()
-	server, err := cosmosfake.Start(o)
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Close()) })
-	must(t, server.CreateDatabase(orders.Database))
-	must(t, server.CreateContainer(orders.Database, cosmosfake.ContainerSpec{ID: orders.ID, PartitionKey: []string{"/id"}, Partitions: 2}))
-	return server
+	w := testworld.New(t, testworld.Options{Account: o})
+	w.Container(orders.ID, 2)
+	return w.Account
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// processor is the nth of several whose leases share a container.
+func processor(n int) leasefake.Processor {
+	return leasefake.Processor{Name: fmt.Sprintf("p%d-", n), Host: "acct", DatabaseRID: "q0oIAA==", ContainerRID: "q0oIALS6YvQ="}
 }
 
-func withKey(t *testing.T, endpoint, key string) *cosmos.Account {
-	t.Helper()
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: 4})
-	must(t, err)
-	return a
-}
+func prefix(n int) string { return processor(n).DotNetPrefix() }
 
 // credential hands out one token, or fails.
 type credential struct {
@@ -59,7 +52,7 @@ func (c *credential) GetToken(_ context.Context, o policy.TokenRequestOptions) (
 func withIdentity(t *testing.T, endpoint string, c *credential) *cosmos.Account {
 	t.Helper()
 	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Credential: c, Concurrency: 4})
-	must(t, err)
+	testworld.Must(t, err)
 	return a
 }
 
@@ -109,10 +102,10 @@ func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 		account *cosmos.Account
 		says    []string
 	}{
-		{"a key that is not the account's", withKey(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
+		{"a key that is not the account's", testworld.Client(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
 		{"an identity without the role", withIdentity(t, server.Endpoint(), &credential{token: "secret-token"}), []string{"403", "Cosmos DB Built-in Data Reader"}},
 		{"no identity at all", withIdentity(t, server.Endpoint(), &credential{err: errors.New("secret-token")}), []string{"127.0.0.1"}},
-		{"nobody listens", withKey(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
+		{"nobody listens", testworld.Client(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +147,7 @@ func TestAnAccountThatWasDownAtFirstIsFoundAgain(t *testing.T) {
 		}
 		return nil
 	})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err == nil {
 		t.Fatal("the account forbids, and leases were read")
 	}
@@ -167,27 +160,29 @@ func TestAnAccountThatWasDownAtFirstIsFoundAgain(t *testing.T) {
 func TestLeasesAreReadByTheirPrefixes(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	for n := range 5 {
-		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p%d..0", n), "LeaseToken": "0", "ContinuationToken": `"1"`, "bulk": strings.Repeat("x", 1000)}))
+		lease := processor(n).DotNetPKOld("0", testworld.At(1))
+		lease["properties"] = map[string]any{"bulk": strings.Repeat("x", 1000)}
+		testworld.Must(t, server.Upsert("shop", "orders", lease))
 	}
-	must(t, server.Upsert("shop", "orders", map[string]any{"id": "p0.info"}))
+	testworld.Must(t, server.Upsert("shop", "orders", leasefake.Info(prefix(0))))
 	many := make([]string, 100)
 	for i := range many {
-		many[i] = fmt.Sprintf("p%d..", i)
+		many[i] = prefix(i) + ".."
 	}
 	for _, c := range []struct {
 		rule     string
 		prefixes []string
 		want     int
 	}{
-		{"those of one prefix", []string{"p1.."}, 1},
-		{"those of several, in one query", []string{"p1..", "p2..", "other.."}, 2},
+		{"those of one prefix", many[1:2], 1},
+		{"those of several, in one query", []string{many[1], many[2], "other.."}, 2},
 		{"with very many, every lease of the container", many, 5},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			documents, usage, err := a.Leases(t.Context(), orders, c.prefixes)
-			must(t, err)
+			testworld.Must(t, err)
 			if len(documents) != c.want || usage.Charge <= 0 {
 				t.Errorf("%d leases at %g RU, want %d", len(documents), usage.Charge, c.want)
 			}
@@ -203,7 +198,7 @@ func TestLeasesAreReadByTheirPrefixes(t *testing.T) {
 func TestAMissingLeaseContainerIsToldFromOtherFailures(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	for _, c := range []cosmos.Container{{Database: "shop", ID: "nowhere"}, {Database: "nowhere", ID: "leases"}} {
 		if _, _, err := a.Leases(t.Context(), c, []string{"p.."}); !errors.Is(err, cosmos.ErrMissing) {
 			t.Errorf("%s: %v, want ErrMissing", c, err)
@@ -214,11 +209,11 @@ func TestAMissingLeaseContainerIsToldFromOtherFailures(t *testing.T) {
 func TestRangesDuringASplitAreReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	children, err := server.Split("shop", "orders", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	ranges, _, err := a.Ranges(t.Context(), orders)
-	must(t, err)
+	testworld.Must(t, err)
 	var got []string
 	for _, r := range ranges {
 		got = append(got, r.ID)
@@ -242,7 +237,7 @@ func TestTheDeadlineIsToldWithTheLastAnswer(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, usage, err := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey).FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	_, usage, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).FeedPage(ctx, orders, cosmos.Position{Range: "0"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "throttles") {
 		t.Errorf("error %v", err)
 	}

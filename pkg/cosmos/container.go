@@ -16,10 +16,10 @@ func (a *Account) RID(ctx context.Context, c Container) (string, Usage, error) {
 	var t tally
 	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), c.path(), resource{"colls", c.link()}, nil)
 	if err != nil {
-		return "", t.spent(), a.failed(subject{"", c}, &t, err)
+		return "", t.spent(), a.failed(subject{container: c}, &t, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", t.spent(), a.refused(subject{"", c}, response)
+		return "", t.spent(), a.refused(subject{container: c}, response)
 	}
 	var properties struct {
 		RID string `json:"_rid"`
@@ -56,13 +56,13 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			}
 		})
 		if err != nil {
-			return nil, t.spent(), a.failed(subject{"the partition key ranges of", c}, &t, err)
+			return nil, t.spent(), a.failed(subject{container: c}, &t, err)
 		}
 		if response.StatusCode == http.StatusNotModified {
 			break
 		}
 		if response.StatusCode != http.StatusOK {
-			return nil, t.spent(), a.refused(subject{"the partition key ranges of", c}, response)
+			return nil, t.spent(), a.refused(subject{container: c}, response)
 		}
 		var page struct {
 			Ranges []changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`

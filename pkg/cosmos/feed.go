@@ -41,7 +41,7 @@ const fullFidelityFormat = "2021-09-15"
 // is an error that says what to do.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
 	var t tally
-	about := subject{"the change feed of", c}
+	about := subject{container: c}
 	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
 	if err != nil {
 		return changefeed.Answer{}, t.spent(), a.failed(about, &t, err)

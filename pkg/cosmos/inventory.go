@@ -58,7 +58,7 @@ func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 // idOf reads the id of a container or of its database, at the path given.
 func (a *Account) idOf(ctx context.Context, c Container, path string, signed resource) (string, Usage, error) {
 	var t tally
-	about := subject{"", c}
+	about := subject{container: c}
 	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
 	if err != nil {
 		return "", t.spent(), a.failed(about, &t, err)
@@ -78,7 +78,7 @@ func (a *Account) idOf(ctx context.Context, c Container, path string, signed res
 		err = json.Unmarshal(body, &properties)
 	}
 	if err != nil || properties.ID == "" {
-		return "", t.spent(), fmt.Errorf("account %s describes %s without an id: is that endpoint a Cosmos DB account?", a.host, about)
+		return "", t.spent(), fmt.Errorf("account %s describes container %s without an id: is that endpoint a Cosmos DB account?", a.host, c)
 	}
 	return properties.ID, t.spent(), nil
 }

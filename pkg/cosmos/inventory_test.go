@@ -10,6 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
@@ -17,12 +19,15 @@ func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
 	server := start(t, cosmosfake.Options{})
 	const leases = 1100 // more than one page holds
 	for n := range leases {
-		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("h_d_p%d..0", n), "LeaseToken": "0", "bulk": strings.Repeat("x", 100)}))
+		of := leasefake.Processor{Name: fmt.Sprintf("p%d-", n), Host: "acct", Database: "d", Container: "c"}
+		lease := of.JavaPK("0", testworld.At(1))
+		lease["bulk"] = strings.Repeat("x", 100) // makes the page full
+		testworld.Must(t, server.Upsert("shop", "orders", lease))
 	}
-	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0.info"}))
-	must(t, server.Upsert("shop", "orders", map[string]any{"id": "h_d_p0..1", "PartitionId": "1"}))
-	found, usage, err := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey).FindLeases(t.Context(), orders)
-	must(t, err)
+	testworld.Must(t, server.Upsert("shop", "orders", leasefake.Info(processor(0).DotNetPrefix())))
+	testworld.Must(t, server.Upsert("shop", "orders", processor(0).V2("1", testworld.At(1))))
+	found, usage, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).FindLeases(t.Context(), orders)
+	testworld.Must(t, err)
 	formats := make(map[changefeed.Format]int)
 	for _, l := range found {
 		if l.Err != nil {
@@ -42,14 +47,14 @@ func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{Token: func(string) error { return nil }})
 	for name, a := range map[string]*cosmos.Account{
-		"with a key":       withKey(t, server.Endpoint(), cosmosfake.WellKnownKey),
+		"with a key":       testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey),
 		"with an identity": withIdentity(t, server.Endpoint(), &credential{token: "token"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rid, _, err := a.RID(t.Context(), orders)
-			must(t, err)
+			testworld.Must(t, err)
 			databaseRID, err := changefeed.DatabaseRID(rid)
-			must(t, err)
+			testworld.Must(t, err)
 			got, usage, err := a.NamesOf(t.Context(), databaseRID, rid)
 			if err != nil || got != orders || usage.Requests < 2 {
 				t.Errorf("%s, %+v, %v; want %s", got, usage, err, orders)
@@ -66,7 +71,7 @@ func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	if has, _, err := a.Has(t.Context(), orders); err != nil || !has {
 		t.Errorf("%s: %v, %v", orders, has, err)
 	}

@@ -47,14 +47,14 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 // queryLeases calls take for each result of a query, over all its pages.
 func (a *Account) queryLeases(ctx context.Context, c Container, query string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
 	var t tally
-	about := subject{"the leases in", c}
+	about := subject{c, true}
 	client, err := a.client()
 	if err != nil {
 		return t.spent(), err
 	}
 	container, err := client.NewContainer(c.Database, c.ID)
 	if err != nil {
-		return t.spent(), fmt.Errorf("reading %s: %w", about, err)
+		return t.spent(), fmt.Errorf("account %s: to %s: %w", a.host, about.reading(), err)
 	}
 	options := azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: leasePageSize}
 	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // probes are all there are, by the kind of request that each one is about.
@@ -27,9 +28,9 @@ func TestAProbeOfWhatIsPermittedHolds(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
 	for n := range 3 {
-		must(t, server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprintf("p..%d", n)}))
+		testworld.Must(t, server.Upsert("shop", "orders", processor(0).DotNetPKOld(fmt.Sprint(n), testworld.At(0))))
 	}
-	for kind, probe := range probes(withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
+	for kind, probe := range probes(testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
 		if err := probe(t.Context()); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -59,7 +60,7 @@ func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			server := start(t, cosmosfake.Options{})
-			a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+			a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 			for kind, probe := range probes(a) {
 				remove := server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 					if r.Kind == kind {
@@ -84,7 +85,7 @@ func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
 func TestAProbeTellsWhichNameIsWrong(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
-	a := withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	nowhere := cosmos.Container{Database: "shop", ID: "nowhere"}
 	for rule, err := range map[string]error{
 		"the database": a.ProbeDatabase(t.Context(), "nowhere"), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
@@ -103,7 +104,7 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	server := start(t, cosmosfake.Options{})
-	for kind, probe := range probes(withKey(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
+	for kind, probe := range probes(testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)) {
 		if err := probe(ended); err == nil || errors.As(err, new(*cosmos.Refusal)) {
 			t.Errorf("%s: %v, want an error that is no refusal", kind, err)
 		}

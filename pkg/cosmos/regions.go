@@ -169,11 +169,7 @@ func (a *Account) getFrom(ctx context.Context, endpoint, path string, signed res
 	return a.pipeline.Do(request)
 }
 
-// substatusAccountNotFound comes with a 403 where the account does not exist in the region.
-const substatusAccountNotFound = 1008
-
-// regionFails reports whether to fail over to another region: there was no answer, or it is an
-// error of the region and not of the request.
+// regionFails tells whether another region may do better.
 func regionFails(response *http.Response, err error) bool {
 	if err != nil {
 		return true

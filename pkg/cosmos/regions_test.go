@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestRoute(t *testing.T) {
@@ -73,7 +74,7 @@ func TestFeedsAreReadNearbyAndElsewhereWhereThatIsOutOfOrder(t *testing.T) {
 		return nil
 	})
 	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Region: "northeurope"})
-	must(t, err)
+	testworld.Must(t, err)
 	read := func() []string {
 		t.Helper()
 		if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil {

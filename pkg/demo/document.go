@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// kept is after how many documents of a service an id is used again, in place of the old document. It bounds the memory of
-// a demo that is left running.
+// kept is after how many documents of a service an id is used again, in place of the old document.
+// It bounds the memory of a demo that is left running.
 const kept = 50_000
 
-// place is the number that ids are made of. The partition key has to follow from it as well: an id is unique only together
-// with the key.
+// place is the number that ids are made of. The partition key has to follow from it as well: an id
+// is unique only together with the key.
 func (w *writer) place() int64 { return w.number % kept }
 
-// parties is how many customers, accounts and actors there are: enough for every partition to get its share.
+// parties is how many customers, accounts and actors there are: enough for every partition to get
+// its share.
 const parties = 500
 
-// scatter spreads places over the parties without an order that shows; 7919 is prime to their number.
+// scatter spreads places over the parties without an order that shows; 7919 is prime to their
+// number.
 func scatter(place int64) int64 { return place * 7919 % parties }
 
 func (w *writer) cents(most int) float64 { return float64(w.random.IntN(most*100)+100) / 100 }

@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"golang.org/x/time/rate"
+
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 )
 
 // fleet is the replicas of one service, as a deployment has them.
@@ -48,11 +50,12 @@ func workerTiming() worker.Timing {
 	}
 }
 
-// pageSize is how many changes a replica takes at a time. It bounds what is done twice where a partition changes hands.
+// pageSize is how many changes a replica takes at a time. It bounds what is done twice where a
+// partition changes hands.
 const pageSize = 10
 
-// scale asks for a number of replicas, and returns how many were asked for before. The newest go first. ctx ends them all,
-// as a crash of the machine would.
+// scale asks for a number of replicas, and returns how many were asked for before. The newest go
+// first. ctx ends them all, as a crash of the machine would.
 func (f *fleet) scale(ctx context.Context, desired int) (before int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,10 +84,11 @@ func (f *fleet) asked() int {
 func (f *fleet) run(ctx context.Context, r *replica) {
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
-	lane := lane{interval: time.Second / time.Duration(f.service.throughput)}
+	// Whichever partition they are of, a replica's changes go through one after the other.
+	throughput := rate.NewLimiter(rate.Limit(f.service.throughput), 1)
 	for f.wait(ctx, r, startUp) {
 		f.running.Add(1)
-		err := f.work(ctx, r, kill, &lane)
+		err := f.work(ctx, r, kill, throughput)
 		f.running.Add(-1)
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("a replica failed and is started again", "replica", r.name, "error", err.Error())
@@ -93,7 +97,7 @@ func (f *fleet) run(ctx context.Context, r *replica) {
 }
 
 // work runs the host of a replica, and kills it where it takes too long to stop.
-func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, lane *lane) error {
+func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, throughput *rate.Limiter) error {
 	done := make(chan struct{})
 	defer close(done)
 	f.ended.Go(func() {
@@ -115,7 +119,7 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 		ProcessorName: f.service.processorName,
 		Host:          r.name,
 		Handle: func(ctx context.Context, _ string, changes []json.RawMessage) error {
-			return f.handle(ctx, lane, changes)
+			return f.handle(ctx, throughput, changes)
 		},
 		Checkpointed: func(_ string, changes int) { f.processed.Add(int64(changes)) },
 		PageSize:     pageSize,
@@ -126,13 +130,13 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 }
 
 // handle is what the service does with changes.
-func (f *fleet) handle(ctx context.Context, lane *lane, changes []json.RawMessage) error {
+func (f *fleet) handle(ctx context.Context, throughput *rate.Limiter, changes []json.RawMessage) error {
 	if f.service.stuck {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	for range changes {
-		if err := lane.pass(ctx, f.now()); err != nil {
+		if err := throughput.Wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -34,8 +34,9 @@ type Happening struct {
 // recentHappenings is how many happenings are kept.
 const recentHappenings = 5
 
-// reshaper splits one partition of a container and merges it, again and again. It always cuts the same keys, so that neither
-// the partitions nor the leases become more and more in a demo that is left running.
+// reshaper splits one partition of a container and merges it, again and again. It always cuts the
+// same keys, so that neither the partitions nor the leases become more and more in a demo that is
+// left running.
 type reshaper struct {
 	account   *cosmosfake.Server
 	container string
@@ -61,6 +62,16 @@ func (r *reshaper) run(ctx context.Context) error {
 			return fmt.Errorf("merging partitions of the demo: %w", err)
 		}
 		r.note("partitions %s and %s of %s were merged into %s", children[0], children[1], r.container, whole)
+	}
+}
+
+// sleep waits, at most until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/demo"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -23,10 +24,7 @@ type orders struct {
 func newOrders(t *testing.T, w *demo.World) *orders {
 	t.Helper()
 	endpoint, key, _ := strings.Cut(strings.TrimPrefix(setting(w, "COSMOS"), "AccountEndpoint="), ";AccountKey=")
-	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: strings.TrimSuffix(key, ";"), Concurrency: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := testworld.Client(t, endpoint, strings.TrimSuffix(key, ";"))
 	return &orders{t, w, estimator.New(8, time.Now), estimator.Processor{
 		Name:    "orders",
 		Account: account, Container: cosmos.Container{Database: "shop", ID: "orders"},
@@ -45,14 +43,15 @@ func (o *orders) measure() changefeed.ProcessorLag {
 	return measured
 }
 
-// keepsUp tells whether there are so many leases, none of which waits to be replaced, and less than a second's load is pending.
+// keepsUp reports whether there are so many leases, none of which waits to be replaced, and less
+// than a second's load is pending.
 func (o *orders) keepsUp(leases int) bool {
 	measured := o.measure()
 	status := measured.Status()
 	return len(measured.Partitions) == leases && (status == changefeed.StatusOK || status == changefeed.StatusLagging) && *measured.Lag() < 90
 }
 
-// happened tells whether just these things happened so far.
+// happened reports whether just these things happened so far.
 func happened(w *demo.World, texts ...string) bool {
 	return slices.EqualFunc(w.Happenings(), texts, func(h demo.Happening, text string) bool { return h.Text == text })
 }
@@ -68,7 +67,7 @@ func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp(t *testing.T) {
 		split  = "partition 2 of orders was split into 6 and 7"
 		merged = "partitions 6 and 7 of orders were merged into 8"
 	)
-	eventually(t, "the split is seen while it goes on", func() bool {
+	testworld.Eventually(t, "the split is seen while it goes on", func() bool {
 		measured := o.measure()
 		if !measured.Bootstrap && happened(w, begun) {
 			i := slices.IndexFunc(measured.Partitions, func(p changefeed.Partition) bool { return p.Lease == "2" })
@@ -76,16 +75,16 @@ func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp(t *testing.T) {
 		}
 		return false
 	})
-	eventually(t, "the partition is split", func() bool { return happened(w, begun, split) })
-	eventually(t, "the workers keep up with the children", func() bool { return o.keepsUp(7) })
-	eventually(t, "the children are merged", func() bool { return happened(w, begun, split, merged) })
-	eventually(t, "the workers keep up with the merged partition", func() bool {
+	testworld.Eventually(t, "the partition is split", func() bool { return happened(w, begun, split) })
+	testworld.Eventually(t, "the workers keep up with the children", func() bool { return o.keepsUp(7) })
+	testworld.Eventually(t, "the children are merged", func() bool { return happened(w, begun, split, merged) })
+	testworld.Eventually(t, "the workers keep up with the merged partition", func() bool {
 		return o.keepsUp(7) && slices.ContainsFunc(o.measure().Partitions, func(p changefeed.Partition) bool { return p.Range != nil })
 	})
 
 	p.scale("orders", 2, 0)
-	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
-	eventually(t, "a measurement while no split goes on", func() bool {
+	testworld.Eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	testworld.Eventually(t, "a measurement while no split goes on", func() bool {
 		before := service(w, "orders")
 		measured := o.measure()
 		if measured.Status() == changefeed.StatusSplitting {
@@ -103,7 +102,7 @@ func TestOnlyTheLastHappeningsAreKept(t *testing.T) {
 	t.Parallel()
 	w := start(t, demo.Options{Reshaping: demo.Reshaping{SplitAfter: time.Millisecond, SplitTakes: time.Millisecond, MergeAfter: time.Millisecond}})
 	var all []demo.Happening
-	eventually(t, "the first is forgotten", func() bool {
+	testworld.Eventually(t, "the first is forgotten", func() bool {
 		all = w.Happenings()
 		return len(all) > 0 && all[0].Text != "partition 2 of orders is being split"
 	})

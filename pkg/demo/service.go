@@ -22,7 +22,8 @@ const (
 	reshapedRange = "2" // id of the partition key range, at the start
 )
 
-// service is one application of the shop: a container that is written to, and a change feed processor on it.
+// service is one application of the shop: a container that is written to, and a change feed
+// processor on it.
 type service struct {
 	name          string // of the container and, in processors.yaml, of the processor
 	processorName string

@@ -11,11 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-
-	"github.com/feedscale/feedscale/pkg/demo/internal/worker"
+	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
 // Options of a world. The zero value works.
@@ -24,9 +23,10 @@ type Options struct {
 	Seed uint64
 	// Reshaping is when a partition of orders is split and merged.
 	Reshaping Reshaping
-	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the other. It must not wait.
+	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the
+	// other. It must not wait.
 	OnEvent func(Event)
-	// Log is told what goes wrong. Default: nobody.
+	// Log receives what goes wrong. Default: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -56,11 +56,12 @@ type Service struct {
 	Events    []Event // the last few that were consumed, the oldest first
 }
 
-// duplicateWindow is how long the queue remembers ids, so that an event that is published again comes once.
+// duplicateWindow is how long the queue remembers ids, so that an event that is published again
+// comes once.
 const duplicateWindow = 10 * time.Minute
 
 // Start brings a world up; when it returns, everything in it runs and the first documents are about to be written. It ends
-// with ctx; Close is needed in any case. Errors tell what of it could not be started.
+// with ctx; Close is needed in any case. Errors say what of it could not be started.
 func Start(ctx context.Context, o Options) (*World, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -111,13 +112,11 @@ func (w *World) build(o Options) (err error) {
 		w.fleets[s.name] = &fleet{service: s, account: w.clients, now: time.Now, log: o.Log}
 		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
 	}
-	client, err := azservicebus.NewClientFromConnectionString(w.namespace.ConnectionString(), &azservicebus.ClientOptions{
-		RetryOptions: azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: time.Second, MaxRetryDelay: time.Second},
-	})
+	taken, err := servicebus.NewConsumer(w.namespace.ConnectionString(), queue, servicebus.ConsumerOptions{Log: o.Log})
 	if err != nil {
 		return err
 	}
-	w.consumer = &consumer{client: client, fleets: w.fleets, onEvent: o.OnEvent, log: o.Log, recent: map[string][]Event{}}
+	w.consumer = &consumer{queue: taken, fleets: w.fleets, onEvent: o.OnEvent, recent: map[string][]Event{}}
 	return nil
 }
 
@@ -137,7 +136,8 @@ func (w *World) createContainers() error {
 	return nil
 }
 
-// Environ is the settings for feedscale to watch this world, as an environment. They name a state file that Close removes.
+// Environ is the settings for feedscale to watch this world, as an environment. They name a state
+// file that Close removes.
 func (w *World) Environ() []string {
 	return []string{
 		"COSMOS=" + w.account.ConnectionString(),
@@ -149,7 +149,7 @@ func (w *World) Environ() []string {
 	}
 }
 
-// Snapshot tells how the services stand, in the order of the processors file.
+// Snapshot returns how the services stand, in the order of the processors file.
 func (w *World) Snapshot() []Service {
 	all := make([]Service, 0, len(w.services))
 	for _, s := range w.services {
@@ -166,11 +166,11 @@ func (w *World) Snapshot() []Service {
 	return all
 }
 
-// Happenings tells what the account did by itself, the last few things, the oldest first.
+// Happenings returns the last few things that the account did by itself, the oldest first.
 func (w *World) Happenings() []Happening { return w.reshaper.happenings() }
 
-// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more. Whoever uses Environ
-// closes that first. Closing again does nothing more.
+// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more.
+// Whoever uses Environ closes that first. Closing again does nothing more.
 func (w *World) Close() error {
 	w.end()
 	w.running.Wait() // behind this nobody scales a fleet any more
@@ -178,12 +178,6 @@ func (w *World) Close() error {
 		f.ended.Wait()
 	}
 	var errs []error
-	if w.consumer != nil {
-		// An ended context keeps the client from waiting for a goodbye.
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = w.consumer.client.Close(ended)
-	}
 	if w.clients != nil {
 		w.clients.Close()
 	}

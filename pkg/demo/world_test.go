@@ -2,16 +2,16 @@ package demo_test
 
 import (
 	"context"
-	"encoding/json"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/demo"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -70,7 +70,7 @@ func newPublisher(t *testing.T, w *demo.World) *publisher {
 
 func (p *publisher) send(body []byte) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testworld.Deadline)
 	defer cancel()
 	if err := p.sender.SendMessage(ctx, &azservicebus.Message{Body: body}, nil); err != nil {
 		p.t.Fatal(err)
@@ -89,64 +89,10 @@ func (p *publisher) scale(processor string, sequence int64, replicas int) {
 	p.send(body)
 }
 
-type lease struct {
-	ID           string  `json:"id"`
-	Owner        *string `json:"Owner"`
-	Continuation *string `json:"ContinuationToken"`
-	Timestamp    string  `json:"timestamp"`
-}
-
 // leases reads the leases of a processor.
-func leases(t *testing.T, w *demo.World, processorName string) []lease {
+func leases(t *testing.T, w *demo.World, processorName string) []leasefake.DotNetLease {
 	t.Helper()
-	account, key, _ := strings.Cut(strings.TrimPrefix(setting(w, "COSMOS"), "AccountEndpoint="), ";AccountKey=")
-	credential, err := azcosmos.NewKeyCredential(strings.TrimSuffix(key, ";"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := azcosmos.NewClientWithKey(account, credential, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	container, err := client.NewContainer("shop", "leases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []lease
-	pager := container.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @p) AND CONTAINS(c.id, '..')", azcosmos.NewPartitionKey(),
-		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@p", Value: processorName}}})
-	for pager.More() {
-		page, err := pager.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range page.Items {
-			var l lease
-			if err := json.Unmarshal(item, &l); err != nil {
-				t.Fatal(err)
-			}
-			found = append(found, l)
-		}
-	}
-	return found
-}
-
-// deadline is how long a test waits for what must come.
-const deadline = 20 * time.Second
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	looks := time.NewTicker(20 * time.Millisecond)
-	defer looks.Stop()
-	late := time.After(deadline)
-	for !holds() {
-		select {
-		case <-looks.C:
-		case <-late:
-			t.Fatalf("never came: %s", what)
-		}
-	}
+	return testworld.ReadLeases(t, testworld.SDK(t, setting(w, "COSMOS")), "shop", "leases", processorName)
 }
 
 // TestCloseLeavesNothingRunning counts goroutines, and therefore has no other test beside it.
@@ -161,7 +107,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 		p := newPublisher(t, w)
 		p.scale("orders", 1, 2)
 		p.scale("audit", 1, 1)
-		eventually(t, "the workers are busy", func() bool {
+		testworld.Eventually(t, "the workers are busy", func() bool {
 			return service(w, "orders").Processed > 0 && service(w, "audit").Replicas > 0
 		})
 	})
@@ -170,19 +116,19 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	}
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, of := range []string{"pkg/demo.(", "pkg/demo/internal/worker."} {
+	for _, of := range []string{"pkg/demo.(", "pkg/demo/worker."} {
 		if strings.Contains(string(stacks), of) {
 			t.Errorf("a goroutine of %s outlived Close:\n%s", of, stacks)
 		}
 	}
 	// Those of the SDKs need a moment.
-	eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+	testworld.Eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestNothingRunsBeforeAnEventAsksForIt(t *testing.T) {
 	t.Parallel()
 	w := start(t, demo.Options{})
-	eventually(t, "load is written", func() bool { return service(w, "orders").Written > 20 })
+	testworld.Eventually(t, "load is written", func() bool { return service(w, "orders").Written > 20 })
 	for _, s := range w.Snapshot() {
 		if s.Replicas != 0 || s.Asked != 0 || s.Processed != 0 || len(s.Events) != 0 {
 			t.Errorf("got %+v, want no replica and no event", s)
@@ -204,8 +150,8 @@ func TestEventsAloneScaleAService(t *testing.T) {
 	if got := <-consumed; got != want {
 		t.Errorf("got event %+v, want %+v", got, want)
 	}
-	eventually(t, "three replicas run", func() bool { return service(w, "orders").Replicas == 3 })
-	eventually(t, "every partition is checkpointed", func() bool {
+	testworld.Eventually(t, "three replicas run", func() bool { return service(w, "orders").Replicas == 3 })
+	testworld.Eventually(t, "every partition is checkpointed", func() bool {
 		found := leases(t, w, "order-projection")
 		for _, l := range found {
 			if l.Continuation == nil {
@@ -214,14 +160,14 @@ func TestEventsAloneScaleAService(t *testing.T) {
 		}
 		return len(found) == 6
 	})
-	eventually(t, "the replicas have caught up", func() bool {
+	testworld.Eventually(t, "the replicas have caught up", func() bool {
 		s := service(w, "orders")
 		return s.Processed > 100 && s.Written-s.Processed < 60
 	})
 
 	p.scale("orders", 2, 0)
 	<-consumed
-	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	testworld.Eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
 	for _, l := range leases(t, w, "order-projection") {
 		if l.Owner != nil {
 			t.Errorf("lease %s is owned by %s, want it released", l.ID, *l.Owner)
@@ -240,8 +186,8 @@ func TestTheStuckServiceRenewsAndNeverCheckpoints(t *testing.T) {
 	t.Parallel()
 	w := start(t, demo.Options{})
 	newPublisher(t, w).scale("audit", 1, 1)
-	var before []lease
-	eventually(t, "both leases are owned", func() bool {
+	var before []leasefake.DotNetLease
+	testworld.Eventually(t, "both leases are owned", func() bool {
 		before = leases(t, w, "audit-archive")
 		for _, l := range before {
 			if l.Owner == nil {
@@ -250,9 +196,9 @@ func TestTheStuckServiceRenewsAndNeverCheckpoints(t *testing.T) {
 		}
 		return len(before) == 2
 	})
-	eventually(t, "both leases are renewed", func() bool {
+	testworld.Eventually(t, "both leases are renewed", func() bool {
 		for i, l := range leases(t, w, "audit-archive") {
-			if l.Timestamp == before[i].Timestamp {
+			if *l.Timestamp == *before[i].Timestamp {
 				return false
 			}
 		}
@@ -273,15 +219,18 @@ func TestAnEventThatCameTooLateChangesNothing(t *testing.T) {
 	consumed := make(chan demo.Event, 10)
 	w := start(t, demo.Options{OnEvent: func(e demo.Event) { consumed <- e }})
 	p := newPublisher(t, w)
+	wantNext := func(sequence int64, from, to int) {
+		t.Helper()
+		if got := <-consumed; got.Sequence != sequence || got.From != from || got.To != to {
+			t.Errorf("got %+v, want sequence %d from %d to %d", got, sequence, from, to)
+		}
+	}
 	p.scale("payments", 5, 2)
+	wantNext(5, 0, 2) // before the others come, of which only the newest might be acted on
 	p.scale("payments", 4, 7)
 	p.scale("payments", 5, 7)
 	p.scale("payments", 6, 1)
-	for _, want := range []demo.Event{{Sequence: 5, From: 0, To: 2}, {Sequence: 6, From: 2, To: 1}} {
-		if got := <-consumed; got.Sequence != want.Sequence || got.From != want.From || got.To != want.To {
-			t.Errorf("got %+v, want sequence %d from %d to %d", got, want.Sequence, want.From, want.To)
-		}
-	}
+	wantNext(6, 2, 1)
 	if got := service(w, "payments").Asked; got != 1 {
 		t.Errorf("got %d replicas asked for, want 1", got)
 	}
@@ -307,7 +256,7 @@ func TestWhatIsNoEventOfAServiceIsSetAside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			ctx, cancel := context.WithTimeout(t.Context(), testworld.Deadline)
 			defer cancel()
 			set, err := receiver.ReceiveMessages(ctx, 1, nil)
 			if err != nil {
@@ -328,9 +277,9 @@ func TestTheWorldEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	newPublisher(t, w).scale("orders", 1, 1)
-	eventually(t, "a replica runs", func() bool { return service(w, "orders").Replicas == 1 })
+	testworld.Eventually(t, "a replica runs", func() bool { return service(w, "orders").Replicas == 1 })
 	end()
-	eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
+	testworld.Eventually(t, "no replica runs", func() bool { return service(w, "orders").Replicas == 0 })
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}

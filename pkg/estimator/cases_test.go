@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -19,13 +20,13 @@ import (
 func TestOfLeasesWithOneIDUnderSeveralPartitionKeysTheNewestCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 10)
-	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "gremlin", PartitionKey: []string{"/partitionKey"}, Partitions: 2}))
+	w.Container("orders", 1)
+	w.Write("orders", 10)
+	w.Create(cosmosfake.ContainerSpec{ID: "gremlin", PartitionKey: []string{"/partitionKey"}, Partitions: 2})
 	p := w.processor("orders")
 	p.LeaseContainer.ID = "gremlin"
 	for i, age := range []time.Duration{time.Hour, time.Second, time.Minute} {
-		w.must(w.server.Upsert(database, "gremlin", w.leasesOf(p).DotNetPKOld("0", leasefake.Fields{
+		testworld.Must(w.t, w.Account.Upsert(database, "gremlin", w.leasesOf(p).DotNetPKOld("0", leasefake.Fields{
 			Continuation: leasefake.At(int64(i)), Updated: time.Now().Add(-age), PartitionKey: fmt.Sprintf("5d0c5f0e-%d", i),
 		})))
 	}
@@ -35,7 +36,7 @@ func TestOfLeasesWithOneIDUnderSeveralPartitionKeysTheNewestCounts(t *testing.T)
 func TestTheMarkerAndTheLockAreNoLeases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
 	of := w.leasesOf(p)
 	for _, prefix := range []string{of.DotNetPrefix(), of.JavaPKPrefix()} {
@@ -53,8 +54,8 @@ func TestTheHostInTheIDsIsTheApplicationsOwn(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
-			w.write("orders", 3)
+			w.Container("orders", 1)
+			w.Write("orders", 3)
 			p := w.processor("orders")
 			w.lease(p, "0", "3", "") // of an application with another host
 			p.AccountHost = host
@@ -69,13 +70,13 @@ func TestTheHostInTheIDsIsTheApplicationsOwn(t *testing.T) {
 func TestTheLeaseContainerMayBeInAnotherAccount(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 3)
+	w.Container("orders", 1)
+	w.Write("orders", 3)
 	p := w.processor("orders")
 	w.lease(p, "0", "3", "") // in an account where nobody looks
 	p.LeaseAccount = other.account
 	check(t, w.estimate(p)[0], "bootstrap")
-	other.put(w.leasesOf(p).DotNetPKOld("0", at(1)))
+	other.put(w.leasesOf(p).DotNetPKOld("0", testworld.At(1)))
 	check(t, w.estimate(p)[0], "0=2 lagging")
 }
 
@@ -84,7 +85,7 @@ func TestTheLeaseContainerMayBeInAnotherAccount(t *testing.T) {
 func TestHierarchicalKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/tenant", "/user"}, Partitions: 2}))
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/tenant", "/user"}, Partitions: 2})
 	p := w.processor("orders")
 	for i, r := range w.ranges("orders") {
 		span := r.Span()
@@ -93,10 +94,10 @@ func TestHierarchicalKeys(t *testing.T) {
 		} else {
 			span.Min += "00000000"
 		}
-		w.epk(p, span, at(0))
+		w.epk(p, span, testworld.At(0))
 	}
 	for i := range 30 {
-		w.must(w.server.Upsert(database, "orders", map[string]any{"id": fmt.Sprint(i), "tenant": fmt.Sprint(i % 7), "user": fmt.Sprint(i)}))
+		testworld.Must(w.t, w.Account.Upsert(database, "orders", map[string]any{"id": fmt.Sprint(i), "tenant": fmt.Sprint(i % 7), "user": fmt.Sprint(i)}))
 	}
 	l := w.estimate(p)[0]
 	if *l.Lag() != 30 || l.Partitions[0].Approximate || l.Partitions[1].Approximate || l.Status() != changefeed.StatusLagging {
@@ -108,27 +109,10 @@ func TestHierarchicalKeys(t *testing.T) {
 // incremental feed.
 func TestExpiredDocuments(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	now := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return at
-	}
-	server, err := cosmosfake.Start(cosmosfake.Options{Now: now, VersionRetention: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
-	w.must(server.CreateDatabase(database))
-	w.container("leases", 1)
-	w.must(server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, DefaultTTL: 60}))
-	w.write("orders", 4)
+	clock := testworld.NewClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+	w := newWorldOf(t, cosmosfake.Options{Now: clock.Now, VersionRetention: time.Hour})
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, DefaultTTL: 60})
+	w.Write("orders", 4)
 	incremental, versions := w.processor("orders"), w.processor("orders")
 	versions.ProcessorName = "versions"
 	w.lease(incremental, "0", "4", "")
@@ -137,9 +121,7 @@ func TestExpiredDocuments(t *testing.T) {
 	check(t, lags[0], "0=0 ok")
 	check(t, lags[1], "-FF=0 ok")
 
-	mu.Lock()
-	at = at.Add(2 * time.Minute)
-	mu.Unlock()
+	clock.Advance(2 * time.Minute)
 	lags = w.estimate(incremental, versions)
 	check(t, lags[0], "0=0 ok")
 	check(t, lags[1], "-FF=4 lagging")
@@ -149,13 +131,13 @@ func TestExpiredDocuments(t *testing.T) {
 func TestALeaseNarrowerThanItsRangeIsReadByItsKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
-	w.epk(p, changefeed.Range{Min: "", Max: "1FFF"}, at(0))
-	w.epk(p, changefeed.Range{Min: "1FFF", Max: "FF"}, at(0))
+	w.epk(p, changefeed.Range{Min: "", Max: "1FFF"}, testworld.At(0))
+	w.epk(p, changefeed.Range{Min: "1FFF", Max: "FF"}, testworld.At(0))
 	var mu sync.Mutex
 	seen := make(map[string]bool)
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.ReadChangeFeed {
 			mu.Lock()
 			defer mu.Unlock()
@@ -178,12 +160,12 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T, partitions int) (*world, estimator.Processor) {
 		w := newWorld(t)
-		w.container("orders", partitions)
+		w.Container("orders", partitions)
 		return w, w.processor("orders")
 	}
 	split := func(w *world, id string) []string {
-		children, err := w.server.Split(database, "orders", id)
-		w.must(err)
+		children, err := w.Account.Split(database, "orders", id)
+		testworld.Must(w.t, err)
 		return children
 	}
 	want := func(t *testing.T, w *world, p estimator.Processor, lag int64, tokens ...string) {
@@ -201,11 +183,11 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		t.Parallel()
 		w, p := start(t, 1)
 		split(w, "0")
-		w.write("orders", 12)
-		w.epk(p, changefeed.Range{Min: "", Max: "FF"}, at(0))
+		w.Write("orders", 12)
+		w.epk(p, changefeed.Range{Min: "", Max: "FF"}, testworld.At(0))
 		var children []string
 		for _, r := range w.ranges("orders") {
-			w.epk(p, r.Span(), at(0))
+			w.epk(p, r.Span(), testworld.At(0))
 			children = append(children, r.Min+"-"+r.Max)
 		}
 		want(t, w, p, 12, children...)
@@ -215,7 +197,7 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		w, p := start(t, 1)
 		children := split(w, "0")
 		grandchildren := split(w, children[0])
-		w.write("orders", 12)
+		w.Write("orders", 12)
 		for _, id := range append([]string{"0", children[1]}, grandchildren...) {
 			w.lease(p, id, "0", "")
 		}
@@ -226,9 +208,9 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		w, p := start(t, 1)
 		children := split(w, "0")
 		split(w, children[0])
-		w.write("orders", 12)
+		w.Write("orders", 12)
 		for _, id := range append([]string{"0"}, children...) {
-			w.put(w.leasesOf(p).DotNetPKOld(id, at(0)))
+			w.put(w.leasesOf(p).DotNetPKOld(id, testworld.At(0)))
 		}
 		want(t, w, p, 12, children...)
 	})
@@ -238,8 +220,8 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 		for _, r := range w.ranges("orders") {
 			w.lease(p, r.ID, "99", "")
 		}
-		merged, err := w.server.Merge(database, "orders", "0", "1")
-		w.must(err)
+		merged, err := w.Account.Merge(database, "orders", "0", "1")
+		testworld.Must(w.t, err)
 		split(w, merged)
 		l := w.estimate(p)[0]
 		if l.PartitionCount() != 2 {
@@ -252,10 +234,10 @@ func TestOfAParentAndWhatReplacesItNothingCountsTwice(t *testing.T) {
 func TestAnEPKLeaseWhoseRangeIsSaidToBeGoneAndIsNotIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 3)
+	w.Container("orders", 1)
+	w.Write("orders", 3)
 	p := w.processor("orders")
-	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, at(1))
-	w.server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
+	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, testworld.At(1))
+	w.Account.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
 	check(t, w.estimate(p)[0], "-FF=2 lagging")
 }

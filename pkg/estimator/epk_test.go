@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -22,15 +23,15 @@ func (w *world) epk(p estimator.Processor, span changefeed.Range, f leasefake.Fi
 func (w *world) ranges(container string) changefeed.Ranges {
 	w.t.Helper()
 	ranges, _, err := w.account.Ranges(w.t.Context(), cosmos.Container{Database: database, ID: container})
-	w.must(err)
+	testworld.Must(w.t, err)
 	return ranges
 }
 
 func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 10)
+	w.Container("orders", 1)
+	w.Write("orders", 10)
 	p := w.processor("orders")
 	whole := w.ranges("orders")[0].Span()
 	of, keys := w.leasesOf(p), leasefake.Range(whole)
@@ -39,8 +40,8 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 		rule, want string
 		lease      map[string]any
 	}{
-		{".NET", "-FF=6 lagging", of.DotNetEPK(keys, at(4))},
-		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leasefake.FromNow(), at(6))},
+		{".NET", "-FF=6 lagging", of.DotNetEPK(keys, testworld.At(4))},
+		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leasefake.FromNow(), testworld.At(6))},
 		{"Java, which has not said yet where it starts", "-FF=1 uncheckpointed", of.JavaEPK(keys, leasefake.FromBeginning(), none)},
 		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", of.JavaEPKUnread(keys, leasefake.FromBeginning(), none)},
 		{"Java from now", "-FF=1 uncheckpointed", of.JavaEPKUnread(keys, leasefake.FromNow(), none)},
@@ -63,16 +64,16 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 4)
+	w.Container("orders", 1)
+	w.Write("orders", 4)
 	p := w.processor("orders")
-	w.epk(p, w.ranges("orders")[0].Span(), at(4))
+	w.epk(p, w.ranges("orders")[0].Span(), testworld.At(4))
 	e := estimator.New(16, time.Now) // remembers the ranges of before
 	check(t, e.Estimate(t.Context(), []estimator.Processor{p})[0], "-FF=0 ok")
-	_, err := w.server.Split(database, "orders", "0")
-	w.must(err)
+	_, err := w.Account.Split(database, "orders", "0")
+	testworld.Must(w.t, err)
 	check(t, e.Estimate(t.Context(), []estimator.Processor{p})[0], "-FF=1 splitting")
-	w.write("orders", 6)
+	w.Write("orders", 6)
 	l := e.Estimate(t.Context(), []estimator.Processor{p})[0]
 	check(t, l, "-FF=6 splitting")
 	if l.PartitionCount() != 2 {
@@ -84,20 +85,20 @@ func TestAfterAMerge(t *testing.T) {
 	t.Parallel()
 	merged := func(t *testing.T) (w *world, p estimator.Processor, before changefeed.Ranges) {
 		w = newWorld(t)
-		w.container("orders", 2)
-		w.write("orders", 20)
+		w.Container("orders", 2)
+		w.Write("orders", 20)
 		p = w.processor("orders")
 		before = w.ranges("orders")
 		return w, p, before
 	}
 	merge := func(w *world) string {
-		child, err := w.server.Merge(database, "orders", "0", "1")
-		w.must(err)
+		child, err := w.Account.Merge(database, "orders", "0", "1")
+		testworld.Must(w.t, err)
 		return child
 	}
 	session := func(w *world, child string) int64 {
 		answer, _, err := w.account.FeedPage(w.t.Context(), cosmos.Container{Database: database, ID: "orders"}, cosmos.Position{Range: child})
-		w.must(err)
+		testworld.Must(w.t, err)
 		n, _ := changefeed.SessionLSN(answer.SessionToken)
 		return n
 	}
@@ -117,17 +118,17 @@ func TestAfterAMerge(t *testing.T) {
 		t.Parallel()
 		w, p, before := merged(t)
 		child := merge(w)
-		f := at(session(w, child))
+		f := testworld.At(session(w, child))
 		for _, r := range before {
 			w.epk(p, r.Span(), f)
 		}
 		check(t, w.estimate(p)[0], fmt.Sprintf("-%s=0 ok, %s-FF=0 ok", before[0].Max, before[0].Max))
-		w.write("orders", 10)
+		w.Write("orders", 10)
 		l := w.estimate(p)[0]
 		if got := *l.Lag(); got < 2 || got > 10 || !l.Partitions[0].Approximate || !l.Partitions[1].Approximate {
 			t.Errorf("%s, want at most the 10 transactions of the range in all", describe(l))
 		}
-		f = at(session(w, child))
+		f = testworld.At(session(w, child))
 		for _, r := range before {
 			w.epk(p, r.Span(), f)
 		}
@@ -142,7 +143,7 @@ func TestAfterAMerge(t *testing.T) {
 		for _, r := range before {
 			w.lease(p, r.ID, "0", "worker")
 		}
-		f := at(session(w, merge(w)))
+		f := testworld.At(session(w, merge(w)))
 		for _, r := range before {
 			w.epk(p, r.Span(), f)
 		}
@@ -163,11 +164,11 @@ func TestOfAPKRangeAndAnEPKLeaseOfTheSameRangeTheNewerCounts(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
-			w.write("orders", 10)
+			w.Container("orders", 1)
+			w.Write("orders", 10)
 			p := w.processor("orders")
 			w.lease(p, "0", "4", "worker")
-			f := at(8)
+			f := testworld.At(8)
 			f.Updated = f.Updated.Add(-c.age)
 			w.epk(p, w.ranges("orders")[0].Span(), f)
 			check(t, w.estimate(p)[0], c.want)
@@ -178,15 +179,15 @@ func TestOfAPKRangeAndAnEPKLeaseOfTheSameRangeTheNewerCounts(t *testing.T) {
 func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, VersionRetention: time.Hour}))
-	w.write("orders", 5)
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, VersionRetention: time.Hour})
+	w.Write("orders", 5)
 	p := w.processor("orders")
-	f := at(5)
+	f := testworld.At(5)
 	f.Mode = leasefake.FullFidelity
 	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, f)
 	check(t, w.estimate(p)[0], "-FF=0 ok")
-	w.must(w.server.Delete(database, "orders", "doc-1", "doc-1"))
-	w.must(w.server.Delete(database, "orders", "doc-2", "doc-2"))
+	testworld.Must(w.t, w.Account.Delete(database, "orders", "doc-1", "doc-1"))
+	testworld.Must(w.t, w.Account.Delete(database, "orders", "doc-2", "doc-2"))
 	l := w.estimate(p)[0]
 	check(t, l, "-FF=2 lagging")
 	if l.Partitions[0].Age == nil {
@@ -201,10 +202,13 @@ func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 func TestAnEPKLeaseThatNamesNoRangeIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
-	w.put(map[string]any{"id": w.leaseID(p, "broken"), "version": 1, "LeaseToken": "broken", "ContinuationToken": `"1"`})
+	broken := w.leasesOf(p).DotNetEPK(leasefake.Range{Max: "FF"}, testworld.At(1))
+	broken["id"], broken["LeaseToken"] = w.leaseID(p, "broken"), "broken"
+	delete(broken, "FeedRange")
+	w.put(broken)
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, broken=? unknown")
 	if !strings.Contains(l.Problem(), "..broken") {
@@ -215,19 +219,19 @@ func TestAnEPKLeaseThatNamesNoRangeIsNamed(t *testing.T) {
 func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.container("payments", 1)
+	w.Container("orders", 1)
+	w.Container("payments", 1)
 	orders, payments := w.processor("orders"), w.processor("payments")
 	w.lease(orders, "0", "0", "")
-	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, at(0))
-	before := w.server.Requests().Requests[cosmosfake.ReadRanges]
+	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, testworld.At(0))
+	before := w.Account.Requests().Requests[cosmosfake.ReadRanges]
 	e := estimator.New(16, time.Now)
 	for range 3 {
 		lags := e.Estimate(t.Context(), []estimator.Processor{orders, payments})
 		check(t, lags[0], "0=0 ok")
 		check(t, lags[1], "-FF=0 ok")
 	}
-	if got := w.server.Requests().Requests[cosmosfake.ReadRanges] - before; got != 2 {
+	if got := w.Account.Requests().Requests[cosmosfake.ReadRanges] - before; got != 2 {
 		t.Errorf("%d range reads in three ticks, want 2: a page and its end, once", got)
 	}
 }

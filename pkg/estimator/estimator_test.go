@@ -13,64 +13,25 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-const database = "shop"
+const database = testworld.Database
 
 // world is a stand-in account with a lease container.
 type world struct {
+	*testworld.World
 	t       *testing.T
-	server  *cosmosfake.Server
 	account *cosmos.Account
-	written map[string]int
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldOf(t, cosmosfake.Options{}) }
+
+func newWorldOf(t *testing.T, o cosmosfake.Options) *world {
 	t.Helper()
-	server, err := cosmosfake.Start(cosmosfake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
-	w.must(server.CreateDatabase(database))
-	w.container("leases", 1)
-	return w
-}
-
-func newAccount(t *testing.T, endpoint, key string) *cosmos.Account {
-	t.Helper()
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Key: key, Concurrency: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) container(id string, partitions int) {
-	w.t.Helper()
-	w.must(w.server.CreateContainer(database, cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}))
-}
-
-// write writes n documents to a container, spread over its partitions.
-func (w *world) write(container string, n int) {
-	w.t.Helper()
-	for range n {
-		w.written[container]++
-		w.must(w.server.Upsert(database, container, map[string]any{"id": fmt.Sprintf("doc-%d", w.written[container])}))
-	}
+	w := testworld.New(t, testworld.Options{Account: o})
+	return &world{World: w, t: t, account: w.Client()}
 }
 
 // processor is a processor of a container, without a name, as Functions has it.
@@ -78,7 +39,7 @@ func (w *world) processor(container string) estimator.Processor {
 	return estimator.Processor{
 		Name:    container,
 		Account: w.account, Container: cosmos.Container{Database: database, ID: container},
-		LeaseAccount: w.account, LeaseContainer: cosmos.Container{Database: database, ID: "leases"},
+		LeaseAccount: w.account, LeaseContainer: cosmos.Container{Database: database, ID: testworld.Leases},
 		AccountHost: "acct.documents.azure.com",
 	}
 }
@@ -86,9 +47,7 @@ func (w *world) processor(container string) estimator.Processor {
 // leasesOf writes the leases of a processor in every format.
 func (w *world) leasesOf(p estimator.Processor) leasefake.Processor {
 	w.t.Helper()
-	of, err := leasefake.Processor{Name: p.ProcessorName, Host: p.AccountHost, Database: p.Container.Database, Container: p.Container.ID}.In(w.t.Context(), w.server)
-	w.must(err)
-	return of
+	return w.LeasesOf(p.ProcessorName, p.AccountHost, p.Container.ID)
 }
 
 // leaseID is the id of a lease of the .NET SDK.
@@ -100,12 +59,7 @@ func (w *world) leaseID(p estimator.Processor, token string) string {
 // put puts a document into the lease container.
 func (w *world) put(document map[string]any) {
 	w.t.Helper()
-	w.must(w.server.Upsert(database, "leases", document))
-}
-
-// at is a lease at an LSN, whose owner has just renewed it.
-func at(lsn int64) leasefake.Fields {
-	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
+	w.Put(testworld.Leases, document)
 }
 
 // lease writes a lease of the .NET SDK; an empty LSN stands for no continuation. A range that no
@@ -174,9 +128,9 @@ func answers(rangeID string, a cosmosfake.Answer) func(*cosmosfake.Request) *cos
 func TestAPartitionLagsByTheTransactionsBehindItsContinuation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
-	w.write("orders", 10)
+	w.Write("orders", 10)
 	w.lease(p, "0", "4", "worker")
 	l := w.estimate(p)[0]
 	check(t, l, "0=6 lagging")
@@ -193,10 +147,10 @@ func TestAPartitionLagsByTheTransactionsBehindItsContinuation(t *testing.T) {
 func TestProcessorsThatShareALeaseContainerAreNeverMixed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.container("payments", 1)
-	w.write("orders", 5)
-	w.write("payments", 7)
+	w.Container("orders", 1)
+	w.Container("payments", 1)
+	w.Write("orders", 5)
+	w.Write("payments", 7)
 	plain, named := w.processor("orders"), w.processor("orders")
 	named.ProcessorName = "projection"
 	other := w.processor("payments")
@@ -221,16 +175,18 @@ func TestLeasesOfEverySDK(t *testing.T) {
 		lease func(of leasefake.Processor) map[string]any
 		want  string
 	}{
-		{"V2", func(of leasefake.Processor) map[string]any { return of.V2("0", at(2)) }, "0=3 lagging"},
-		{"V2, later versions", func(of leasefake.Processor) map[string]any { return of.V2Gremlin("0", at(2)) }, "0=3 lagging"},
-		{".NET", func(of leasefake.Processor) map[string]any { return of.DotNetPK("0", whole, at(2)) }, "0=3 lagging"},
-		{".NET, of before the range and the mode", func(of leasefake.Processor) map[string]any { return of.DotNetPKOld("0", at(2)) }, "0=3 lagging"},
-		{".NET, taken over from V2", func(of leasefake.Processor) map[string]any { return of.DotNetPKFromV2("0", at(2)) }, "0=3 lagging"},
+		{"V2", func(of leasefake.Processor) map[string]any { return of.V2("0", testworld.At(2)) }, "0=3 lagging"},
+		{"V2, later versions", func(of leasefake.Processor) map[string]any { return of.V2Gremlin("0", testworld.At(2)) }, "0=3 lagging"},
+		{".NET", func(of leasefake.Processor) map[string]any { return of.DotNetPK("0", whole, testworld.At(2)) }, "0=3 lagging"},
+		{".NET, of before the range and the mode", func(of leasefake.Processor) map[string]any { return of.DotNetPKOld("0", testworld.At(2)) }, "0=3 lagging"},
+		{".NET, taken over from V2", func(of leasefake.Processor) map[string]any { return of.DotNetPKFromV2("0", testworld.At(2)) }, "0=3 lagging"},
 		{".NET, of a split, which nobody has taken yet", func(of leasefake.Processor) map[string]any { return of.DotNetPK("0", whole, untaken) }, "0=3 lagging"},
-		{".NET, EPK", func(of leasefake.Processor) map[string]any { return of.DotNetEPK(whole, at(2)) }, "-FF=3 lagging"},
-		{"Java, by names", func(of leasefake.Processor) map[string]any { return of.JavaPK("0", at(2)) }, "0=3 lagging"},
+		{".NET, EPK", func(of leasefake.Processor) map[string]any { return of.DotNetEPK(whole, testworld.At(2)) }, "-FF=3 lagging"},
+		{"Java, by names", func(of leasefake.Processor) map[string]any { return of.JavaPK("0", testworld.At(2)) }, "0=3 lagging"},
 		{"Java, by names, of a split, which nobody has taken yet", func(of leasefake.Processor) map[string]any { return of.JavaPK("0", untaken) }, "0=3 lagging"},
-		{"Java, EPK", func(of leasefake.Processor) map[string]any { return of.JavaEPK(whole, leasefake.FromNow(), at(2)) }, "-FF=3 lagging"},
+		{"Java, EPK", func(of leasefake.Processor) map[string]any {
+			return of.JavaEPK(whole, leasefake.FromNow(), testworld.At(2))
+		}, "-FF=3 lagging"},
 		{"Java, EPK, made of a PK-range lease", func(of leasefake.Processor) map[string]any {
 			return of.JavaEPKMigrated(whole, leasefake.FromNow(), untaken)
 		}, "-FF=3 lagging"},
@@ -238,8 +194,8 @@ func TestLeasesOfEverySDK(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
-			w.write("orders", 5)
+			w.Container("orders", 1)
+			w.Write("orders", 5)
 			p := w.processor("orders")
 			w.put(c.lease(w.leasesOf(p)))
 			check(t, w.estimate(p)[0], c.want)
@@ -250,10 +206,10 @@ func TestLeasesOfEverySDK(t *testing.T) {
 func TestEveryPageOfTheLeaseQueryIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	w.server.Control(cosmosfake.Once(cosmosfake.QueryDocuments, cosmosfake.Answer{EmptyPage: true}))
+	w.Account.Control(cosmosfake.Once(cosmosfake.QueryDocuments, cosmosfake.Answer{EmptyPage: true}))
 	check(t, w.estimate(p)[0], "0=0 ok")
 }
 
@@ -272,8 +228,8 @@ func TestALeaseWithoutAContinuation(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
-			w.write("orders", 5)
+			w.Container("orders", 1)
+			w.Write("orders", 5)
 			p := w.processor("orders")
 			p.StartFrom = c.from
 			w.lease(p, "0", "", "")
@@ -285,14 +241,14 @@ func TestALeaseWithoutAContinuation(t *testing.T) {
 func TestWithoutAnyLeaseTheProcessorHasToRunOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	for _, c := range []struct {
 		rule      string
 		container cosmos.Container
 	}{
-		{"no lease", cosmos.Container{Database: database, ID: "leases"}},
+		{"no lease", cosmos.Container{Database: database, ID: testworld.Leases}},
 		{"no lease container", cosmos.Container{Database: database, ID: "nowhere"}},
-		{"no lease database", cosmos.Container{Database: "nowhere", ID: "leases"}},
+		{"no lease database", cosmos.Container{Database: "nowhere", ID: testworld.Leases}},
 	} {
 		p := w.processor("orders")
 		p.LeaseContainer = c.container
@@ -305,14 +261,15 @@ func TestWithoutAnyLeaseTheProcessorHasToRunOnce(t *testing.T) {
 func TestAMalformedLeaseIsNamedAndUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	id := w.leaseID(p, "1")
-	w.put(map[string]any{"id": id, "Owner": "h"})
+	broken := w.leasesOf(p).DotNetPKOld("1", testworld.At(0))
+	delete(broken, "LeaseToken")
+	w.put(broken)
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, 1=? unknown")
-	if !strings.Contains(l.Problem(), id) {
+	if id := w.leaseID(p, "1"); !strings.Contains(l.Problem(), id) {
 		t.Errorf("%q does not name the lease %s", l.Problem(), id)
 	}
 }
@@ -336,11 +293,11 @@ func TestTransientAnswersAreRetriedWithinTheTick(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
-			w.write("orders", 3)
+			w.Container("orders", 1)
+			w.Write("orders", 3)
 			p := w.processor("orders")
 			w.lease(p, "0", "1", "")
-			w.server.Control(cosmosfake.Times(2, cosmosfake.ReadChangeFeed, c.answer))
+			w.Account.Control(cosmosfake.Times(2, cosmosfake.ReadChangeFeed, c.answer))
 			check(t, w.estimate(p)[0], "0=2 lagging")
 		})
 	}
@@ -349,11 +306,11 @@ func TestTransientAnswersAreRetriedWithinTheTick(t *testing.T) {
 func TestAPartitionThatStaysUnavailableIsUnknownAndTheOthersAreNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 2)
+	w.Container("orders", 2)
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
 	w.lease(p, "1", "0", "")
-	w.server.Control(answers("1", cosmosfake.Answer{Status: 503, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+	w.Account.Control(answers("1", cosmosfake.Answer{Status: 503, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 	l := w.estimate(p)[0]
 	check(t, l, "0=0 ok, 1=? unknown")
 	if l.Complete() || !strings.Contains(l.Problem(), "(503)") {
@@ -367,11 +324,11 @@ func TestRefusalsAreUnknownAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.container("orders", 1)
+			w.Container("orders", 1)
 			p := w.processor("orders")
 			w.lease(p, "0", "1", "")
 			var reads atomic.Int64
-			w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind != cosmosfake.ReadChangeFeed {
 					return nil
 				}
@@ -389,10 +346,10 @@ func TestRefusalsAreUnknownAtOnce(t *testing.T) {
 func TestABodyThatIsNoPageIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "")
-	w.server.Control(answers("0", cosmosfake.Answer{Status: 200, Body: `{"Documents":[{`}))
+	w.Account.Control(answers("0", cosmosfake.Answer{Status: 200, Body: `{"Documents":[{`}))
 	check(t, w.estimate(p)[0], "0=? unknown")
 }
 
@@ -400,18 +357,18 @@ func TestASplit(t *testing.T) {
 	t.Parallel()
 	split := func(t *testing.T) (*world, estimator.Processor, []string) {
 		w := newWorld(t)
-		w.container("orders", 1)
-		w.write("orders", 10)
+		w.Container("orders", 1)
+		w.Write("orders", 10)
 		p := w.processor("orders")
 		w.lease(p, "0", "10", "worker")
-		children, err := w.server.Split(database, "orders", "0")
-		w.must(err)
+		children, err := w.Account.Split(database, "orders", "0")
+		testworld.Must(w.t, err)
 		return w, p, children
 	}
 	t.Run("a lease whose range was split counts what its children have, from its own position", func(t *testing.T) {
 		t.Parallel()
 		w, p, _ := split(t)
-		w.write("orders", 6)
+		w.Write("orders", 6)
 		l := w.estimate(p)[0]
 		check(t, l, "0=6 splitting")
 		if got := l.PartitionCount(); got != 2 {
@@ -426,13 +383,13 @@ func TestASplit(t *testing.T) {
 	t.Run("leases that were replaced between the two reads count as they are", func(t *testing.T) {
 		t.Parallel()
 		w, p, children := split(t)
-		w.write("orders", 4)
+		w.Write("orders", 4)
 		var queries atomic.Int64
 		replaced := make(chan struct{})
-		w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 			if r.Kind == cosmosfake.QueryDocuments && queries.Add(1) == 2 {
 				id := w.leaseID(p, "0")
-				w.must(w.server.Delete(database, "leases", id, id))
+				testworld.Must(w.t, w.Account.Delete(database, testworld.Leases, id, id))
 				for _, child := range children {
 					w.lease(p, child, "10", "")
 				}
@@ -449,7 +406,7 @@ func TestASplit(t *testing.T) {
 	t.Run("a parent lease whose children have leases counts nothing", func(t *testing.T) {
 		t.Parallel()
 		w, p, children := split(t)
-		w.write("orders", 4)
+		w.Write("orders", 4)
 		for _, child := range children {
 			w.lease(p, child, "10", "")
 		}
@@ -461,26 +418,26 @@ func TestASplit(t *testing.T) {
 	t.Run("a range that is said to be gone and is not is read again", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.container("orders", 1)
-		w.write("orders", 3)
+		w.Container("orders", 1)
+		w.Write("orders", 3)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
+		w.Account.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{Status: 410, Substatus: 1002}))
 		check(t, w.estimate(p)[0], "0=2 lagging")
 	})
 	t.Run("one that stays gone is one, approximately", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.container("orders", 1)
+		w.Container("orders", 1)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(answers("0", cosmosfake.Answer{Status: 410, Substatus: 1007}))
+		w.Account.Control(answers("0", cosmosfake.Answer{Status: 410, Substatus: 1007}))
 		check(t, w.estimate(p)[0], "0=~1 splitting")
 	})
 	t.Run("a child that is unavailable leaves the lease a lower bound, and incomplete", func(t *testing.T) {
 		t.Parallel()
 		w, p, children := split(t)
-		w.server.Control(answers(children[0], cosmosfake.Answer{Status: 403}))
+		w.Account.Control(answers(children[0], cosmosfake.Answer{Status: 403}))
 		l := w.estimate(p)[0]
 		check(t, l, "0=1 splitting")
 		if l.Complete() {
@@ -492,8 +449,8 @@ func TestASplit(t *testing.T) {
 func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 4)
-	w.write("orders", 40)
+	w.Container("orders", 4)
+	w.Write("orders", 40)
 	var processors []estimator.Processor
 	for i := range 5 {
 		p := w.processor("orders")
@@ -507,7 +464,7 @@ func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
 	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadChangeFeed, cosmosfake.QueryDocuments, cosmosfake.ReadContainer} {
 		counts[kind] = new(atomic.Int64)
 	}
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if n := counts[r.Kind]; n != nil {
 			n.Add(1)
 		}
@@ -532,16 +489,16 @@ func TestWhatSeveralProcessorsNeedIsRequestedOnce(t *testing.T) {
 func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
+	w.Container("orders", 1)
 	good := w.processor("orders")
 	w.lease(good, "0", "0", "")
 
 	badKey := w.processor("orders")
-	badKey.Account = newAccount(t, w.server.Endpoint(), "c2VjcmV0LXNlY3JldC1zZWNyZXQ=")
+	badKey.Account = testworld.Client(t, w.Account.Endpoint(), "c2VjcmV0LXNlY3JldC1zZWNyZXQ=")
 	unreachable := w.processor("orders")
-	unreachable.LeaseAccount = newAccount(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey)
+	unreachable.LeaseAccount = testworld.Client(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey)
 	unknownHost := w.processor("orders")
-	unknownHost.Account = newAccount(t, "https://nowhere.invalid/", cosmosfake.WellKnownKey)
+	unknownHost.Account = testworld.Client(t, "https://nowhere.invalid/", cosmosfake.WellKnownKey)
 	missing := w.processor("missing")
 
 	for i, c := range []struct {
@@ -549,10 +506,10 @@ func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
 		processor estimator.Processor
 		says      []string
 	}{
-		{"a bad key", badKey, []string{"refuses the key in setting COSMOS (401)", "az cosmosdb keys list"}},
+		{"a bad key", badKey, []string{"the key in setting COSMOS is refused (401)", "az cosmosdb keys list"}},
 		{"an unreachable account", unreachable, []string{"127.0.0.1 cannot be reached", "setting COSMOS"}},
 		{"an unknown host", unknownHost, []string{"the host of account nowhere.invalid cannot be found", "setting COSMOS"}},
-		{"a missing container", missing, []string{"container shop/missing does not exist", "databaseId and containerId"}},
+		{"a missing container", missing, []string{"there is no container missing in database shop", "databaseId and containerId"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			lags := w.estimate(good, c.processor)
@@ -572,11 +529,11 @@ func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
 func TestTheDeadlineEndsTheTickWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 2)
+	w.Container("orders", 2)
 	p := w.processor("orders")
 	w.lease(p, "0", "0", "")
 	w.lease(p, "1", "0", "")
-	w.server.Control(answers("1", cosmosfake.Answer{Delay: time.Hour}))
+	w.Account.Control(answers("1", cosmosfake.Answer{Delay: time.Hour}))
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	l := estimator.New(16, time.Now).Estimate(ctx, []estimator.Processor{p})[0]

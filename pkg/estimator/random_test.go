@@ -14,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -51,7 +52,7 @@ func TestWhateverHappensTheLagIsThatOfThePlainModel(t *testing.T) {
 type simulation struct {
 	*world
 	random     *rand.Rand
-	clock      time.Time // stands still within a step
+	clock      *testworld.Clock // stands still within a step
 	steps      int
 	estimator  *estimator.Estimator
 	containers []*simulatedContainer
@@ -69,27 +70,15 @@ type simulatedContainer struct {
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
-	s := &simulation{random: rand.New(rand.NewPCG(seed, 0)), clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
-	now := func() time.Time { return s.clock }
-	server, err := cosmosfake.Start(cosmosfake.Options{Now: now, Token: func(string) error { return nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.world = &world{t: t, server: server, account: newAccount(t, server.Endpoint(), cosmosfake.WellKnownKey), written: make(map[string]int)}
-	s.estimator = estimator.New(16, now)
-	s.must(server.CreateDatabase(database))
-	s.container("leases", 1)
+	s := &simulation{random: rand.New(rand.NewPCG(seed, 0)), clock: testworld.NewClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))}
+	s.world = newWorldOf(t, cosmosfake.Options{Now: s.clock.Now, Token: func(string) error { return nil }})
+	s.estimator = estimator.New(16, s.clock.Now)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	for i := range 2 {
 		c := &simulatedContainer{id: fmt.Sprintf("orders-%d", i), documents: make(map[string]string)}
-		s.must(server.CreateContainer(database, cosmosfake.ContainerSpec{ID: c.id, PartitionKey: []string{"/key"}, Partitions: i + 1}))
-		c.model = &model{t: t, endpoint: server.Endpoint(), http: &http.Client{Transport: transport}, container: c.id}
+		testworld.Must(s.t, s.Account.CreateContainer(database, cosmosfake.ContainerSpec{ID: c.id, PartitionKey: []string{"/key"}, Partitions: i + 1}))
+		c.model = &model{t: t, endpoint: s.Account.Endpoint(), http: &http.Client{Transport: transport}, container: c.id}
 		c.model.reshaped()
 		for j, f := range flavours() {
 			p := s.processor(c.id)
@@ -105,7 +94,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 // step lets one thing happen, and checks a processor that it concerns, or now and then all at once.
 func (s *simulation) step() {
 	s.t.Helper()
-	s.clock = s.clock.Add(time.Duration(s.random.IntN(3)) * time.Second)
+	s.clock.Advance(time.Duration(s.random.IntN(3)) * time.Second)
 	c := pick(s.random, s.containers)
 	p := pick(s.random, c.processors)
 	switch n := s.random.IntN(100); {
@@ -141,7 +130,7 @@ func (s *simulation) step() {
 	}
 	e := s.estimator
 	if s.random.IntN(10) == 0 {
-		e = estimator.New(16, func() time.Time { return s.clock }) // one that remembers nothing
+		e = estimator.New(16, s.clock.Now) // one that remembers nothing
 	}
 	s.check(e, []*simulated{p})
 }
@@ -163,7 +152,7 @@ func (s *simulation) write(c *simulatedContainer) {
 		batch = append(batch, cosmosfake.Put(map[string]any{"id": id, "key": key, "n": c.written}))
 	}
 	s.note(c, "%d documents of %s are written", len(batch), key)
-	s.must(s.server.Batch(database, c.id, batch...))
+	testworld.Must(s.t, s.Account.Batch(database, c.id, batch...))
 	c.model.written()
 }
 
@@ -178,7 +167,7 @@ func (s *simulation) remove(c *simulatedContainer) {
 	slices.Sort(ids)
 	id := pick(s.random, ids)
 	s.note(c, "document %s is deleted", id)
-	s.must(s.server.Delete(database, c.id, id, c.documents[id]))
+	testworld.Must(s.t, s.Account.Delete(database, c.id, id, c.documents[id]))
 	delete(c.documents, id)
 	c.model.written()
 }
@@ -246,8 +235,8 @@ func (s *simulation) split(c *simulatedContainer) {
 	if parent.splitting() {
 		return
 	}
-	finish, err := s.server.StartSplit(database, c.id, parent.ID)
-	s.must(err)
+	finish, err := s.Account.StartSplit(database, c.id, parent.ID)
+	testworld.Must(s.t, err)
 	c.splits = append(c.splits, finish)
 	s.note(c, "range %s is being split", parent.ID)
 	c.model.reshaped()
@@ -272,8 +261,8 @@ func (s *simulation) merge(c *simulatedContainer) {
 		return
 	}
 	a, b := c.model.shards[i-1].ID, c.model.shards[i].ID
-	child, err := s.server.Merge(database, c.id, a, b)
-	s.must(err)
+	child, err := s.Account.Merge(database, c.id, a, b)
+	testworld.Must(s.t, err)
 	s.note(c, "ranges %s and %s are merged to %s", a, b, child)
 	c.model.reshaped()
 }
@@ -293,15 +282,15 @@ func (s *simulation) start(c *simulatedContainer, p *simulated) {
 
 func (s *simulation) save(p *simulated, l *lease) {
 	s.t.Helper()
-	l.renewed = s.clock
-	s.must(s.server.Upsert(database, "leases", p.document(l)))
+	l.renewed = s.clock.Now()
+	s.put(p.document(l))
 }
 
 func (s *simulation) drop(p *simulated, l *lease) {
 	s.t.Helper()
 	p.leases = slices.DeleteFunc(p.leases, func(o *lease) bool { return o == l })
 	id := p.document(l)["id"].(string)
-	s.must(s.server.Delete(database, "leases", id, id))
+	testworld.Must(s.t, s.Account.Delete(database, testworld.Leases, id, id))
 }
 
 func (s *simulation) check(e *estimator.Estimator, simulated []*simulated) {
@@ -333,7 +322,7 @@ func (s *simulation) compare(p *simulated, l changefeed.ProcessorLag) {
 			m = c.model
 		}
 	}
-	expected := m.expect(p, s.clock)
+	expected := m.expect(p, s.clock.Now())
 	sums, most := make(map[string]int64), make(map[string]int64)
 	for _, got := range l.Partitions {
 		want, ok := expected[got.Lease]

@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -16,8 +15,8 @@ import (
 func TestAContainerThatWasRecreatedIsAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 10)
+	w.Container("orders", 1)
+	w.Write("orders", 10)
 	p := w.processor("orders")
 	w.lease(p, "0", "10", "worker")
 	e := estimator.New(16, time.Now)
@@ -29,8 +28,8 @@ func TestAContainerThatWasRecreatedIsAnother(t *testing.T) {
 		t.Fatal(got)
 	}
 	w.deleteContainer("orders")
-	w.container("orders", 1)
-	w.write("orders", 5)
+	w.Container("orders", 1)
+	w.Write("orders", 5)
 	if got := estimate(); got != "bootstrap" {
 		t.Errorf("recreated, without leases: %s", got)
 	}
@@ -48,10 +47,10 @@ func TestAnAnswerThatNamesNoContainerIsBelieved(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "somewhere", "q0oIAA=="} {
 		w := newWorld(t)
-		w.container("orders", 1)
+		w.Container("orders", 1)
 		p := w.processor("orders")
 		w.lease(p, "0", "1", "")
-		w.server.Control(answers("0", cosmosfake.Answer{Status: 304, Header: http.Header{"X-Ms-Content-Path": {path}}}))
+		w.Account.Control(answers("0", cosmosfake.Answer{Status: 304, Header: http.Header{"X-Ms-Content-Path": {path}}}))
 		check(t, w.estimate(p)[0], "0=0 ok")
 	}
 }
@@ -59,13 +58,9 @@ func TestAnAnswerThatNamesNoContainerIsBelieved(t *testing.T) {
 // deleteContainer deletes a container as a user does.
 func (w *world) deleteContainer(id string) {
 	w.t.Helper()
-	key, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
-	w.must(err)
-	client, err := azcosmos.NewClientWithKey(w.server.Endpoint(), key, nil)
-	w.must(err)
-	defer client.Close()
+	client := testworld.SDK(w.t, w.Account.ConnectionString())
 	container, err := client.NewContainer(database, id)
-	w.must(err)
+	testworld.Must(w.t, err)
 	_, err = container.Delete(w.t.Context(), nil)
-	w.must(err)
+	testworld.Must(w.t, err)
 }

@@ -12,25 +12,26 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// The cases of this file are rules of docs/lag.md that no other test has, among them those where
-// KEDA 2.21's azure-cosmosdb scaler (azure_cosmosdb_scaler.go) measures too little or fails.
+// The cases of this file are what an account answers and what other scalers are known to get wrong
+// (docs/lag.md), as far as no other test has it.
 
 // one is a processor with one lease and two changes behind it.
 func one(t *testing.T) (*world, estimator.Processor) {
 	t.Helper()
 	w := newWorld(t)
-	w.container("orders", 1)
-	w.write("orders", 3)
+	w.Container("orders", 1)
+	w.Write("orders", 3)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "worker")
 	return w, p
 }
 
-// TestWhatComesBeforeTheFeedsIsRetriedToo has the row of docs/lag.md of what is tried again, for
-// the requests that come before those of the feeds.
+// TestWhatComesBeforeTheFeedsIsRetriedToo holds that one transient answer does not cost the poll.
 func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments} {
@@ -52,18 +53,17 @@ func TestWhatComesBeforeTheFeedsIsRetriedToo(t *testing.T) {
 				t.Parallel()
 				w, p := one(t)
 				c.answer.Header = http.Header{"X-Ms-Retry-After-Ms": {"1"}}
-				p.Account = newAccount(t, w.server.Endpoint(), cosmosfake.WellKnownKey)
+				p.Account = testworld.Client(t, w.Account.Endpoint(), cosmosfake.WellKnownKey)
 				p.LeaseAccount = p.Account
-				w.server.Control(cosmosfake.Times(3, kind, c.answer))
+				w.Account.Control(cosmosfake.Times(3, kind, c.answer))
 				check(t, w.estimate(p)[0], "0=2 lagging")
 			})
 		}
 	}
 }
 
-// TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer has the 404s that do not say that a lease
-// container is missing: 404/1002 is ReadSessionNotAvailable (azure-cosmos-dotnet-v3,
-// ClientRetryPolicy.cs).
+// TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer tells a 404 by its substatus: 1002 is
+// ReadSessionNotAvailable.
 func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +80,8 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 		t.Run(c.row, func(t *testing.T) {
 			t.Parallel()
 			w, p := one(t)
-			p.LeaseAccount = newAccount(t, w.server.Endpoint(), cosmosfake.WellKnownKey)
-			w.server.Control(cosmosfake.Times(1000, c.kind, cosmosfake.Answer{Status: 404, Substatus: c.sub, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+			p.LeaseAccount = testworld.Client(t, w.Account.Endpoint(), cosmosfake.WellKnownKey)
+			w.Account.Control(cosmosfake.Times(1000, c.kind, cosmosfake.Answer{Status: 404, Substatus: c.sub, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 			l := w.estimate(p)[0]
 			check(t, l, c.want)
 			if c.sub == 1002 && strings.Contains(l.Problem(), "does not exist") {
@@ -92,7 +92,7 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	t.Run("of a monitored container that does exist nobody says it does not", func(t *testing.T) {
 		t.Parallel()
 		w, p := one(t)
-		w.server.Control(answers("0", cosmosfake.Answer{Status: 404, Substatus: 1002, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
+		w.Account.Control(answers("0", cosmosfake.Answer{Status: 404, Substatus: 1002, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 		l := w.estimate(p)[0]
 		check(t, l, "0=? unknown")
 		if strings.Contains(l.Problem(), "does not exist") {
@@ -101,16 +101,16 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 	})
 }
 
-// TestAPageOfLeasesIsNotAllOfThem is about processors with more leases than a page holds.
+// TestAPageOfLeasesIsNotAllOfThem has a lease container that goes away between two pages.
 func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
+	of := w.leasesOf(p)
 	for i := range 1000 {
-		id := fmt.Sprint(i + 1)
-		w.must(w.server.Upsert(database, "leases", map[string]any{"id": w.leaseID(p, id), "LeaseToken": id}))
+		w.put(of.DotNetPKOld(fmt.Sprint(i+1), leasefake.Fields{}))
 	}
 	var queries atomic.Int64
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.QueryDocuments && queries.Add(1) == 2 {
 			return &cosmosfake.Answer{Status: 404}
 		}
@@ -122,15 +122,15 @@ func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 	}
 }
 
-// TestEveryRequestSaysWhatItSupports is about accounts on which partitions may merge, which can
-// refuse clients that do not say that they understand it.
+// TestEveryRequestSaysWhatItSupports holds the header without which an account that merged
+// partitions refuses a client.
 func TestEveryRequestSaysWhatItSupports(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
-	w.epk(p, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
+	w.epk(p, changefeed.Range{Min: "", Max: "1F"}, testworld.At(1)) // has the ranges read
 	var mu sync.Mutex
 	silent := make(map[cosmosfake.Kind]bool)
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Header.Get("x-ms-cosmos-sdk-supportedcapabilities") == "" {
 			mu.Lock()
 			defer mu.Unlock()
@@ -155,10 +155,10 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 			t.Parallel()
 			_, p := one(t)
 			other, silent := one(t)
-			other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, at(1)) // has the ranges read
-			silent.Account = newAccount(t, other.server.Endpoint(), cosmosfake.WellKnownKey)
+			other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, testworld.At(1)) // has the ranges read
+			silent.Account = testworld.Client(t, other.Account.Endpoint(), cosmosfake.WellKnownKey)
 			silent.LeaseAccount = silent.Account
-			other.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			other.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind == kind {
 					return &cosmosfake.Answer{Delay: time.Hour}
 				}
@@ -178,11 +178,10 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 	}
 }
 
-// TestARejectedRequestSaysWhichNameMayBeWrong has the row of docs/lag.md of what is refused.
 func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
-	w.server.Control(answers("0", cosmosfake.Answer{Status: 400}))
+	w.Account.Control(answers("0", cosmosfake.Answer{Status: 400}))
 	l := w.estimate(p)[0]
 	check(t, l, "0=? unknown")
 	if !strings.Contains(l.Problem(), "databaseId, containerId and leaseContainerId") {
@@ -190,12 +189,12 @@ func TestARejectedRequestSaysWhichNameMayBeWrong(t *testing.T) {
 	}
 }
 
-// TestAPatienceBeyondTheTickIsNotWaitedFor is about a retry-after that is longer than the tick.
+// TestAPatienceBeyondTheTickIsNotWaitedFor has a service that asks for an hour.
 func TestAPatienceBeyondTheTickIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w, p := one(t)
 	var reads atomic.Int64
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind != cosmosfake.ReadChangeFeed {
 			return nil
 		}
@@ -220,13 +219,13 @@ func TestASenselessSessionIsNoEndOfTheTick(t *testing.T) {
 	t.Run("parts of one range have in all what the range has", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.container("orders", 1)
+		w.Container("orders", 1)
 		p := w.processor("orders")
 		bounds := []string{"", "10", "18", "20", "FF"}
 		for i := range 4 {
-			w.epk(p, changefeed.Range{Min: bounds[i], Max: bounds[i+1]}, at(1))
+			w.epk(p, changefeed.Range{Min: bounds[i], Max: bounds[i+1]}, testworld.At(1))
 		}
-		w.server.Control(answers("0", senseless))
+		w.Account.Control(answers("0", senseless))
 		l := w.estimate(p)[0]
 		if lag := l.Lag(); lag == nil || *lag != session {
 			t.Errorf("%s; want %d in all", describe(l), int64(session))
@@ -235,10 +234,10 @@ func TestASenselessSessionIsNoEndOfTheTick(t *testing.T) {
 	t.Run("children of a split have no less than one of them", func(t *testing.T) {
 		t.Parallel()
 		w, p := one(t)
-		children, err := w.server.Split(database, "orders", "0")
-		w.must(err)
+		children, err := w.Account.Split(database, "orders", "0")
+		testworld.Must(w.t, err)
 		for _, child := range children {
-			w.server.Control(answers(child, senseless))
+			w.Account.Control(answers(child, senseless))
 		}
 		l := w.estimate(p)[0]
 		if lag := l.Lag(); lag == nil || *lag < session {

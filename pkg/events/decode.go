@@ -63,11 +63,11 @@ func decode(body []byte) (ScaleEvent, error) {
 	if err := e.validate(); err != nil {
 		return ScaleEvent{}, err
 	}
-	if subject != e.Processor {
-		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor is %q, they must be the same", subject, e.Processor)
+	if subject != e.Subject() {
+		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor or data.group is %q, they must be the same", subject, e.Subject())
 	}
 	if id != e.ID() {
-		return ScaleEvent{}, fmt.Errorf("id is %q, processor and sequence make it %q", id, e.ID())
+		return ScaleEvent{}, fmt.Errorf("id is %q, subject, epoch and sequence make it %q", id, e.ID())
 	}
 	return e, nil
 }
@@ -79,7 +79,19 @@ func decodeData(raw json.RawMessage) (Data, error) {
 	}
 	var d Data
 	r := fieldReader{fields: fields, prefix: "data."}
-	r.required("processor", &d.Processor)
+	if r.has("epoch") || r.has("group") {
+		r.name("group", &d.Group)
+		r.required("epoch", &d.Epoch)
+	} // else an event of a release that had neither, which may have waited in a queue for long
+	if d.Group == "" {
+		r.required("processor", &d.Processor)
+		if r.has("members") {
+			r.problems = append(r.problems, errors.New("data.members is given, and data.group is null"))
+		}
+	} else {
+		r.name("processor", &d.Processor)
+		r.members(&d.Members)
+	}
 	r.required("sequence", &d.Sequence)
 	r.required("desiredReplicas", &d.DesiredReplicas)
 	r.nullable("previousReplicas", &d.PreviousReplicas)
@@ -117,6 +129,11 @@ type fieldReader struct {
 	problems []error
 }
 
+func (r *fieldReader) has(name string) bool {
+	_, ok := r.fields[name]
+	return ok
+}
+
 // required reads a field that must be there and not null.
 func (r *fieldReader) required(name string, into any) {
 	if string(r.fields[name]) == "null" {
@@ -135,6 +152,38 @@ func (r *fieldReader) nullable(name string, into any) {
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		r.problems = append(r.problems, fmt.Errorf("%s%s: %s", r.prefix, name, wanted(err, into)))
+	}
+}
+
+// name reads the name of a processor or group, which is null in the event of the other.
+func (r *fieldReader) name(field string, into *string) {
+	r.nullable(field, into)
+	if string(r.fields[field]) == `""` {
+		r.problems = append(r.problems, fmt.Errorf("%s%s must be null or not empty", r.prefix, field))
+	}
+}
+
+// members reads the processors of a group.
+func (r *fieldReader) members(into *[]Member) {
+	var list []json.RawMessage
+	r.required("members", &list)
+	for i, raw := range list {
+		at := fmt.Sprintf("%smembers[%d]", r.prefix, i)
+		fields, err := object(raw)
+		if err != nil {
+			r.problems = append(r.problems, fmt.Errorf("%s: %w", at, err))
+			continue
+		}
+		var m Member
+		of := fieldReader{fields: fields, prefix: at + "."}
+		of.required("processor", &m.Processor)
+		of.nullable("desiredReplicas", &m.DesiredReplicas)
+		of.nullable("lag", &m.Lag)
+		of.required("status", &m.Status)
+		if err := of.err(); err != nil {
+			r.problems = append(r.problems, err)
+		}
+		*into = append(*into, m)
 	}
 }
 

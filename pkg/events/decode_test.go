@@ -28,6 +28,7 @@ func TestDecodeReversesEncode(t *testing.T) {
 	}{
 		{"full", ordersEvent()},
 		{"everything unknown", firstEvent()},
+		{"of a group", groupEvent()},
 		{"own source and labels", labelled},
 	}
 	for _, c := range cases {
@@ -54,7 +55,7 @@ func TestDecodeIgnoresWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.ID() != "orders-000000000042" || e.DesiredReplicas != 5 {
+	if e.ID() != "orders-1767225600-000000000042" || e.DesiredReplicas != 5 {
 		t.Errorf("got %s with %d replicas", e.ID(), e.DesiredReplicas)
 	}
 }
@@ -93,20 +94,23 @@ func TestTheBodyIsWhatWasReceivedOrElseWhatIsEncoded(t *testing.T) {
 	})
 }
 
-// brokenEvents are changes to the example of DESIGN 9 that make it no scale
-// event. Schema and decoder must both refuse them, unless the contradiction is
-// one that a JSON Schema cannot express.
-var brokenEvents = []struct {
+// brokenEvent is a change to the text of an event.
+type brokenEvent struct {
 	name         string
 	old, new     string
 	want         string // in the decoder's error
 	beyondSchema bool
-}{
+}
+
+// brokenEvents are changes to ordersEvent that make it no scale
+// event. Schema and decoder must both refuse them, unless the contradiction is
+// one that a JSON Schema cannot express.
+var brokenEvents = []brokenEvent{
 	{name: "another specversion", old: `"specversion":"1.0"`, new: `"specversion":"0.3"`, want: `specversion is "0.3"`},
 	{name: "another type", old: `feedscale.scale.v1`, new: `feedscale.scale.v2`, want: `type is "feedscale.scale.v2"`},
 	{name: "another type, whatever its data", old: `feedscale.scale.v1","subject":"orders",`, new: `other.v1",`, want: `type is "other.v1"`},
 	{name: "no specversion", old: `"specversion":"1.0",`, want: "missing specversion"},
-	{name: "no id", old: `"id":"orders-000000000042",`, want: "missing id"},
+	{name: "no id", old: `"id":"orders-1767225600-000000000042",`, want: "missing id"},
 	{name: "names match in their exact case only", old: `"id"`, new: `"ID"`, want: "missing id"},
 	{name: "empty source", old: `"source":"feedscale"`, new: `"source":""`, want: "source is empty"},
 	{name: "a time that is none", old: `2026-01-01T00:00:00Z`, new: `yesterday`, want: "time: must be an RFC 3339 time"},
@@ -123,25 +127,76 @@ var brokenEvents = []struct {
 	{name: "an unknown direction", old: `"direction":"out"`, new: `"direction":"up"`, want: `data.direction is "up"`},
 	{name: "a target that is no map of strings", old: `"target":{}`, new: `"target":{"a":1}`, want: "data.target: must be of type string"},
 	{name: "a list of reasons is missing", old: `"reasons":[`, new: `"reasons":null,"x":[`, want: "data.reasons must not be null"},
-	{name: "the id of another sequence", old: `"id":"orders-000000000042"`, new: `"id":"orders-000000000043"`, want: `processor and sequence make it "orders-000000000042"`, beyondSchema: true},
+	{name: "epoch and no group", old: `"group":null,`, want: "missing data.group"},
+	{name: "group and no epoch", old: `"epoch":1767225600,`, want: "missing data.epoch"},
+	{name: "an epoch that is null", old: `"epoch":1767225600`, new: `"epoch":null`, want: "data.epoch must not be null"},
+	{name: "a negative epoch", old: `"epoch":1767225600`, new: `"epoch":-1`, want: "data.epoch is -1"},
+	{name: "a group without a name", old: `"group":null`, new: `"group":""`, want: "data.group must be null or not empty"},
+	{name: "neither processor nor group", old: `"processor":"orders"`, new: `"processor":null`, want: "data.processor must not be null"},
+	{name: "members of no group", old: `"target":{}`, new: `"target":{},"members":[]`, want: "data.members is given, and data.group is null"},
+	{name: "the id of another sequence", old: `"id":"orders-1767225600-000000000042"`, new: `"id":"orders-1767225600-000000000043"`, want: `subject, epoch and sequence make it "orders-1767225600-000000000042"`, beyondSchema: true},
+	{name: "the id of another epoch", old: `"id":"orders-1767225600`, new: `"id":"orders-1767225601`, want: `subject, epoch and sequence make it "orders-1767225600-000000000042"`, beyondSchema: true},
 	{name: "the subject of another processor", old: `"subject":"orders"`, new: `"subject":"invoices"`, want: `subject is "invoices"`, beyondSchema: true},
+}
+
+// brokenGroupEvents are changes to groupEvent, as brokenEvents are.
+var brokenGroupEvents = []brokenEvent{
+	{name: "processor and group", old: `"processor":null`, new: `"processor":"orders"`, want: "one of them must be null"},
+	{name: "a processor without a name", old: `"processor":null`, new: `"processor":""`, want: "data.processor must be null or not empty"},
+	{name: "no processor at all", old: `"processor":null,`, want: "missing data.processor"},
+	{name: "no members", old: `"members":[`, new: `"x":[`, want: "missing data.members"},
+	{name: "members null", old: `"members":[`, new: `"members":null,"x":[`, want: "data.members must not be null"},
+	{name: "a group of nobody", old: `"members":[`, new: `"members":[],"x":[`, want: "data.members is empty"},
+	{name: "a member that is none", old: `"members":[`, new: `"members":[null,`, want: "data.members[0]: no JSON object"},
+	{name: "a member without a name", old: `{"processor":"invoices",`, new: `{`, want: "missing data.members[1].processor"},
+	{name: "a member with an empty name", old: `"processor":"invoices"`, new: `"processor":""`, want: "data.members[1].processor is empty"},
+	{name: "a member whose replicas are missing", old: `"desiredReplicas":null,"lag":null`, new: `"lag":null`, want: "missing data.members[1].desiredReplicas"},
+	{name: "a member whose lag is missing", old: `"desiredReplicas":null,"lag":null`, new: `"desiredReplicas":null`, want: "missing data.members[1].lag"},
+	{name: "a member with negative replicas", old: `"desiredReplicas":null`, new: `"desiredReplicas":-1`, want: "data.members[1].desiredReplicas is -1"},
+	{name: "a member with half a replica", old: `"desiredReplicas":null`, new: `"desiredReplicas":0.5`, want: "data.members[1].desiredReplicas: must be of type"},
+	{name: "a member without a status", old: `"lag":null,"status":"unknown"`, new: `"lag":null,"status":""`, want: "data.members[1].status is empty"},
+	{name: "the subject of a member", old: `"subject":"shop-workers"`, new: `"subject":"orders"`, want: `subject is "orders"`, beyondSchema: true},
+	{name: "the id of a member", old: `"id":"shop-workers-`, new: `"id":"orders-`, want: `make it "shop-workers-1767225600-000000000042"`, beyondSchema: true},
 }
 
 func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	body := string(encode(t, ordersEvent()))
-	for _, c := range brokenEvents {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			broken := strings.Replace(body, c.old, c.new, 1)
-			if broken == body {
-				t.Fatalf("%s is not in the event", c.old)
-			}
-			_, err := events.Decode([]byte(broken))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
-		})
+	for kind, all := range map[string]struct {
+		event  events.ScaleEvent
+		broken []brokenEvent
+	}{"of a processor": {ordersEvent(), brokenEvents}, "of a group": {groupEvent(), brokenGroupEvents}} {
+		body := string(encode(t, all.event))
+		for _, c := range all.broken {
+			t.Run(kind+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				broken := strings.Replace(body, c.old, c.new, 1)
+				if broken == body {
+					t.Fatalf("%s is not in the event", c.old)
+				}
+				_, err := events.Decode([]byte(broken))
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want an error with %q", err, c.want)
+				}
+			})
+		}
+	}
+}
+
+func TestAnEventOfAnEarlierReleaseIsOfEpochZero(t *testing.T) {
+	t.Parallel()
+	e, err := events.Decode([]byte(earlierBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.ID() != "orders-000000000042" || e.Subject() != "orders" || e.Position() != (events.Position{Sequence: 42, Time: e.Time}) {
+		t.Errorf("got %s of %s at %+v", e.ID(), e.Subject(), e.Position())
+	}
+	if body, err := e.Body(); err != nil || string(body) != earlierBody {
+		t.Errorf("got body %s, %v", body, err)
+	}
+	again, err := events.Decode(encode(t, e))
+	if err != nil || again.ID() != e.ID() {
+		t.Errorf("encoded anew it is %s, %v", again.ID(), err)
 	}
 }
 
@@ -166,6 +221,12 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(body)
+	f.Add([]byte(earlierBody))
+	group, err := groupEvent().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(group)
 	f.Add([]byte(`{"specversion":"1.0","type":"feedscale.scale.v1"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := events.Decode(body)

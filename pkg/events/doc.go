@@ -1,14 +1,12 @@
-// Package events is how a decision leaves feedscale, and how it arrives: the
-// scale event, its CloudEvents encoding, the publishers that carry it to a
-// Service Bus queue or to a stream of lines, and the consumer that takes it from
-// the queue.
+// Package events is the scale event: a decision of feedscale as it is published, and the contract
+// between whoever publishes it and whoever acts on it.
 //
-// It knows nothing of stores, of how decisions are made or of when they are
-// published: it is handed bytes and delivers those bytes. Nor does it know what
-// a consumer does with an event. Start with event.go, which is the contract
-// (DESIGN 9) together with scale-event.schema.json; decode.go is its strict
-// reverse. servicebus.go is the publisher of a deployment. consumer.go is the
-// consumer as its user sees it; consumerlane.go has the rule which event of a
-// processor counts, consumerdelivery.go locks and settlement, consumerrun.go
-// connections and sessions.
+// It holds the event and its JSON Schema (event.go and scale-event.schema.json, which change
+// together), the encoding and its strict reverse (decode.go), the rule which of two events of one
+// subject is newer (order.go), and what a transport has to do ([Publisher]). docs/act.md describes
+// all of it for people who write consumers in other languages.
+//
+// It is pure: nothing outside the standard library, no network, no clock. The only transport here is
+// [Stdout], which needs neither; the one of a deployment is package servicebus below this one. Start
+// with event.go.
 package events

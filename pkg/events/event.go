@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The fixed attributes of a scale event's CloudEvents envelope (DESIGN 9).
+// The fixed attributes of a scale event's CloudEvents envelope, as docs/act.md has them.
 const (
 	SpecVersion     = "1.0"
 	Type            = "feedscale.scale.v1"
@@ -16,12 +16,14 @@ const (
 	dataContentType = "application/json"
 )
 
-// MaxSequence is the greatest sequence an event can carry: its id has twelve
-// digits for it, so that ids sort as their events do.
-const MaxSequence = 999_999_999_999
+// An event's id has a fixed number of digits for epoch and sequence, so that ids sort as their events do.
+const (
+	MaxEpoch    = 9_999_999_999 // Unix seconds: the year 2286
+	MaxSequence = 999_999_999_999
+)
 
-// ScaleEvent is a decision that is published: a CloudEvents 1.0 event. Its id
-// and subject follow from the data.
+// ScaleEvent is a decision that is published: a CloudEvents 1.0 event. Its id and subject follow from the
+// data.
 type ScaleEvent struct {
 	Source string // CloudEvents source; "" = DefaultSource
 	Time   time.Time
@@ -30,14 +32,17 @@ type ScaleEvent struct {
 	body []byte // as Decode read it; nil for an event that was made here
 }
 
-// Data is what a scale event says. A nil number is unknown, which is never the
-// same as zero; every field is present in the encoded event.
+// Data is what a scale event says, of a processor or of a group of processors that run in one deployment.
+// A nil number is unknown, which is never the same as zero. Every field is present in the encoded event,
+// but for Members in that of a processor.
 type Data struct {
-	Processor         string            `json:"processor"`
-	Sequence          int64             `json:"sequence"`         // 1..MaxSequence, rising by one within a processor
+	Processor         string            `json:"processor"`        // "" in the event of a group, encoded as null
+	Group             string            `json:"group"`            // "" in the event of a processor, encoded as null
+	Epoch             int64             `json:"epoch"`            // Unix seconds at which the state of the subject began, 0..MaxEpoch; 0 in events of releases that had none
+	Sequence          int64             `json:"sequence"`         // 1..MaxSequence, rising within an epoch of a subject; gaps are allowed
 	DesiredReplicas   int               `json:"desiredReplicas"`  // at least 0
-	PreviousReplicas  *int              `json:"previousReplicas"` // nil for the first decision of a processor
-	Active            bool              `json:"active"`           // whether KEDA should keep the processor above zero
+	PreviousReplicas  *int              `json:"previousReplicas"` // nil for the first decision of a subject
+	Active            bool              `json:"active"`           // whether KEDA should keep the subject above zero
 	Direction         string            `json:"direction"`        // out, in or none
 	MetricValue       int64             `json:"metricValue"`      // capped lag, at least 0, for a scaler with the threshold as its target
 	Lag               *int64            `json:"lag"`              // pending transactions, at least 0
@@ -48,6 +53,15 @@ type Data struct {
 	Status            string            `json:"status"`   // the worst of the partitions
 	Reasons           []Reason          `json:"reasons"`  // every step that had a say, in order
 	Target            map[string]string `json:"target"`   // the labels the processors file gives to what is scaled
+	Members           []Member          `json:"members,omitempty"`
+}
+
+// Member is one processor of a group, as the group's decision saw it.
+type Member struct {
+	Processor       string `json:"processor"`
+	DesiredReplicas *int   `json:"desiredReplicas"` // what the processor alone asks for, at least 0; nil where nothing was ever decided
+	Lag             *int64 `json:"lag"`             // pending transactions, at least 0
+	Status          string `json:"status"`
 }
 
 // Reason is one step of the decision: which rule, what it made of the
@@ -58,20 +72,46 @@ type Reason struct {
 	Why      string `json:"why"`
 }
 
-// ID identifies the event. It is also the message id by which a queue detects
-// duplicates.
-func (d Data) ID() string { return fmt.Sprintf("%s-%012d", d.Processor, d.Sequence) }
+// Subject is the name of the processor or group that the event is about.
+func (d Data) Subject() string {
+	if d.Group != "" {
+		return d.Group
+	}
+	return d.Processor
+}
 
-// envelope is the event as it is written, in the order of DESIGN 9.
+// ID identifies the event. It is also the message id by which a queue detects duplicates.
+func (d Data) ID() string {
+	if d.Epoch == 0 {
+		return fmt.Sprintf("%s-%012d", d.Subject(), d.Sequence)
+	}
+	return fmt.Sprintf("%s-%010d-%012d", d.Subject(), d.Epoch, d.Sequence)
+}
+
+// envelope is the event as it is written, in this order.
 type envelope struct {
-	SpecVersion     string    `json:"specversion"`
-	ID              string    `json:"id"`
-	Source          string    `json:"source"`
-	Type            string    `json:"type"`
-	Subject         string    `json:"subject"`
-	Time            time.Time `json:"time"`
-	DataContentType string    `json:"datacontenttype"`
-	Data            Data      `json:"data"`
+	SpecVersion     string      `json:"specversion"`
+	ID              string      `json:"id"`
+	Source          string      `json:"source"`
+	Type            string      `json:"type"`
+	Subject         string      `json:"subject"`
+	Time            time.Time   `json:"time"`
+	DataContentType string      `json:"datacontenttype"`
+	Data            encodedData `json:"data"`
+}
+
+// encodedData is Data with null for the name that the event does not have.
+type encodedData struct {
+	Processor *string `json:"processor"`
+	Group     *string `json:"group"`
+	Data
+}
+
+func nullable(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
 }
 
 // Encode writes the event as one line of JSON without a line end. Equal events
@@ -87,7 +127,7 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 		e.Target = map[string]string{}
 	}
 	if err := e.validate(); err != nil {
-		return nil, fmt.Errorf("encoding a scale event of processor %q: %w", e.Processor, err)
+		return nil, fmt.Errorf("encoding a scale event of %q: %w", e.Subject(), err)
 	}
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
@@ -97,10 +137,10 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 		ID:              e.ID(),
 		Source:          e.Source,
 		Type:            Type,
-		Subject:         e.Processor,
+		Subject:         e.Subject(),
 		Time:            e.Time.UTC(),
 		DataContentType: dataContentType,
-		Data:            e.Data,
+		Data:            encodedData{nullable(e.Processor), nullable(e.Group), e.Data},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding scale event %s: %w", e.ID(), err)
@@ -125,8 +165,16 @@ func (e ScaleEvent) validate() error {
 		return fmt.Errorf("source is empty")
 	case e.Time.IsZero():
 		return fmt.Errorf("time is missing")
-	case e.Processor == "":
+	case e.Subject() == "":
 		return fmt.Errorf("data.processor is empty")
+	case e.Processor != "" && e.Group != "":
+		return fmt.Errorf("data.processor is %q and data.group is %q, one of them must be null", e.Processor, e.Group)
+	case e.Group != "" && len(e.Members) == 0:
+		return fmt.Errorf("data.members is empty, a group has at least one")
+	case e.Group == "" && len(e.Members) != 0:
+		return fmt.Errorf("data.members is given, and data.group is null")
+	case e.Epoch < 0 || e.Epoch > MaxEpoch:
+		return fmt.Errorf("data.epoch is %d, allowed are 0 to %d", e.Epoch, int64(MaxEpoch))
 	case e.Sequence < 1 || e.Sequence > MaxSequence:
 		return fmt.Errorf("data.sequence is %d, allowed are 1 to %d", e.Sequence, int64(MaxSequence))
 	case e.DesiredReplicas < 0:
@@ -139,6 +187,16 @@ func (e ScaleEvent) validate() error {
 		return fmt.Errorf("data.metricValue is %d, it must be at least 0", e.MetricValue)
 	case e.Status == "":
 		return fmt.Errorf("data.status is empty")
+	}
+	for i, m := range e.Members {
+		switch {
+		case m.Processor == "":
+			return fmt.Errorf("data.members[%d].processor is empty", i)
+		case m.DesiredReplicas != nil && *m.DesiredReplicas < 0:
+			return fmt.Errorf("data.members[%d].desiredReplicas is %d, it must be null or at least 0", i, *m.DesiredReplicas)
+		case m.Status == "":
+			return fmt.Errorf("data.members[%d].status is empty", i)
+		}
 	}
 	return nil
 }

@@ -5,20 +5,24 @@ import (
 	"errors"
 )
 
-// ErrUnreachable is in the error of a Publish that got no answer at all. The
-// next event would fare no better, and wait as long: leave the rest for later.
-var ErrUnreachable = errors.New("the broker is out of reach")
+var (
+	// ErrUnreachable is in the error of a Publish that got no answer at all. The next event would fare
+	// no better, and wait as long: leave the rest for later.
+	ErrUnreachable = errors.New("the broker is out of reach")
 
-// Publisher delivers encoded scale events. NewStdout and NewServiceBus make
-// the two there are. All methods are safe for concurrent use; the order of one
-// processor's events is that of the calls, if each waits for the one before.
+	// ErrDeadLetter, in the error of whoever acts on an event, says that another try would end the
+	// same: the event belongs in the dead-letter queue at once.
+	ErrDeadLetter = errors.New("the scale event cannot be acted upon")
+)
+
+// Publisher delivers encoded scale events. All methods are safe for concurrent use; events of one
+// subject arrive in the order of the calls, if each call waits for the one before.
 type Publisher interface {
-	// Publish delivers the exact bytes of an encoded event, or says what to do.
-	// After an error the event may have been delivered all the same: publish the
-	// same bytes again, and their id lets the queue drop the repetition.
+	// Publish delivers the exact bytes of an encoded event, or says what to do. After an error the
+	// event may have been delivered all the same: publish the same bytes again, and their id lets the
+	// queue drop the repetition. The error is ErrUnreachable where nobody answered.
 	Publish(ctx context.Context, body []byte) error
 
-	// Close releases what is held open. It waits for nothing that a broker
-	// would have to answer.
+	// Close releases what is held open. It waits for nothing that a broker would have to answer.
 	Close(ctx context.Context) error
 }

@@ -42,7 +42,7 @@ func TestSchemaAcceptsEveryEncodedEvent(t *testing.T) {
 	labelled.Target = map[string]string{"deployment": "orders"}
 	validate := validator(t)
 	for name, e := range map[string]events.ScaleEvent{
-		"full": ordersEvent(), "everything unknown": firstEvent(), "labelled": labelled,
+		"full": ordersEvent(), "everything unknown": firstEvent(), "labelled": labelled, "of a group": groupEvent(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +50,13 @@ func TestSchemaAcceptsEveryEncodedEvent(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestSchemaAcceptsAnEventOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	if err := validator(t)([]byte(earlierBody)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -69,36 +76,46 @@ func TestEveryFieldIsRequired(t *testing.T) {
 			t.Errorf("without %s the schema says nothing", name)
 		}
 	}
-	fields := func() (event, data map[string]any) {
-		if err := json.Unmarshal(encode(t, ordersEvent()), &event); err != nil {
-			t.Fatal(err)
-		}
-		return event, event["data"].(map[string]any)
-	}
-	all, allData := fields()
-	for name := range all {
-		event, _ := fields()
-		delete(event, name)
-		refused(t, name, event)
-	}
-	for name := range allData {
-		event, data := fields()
-		delete(data, name)
-		refused(t, "data."+name, event)
+	for kind, e := range map[string]events.ScaleEvent{"of a processor": ordersEvent(), "of a group": groupEvent()} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			fields := func() (event, data map[string]any) {
+				if err := json.Unmarshal(encode(t, e), &event); err != nil {
+					t.Fatal(err)
+				}
+				return event, event["data"].(map[string]any)
+			}
+			all, allData := fields()
+			for name := range all {
+				event, _ := fields()
+				delete(event, name)
+				refused(t, name, event)
+			}
+			for name := range allData {
+				event, data := fields()
+				delete(data, name)
+				refused(t, "data."+name, event)
+			}
+		})
 	}
 }
 
 func TestSchemaRefusesWhatTheDecoderRefuses(t *testing.T) {
 	t.Parallel()
 	validate := validator(t)
-	body := string(encode(t, ordersEvent()))
-	for _, c := range brokenEvents {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			err := validate([]byte(strings.Replace(body, c.old, c.new, 1)))
-			if refused := err != nil; refused == c.beyondSchema {
-				t.Errorf("refused: %v, want %v", refused, !c.beyondSchema)
-			}
-		})
+	for kind, all := range map[string]struct {
+		event  events.ScaleEvent
+		broken []brokenEvent
+	}{"of a processor": {ordersEvent(), brokenEvents}, "of a group": {groupEvent(), brokenGroupEvents}} {
+		body := string(encode(t, all.event))
+		for _, c := range all.broken {
+			t.Run(kind+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				err := validate([]byte(strings.Replace(body, c.old, c.new, 1)))
+				if refused := err != nil; refused == c.beyondSchema {
+					t.Errorf("refused: %v, want %v", refused, !c.beyondSchema)
+				}
+			})
+		}
 	}
 }

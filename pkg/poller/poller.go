@@ -21,14 +21,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
-
-// Schedule returns the next time that something is due, strictly after t; config.NCRONTAB is one.
-type Schedule interface {
-	Next(t time.Time) time.Time
-}
 
 // Processor is one configured processor.
 type Processor struct {
@@ -39,23 +35,8 @@ type Processor struct {
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
-// schedule returns the schedule that applies to the processor after the given state; nil: every
-// tick.
-func (p Processor) schedule(s state.State) Schedule {
-	if p.IdleSchedule != nil && Idle(s, p.Policy) {
-		return p.IdleSchedule
-	}
-	return p.Schedule
-}
-
-// Idle reports whether a processor is fully measured, inactive, and at its minReplicaCount or
-// below.
-func Idle(s state.State, p scaling.Policy) bool {
-	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.MinReplicas && s.Lag.Complete()
-}
-
-// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one
-// that is committed later is dropped.
+// Poller runs ticks. Two at once are harmless: the slower one's result is
+// dropped.
 type Poller struct {
 	Processors []Processor
 	Estimator  *estimator.Estimator
@@ -77,13 +58,6 @@ type Mode struct {
 	DryRun bool // commit and publish nothing
 }
 
-// Result is the outcome of a tick.
-type Result struct {
-	Polled      []state.State // of each processor that was polled, in the order of the configuration
-	Uncommitted int           // processors whose state could not be loaded, or whose decision could not be stored
-	Unpublished int           // events that stay in the outbox until the next tick
-}
-
 // parallel is the greatest number of requests to the store, or to the queue, that a tick has in
 // flight.
 const parallel = 32
@@ -98,9 +72,9 @@ type poll struct {
 	err       error // why its state could not be loaded, or the decision not be stored
 }
 
-// Tick polls the processors that are due. It returns an error only where no processor at all could
-// be committed; every smaller failure is in the Result and in the log.
-func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
+// Tick polls the processors that are due. It fails only where nothing at all
+// could be committed; every smaller failure is in the result and in the log.
+func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -111,7 +85,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (Result, error) {
 	if !mode.DryRun {
 		p.commit(ctx, due)
 	}
-	result := Result{Polled: make([]state.State, 0, len(due))}
+	result := report.Tick{Polled: make([]state.State, 0, len(due))}
 	for _, d := range due {
 		result.Polled = append(result.Polled, d.state)
 		if d.err != nil {
@@ -148,9 +122,7 @@ func (p *Poller) load(ctx context.Context) []*poll {
 func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
 	var due []*poll
 	for _, d := range polls {
-		last := d.record.State.AttemptedAt
-		schedule := d.processor.schedule(d.record.State)
-		if mode.All || schedule == nil || last.IsZero() || !schedule.Next(last).After(now) {
+		if mode.All || d.processor.due(d.record.State, now) {
 			due = append(due, d)
 		}
 	}
@@ -213,7 +185,7 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 		return
 	}
 	d.state.Sequence++
-	event, err := newEvent(d.state, d.processor.Target).Encode()
+	event, err := report.NewEvent(d.state, d.processor.Target).Encode()
 	if err != nil {
 		d.err = err
 		return

@@ -15,33 +15,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// clock is a clock that only the test advances.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// broker is a destination of events that can be made unreachable.
+// broker is where events go: it can be down.
 type broker struct {
 	mu   sync.Mutex
 	down bool
@@ -86,38 +70,31 @@ func (b *broker) take(t *testing.T) []string {
 
 // world is one processor, orders, of one partition.
 type world struct {
+	*testworld.World
 	t      *testing.T
-	server *cosmosfake.Server
 	poller *poller.Poller
 	store  *boltstore.Store
-	clock  *clock
+	clock  *testworld.Clock
 	broker *broker
 	leases leasefake.Processor
-	docs   int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server, err := cosmosfake.Start(cosmosfake.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Close()) })
-	must(t, server.CreateDatabase("shop"))
-	for _, id := range []string{"orders", "leases"} {
-		must(t, server.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
-	}
-	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4})
-	must(t, err)
+	w := &world{World: testworld.New(t, testworld.Options{}), t: t, clock: testworld.NewClock(time.Now().Truncate(time.Second)), broker: &broker{}}
+	w.Container("orders", 1)
+	w.leases = w.LeasesOf("", "acct", "orders")
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, store.Close()) })
+	w.store = store
 
-	w := &world{t: t, server: server, store: store, clock: &clock{now: time.Now().Truncate(time.Second)}, broker: &broker{}}
-	orders := cosmos.Container{Database: "shop", ID: "orders"}
+	account := w.Client()
 	w.poller = &poller.Poller{
 		Processors: []poller.Processor{{
 			Processor: estimator.Processor{
-				Name: "orders", Account: account, Container: orders,
-				LeaseAccount: account, LeaseContainer: cosmos.Container{Database: "shop", ID: "leases"}, AccountHost: "acct",
+				Name: "orders", Account: account, Container: cosmos.Container{Database: testworld.Database, ID: "orders"},
+				LeaseAccount: account, LeaseContainer: cosmos.Container{Database: testworld.Database, ID: testworld.Leases}, AccountHost: "acct",
 			},
 			Policy: scaling.Policy{
 				Threshold: 10, Cooldown: 5 * time.Minute, StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute,
@@ -133,37 +110,22 @@ func newWorld(t *testing.T) *world {
 		Now:       w.clock.Now,
 		Log:       slog.New(slog.DiscardHandler),
 	}
-	w.leases, err = leasefake.Processor{Host: "acct", Database: "shop", Container: "orders"}.In(t.Context(), server)
-	must(t, err)
 	w.checkpoint(0)
 	return w
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) write(n int) {
-	w.t.Helper()
-	for range n {
-		w.docs++
-		must(w.t, w.server.Upsert("shop", "orders", map[string]any{"id": fmt.Sprint(w.docs)}))
-	}
-}
+func (w *world) write(n int) { w.Write("orders", n) }
 
 func (w *world) checkpoint(lsn int64) {
 	w.t.Helper()
-	must(w.t, w.server.Upsert("shop", "leases", w.leases.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(lsn)})))
+	w.Put(testworld.Leases, w.leases.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(lsn)}))
 }
 
-func (w *world) tick() poller.Result {
+func (w *world) tick() report.Tick {
 	w.t.Helper()
 	r, err := w.poller.Tick(w.t.Context(), poller.Mode{})
-	must(w.t, err)
-	w.clock.advance(30 * time.Second)
+	testworld.Must(w.t, err)
+	w.clock.Advance(30 * time.Second)
 	return r
 }
 
@@ -185,11 +147,11 @@ func TestOneEventForEachChange(t *testing.T) {
 	w.checkpoint(5)
 	w.tick()
 	w.wantEvents("orders/2 1->1 false")
-	w.clock.advance(5 * time.Minute)
+	w.clock.Advance(5 * time.Minute)
 	w.tick()
 	w.wantEvents("orders/3 1->0 false")
 	record, err := w.store.Load(t.Context(), "orders")
-	must(t, err)
+	testworld.Must(t, err)
 	if s := record.State; s.Sequence != 3 || len(record.Outbox) != 0 || s.Published.Replicas != 0 || s.PolledAt.IsZero() {
 		t.Errorf("state %+v, outbox %d", s, len(record.Outbox))
 	}
@@ -207,13 +169,13 @@ func TestAnUnchangedDecisionIsPublishedAtTheHeartbeat(t *testing.T) {
 	w := newWorld(t)
 	w.tick()
 	w.wantEvents("orders/1 null->0 false")
-	w.clock.advance(59 * time.Minute)
+	w.clock.Advance(59 * time.Minute)
 	w.tick()
 	w.wantEvents()
 	w.tick()
 	w.wantEvents("orders/2 0->0 false")
 	w.poller.Heartbeat = 0
-	w.clock.advance(1000 * time.Hour)
+	w.clock.Advance(1000 * time.Hour)
 	w.tick()
 	w.wantEvents()
 }
@@ -246,11 +208,11 @@ func TestAnEventThatWasCommittedAndNotPublishedComesWithTheNextTick(t *testing.T
 	w.broker.take(t)
 	// The state after a process that was killed between commit and publish.
 	record, err := w.store.Load(t.Context(), "orders")
-	must(t, err)
+	testworld.Must(t, err)
 	killed := record.State
 	killed.Sequence = 2
 	body := []byte(`{"specversion":"1.0","id":"orders-000000000002","source":"feedscale","type":"feedscale.scale.v1","subject":"orders","time":"2026-01-01T00:00:00Z","datacontenttype":"application/json","data":{"processor":"orders","sequence":2,"desiredReplicas":9,"previousReplicas":1,"active":true,"direction":"out","metricValue":9,"lag":9,"changeAgeSeconds":1,"partitionCount":1,"partitionsWithLag":1,"complete":true,"status":"lagging","reasons":[],"target":{}}}`)
-	must(t, w.store.Commit(t.Context(), record.Version, killed, &state.Event{Processor: "orders", Sequence: 2, Body: body}))
+	testworld.Must(t, w.store.Commit(t.Context(), record.Version, killed, &state.Event{Processor: "orders", Sequence: 2, Body: body}))
 	w.checkpoint(5)
 	w.tick()
 	w.wantEvents("orders/2 1->9 true", "orders/3 1->1 false")
@@ -284,7 +246,7 @@ func TestAFailureHoldsOrFallsBackAndIsPublished(t *testing.T) {
 	w := newWorld(t)
 	w.tick()
 	w.wantEvents("orders/1 null->0 false")
-	w.server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.QueryDocuments {
 			return &cosmosfake.Answer{Status: 403}
 		}
@@ -305,7 +267,7 @@ func (everyHour) Next(t time.Time) time.Time { return t.Truncate(time.Hour).Add(
 func TestAProcessorIsPolledByItsSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clock.now = w.clock.now.Truncate(time.Hour).Add(10 * time.Minute)
+	w.clock.Set(w.clock.Now().Truncate(time.Hour).Add(10 * time.Minute))
 	w.poller.Processors[0].Schedule = everyHour{}
 	if got := len(w.tick().Polled); got != 1 {
 		t.Errorf("polled %d, want 1: one that was never polled is due at once", got)
@@ -314,11 +276,11 @@ func TestAProcessorIsPolledByItsSchedule(t *testing.T) {
 		t.Errorf("polled %d before it was due", got)
 	}
 	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true})
-	must(t, err)
+	testworld.Must(t, err)
 	if got := len(r.Polled); got != 1 {
 		t.Errorf("polled %d, though all were asked for", got)
 	}
-	w.clock.advance(50 * time.Minute)
+	w.clock.Advance(50 * time.Minute)
 	if got := len(w.tick().Polled); got != 1 {
 		t.Errorf("polled %d when it was due", got)
 	}
@@ -327,7 +289,7 @@ func TestAProcessorIsPolledByItsSchedule(t *testing.T) {
 func TestAnIdleProcessorIsPolledByItsIdleSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clock.now = w.clock.now.Truncate(time.Hour).Add(10 * time.Minute)
+	w.clock.Set(w.clock.Now().Truncate(time.Hour).Add(10 * time.Minute))
 	w.poller.Processors[0].IdleSchedule = everyHour{}
 	w.write(5)
 	w.tick()
@@ -339,7 +301,7 @@ func TestAnIdleProcessorIsPolledByItsIdleSchedule(t *testing.T) {
 	if got := len(w.tick().Polled); got != 1 {
 		t.Errorf("polled %d while it cools down", got)
 	}
-	w.clock.advance(5 * time.Minute)
+	w.clock.Advance(5 * time.Minute)
 	if d := w.tick().Polled[0].Decision; d.Replicas != 0 {
 		t.Fatalf("%d replicas after the cooldown", d.Replicas)
 	}
@@ -347,7 +309,7 @@ func TestAnIdleProcessorIsPolledByItsIdleSchedule(t *testing.T) {
 		t.Errorf("polled %d while it is idle", got)
 	}
 	w.write(5)
-	w.clock.advance(50 * time.Minute)
+	w.clock.Advance(50 * time.Minute)
 	if got := len(w.tick().Polled); got != 1 {
 		t.Errorf("polled %d at the full hour", got)
 	}
@@ -361,7 +323,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 	w := newWorld(t)
 	w.write(5)
 	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true, DryRun: true})
-	must(t, err)
+	testworld.Must(t, err)
 	if d := r.Polled[0].Decision; d == nil || d.Replicas != 1 {
 		t.Errorf("decision %+v", d)
 	}
@@ -382,7 +344,7 @@ func TestEventsOfRemovedProcessorsAreNotLost(t *testing.T) {
 		Timeout: time.Minute, Now: w.clock.Now, Log: w.poller.Log,
 	}
 	r, err := restarted.Tick(t.Context(), poller.Mode{})
-	must(t, err)
+	testworld.Must(t, err)
 	if r.Unpublished != 0 {
 		t.Errorf("%d unpublished", r.Unpublished)
 	}
@@ -437,10 +399,10 @@ func TestSamplesAreForgottenOnceTheirTimeHasPassed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.poller.Retention = 2 * time.Hour
-	w.clock.now = time.Date(2026, 1, 2, 10, 10, 0, 0, time.UTC)
+	w.clock.Set(time.Date(2026, 1, 2, 10, 10, 0, 0, time.UTC))
 	kept := func() (times []string) {
 		samples, err := w.store.History(t.Context(), "orders", time.Time{}, w.clock.Now().Add(time.Hour))
-		must(t, err)
+		testworld.Must(t, err)
 		for _, s := range samples {
 			times = append(times, s.Time.Format("15:04"))
 		}
@@ -448,7 +410,7 @@ func TestSamplesAreForgottenOnceTheirTimeHasPassed(t *testing.T) {
 	}
 	for i, want := range []string{"10:10", "10:10 10:50", "10:10 10:50 11:30", "10:10 10:50 11:30 12:10", "10:10 10:50 11:30 12:10 12:50", "11:30 12:10 12:50 13:30"} {
 		if i > 0 {
-			w.clock.advance(40*time.Minute - 30*time.Second) // of which a tick takes 30 s
+			w.clock.Advance(40*time.Minute - 30*time.Second) // of which a tick takes 30 s
 		}
 		w.tick()
 		if got := strings.Join(kept(), " "); got != want {
@@ -464,9 +426,9 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 	w.poller.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	w.write(5)
 	for range 4 {
-		must(t, w.server.Upsert("shop", "leases", w.leases.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0), Updated: w.clock.Now()})))
+		w.Put(testworld.Leases, w.leases.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0), Updated: w.clock.Now()}))
 		w.tick()
-		w.clock.advance(5 * time.Minute)
+		w.clock.Advance(5 * time.Minute)
 	}
 	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","partitions":1`); got != 1 {
 		t.Errorf("it was logged %d times, want once:\n%s", got, &log)

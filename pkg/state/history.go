@@ -86,20 +86,17 @@ func (s Sample) Changed() bool {
 }
 
 func (s State) sample() Sample {
+	totals := s.Lag.Totals()
 	sample := Sample{
-		Time:     s.AttemptedAt.UTC(),
-		Lag:      s.Lag.Lag(),
-		Age:      s.Lag.Age(),
-		Complete: s.Lag.Complete(),
-		Status:   s.Lag.Status(),
-		Arrival:  s.Memory.Arrival,
-		Reasons:  []scaling.Reason{},
-	}
-	if s.Lag.Error == "" {
-		sample.PartitionCount = new(s.Lag.PartitionCount())
-		if s.Lag.Known() {
-			sample.PartitionsWithLag = new(s.Lag.PartitionsWithLag())
-		}
+		Time:              s.AttemptedAt.UTC(),
+		Lag:               totals.Lag,
+		Age:               totals.Age,
+		Complete:          totals.Complete,
+		Status:            totals.Status,
+		PartitionCount:    totals.Partitions,
+		PartitionsWithLag: totals.PartitionsWithLag,
+		Arrival:           s.Memory.Arrival,
+		Reasons:           []scaling.Reason{},
 	}
 	if s.Memory.DrainPerReplica != 0 {
 		sample.DrainPerReplica = new(s.Memory.DrainPerReplica)

@@ -29,8 +29,15 @@ type batchResult struct {
 // mostBatchOperations is the service's limit.
 const mostBatchOperations = 100
 
+// hybridRow is the first byte of HybridRowVersion.V1 (azure-cosmos-dotnet-v3, HybridRowVersion.cs and
+// TransactionalBatchResponse.cs), a binary form of batches that this package does not read.
+const hybridRow = 0x81
+
 // executeBatch runs several operations: atomically within one logical partition, or each for itself within one range.
 func (c *call) executeBatch() (*reply, error) {
+	if len(c.body) > 0 && c.body[0] == hybridRow {
+		return nil, badRequest("HybridRow is not offered: .NET sends transactional batch and bulk in that form only. Use one request per item.")
+	}
 	var operations []batchOperation
 	if err := json.Unmarshal(c.body, &operations); err != nil {
 		return nil, badRequest("The input content is not a JSON array of operations.")

@@ -22,7 +22,7 @@ type container struct {
 	key      keyDefinition
 
 	properties atomic.Pointer[properties]
-	offer      atomic.Pointer[offer] // nil: no provisioned throughput, hence no limit
+	offer      atomic.Pointer[offer] // nil: no throughput of its own
 	serials    atomic.Uint64
 	routing    atomic.Pointer[routing]
 
@@ -36,10 +36,13 @@ type properties struct {
 	changed    int64 // seconds since 1970
 	defaultTTL *int64
 	retention  time.Duration              // of the feed of all versions and deletes; 0: the account's
+	unique     uniqueKeys                 // never changes
 	others     map[string]json.RawMessage // kept as they were given
 }
 
 func (c *container) names() (id, rid string) { return c.id, c.rid }
+
+func (c *container) provisioned() *atomic.Pointer[offer] { return &c.offer }
 
 func (c *container) self() string { return "dbs/" + c.database.rid + "/colls/" + c.rid + "/" }
 
@@ -140,15 +143,23 @@ const unmergedClientStatus = http.StatusBadRequest
 // capabilityMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities that says a client understands merges.
 const capabilityMerge = 1
 
-func (c *container) acceptClient(h http.Header) error {
-	if !c.routing.Load().merged {
+func (c *call) acceptClient() error {
+	if !c.container.routing.Load().merged {
 		return nil
 	}
-	capabilities, err := strconv.ParseUint(h.Get("x-ms-cosmos-sdk-supportedcapabilities"), 10, bits.UintSize)
-	if err != nil || capabilities&capabilityMerge == 0 {
+	if c.capabilities()&capabilityMerge == 0 {
 		return &fault{status: unmergedClientStatus, message: "The container's partitions were merged, which this client does not support: update the SDK."}
 	}
 	return nil
+}
+
+// capabilities is what the client says it understands.
+func (c *call) capabilities() uint64 {
+	n, err := strconv.ParseUint(c.Header.Get("x-ms-cosmos-sdk-supportedcapabilities"), 10, bits.UintSize)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // document is the container as clients read it.

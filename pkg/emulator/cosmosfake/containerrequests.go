@@ -10,9 +10,11 @@ import (
 type containerInput struct {
 	ID           string `json:"id"`
 	PartitionKey struct {
-		Paths []string `json:"paths"`
+		Paths   []string `json:"paths"`
+		Version int      `json:"version"`
 	} `json:"partitionKey"`
-	DefaultTTL       *int64 `json:"defaultTtl"`
+	UniqueKeys       uniqueKeyPolicy `json:"uniqueKeyPolicy"`
+	DefaultTTL       *int64          `json:"defaultTtl"`
 	ChangeFeedPolicy struct {
 		RetentionMinutes int `json:"retentionDuration"`
 	} `json:"changeFeedPolicy"`
@@ -26,6 +28,18 @@ func parseContainer(body []byte) (*containerInput, *properties, error) {
 	}
 	if ttl := input.DefaultTTL; ttl != nil && (*ttl == 0 || *ttl < -1) {
 		return nil, nil, badRequest("The defaultTtl of a container is -1 or a positive number of seconds.")
+	}
+	for _, name := range [...]string{"computedProperties", "materializedViewDefinition"} {
+		if string(p.others[name]) != "null" && string(p.others[name]) != "[]" && p.others[name] != nil {
+			return nil, nil, badRequest("The stand-in does not offer %s.", name)
+		}
+	}
+	if input.PartitionKey.Version == 1 {
+		return nil, nil, badRequest("The stand-in does not offer partition keys of version 1, only of version 2.")
+	}
+	var err error
+	if p.unique, err = input.UniqueKeys.parse(); err != nil {
+		return nil, nil, err
 	}
 	p.defaultTTL = input.DefaultTTL
 	p.retention = time.Duration(input.ChangeFeedPolicy.RetentionMinutes) * time.Minute
@@ -82,6 +96,9 @@ func (c *call) replaceContainer() (*reply, error) {
 	defer c.container.shape.Unlock()
 	if !matches(c.Header.Get("If-Match"), c.container.properties.Load().etag) {
 		return nil, preconditionFailed()
+	}
+	if !p.unique.equal(c.container.properties.Load().unique) {
+		return nil, badRequest("The unique index cannot be modified. To change the unique index, remove the collection and re-create a new one.")
 	}
 	p.etag, p.changed = c.server.etag(), c.now.Unix()
 	c.container.properties.Store(p)

@@ -30,8 +30,9 @@ type Answer struct {
 	Header    http.Header
 	// Body is sent as it is; empty, an error status has the body that the service sends with it.
 	Body string
-	// EmptyPage makes a query that is handled as usual answer with a page that has a continuation but no results, as the
-	// service does where it ran out of time.
+	// EmptyPage makes a query, or a read of the change feed, that is handled as usual answer with a page that has a
+	// continuation but no results, as the service does where it ran out of time. A change feed answers so with 200, and an
+	// ETag that moved to where the next change is; where there is none it answers 304 all the same.
 	EmptyPage bool
 }
 

@@ -1,6 +1,9 @@
 package cosmosfake
 
-import "strings"
+import (
+	"strings"
+	"sync/atomic"
+)
 
 type database struct {
 	id, rid    string
@@ -8,29 +11,37 @@ type database struct {
 	etag       string
 	changed    int64 // seconds since 1970
 	containers directory[*container]
+	offer      atomic.Pointer[offer] // shared by the containers that have none; nil: none
 }
 
 func (d *database) names() (id, rid string) { return d.id, d.rid }
 
+func (d *database) self() string { return "dbs/" + d.rid + "/" }
+
+func (d *database) provisioned() *atomic.Pointer[offer] { return &d.offer }
+
 func (d *database) document() map[string]any {
 	return map[string]any{
-		"id": d.id, "_rid": d.rid, "_self": "dbs/" + d.rid + "/", "_etag": d.etag, "_ts": d.changed,
+		"id": d.id, "_rid": d.rid, "_self": d.self(), "_etag": d.etag, "_ts": d.changed,
 		"_colls": "colls/", "_users": "users/",
 	}
 }
 
 // CreateDatabase creates a database, as a client would. It is an error if one of that name exists.
 func (s *Server) CreateDatabase(id string) error {
-	_, err := s.addDatabase(id)
+	_, err := s.addDatabase(id, nil)
 	return err
 }
 
-func (s *Server) addDatabase(id string) (*database, error) {
+func (s *Server) addDatabase(id string, o *offer) (*database, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
 	rid := newDatabaseRID()
 	d := &database{id: id, rid: encodeRID(rid), ridBytes: rid, etag: s.etag(), changed: s.now().Unix()}
+	if o != nil {
+		d.offer.Store(s.newOffer(o))
+	}
 	if !s.databases.add(d) {
 		return nil, conflict()
 	}

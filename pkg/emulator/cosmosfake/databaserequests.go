@@ -14,7 +14,11 @@ func (c *call) createDatabase() (*reply, error) {
 	if err := json.Unmarshal(c.body, &input); err != nil {
 		return nil, badRequest("The input content is not a JSON object.")
 	}
-	d, err := c.server.addDatabase(input.ID)
+	o, err := parseOfferHeaders(c.Header)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.server.addDatabase(input.ID, o)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +46,7 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 	var query *sql.Query
 	if c.method == http.MethodPost {
 		var err error
-		if query, err = parseQuery(c.body); err != nil {
+		if query, _, err = parseQuery(c.body); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +60,7 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 			}
 		}
 	}
-	return jsonReply(http.StatusOK, map[string]any{"_rid": rid, name: results, "_count": len(results)}, 2), nil
+	return listReply(rid, name, results, 2), nil
 }
 
 // plainRow lets a query look at a resource that is not a document.

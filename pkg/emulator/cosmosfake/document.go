@@ -20,6 +20,7 @@ type document struct {
 	first   bool   // the version that created the document
 	ttl     *int64 // the document's own, in seconds
 	expires int64  // seconds since 1970; 0: never
+	unique  []string
 	open    []byte // the JSON form without the closing brace
 }
 

@@ -48,8 +48,8 @@ func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
 		{"after what only deletions followed", `"6"`, nil, "", ""},
 		{"beyond the end", `"999"`, nil, "", ""},
 		{"from now", "*", nil, "", ""},
-		{"since a time", "", since(later, gmt), "a d e", `"6"`},
-		{"since a time that is to come", "", since(later.Add(time.Second), gmt), "", ""},
+		{"beside a continuation a start time says nothing", `"2"`, since(later, gmt), "c a d e", `"6"`},
+		{"nor does it beside now", "*", since(later, gmt), "", ""},
 		{"a date that is not in GMT form is ignored", "", since(later, time.RFC3339), "c a d e", `"6"`},
 		{"one logical partition", "", []string{"x-ms-documentdb-partitionkey", pk("a")}, "a", `"4"`},
 		{"a part of the key space that holds all", "", []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "", "x-ms-end-epk", "FF"}, "c a d e", `"6"`},
@@ -81,6 +81,166 @@ func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
 	if changes[0].LSN != 3 || changes[1].LSN != 4 || changes[1].N != 2 || changes[3].LSN != 6 || changes[1].TS != later.Unix() {
 		t.Errorf("changes %+v", changes)
 	}
+}
+
+// azure-cosmos-dotnet-v3#755: with a start time the service first answers an OK with an empty result set, to send the
+// continuation.
+func TestAStartTimeIsAnsweredWithAnEmptyPageAndAContinuation(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := start(t, cosmosfake.Options{Now: clock.now}, byID("c"))
+	c := newClient(t, s)
+	first := clock.now()
+	must(t, s.Upsert("db", "c", doc("a"))) // LSN 1
+	clock.advance(time.Minute)
+	second := clock.now()
+	must(t, s.Upsert("db", "c", doc("b"))) // 2
+	must(t, s.Upsert("db", "c", doc("c"))) // 3
+	subRange := []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "", "x-ms-end-epk", "FF"}
+	nowhere := []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "3FFFFFFF", "x-ms-end-epk", "FF"}
+	cases := []struct {
+		name    string
+		since   time.Time
+		headers []string
+		etag    string
+		then    string // empty: 304
+	}{
+		{"before the first change", first.Add(-time.Hour), nil, `"0"`, "a b c"},
+		{"at the first change", first, nil, `"0"`, "a b c"},
+		{"between changes", second.Add(-time.Second), nil, `"1"`, "b c"},
+		{"after the last change", second.Add(time.Second), nil, `"3"`, ""},
+		{"in a part of the range", second, subRange, `"1"`, "b c"},
+		{"in a part of the range that holds nothing", second, nowhere, `"1"`, ""},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			from := append([]string{"If-Modified-Since", tc.since.Format(http.TimeFormat)}, tc.headers...)
+			r, changes := c.feed("c", "0", "", from...)
+			if r.status != http.StatusOK || len(changes) != 0 || r.header.Get("etag") != tc.etag || r.header.Get("x-ms-item-count") != "0" || r.header.Get("x-ms-session-token") != "0:-1#3" {
+				t.Fatalf("first got %d %v up to %s at %s", r.status, ids(changes), r.header.Get("etag"), r.header.Get("x-ms-session-token"))
+			}
+			// Java sends the start time together with the continuation (azure-sdk-for-java#32259).
+			for _, more := range [][]string{tc.headers, from} {
+				r, changes := c.feed("c", "0", tc.etag, more...)
+				if ids(changes) != tc.then || (r.status == http.StatusNotModified) != (tc.then == "") {
+					t.Errorf("then got %d %q, want %q", r.status, ids(changes), tc.then)
+				}
+			}
+		})
+	}
+	again, _ := c.feed("c", "0", "", "If-Modified-Since", second.Format(http.TimeFormat), "A-IM", "Full-Fidelity Feed")
+	c.expect(again, "400")
+}
+
+// azure-sdk-for-java#48752.
+func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := start(t, cosmosfake.Options{Now: clock.now}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Partitions: 2})
+	c := newClient(t, s)
+	perRange := map[string][]string{}
+	for i := range 40 {
+		id := fmt.Sprint(i)
+		must(t, s.Upsert("db", "c", doc(id)))
+		for _, r := range []string{"0", "1"} {
+			if _, changes := c.feed("c", r, ""); strings.Contains(" "+ids(changes)+" ", " "+id+" ") {
+				perRange[r] = append(perRange[r], id)
+			}
+		}
+	}
+	// One range goes on long before the other: merged, LSNs and times are no longer in the same order.
+	for range 30 {
+		must(t, s.Upsert("db", "c", doc(perRange["0"][0])))
+	}
+	clock.advance(time.Minute)
+	late := perRange["1"][0]
+	must(t, s.Upsert("db", "c", doc(late)))
+	since := clock.now().Format(http.TimeFormat)
+	merged, err := s.Merge("db", "c", "0", "1")
+	must(t, err)
+	r, _ := c.feed("c", merged, "", "If-Modified-Since", since)
+	if c.expect(r, "400"); !strings.Contains(string(r.body), "StartTime/IfModifiedSince is not currently supported with merged partitions.") {
+		t.Errorf("body %s", r.body)
+	}
+	knows := []string{"If-Modified-Since", since, "x-ms-cosmos-sdk-supportedcapabilities", "3"}
+	r, changes := c.feed("c", merged, "", knows...)
+	c.expect(r, "200")
+	if len(changes) != 0 {
+		t.Errorf("first got %s", ids(changes))
+	}
+	at := r.header.Get("etag")
+	if _, changes = c.feed("c", merged, at, knows...); ids(changes) != late {
+		t.Errorf("with the start time got %s, want %s only", ids(changes), late)
+	}
+	if _, changes = c.feed("c", merged, at); len(changes) < 2 {
+		t.Errorf("without it got %s: older changes have higher LSNs here", ids(changes))
+	}
+}
+
+func TestEmptyPagesMayHideMore(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{VersionRetention: time.Hour}, byID("c"))
+	c := newClient(t, s)
+	for i := range 5 {
+		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
+	}
+	must(t, s.Delete("db", "c", "0", "0")) // LSN 6
+	for _, mode := range []string{"Incremental feed", "Full-Fidelity Feed"} {
+		s.Control(cosmosfake.Times(3, cosmosfake.ReadChangeFeed, cosmosfake.Answer{EmptyPage: true}))
+		at, answers := `"2"`, ""
+		for range 5 {
+			r := c.do("GET", "dbs/db/colls/c/docs", headers{"A-IM", mode, "x-ms-cosmos-changefeed-wire-format-version", "2021-09-15", "If-None-Match", at}, nil)
+			answers += fmt.Sprintf("%d with %s, ", r.status, r.header.Get("x-ms-item-count"))
+			at = r.header.Get("etag")
+		}
+		items := map[string]int{"Incremental feed": 3, "Full-Fidelity Feed": 4}[mode]
+		if want := fmt.Sprintf("200 with 0, 200 with 0, 200 with 0, 200 with %d, 304 with 0, ", items); answers != want {
+			t.Errorf("%s: got %s, want %s", mode, answers, want)
+		}
+	}
+	s.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{EmptyPage: true}))
+	r, _ := c.feed("c", "0", `"6"`)
+	c.expect(r, "304")
+}
+
+func TestAFeedReadIsChargedByWhatItBrings(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{}, byID("c"))
+	c := newClient(t, s)
+	must(t, s.Upsert("db", "c", doc("small")))
+	must(t, s.Upsert("db", "c", doc("large", "text", strings.Repeat("x", 10<<10))))
+	for after, want := range map[string]string{`"2"`: "1", `"1"`: "12", "": "13"} {
+		if r, _ := c.feed("c", "0", after); r.header.Get("x-ms-request-charge") != want {
+			t.Errorf("after %s: charge %s, want %s", after, r.header.Get("x-ms-request-charge"), want)
+		}
+	}
+}
+
+func TestDocumentsOfTwoMegabytesComeInPagesOfFour(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{}, byID("c"))
+	c := newClient(t, s)
+	const documents, size = 7, 2<<20 - 400 // with what the service adds, 2 MB
+	for i := range documents {
+		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "text", strings.Repeat("x", size-100))))
+	}
+	at, seen, pages := "", 0, 0
+	for {
+		r, changes := c.feed("c", "0", at, "x-ms-max-item-count", "-1")
+		if r.status == http.StatusNotModified {
+			break
+		}
+		if seen += len(changes); len(r.body) > 4<<20+1000 {
+			t.Errorf("a page of %d bytes", len(r.body))
+		}
+		pages++
+		at = r.header.Get("etag")
+	}
+	if seen != documents || pages != 4 {
+		t.Errorf("%d documents on %d pages", seen, pages)
+	}
+	body := fmt.Sprintf(`{"id":"by a client","text":%q}`, strings.Repeat("x", size))
+	c.expect(c.do("POST", "dbs/db/colls/c/docs", headers{"x-ms-documentdb-partitionkey", pk("by a client")}, body), "201")
 }
 
 func TestFeedRequestsThatCannotBeServed(t *testing.T) {

@@ -88,7 +88,7 @@ func (s *Server) obey(c *call, a *Answer, w http.ResponseWriter, r *http.Request
 		out.set("x-ms-substatus", strconv.Itoa(a.Substatus))
 	}
 	for name, values := range a.Header {
-		out.set(name, strings.Join(values, ", "))
+		out.set(wireName(name), strings.Join(values, ", "))
 	}
 	c.send(w, out)
 	return false
@@ -162,6 +162,11 @@ func (c *call) answer(authorization string) *reply {
 
 // handle checks who asks, finds the resources of the link, and hands over to the handler of the request's kind.
 func (c *call) handle(authorization string) (*reply, error) {
+	if c.Kind == ReadAddresses {
+		// GET //addresses/?$resolveFor=... (azure-cosmos-dotnet-v3, GatewayAddressCache) is signed for the resource whose
+		// replicas it looks for, which its path does not name: whoever asks is told what to do, not that the key is wrong.
+		return nil, badRequest("direct mode is not offered: use ConnectionMode.Gateway")
+	}
 	if err := c.authenticate(authorization); err != nil {
 		return nil, err
 	}
@@ -170,6 +175,11 @@ func (c *call) handle(authorization string) (*reply, error) {
 	}
 	if err := c.resolve(); err != nil {
 		return nil, err
+	}
+	for _, name := range [...]string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {
+		if c.Header.Get(name) != "" {
+			return nil, badRequest("The stand-in does not offer triggers: %s names one.", name)
+		}
 	}
 	switch c.Kind {
 	case ReadAccount:
@@ -223,7 +233,7 @@ func (c *call) handle(authorization string) (*reply, error) {
 	case ListScripts:
 		return c.listScripts(), nil
 	}
-	return nil, badRequest("The stand-in does not offer %s on this resource.", c.method)
+	return nil, badRequest("The stand-in does not offer %s on %s.", c.method, c.resource)
 }
 
 // resolve finds the database and the container that the link names.
@@ -241,28 +251,28 @@ func (c *call) resolve() error {
 		if rid := c.Header.Get("x-ms-cosmos-intended-collection-rid"); rid != "" && rid != c.container.rid {
 			return &fault{status: http.StatusBadRequest, substatus: substatusOtherContainer, message: "The container was created anew: its RID is not the one that the client means."}
 		}
-		return c.container.acceptClient(c.Header)
+		return c.acceptClient()
 	}
 	return nil
 }
 
 func (c *call) listScripts() *reply {
 	name := map[string]string{"sprocs": "StoredProcedures", "triggers": "Triggers", "udfs": "UserDefinedFunctions", "conflicts": "Conflicts"}[c.resource]
-	return jsonReply(http.StatusOK, map[string]any{"_rid": c.container.rid, name: []any{}, "_count": 0}, 1)
+	return listReply(c.container.rid, name, []any{}, 1)
 }
 
 // send writes the answer with the headers that every answer has.
 func (c *call) send(w http.ResponseWriter, r *reply) {
 	h := w.Header()
-	h.Set("Date", c.now.UTC().Format(http.TimeFormat))
-	h.Set("x-ms-activity-id", c.activity)
-	h.Set("x-ms-request-charge", strconv.FormatFloat(r.charge, 'f', -1, 64))
-	h.Set("x-ms-serviceversion", "version=2.14.0.0")
-	h.Set("x-ms-gatewayversion", "version=2.14.0")
-	h.Set("x-ms-schemaversion", "1.18")
+	setHeader(h, "Date", c.now.UTC().Format(http.TimeFormat))
+	setHeader(h, "x-ms-activity-id", c.activity)
+	setHeader(h, "x-ms-request-charge", strconv.FormatFloat(r.charge, 'f', -1, 64))
+	setHeader(h, "x-ms-serviceversion", "version=2.14.0.0")
+	setHeader(h, "x-ms-gatewayversion", "version=2.14.0")
+	setHeader(h, "x-ms-schemaversion", "1.18")
 	c.setOwner(h)
 	for name, value := range r.header {
-		h.Set(name, value)
+		setHeader(h, name, value)
 	}
 	c.server.meter.bill(r.charge)
 	c.server.logger.Debug("request", "kind", c.Kind, "region", c.Region, "container", c.Container, "range", c.RangeID, "status", r.status,
@@ -282,11 +292,11 @@ func (c *call) setOwner(h http.Header) {
 	switch {
 	case c.database == nil:
 	case c.resource == "colls":
-		h.Set("x-ms-alt-content-path", "dbs/"+c.database.id)
-		h.Set("x-ms-content-path", c.database.rid)
+		setHeader(h, "x-ms-alt-content-path", "dbs/"+c.database.id)
+		setHeader(h, "x-ms-content-path", c.database.rid)
 	case c.container != nil:
-		h.Set("x-ms-alt-content-path", "dbs/"+c.database.id+"/colls/"+c.container.id)
-		h.Set("x-ms-content-path", c.container.rid)
+		setHeader(h, "x-ms-alt-content-path", "dbs/"+c.database.id+"/colls/"+c.container.id)
+		setHeader(h, "x-ms-content-path", c.container.rid)
 	}
 }
 

@@ -11,6 +11,8 @@ type Kind string
 // The kinds of requests.
 const (
 	ReadAccount Kind = "read account"
+	// ReadAddresses is how direct mode begins; it is refused.
+	ReadAddresses Kind = "read addresses"
 
 	CreateDatabase Kind = "create database"
 	ReadDatabase   Kind = "read database"
@@ -50,7 +52,7 @@ const (
 
 func kinds() []Kind {
 	return []Kind{
-		ReadAccount,
+		ReadAccount, ReadAddresses,
 		CreateDatabase, ReadDatabase, DeleteDatabase, ListDatabases,
 		CreateContainer, ReadContainer, ReplaceContainer, DeleteContainer, ListContainers,
 		ListOffers, ReadOffer, ReplaceOffer,
@@ -118,6 +120,8 @@ func kindOf(method string, types []string, feed bool, h http.Header) Kind {
 func feedKind(method, link string, h http.Header) Kind {
 	query := isQuery(h)
 	switch method + " " + link {
+	case "GET addresses":
+		return ReadAddresses
 	case "GET dbs":
 		return ListDatabases
 	case "POST dbs":
@@ -132,6 +136,8 @@ func feedKind(method, link string, h http.Header) Kind {
 		return ReadRanges
 	case "GET dbs/colls/docs":
 		return either(h.Get("A-IM") != "", ReadChangeFeed, ListDocuments)
+	case "POST dbs/colls/conflicts":
+		return either(query, ListScripts, Unknown)
 	case "GET dbs/colls/sprocs", "GET dbs/colls/triggers", "GET dbs/colls/udfs", "GET dbs/colls/conflicts":
 		return ListScripts
 	case "POST dbs/colls/docs":

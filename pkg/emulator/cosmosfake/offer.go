@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 )
 
-// offer is the provisioned throughput of a container: fixed, or autoscaled up to a maximum.
+// offer is the provisioned throughput of a container, or of a database whose containers share it: fixed, or autoscaled up
+// to a maximum.
 type offer struct {
 	id         string
 	etag       string
@@ -45,22 +47,34 @@ func parseOfferHeaders(h http.Header) (*offer, error) {
 	return &offer{Throughput: throughput}, nil
 }
 
-func (o *offer) document(c *container) map[string]any {
+func (o *offer) document(of provisioner) map[string]any {
 	content := map[string]any{"offerThroughput": o.Throughput, "offerIsRUPerMinuteThroughputEnabled": false}
 	if o.Maximum > 0 {
 		content["offerAutopilotSettings"] = map[string]any{"maxThroughput": o.Maximum}
 	}
+	_, rid := of.names()
 	return map[string]any{
 		"id": o.id, "_rid": o.id, "_self": "offers/" + o.id + "/", "_etag": o.etag, "_ts": o.changed,
-		"resource": c.self(), "offerResourceId": c.rid, "offerType": "Invalid", "offerVersion": "V2", "content": content,
+		"resource": of.self(), "offerResourceId": rid, "offerType": "Invalid", "offerVersion": "V2", "content": content,
 	}
 }
 
-// offers calls fn with every container that has provisioned throughput, until fn returns false.
-func (s *Server) offers(fn func(*container, *offer) bool) {
+// provisioner is a container or a database: what can have an offer.
+type provisioner interface {
+	resource
+	self() string
+	provisioned() *atomic.Pointer[offer]
+}
+
+// offers calls fn with everything that has provisioned throughput, until fn returns false.
+func (s *Server) offers(fn func(provisioner, *offer) bool) {
 	for _, d := range s.databases.list() {
+		all := []provisioner{d}
 		for _, c := range d.containers.list() {
-			if o := c.offer.Load(); o != nil && !fn(c, o) {
+			all = append(all, c)
+		}
+		for _, p := range all {
+			if o := p.provisioned().Load(); o != nil && !fn(p, o) {
 				return
 			}
 		}
@@ -69,7 +83,7 @@ func (s *Server) offers(fn func(*container, *offer) bool) {
 
 func (c *call) listOffers() (*reply, error) {
 	var all []map[string]any
-	c.server.offers(func(of *container, o *offer) bool {
+	c.server.offers(func(of provisioner, o *offer) bool {
 		all = append(all, o.document(of))
 		return true
 	})
@@ -77,8 +91,8 @@ func (c *call) listOffers() (*reply, error) {
 }
 
 // findOffer finds the offer that the link names.
-func (c *call) findOffer() (owner *container, found *offer, err error) {
-	c.server.offers(func(of *container, o *offer) bool {
+func (c *call) findOffer() (owner provisioner, found *offer, err error) {
+	c.server.offers(func(of provisioner, o *offer) bool {
 		if o.id == c.Document {
 			owner, found = of, o
 		}
@@ -98,7 +112,7 @@ func (c *call) readOffer() (*reply, error) {
 	return offerReply(owner, o), nil
 }
 
-func offerReply(owner *container, o *offer) *reply {
+func offerReply(owner provisioner, o *offer) *reply {
 	r := jsonReply(http.StatusOK, o.document(owner), 2)
 	r.set("etag", o.etag)
 	r.set("x-ms-offer-replace-pending", "false")
@@ -129,6 +143,6 @@ func (c *call) replaceOffer() (*reply, error) {
 	if next.limit() < 400 {
 		return nil, badRequest("The throughput is at least 400 request units per second.")
 	}
-	owner.offer.Store(next)
+	owner.provisioned().Store(next)
 	return offerReply(owner, next), nil
 }

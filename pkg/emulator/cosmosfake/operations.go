@@ -1,11 +1,8 @@
 package cosmosfake
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"net/http"
-	"strings"
 )
 
 // outcome is what one operation of a transaction came to.
@@ -25,18 +22,18 @@ func (t *transaction) create(c *content) (outcome, error) {
 	if _, exists := t.get(documentName{c.key.text, c.id}); exists {
 		return outcome{}, conflict()
 	}
-	return outcome{http.StatusCreated, t.put(c, nil)}, nil
+	return t.put(http.StatusCreated, c, nil)
 }
 
 func (t *transaction) upsert(c *content, ifMatch string) (outcome, error) {
 	old, exists := t.get(documentName{c.key.text, c.id})
 	switch {
 	case !exists:
-		return outcome{http.StatusCreated, t.put(c, nil)}, nil
+		return t.put(http.StatusCreated, c, nil)
 	case !matches(ifMatch, old.etag):
 		return outcome{}, preconditionFailed()
 	}
-	return outcome{http.StatusOK, t.put(c, old)}, nil
+	return t.put(http.StatusOK, c, old)
 }
 
 // existing finds a document that an operation presupposes.
@@ -64,7 +61,7 @@ func (t *transaction) replace(name documentName, c *content, ifMatch string) (ou
 	if c.id != old.name.id {
 		return outcome{}, badRequest("The id of a document cannot be changed.")
 	}
-	return outcome{http.StatusOK, t.put(c, old)}, nil
+	return t.put(http.StatusOK, c, old)
 }
 
 func (t *transaction) remove(name documentName, ifMatch string) (outcome, error) {
@@ -99,7 +96,7 @@ func (t *transaction) patch(name documentName, p *patch, ifMatch string) (outcom
 	if c.id != old.name.id || c.key.text != old.name.key {
 		return outcome{}, badRequest("A patch cannot change the id or the partition key of a document.")
 	}
-	return outcome{http.StatusOK, t.put(c, old)}, nil
+	return t.put(http.StatusOK, c, old)
 }
 
 // find looks a document up by its id, or by its RID where the link was made of those. The caller holds mu.
@@ -111,11 +108,11 @@ func (p *partition) find(name documentName) (*document, bool) {
 }
 
 func (p *partition) findByRID(name documentName) (*document, bool) {
-	rid, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(name.id, "-", "/"))
-	if err != nil || len(rid) != 16 {
+	serial, ok := serialOf(name.id)
+	if !ok {
 		return nil, false
 	}
-	for d := range p.creation.from(binary.LittleEndian.Uint64(rid[8:])) {
+	for d := range p.creation.from(serial) {
 		return d, d.rid == name.id && d.name.key == name.key
 	}
 	return nil, false

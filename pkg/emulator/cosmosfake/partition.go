@@ -15,6 +15,7 @@ type partition struct {
 	rid       string
 	span      span
 	parents   []string // every range this one descends from, the oldest first
+	merged    bool     // it, or a range it descends from, came of a merge
 	container *container
 	budget    budget
 	splitting atomic.Bool // a split is under way: requests that name the range are told to wait
@@ -23,8 +24,9 @@ type partition struct {
 	closed   bool // replaced by others; guarded by mu, as is all that follows
 	lsn      uint64
 	byName   map[documentName]*document
-	changes  sequence // by LSN
-	creation sequence // by serial
+	unique   map[string]*document // by what they occupy of the container's unique keys
+	changes  sequence             // by LSN
+	creation sequence             // by serial
 	expiry   expiry
 	versions versions
 }
@@ -32,7 +34,7 @@ type partition struct {
 func newPartition(c *container, id string, serial uint64, s span, parents []string, lsn uint64) *partition {
 	return &partition{
 		id: id, rid: rangeRID(c.ridBytes, serial), span: s, parents: parents, container: c, lsn: lsn,
-		byName: map[documentName]*document{}, changes: byLSN(), creation: bySerial(),
+		byName: map[documentName]*document{}, unique: map[string]*document{}, changes: byLSN(), creation: bySerial(),
 	}
 }
 
@@ -41,6 +43,7 @@ func (p *partition) adopt(documents []*document, log []version) {
 	slices.SortStableFunc(documents, func(a, b *document) int { return cmp.Compare(a.lsn, b.lsn) })
 	for _, d := range documents {
 		p.byName[d.name] = d
+		p.occupy(nil, d)
 		p.changes.add(d)
 		p.expiry.add(d)
 	}
@@ -118,12 +121,15 @@ func (t *transaction) get(name documentName) (*document, bool) {
 	return d, d != nil
 }
 
-// put writes a new version in the place of old, which is nil for a new document.
-func (t *transaction) put(c *content, old *document) *document {
+// put writes a new version in the place of old, which is nil for a new document. It is answered with status.
+func (t *transaction) put(status int, c *content, old *document) (outcome, error) {
 	container := t.partition.container
 	d := &document{
 		name: documentName{c.key.text, c.id}, epk: c.key.epk, lsn: t.lsn, etag: container.server.etag(),
-		written: t.now.Unix(), first: old == nil, ttl: c.ttl,
+		written: t.now.Unix(), first: old == nil, ttl: c.ttl, unique: container.properties.Load().unique.of(c.key, c.fields),
+	}
+	if err := t.checkUnique(d); err != nil {
+		return outcome{}, err
 	}
 	operation := "create"
 	if old != nil {
@@ -137,7 +143,7 @@ func (t *transaction) put(c *content, old *document) *document {
 	d.render(c.fields, container.self())
 	t.changed[d.name] = d
 	t.log = append(t.log, version{lsn: t.lsn, at: t.now, operation: operation, name: d.name, epk: d.epk, current: d, previous: old})
-	return d
+	return outcome{status, d}, nil
 }
 
 func (t *transaction) delete(old *document, expired bool) {
@@ -167,6 +173,7 @@ func (p *partition) replace(old, d *document) {
 	if old != nil {
 		p.changes.remove(old)
 	}
+	p.occupy(old, d)
 	switch {
 	case d == nil && old != nil:
 		p.creation.remove(old)
@@ -197,6 +204,7 @@ func (p *partition) reschedule() {
 		d := *old
 		d.expires = p.container.expiryOf(&d)
 		p.byName[name] = &d
+		p.occupy(old, &d)
 		p.changes.replace(old, &d)
 		p.creation.replace(old, &d)
 		p.expiry.add(&d)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,19 +13,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/sql"
 )
 
-// parseQuery reads a query as clients send it: the text and its parameters.
-func parseQuery(body []byte) (*sql.Query, error) {
+// parseQuery reads a query as clients send it: the text and its parameters, and where an order resumes.
+func parseQuery(body []byte) (*sql.Query, *resumeFilter, error) {
 	var input struct {
 		Query      string `json:"query"`
 		Parameters []struct {
 			Name  string `json:"name"`
 			Value any    `json:"value"`
 		} `json:"parameters"`
+		Resume *resumeFilter `json:"resumeFilter"`
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	if err := d.Decode(&input); err != nil {
-		return nil, badRequest("The input content is not a JSON object that holds a query.")
+		return nil, nil, badRequest("The input content is not a JSON object that holds a query.")
 	}
 	parameters := map[string]any{}
 	for _, p := range input.Parameters {
@@ -34,9 +36,12 @@ func parseQuery(body []byte) (*sql.Query, error) {
 	var wrong *sql.SyntaxError
 	if errors.As(err, &wrong) {
 		text, _ := json.Marshal(wrong.Error()) // a string always has a JSON form
-		return nil, badRequest(`Message: {"errors":[{"severity":"Error","location":{"start":%d,"end":%d},"code":"SC1001","message":%s}]}`, wrong.Start, wrong.End, text)
+		return nil, nil, badRequest(`Message: {"errors":[{"severity":"Error","location":{"start":%d,"end":%d},"code":"SC1001","message":%s}]}`, wrong.Start, wrong.End, text)
 	}
-	return query, err
+	if err == nil && input.Resume != nil {
+		err = input.Resume.check(query)
+	}
+	return query, input.Resume, err
 }
 
 // queryPage is a page of results under construction.
@@ -44,7 +49,8 @@ type queryPage struct {
 	results [][]byte
 	size    int
 	limit   int
-	matched int // rows so far, on earlier pages too, for TOP and OFFSET
+	matched int           // rows so far, on earlier pages too, for TOP and OFFSET
+	resume  *resumeFilter // nil: from the beginning, or the continuation
 }
 
 func (p *queryPage) full() bool { return len(p.results) >= p.limit || p.size >= fullPage }
@@ -61,6 +67,8 @@ type continuation struct {
 	High    string `json:"max"`
 	Serial  uint64 `json:"after"`
 	Matched int    `json:"trc"`
+	// Keys are those of the last row of a query with an order, where Serial is that row's.
+	Keys []orderKey `json:"keys,omitempty"`
 }
 
 func (c *call) continuation() (continuation, error) {
@@ -69,7 +77,9 @@ func (c *call) continuation() (continuation, error) {
 	if token == "" {
 		return at, nil
 	}
-	if err := json.Unmarshal([]byte(token), &at); err != nil {
+	d := json.NewDecoder(strings.NewReader(token))
+	d.UseNumber()
+	if err := d.Decode(&at); err != nil {
 		return at, badRequest("The continuation token is malformed.")
 	}
 	return at, nil
@@ -89,7 +99,7 @@ func (at continuation) done(d *document) bool {
 
 // queryDocuments answers with one page of a query's results.
 func (c *call) queryDocuments() (*reply, error) {
-	query, err := parseQuery(c.body)
+	query, resume, err := parseQuery(c.body)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +107,7 @@ func (c *call) queryDocuments() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.page(query, s)
+	return c.page(query, resume, s)
 }
 
 // listDocuments answers with one page of all documents.
@@ -110,7 +120,7 @@ func (c *call) listDocuments() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.page(query, s)
+	return c.page(query, nil, s)
 }
 
 // queryScope finds the ranges that a query is about, and refuses what the gateway does not do by itself.
@@ -160,7 +170,7 @@ func (c *call) requiredKey(query *sql.Query) (partitionKey, bool) {
 }
 
 // page runs a query over a scope, from the request's continuation on.
-func (c *call) page(query *sql.Query, s scope) (*reply, error) {
+func (c *call) page(query *sql.Query, resume *resumeFilter, s scope) (*reply, error) {
 	at, err := c.continuation()
 	if err != nil {
 		return nil, err
@@ -168,7 +178,10 @@ func (c *call) page(query *sql.Query, s scope) (*reply, error) {
 	if err := c.admit(s.ranges...); err != nil {
 		return nil, err
 	}
-	page := &queryPage{limit: c.pageSize(), matched: at.Matched}
+	if len(at.Keys) != query.Orders() && (len(at.Keys) > 0 || at.Serial > 0) {
+		return nil, badRequest("The continuation token does not belong to this query.")
+	}
+	page := &queryPage{limit: c.pageSize(), matched: at.Matched, resume: resume}
 	var last *partition
 	var lsn uint64
 	next := &at
@@ -185,7 +198,7 @@ func (c *call) page(query *sql.Query, s scope) (*reply, error) {
 			next = p.query(query, s, at, page)
 		})
 		if !ok {
-			return c.pageAgain(query, p)
+			return c.pageAgain(query, resume, p)
 		}
 		at.Low = p.span.high
 		if next == nil && i+1 < len(s.ranges) && page.full() {
@@ -206,7 +219,7 @@ func (c *call) page(query *sql.Query, s scope) (*reply, error) {
 }
 
 // pageAgain follows a split or merge that happened while the query ran, unless the client named the range itself.
-func (c *call) pageAgain(query *sql.Query, gone *partition) (*reply, error) {
+func (c *call) pageAgain(query *sql.Query, resume *resumeFilter, gone *partition) (*reply, error) {
 	if c.RangeID != "" {
 		return nil, rangeGone(gone.id)
 	}
@@ -214,7 +227,7 @@ func (c *call) pageAgain(query *sql.Query, gone *partition) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.page(query, s)
+	return c.page(query, resume, s)
 }
 
 func (c *call) queryReply(p *partition, lsn uint64, page *queryPage, next *continuation) *reply {
@@ -224,7 +237,7 @@ func (c *call) queryReply(p *partition, lsn uint64, page *queryPage, next *conti
 	r := &reply{status: http.StatusOK, body: append(body, '}'), charge: queryCharge(len(page.results), page.size)}
 	p.budget.spend(r.charge)
 	c.progress(r, p, lsn)
-	r.set("x-ms-item-count", strconv.Itoa(len(page.results)))
+	r.setCount(len(page.results))
 	if next != nil {
 		token, _ := json.Marshal(next) // strings and numbers always have a JSON form
 		r.set("x-ms-continuation", string(token))
@@ -264,36 +277,17 @@ func (p *partition) query(query *sql.Query, s scope, at continuation, page *quer
 
 // queryWhole answers what needs all rows of the partition at once: aggregates and orders.
 func (p *partition) queryWhole(query *sql.Query, s scope, at continuation, page *queryPage) *continuation {
-	var rows []*row
+	var rows []sql.Row
 	for d := range p.creation.from(0) {
 		if r := (&row{document: d}); s.span.contains(d.epk) && query.Matches(r) {
 			rows = append(rows, r)
 		}
 	}
-	if query.Aggregates() {
-		all := make([]sql.Row, len(rows))
-		for i, r := range rows {
-			all[i] = r
-		}
-		if v, ok := query.Fold(all); ok {
-			if result, err := json.Marshal(v); err == nil {
-				page.add(result)
-			}
-		}
-		return nil
+	if !query.Aggregates() {
+		return p.queryOrdered(query, rows, at, page)
 	}
-	sql.Sort(query, rows)
-	skip, take := query.Window()
-	rows = rows[min(skip, len(rows)):]
-	if take >= 0 {
-		rows = rows[:min(take, len(rows))]
-	}
-	for i := min(at.Matched, len(rows)); i < len(rows); i++ {
-		if page.full() {
-			return &continuation{Low: at.Low}
-		}
-		page.matched = i + 1
-		if result, ok := p.result(query, rows[i]); ok {
+	if v, ok := query.Fold(rows); ok {
+		if result, err := json.Marshal(v); err == nil {
 			page.add(result)
 		}
 	}
@@ -334,14 +328,14 @@ func (c *call) plan(query *sql.Query) []byte {
 
 // planQuery answers how a client has to run a query over several partitions.
 func (c *call) planQuery() (*reply, error) {
-	query, err := parseQuery(c.body)
+	query, _, err := parseQuery(c.body)
 	if err != nil {
 		return nil, err
 	}
-	features := c.Header.Get("x-ms-cosmos-supported-query-features")
-	for feature, needed := range map[string]bool{"OrderBy": query.Ordered(), "Aggregate": query.Aggregates()} {
-		if needed && !strings.Contains(features, feature) {
-			return nil, badRequest("The query needs the feature %s, which the client does not support.", feature)
+	supported := strings.FieldsFunc(c.Header.Get("x-ms-cosmos-supported-query-features"), func(r rune) bool { return r == ',' || r == ' ' })
+	for _, feature := range query.Features() {
+		if !slices.Contains(supported, feature) {
+			return nil, badRequest("Query contained 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:\r\nQuery contained %s, which the calling client does not support.", feature)
 		}
 	}
 	return &reply{status: http.StatusOK, body: c.plan(query), charge: 1}, nil

@@ -27,10 +27,10 @@ func (c *call) readRanges() *reply {
 		for i, e := range entries {
 			documents[i] = c.container.rangeDocument(e, len(routes.entries))
 		}
-		r = jsonReply(http.StatusOK, map[string]any{"_rid": c.container.rid, "PartitionKeyRanges": documents, "_count": len(documents)}, 1)
+		r = listReply(c.container.rid, "PartitionKeyRanges", documents, 1)
 	}
 	r.set("etag", `"`+strconv.FormatUint(etag, 10)+`"`)
-	r.set("x-ms-item-count", strconv.Itoa(len(entries)))
+	r.setCount(len(entries))
 	return r
 }
 

@@ -24,6 +24,20 @@ func (r *reply) set(name, value string) {
 	r.header[name] = value
 }
 
+// setHeader writes a name as it stands. The service's own are in lower case (azure-cosmos-dotnet-v3,
+// HttpConstants.HttpHeaders), and there are clients that look them up as they were sent; http.Header.Set would make
+// X-Ms-Continuation of x-ms-continuation.
+func setHeader(h http.Header, name, value string) { h[name] = []string{value} }
+
+// wireName is the form in which the service sends a header that a control function named in any case.
+func wireName(name string) string {
+	canonical := http.CanonicalHeaderKey(name)
+	if strings.HasPrefix(canonical, "X-Ms-") || canonical == "Etag" || canonical == "Lsn" {
+		return strings.ToLower(name)
+	}
+	return canonical
+}
+
 // jsonReply answers with a value that always has a JSON form.
 func jsonReply(status int, v any, charge float64) *reply {
 	body, err := json.Marshal(v)
@@ -32,6 +46,17 @@ func jsonReply(status int, v any, charge float64) *reply {
 	}
 	return &reply{status: status, body: body, charge: charge}
 }
+
+// listReply answers with a list on one page.
+func listReply(rid, name string, items []any, charge float64) *reply {
+	r := jsonReply(http.StatusOK, map[string]any{"_rid": rid, name: items, "_count": len(items)}, charge)
+	r.setCount(len(items))
+	return r
+}
+
+// setCount tells how many items an answer lists. Every list has it, also one of nothing and a 304:
+// azure-cosmos-dotnet-v3 reads it with int.Parse (Headers.ItemCount, ChangeFeedPage) and throws where it is missing.
+func (r *reply) setCount(n int) { r.set("x-ms-item-count", strconv.Itoa(n)) }
 
 // Substatus codes of the service, together with the status they come with.
 const (

@@ -149,6 +149,7 @@ func (p *partition) inherit(parents ...*partition) {
 	var documents []*document
 	var log []version
 	for _, parent := range parents {
+		p.merged = p.merged || parent.merged || len(parents) > 1
 		for d := range parent.changes.from(0) {
 			if p.span.contains(d.epk) {
 				documents = append(documents, d)

@@ -23,6 +23,9 @@ const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8
 type Options struct {
 	// Addr is the address of the first region's listener. With a fixed port every further region takes the next one.
 	Addr string
+	// Listen opens a listener; default net.Listen. A test under testing/synctest gives one in memory,
+	// since the clock of its bubble stands still while anybody waits for a socket.
+	Listen func(network, address string) (net.Listener, error)
 	// TLS serves HTTPS with these certificates.
 	TLS *tls.Config
 	// Key is the account key in base64.
@@ -94,6 +97,9 @@ func Start(o Options) (*Server, error) {
 	if o.Addr == "" {
 		o.Addr = "127.0.0.1:0"
 	}
+	if o.Listen == nil {
+		o.Listen = net.Listen
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -125,7 +131,7 @@ func (s *Server) listen(o Options, index int, name string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", addr)
+	listener, err := o.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}

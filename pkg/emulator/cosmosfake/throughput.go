@@ -13,7 +13,10 @@ func readCharge(size int) float64 { return math.Max(1, math.Ceil(float64(size)/1
 
 func writeCharge(size int) float64 { return round(5 + 5*math.Floor(float64(size)/1024)/2 + 0.29) }
 
-func feedCharge(size int) float64 { return round(1 + float64(size)/1024) }
+// feedCall is the charge of a change feed read of nothing. What it brings is charged as point reads, so that a call that
+// brings one small item comes to 2: "about 2 RU/s" for the call and "a 1 RU/s point read" for each item, as the product
+// group says in https://github.com/MicrosoftDocs/azure-docs/issues/50040; there is no published table.
+const feedCall = 1
 
 func queryCharge(results, size int) float64 {
 	return round(2.25 + 0.03*float64(results) + float64(size)/2048)
@@ -51,13 +54,32 @@ func (b *budget) spend(charge float64) {
 	b.mu.Unlock()
 }
 
+// share is what each range of the container may use in a second: its part of the container's throughput, or of the
+// database's, which all ranges of the containers without throughput of their own share. limited is false where neither
+// has any.
+func (c *container) share() (rate float64, limited bool) {
+	if o := c.offer.Load(); o != nil {
+		return float64(o.limit()) / float64(len(c.routing.Load().entries)), true
+	}
+	o := c.database.offer.Load()
+	if o == nil {
+		return 0, false
+	}
+	ranges := 0
+	for _, other := range c.database.containers.list() {
+		if other.offer.Load() == nil {
+			ranges += len(other.routing.Load().entries)
+		}
+	}
+	return float64(o.limit()) / float64(max(ranges, 1)), true
+}
+
 // admit refuses a request with 429 where a range it needs has used up its share.
 func (c *call) admit(ranges ...*partition) error {
-	o := c.container.offer.Load()
-	if o == nil {
+	rate, limited := c.container.share()
+	if !limited {
 		return nil
 	}
-	rate := float64(o.limit()) / float64(len(c.container.routing.Load().entries))
 	for _, p := range ranges {
 		if wait := p.budget.admit(c.now, rate); wait > 0 {
 			return &fault{status: http.StatusTooManyRequests, substatus: substatusOverBudget, retryAfter: wait, charge: 0.38,

@@ -48,13 +48,15 @@ func (c *call) readVersions(p *partition, s scope, start position) (*reply, erro
 		if start.now {
 			return
 		}
+		size := 0
 		var log []version
 		log, kept = p.versions.after(start.after, c.now, retention)
 		for _, v := range log {
 			if !s.span.contains(v.epk) {
 				continue
 			}
-			if n := len(page); n >= limit && v.lsn != page[n-1].lsn {
+			size += v.size()
+			if n := len(page); n > 0 && (n >= limit || size > fullPage) && v.lsn != page[n-1].lsn {
 				return
 			}
 			page = append(page, v)
@@ -66,20 +68,19 @@ func (c *call) readVersions(p *partition, s scope, start position) (*reply, erro
 	case !kept: // what the service answers here is not documented: 400 is an assumption
 		return nil, badRequest("The continuation is older than the retention of the feed of all versions and deletes.")
 	case len(page) == 0:
-		return c.feedReply(p, nil, 0, lsn, lsn)
+		return c.feedReply(p, feedPage{upTo: lsn}, lsn)
+	case c.emptyPage:
+		return c.feedReply(p, feedPage{body: c.openFeed(), upTo: page[0].lsn - 1}, lsn)
 	}
-	body := c.openFeed()
-	for i, v := range page {
-		if i > 0 {
-			body = append(body, ',')
-		}
+	answer := feedPage{body: c.openFeed(), upTo: page[len(page)-1].lsn}
+	for _, v := range page {
 		item, err := json.Marshal(c.container.versionItem(v))
 		if err != nil {
 			return nil, err
 		}
-		body = append(body, item...)
+		answer.addItem(item)
 	}
-	return c.feedReply(p, body, len(page), page[len(page)-1].lsn, lsn)
+	return c.feedReply(p, answer, lsn)
 }
 
 // latestItem is a change of the incremental feed in the wrapped format.

@@ -18,6 +18,14 @@ type version struct {
 	expired   bool      // deleted because its time to live had passed
 }
 
+// size is what the version adds to a page, roughly.
+func (v version) size() int {
+	if v.current != nil {
+		return len(v.current.open)
+	}
+	return len(v.previous.open)
+}
+
 // mostVersions bounds the log of one partition, whatever the retention; up to twice as many are held in memory.
 const mostVersions = 50_000
 

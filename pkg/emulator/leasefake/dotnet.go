@@ -1,65 +1,128 @@
 package leasefake
 
-// DotNetPK is a PK-range lease of version 3 of the .NET SDK, which Functions
-// triggers use too.
-func (p Processor) DotNetPK(rangeID string, span Range, f Fields) map[string]any {
-	lease := p.DotNetPKOld(rangeID, f)
-	lease["FeedRange"], lease["Mode"] = span.feedRange(), f.dotNetMode()
+import (
+	"encoding/json"
+	"time"
+)
+
+// DotNetLease is a lease document of version 3 of the .NET SDK, which Functions triggers use too,
+// as DocumentServiceLeaseCore and DocumentServiceLeaseCoreEpk of Azure/azure-cosmos-dotnet-v3 write
+// it: in their order, and null where they write null. It is for whoever works on leases as a
+// processor does; the methods of [Processor] make whole documents of it.
+type DotNetLease struct {
+	ID           string            `json:"id"`
+	PartitionKey string            `json:"partitionKey,omitempty"`
+	Version      int               `json:"version"` // PKVersion or EPKVersion
+	ETag         string            `json:"_etag,omitempty"`
+	Token        string            `json:"LeaseToken"`            // id of the partition key range; of an EPK lease its bounds, as min-max
+	PartitionID  string            `json:"PartitionId,omitempty"` // the token once more, where V2 wrote the lease first
+	FeedRange    *FeedRange        `json:"FeedRange,omitempty"`   // nil in a lease that dates from before leases said their range
+	Owner        *string           `json:"Owner"`                 // nil: nobody
+	Continuation *string           `json:"ContinuationToken"`     // ETag of the last page that was processed; nil: none was
+	Properties   map[string]string `json:"properties"`
+	Timestamp    *string           `json:"timestamp"`      // last update by a host; nil where there was none since the creation
+	Mode         string            `json:"Mode,omitempty"` // "" in a lease that dates from before leases said their mode
+	Written      int64             `json:"_ts,omitempty"`  // seconds since 1970, by the account's clock
+}
+
+// The versions of a lease. One of a partition key range follows that, and is replaced when the
+// range is split or merged. An EPK lease stands for a part of the key space, wherever its keys are,
+// and has to be replaced only by a split.
+const (
+	PKVersion  = 0
+	EPKVersion = 1
+)
+
+// FeedRange is how a lease says which part of the key space it covers.
+type FeedRange struct {
+	Range Range `json:"Range"`
+}
+
+// PKLease is a lease of a partition key range.
+func (p Processor) PKLease(rangeID string, span Range, f Fields) DotNetLease {
+	lease := p.dotNet(PKVersion, rangeID, f)
+	lease.FeedRange, lease.Mode = &FeedRange{span}, f.dotNetMode()
 	return lease
 }
 
-// DotNetPKOld is one that dates from before leases said their range and mode,
-// neither of which is added to it later.
-func (p Processor) DotNetPKOld(rangeID string, f Fields) map[string]any {
-	lease := p.dotNet(rangeID, f)
-	lease["version"] = 0
-	return lease
-}
-
-// DotNetPKFromV2 is one that version 3 took over from V2: it keeps both names
-// of the lease token.
-func (p Processor) DotNetPKFromV2(rangeID string, f Fields) map[string]any {
-	lease := p.DotNetPKOld(rangeID, f)
-	lease["PartitionId"] = rangeID
-	return lease
-}
-
-// DotNetEPK is an EPK lease of version 3 of the .NET SDK, which it makes of
-// PK-range leases after a merge, and of such leases ever after.
-func (p Processor) DotNetEPK(span Range, f Fields) map[string]any {
-	lease := p.dotNet(span.token(), f)
-	lease["version"], lease["FeedRange"], lease["Mode"] = 1, span.feedRange(), f.dotNetMode()
+// EPKLease is a lease of a part of the key space, which .NET makes of PK-range leases after a
+// merge, and of such leases ever after.
+func (p Processor) EPKLease(span Range, f Fields) DotNetLease {
+	lease := p.dotNet(EPKVersion, span.Token(), f)
+	lease.FeedRange, lease.Mode = &FeedRange{span}, f.dotNetMode()
 	return lease
 }
 
 // dotNet is what all leases of version 3 have.
-func (p Processor) dotNet(token string, f Fields) map[string]any {
-	lease := p.dotNetAndV2(token, f)
-	lease["LeaseToken"] = token
-	if f.PartitionKey != "" {
-		lease["partitionKey"] = f.PartitionKey
+func (p Processor) dotNet(version int, token string, f Fields) DotNetLease {
+	lease := DotNetLease{
+		ID: p.DotNetPrefix() + ".." + token, PartitionKey: f.PartitionKey, Version: version, Token: token,
+		Continuation: f.Continuation, Properties: map[string]string{},
+	}
+	if f.Owner != "" {
+		lease.Owner = &f.Owner
+	}
+	if !f.Updated.IsZero() {
+		lease.Stamp(f.Updated)
 	}
 	return lease
 }
 
-// dotNetAndV2 is what all leases have that one of the two libraries writes.
-func (p Processor) dotNetAndV2(token string, f Fields) map[string]any {
-	return map[string]any{
-		"id":                p.DotNetPrefix() + ".." + token,
-		"Owner":             orNull(f.Owner),
-		"ContinuationToken": f.Continuation,
-		"properties":        map[string]any{},
-		"timestamp":         f.dotNetTime(),
+// Stamp notes that a host updates the lease.
+func (l *DotNetLease) Stamp(now time.Time) { l.Timestamp = new(dotNetTime(now)) }
+
+// Updated is when a host updated the lease last; where none did, when the account wrote it.
+func (l *DotNetLease) Updated() time.Time {
+	if l.Timestamp != nil {
+		if t, err := time.Parse(time.RFC3339Nano, *l.Timestamp); err == nil {
+			return t
+		}
 	}
+	return time.Unix(l.Written, 0)
 }
 
-// dotNetTime is the time of the last update in ticks of 100 ns, without zeros
-// at the end; null where there was none.
-func (f Fields) dotNetTime() any {
-	if f.Updated.IsZero() {
-		return nil
+// OwnedBy reports whether a host owns the lease; "" is nobody.
+func (l *DotNetLease) OwnedBy(host string) bool {
+	if l.Owner == nil {
+		return host == ""
 	}
-	return f.Updated.UTC().Format("2006-01-02T15:04:05.9999999Z")
+	return *l.Owner == host
+}
+
+// Document is the lease as a document.
+func (l DotNetLease) Document() map[string]any {
+	text, _ := json.Marshal(l) // never fails: it has texts and numbers only
+	var document map[string]any
+	_ = json.Unmarshal(text, &document)
+	return document
+}
+
+// DotNetPK is a PK-range lease of version 3 of the .NET SDK, which Functions triggers use too.
+func (p Processor) DotNetPK(rangeID string, span Range, f Fields) map[string]any {
+	return p.PKLease(rangeID, span, f).Document()
+}
+
+// DotNetPKOld is one that dates from before leases said their range and mode, neither of which is
+// added to it later.
+func (p Processor) DotNetPKOld(rangeID string, f Fields) map[string]any {
+	return p.dotNet(PKVersion, rangeID, f).Document()
+}
+
+// DotNetPKFromV2 is one that version 3 took over from V2: it keeps both names of the lease token.
+func (p Processor) DotNetPKFromV2(rangeID string, f Fields) map[string]any {
+	lease := p.dotNet(PKVersion, rangeID, f)
+	lease.PartitionID = rangeID
+	return lease.Document()
+}
+
+// DotNetEPK is an EPK lease of version 3 of the .NET SDK.
+func (p Processor) DotNetEPK(span Range, f Fields) map[string]any {
+	return p.EPKLease(span, f).Document()
+}
+
+// dotNetTime is a time in ticks of 100 ns, without zeros at the end.
+func dotNetTime(t time.Time) string {
+	return t.UTC().Format("2006-01-02T15:04:05.9999999Z")
 }
 
 func (f Fields) dotNetMode() string {

@@ -23,8 +23,8 @@ type Range struct {
 	Max string `json:"max"` // exclusive
 }
 
-// token is the lease token of an EPK lease, in every SDK.
-func (r Range) token() string { return r.Min + "-" + r.Max }
+// Token is the lease token of an EPK lease, in every SDK.
+func (r Range) Token() string { return r.Min + "-" + r.Max }
 
 // feedRange is the property that holds the range of a lease, whatever its name.
 func (r Range) feedRange() map[string]any { return map[string]any{"Range": r} }

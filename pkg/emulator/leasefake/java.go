@@ -34,7 +34,7 @@ func (p Processor) javaEPK(span Range, s *state, f Fields) map[string]any {
 	if s != nil {
 		continuation = new(s.wrap())
 	}
-	lease := java(p.JavaEPKPrefix(), span.token(), continuation, f)
+	lease := java(p.JavaEPKPrefix(), span.Token(), continuation, f)
 	lease["version"], lease["feedRange"] = 1, span.feedRange()
 	return lease
 }

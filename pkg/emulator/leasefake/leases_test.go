@@ -3,12 +3,13 @@ package leasefake_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 const (
@@ -25,27 +26,13 @@ func processor() leasefake.Processor {
 	}
 }
 
-// canonical is JSON with its fields in the order of their names.
-func canonical(t *testing.T, text []byte) string {
-	t.Helper()
-	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	ordered, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(ordered)
-}
-
 func check(t *testing.T, document map[string]any, want string) {
 	t.Helper()
 	text, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := canonical(t, text), canonical(t, []byte(want)); got != want {
+	if got, want := testworld.Canonical(t, text), testworld.Canonical(t, []byte(want)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -192,6 +179,42 @@ func TestAJavaStateSaysWhereTheProcessorStarts(t *testing.T) {
 	}
 }
 
+func TestALeaseOfDotNetIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	p, half := processor(), leasefake.Range{Max: "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}
+	at := time.Date(2026, 3, 4, 23, 55, 16, 523351100, time.UTC)
+	owned := leasefake.Fields{Owner: "host1", Continuation: leasefake.At(511), Updated: at}
+	for _, c := range []struct {
+		rule    string
+		lease   leasefake.DotNetLease
+		owner   string
+		updated time.Time
+	}{
+		{"PK range", p.PKLease("0", half, owned), "host1", at},
+		{"EPK", p.EPKLease(half, owned), "host1", at},
+		{"not owned or updated yet: the account knows when it was written", func() leasefake.DotNetLease {
+			created := p.PKLease("0", half, leasefake.Fields{})
+			created.Written = at.Unix()
+			return created
+		}(), "", at.Truncate(time.Second)},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			text, err := json.Marshal(c.lease.Document())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := testworld.Decode[leasefake.DotNetLease](t, text)
+			if !reflect.DeepEqual(got, c.lease) {
+				t.Errorf("got %+v, want %+v", got, c.lease)
+			}
+			if !got.OwnedBy(c.owner) || got.OwnedBy("host2") || !got.Updated().Equal(c.updated) {
+				t.Errorf("got %+v, updated %s; want owner %q, %s", got, got.Updated(), c.owner, c.updated)
+			}
+		})
+	}
+}
+
 func TestTimesAreWrittenAsEachLanguageDoes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 23, 50, 0, 0, time.UTC)
@@ -226,23 +249,11 @@ func TestTimesAreWrittenAsEachLanguageDoes(t *testing.T) {
 
 func TestTheRIDsAreThoseOfTheAccount(t *testing.T) {
 	t.Parallel()
-	account, err := cosmosfake.Start(cosmosfake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := account.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := account.CreateDatabase("mydb"); err != nil {
-		t.Fatal(err)
-	}
-	if err := account.CreateContainer("mydb", cosmosfake.ContainerSpec{ID: "mycoll", PartitionKey: []string{"/id"}}); err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.New(t, testworld.Options{})
+	w.Container("mycoll", 1)
 	given := processor()
-	p, err := given.In(t.Context(), account)
+	given.Database = testworld.Database
+	p, err := given.In(t.Context(), w.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,8 +266,8 @@ func TestTheRIDsAreThoseOfTheAccount(t *testing.T) {
 	if p.DatabaseRID, p.ContainerRID = given.DatabaseRID, given.ContainerRID; p != given {
 		t.Errorf("got %+v, want nothing but the RIDs changed in %+v", p, given)
 	}
-	for _, missing := range []leasefake.Processor{{Database: "nowhere", Container: "mycoll"}, {Database: "mydb", Container: "nowhere"}} {
-		if p, err := missing.In(t.Context(), account); err == nil {
+	for _, missing := range []leasefake.Processor{{Database: "nowhere", Container: "mycoll"}, {Database: testworld.Database, Container: "nowhere"}} {
+		if p, err := missing.In(t.Context(), w.Account); err == nil {
 			t.Errorf("container %s/%s: %+v, want an error", missing.Database, missing.Container, p)
 		}
 	}

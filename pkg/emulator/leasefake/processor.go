@@ -24,14 +24,19 @@ type Processor struct {
 // In returns the processor with the RIDs that its container has in an account.
 // It fails where the account has no such container.
 func (p Processor) In(ctx context.Context, account *cosmosfake.Server) (Processor, error) {
+	client, err := azcosmos.NewClientFromConnectionString(account.ConnectionString(), nil)
+	if err != nil {
+		return Processor{}, fmt.Errorf("connecting to the account: %w", err)
+	}
+	defer client.Close()
+	return p.Resolve(ctx, client)
+}
+
+// Resolve is [Processor.In] for the account that a client is connected to.
+func (p Processor) Resolve(ctx context.Context, client *azcosmos.Client) (Processor, error) {
 	fail := func(err error) (Processor, error) {
 		return Processor{}, fmt.Errorf("reading the RIDs of container %s/%s: %w", p.Database, p.Container, err)
 	}
-	client, err := azcosmos.NewClientFromConnectionString(account.ConnectionString(), nil)
-	if err != nil {
-		return fail(err)
-	}
-	defer client.Close()
 	database, err := client.NewDatabase(p.Database)
 	if err != nil {
 		return fail(err)

@@ -3,6 +3,7 @@ package tablestore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -15,22 +16,10 @@ const (
 	probeRow       = "probe"
 )
 
-// Refusal is the error of a Probe where the service answered with an error. Its text says what to
-// do.
-type Refusal struct {
-	Status   int
-	Code     string // of the Table service; "" where it gave none
-	Creating bool   // the table does not exist, and creating it was refused
-
-	sentence error
-}
-
-func (r *Refusal) Error() string { return r.sentence.Error() }
-func (r *Refusal) Unwrap() error { return r.sentence }
-
-// Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates the
-// table where it is missing, as the first Commit does; created reports that. The error is a
-// *Refusal where the service answered, and says what to do in every case.
+// Probe writes a row, reads it and deletes it, in a partition that no processor
+// has. Where the table is missing it is created, as by the first Commit, which
+// created tells. The error is a *Refusal where the service answered, and says
+// what to do in every case.
 func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	row, err := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: probePartition, RowKey: probeRow}})
 	if err != nil {
@@ -70,12 +59,11 @@ func exists(err error) bool {
 }
 
 func (s *Store) unproved(what string, creating bool, err error) error {
-	sentence := fmt.Errorf("state table %s: %s: %w", s.table, what, s.explain(err))
-	refused, ok := answerOf(err)
-	if !ok {
-		return sentence
+	explained := s.explain(err)
+	if refused, ok := errors.AsType[*Refusal](explained); ok {
+		refused.Creating = creating
 	}
-	return &Refusal{Status: refused.status, Code: refused.code, Creating: creating, sentence: sentence}
+	return fmt.Errorf("state table %s: %s: %w", s.table, what, explained)
 }
 
 // Endpoint returns the URL of the Table service in a storage connection string, without

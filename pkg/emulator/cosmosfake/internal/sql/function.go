@@ -47,7 +47,7 @@ func scalarFunction(name string) (signature, bool) {
 		return signature{1, 1, func(args []any) any { return !isUndefined(args[0]) }}, true
 	case "IS_NULL":
 		return hasType[any](func(v any) bool { return v == nil }), true
-	case "IS_BOOL":
+	case "IS_BOOL", "IS_BOOLEAN": // the second in filters of SDKs that resume an order
 		return hasType[bool](nil), true
 	case "IS_STRING":
 		return hasType[string](nil), true

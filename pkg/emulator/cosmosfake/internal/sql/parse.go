@@ -3,6 +3,7 @@ package sql
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,11 +17,18 @@ type Query struct {
 	all       bool // SELECT *
 	value     bool // SELECT VALUE
 	selection expression
-	selected  string // the selection as an expression of the language
+	selected  string   // the selection as an expression of the language
+	columns   []column // of a selection that is neither * nor VALUE
 	where     expression
 	condition string // its source
 	order     []ordering
 	functions []string // the aggregate functions used, in order
+}
+
+type column struct {
+	name   string
+	value  expression
+	source string
 }
 
 type ordering struct {
@@ -202,8 +210,7 @@ func (p *parser) parseSelection() error {
 		q.value, q.selection, q.selected = true, e, p.since(start)
 		return nil
 	}
-	var properties []property
-	var written []string
+	first := p.peek().start
 	for {
 		start := p.peek().start
 		e, err := p.parseExpression()
@@ -211,18 +218,36 @@ func (p *parser) parseSelection() error {
 			return err
 		}
 		source := p.since(start)
-		name, err := p.parseName(e, len(properties)+1)
+		name, err := p.parseName(e, len(q.columns)+1)
 		if err != nil {
 			return err
 		}
-		properties = append(properties, property{name, e})
-		written = append(written, fmt.Sprintf("%s: %s", quote(name), source))
+		q.columns = append(q.columns, column{name, e, source})
 		if !p.accept(",") {
 			break
 		}
 	}
+	var properties []property
+	var written []string
+	for _, c := range q.columns {
+		properties = append(properties, property{c.name, c.value})
+		written = append(written, fmt.Sprintf("%s: %s", quote(c.name), c.source))
+	}
 	q.selection, q.selected = object{properties}, "{"+strings.Join(written, ", ")+"}"
+	if q.Aggregates() && !q.foldsEverything() {
+		return &SyntaxError{Start: first, End: p.tokens[p.at-1].end, Composed: true}
+	}
 	return nil
+}
+
+// foldsEverything reports whether the columns are aggregates and nothing else, or one object, as in rewritten queries.
+func (q *Query) foldsEverything() bool {
+	if len(q.columns) == 1 {
+		if _, made := q.columns[0].value.(object); made {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(q.columns, func(c column) bool { _, ok := c.value.(aggregate); return !ok })
 }
 
 func quote(name string) string {

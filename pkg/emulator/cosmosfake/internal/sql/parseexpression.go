@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // parseExpression reads, from the weakest to the strongest binding: OR, AND, NOT, comparisons, sums, products.
@@ -80,6 +81,11 @@ func (p *parser) parseComparison() (expression, error) {
 			return nil, err
 		}
 		e = and{comparison{">=", left, low}, comparison{"<=", left, high}}
+	case p.accept("LIKE"):
+		var err error
+		if e, err = p.parseLike(left); err != nil {
+			return nil, err
+		}
 	case negated:
 		return nil, p.unexpected()
 	default:
@@ -87,6 +93,25 @@ func (p *parser) parseComparison() (expression, error) {
 	}
 	if negated {
 		return not{e}, nil
+	}
+	return e, nil
+}
+
+// parseLike reads the pattern and the sign that takes the meaning from the one after it.
+func (p *parser) parseLike(left expression) (expression, error) {
+	pattern, err := p.parseSum()
+	if err != nil {
+		return nil, err
+	}
+	e := like{text: left, pattern: pattern}
+	if p.accept("ESCAPE") {
+		t := p.peek()
+		r, size := utf8.DecodeRuneInString(t.text)
+		if t.kind != text || size == 0 || size != len(t.text) {
+			return nil, p.unexpected()
+		}
+		p.at++
+		e.escape = r
 	}
 	return e, nil
 }

@@ -91,25 +91,72 @@ func (q *Query) rewriteOrdered() string {
 }
 
 // rewriteAggregate asks each partition for what the client can add up: an average as sum and count, an extreme with the
-// count that tells whether there was any.
+// count that tells whether there was any. Aggregates without VALUE are a group of all rows: their names take the place of
+// GROUP BY's (azure-cosmos-dotnet-v3, QueryPlanBaselineTests.Aggregates.xml and QueryPlanBaselineTests.NonValueAggregates.xml).
 func (q *Query) rewriteAggregate(p *Plan) string {
-	call, ok := q.selection.(aggregate)
-	if !ok { // clients refuse aggregates without VALUE themselves, by this list
-		p.Aggregates = q.functions
+	if call, ok := q.selection.(aggregate); ok {
+		p.Aggregates = append(p.Aggregates, call.operator())
+		return fmt.Sprintf(`SELECT VALUE [{%s}] FROM %s%s`, call.partial(q.selected), q.alias, q.whereClause())
+	}
+	var items []string
+	for _, c := range q.columns {
+		call, ok := c.value.(aggregate)
+		if !ok {
+			return "" // it is a rewritten query itself, which nobody rewrites again
+		}
+		p.GroupByAliases = append(p.GroupByAliases, c.name)
+		p.GroupByAliasToAggregateType[c.name] = call.operator()
+		items = append(items, fmt.Sprintf("%s: {%s}", quote(c.name), call.partial(c.source)))
+	}
+	if len(items) == 0 {
 		return ""
 	}
-	name := call.function[:1] + strings.ToLower(call.function[1:])
-	if call.function == "AVG" {
-		name = "Average"
+	return fmt.Sprintf(`SELECT {%s} AS payload FROM %s%s`, strings.Join(items, ", "), q.alias, q.whereClause())
+}
+
+// operator is the function's name in a plan.
+func (e aggregate) operator() string {
+	if e.function == "AVG" {
+		return "Average"
 	}
-	p.Aggregates = append(p.Aggregates, name)
-	argument := q.selected[strings.Index(q.selected, "(")+1 : strings.LastIndex(q.selected, ")")]
-	item := `"item": ` + q.selected
-	switch call.function {
+	return e.function[:1] + strings.ToLower(e.function[1:])
+}
+
+// partial is what one partition contributes; source is the call as it is written.
+func (e aggregate) partial(source string) string {
+	argument := source[strings.Index(source, "(")+1 : strings.LastIndex(source, ")")]
+	switch e.function {
 	case "AVG":
-		item = fmt.Sprintf(`"item": {"sum": SUM(%s), "count": COUNT(%s)}`, argument, argument)
+		return fmt.Sprintf(`"item": {"sum": SUM(%s), "count": COUNT(%s)}`, argument, argument)
 	case "MIN", "MAX": // item is for older clients, item2 for those that want to know whether there was any value
-		item += fmt.Sprintf(`, "item2": {"%s": %s, "count": COUNT(%s)}`, strings.ToLower(call.function), q.selected, argument)
+		return fmt.Sprintf(`"item": %s, "item2": {"%s": %s, "count": COUNT(%s)}`, source, strings.ToLower(e.function), source, argument)
 	}
-	return fmt.Sprintf(`SELECT VALUE [{%s}] FROM %s%s`, item, q.alias, q.whereClause())
+	return `"item": ` + source
+}
+
+// Features are the names, in x-ms-cosmos-supported-query-features, of what a client must know to follow the plan.
+func (q *Query) Features() []string {
+	var needed []string
+	if q.Ordered() {
+		needed = append(needed, "OrderBy")
+	}
+	if len(q.order) > 1 {
+		needed = append(needed, "MultipleOrderBy")
+	}
+	if q.Aggregates() {
+		needed = append(needed, "Aggregate")
+		if !q.value {
+			needed = append(needed, "NonValueAggregate")
+		}
+		if len(q.columns) > 1 {
+			needed = append(needed, "MultipleAggregates")
+		}
+	}
+	if q.offset != nil {
+		needed = append(needed, "OffsetAndLimit")
+	}
+	if q.top != nil {
+		needed = append(needed, "Top")
+	}
+	return needed
 }

@@ -1,8 +1,6 @@
 package sql
 
-import (
-	"slices"
-)
+import "slices"
 
 // Matches reports whether a row satisfies the query's condition.
 func (q *Query) Matches(row Row) bool {
@@ -16,7 +14,10 @@ func (q *Query) SelectsAll() bool { return q.all }
 func (q *Query) Aggregates() bool { return len(q.functions) > 0 }
 
 // Ordered reports whether the query has an ORDER BY.
-func (q *Query) Ordered() bool { return len(q.order) > 0 }
+func (q *Query) Ordered() bool { return q.Orders() > 0 }
+
+// Orders is how many expressions the query orders by.
+func (q *Query) Orders() int { return len(q.order) }
 
 // Window returns how many of the results are skipped and how many are wanted after that, -1 for all.
 func (q *Query) Window() (skip, take int) {
@@ -42,34 +43,31 @@ func (q *Query) Fold(rows []Row) (result any, ok bool) {
 	return v, !isUndefined(v)
 }
 
-// Sort puts rows into the query's order. Rows that are equal in it keep their places.
-func Sort[R Row](q *Query, rows []R) {
-	type keyed struct {
-		row  R
-		keys []any
+// Descending reports whether the first order is a descending one. Rows that are equal in all orders then come in the
+// reverse of their RIDs' order (azure-cosmos-dotnet-v3, OrderByCrossPartitionQueryPipelineStage.FilterNextAsync).
+func (q *Query) Descending() bool { return len(q.order) > 0 && q.order[0].descending }
+
+// OrderKeys returns the values by which ORDER BY places a row.
+func (q *Query) OrderKeys(row Row) []any {
+	keys := make([]any, len(q.order))
+	for i, o := range q.order {
+		keys[i] = o.by.eval(&scope{row: row})
 	}
-	all := make([]keyed, len(rows))
-	for i, row := range rows {
-		all[i] = keyed{row: row}
-		for _, o := range q.order {
-			all[i].keys = append(all[i].keys, o.by.eval(&scope{row: row}))
+	return keys
+}
+
+// CompareKeys compares two rows by their OrderKeys: below 0 where a comes first.
+func (q *Query) CompareKeys(a, b []any) int {
+	for i, o := range q.order {
+		order := compareAny(a[i], b[i])
+		if o.descending {
+			order = -order
+		}
+		if order != 0 {
+			return order
 		}
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int {
-		for i, o := range q.order {
-			order := compareAny(a.keys[i], b.keys[i])
-			if o.descending {
-				order = -order
-			}
-			if order != 0 {
-				return order
-			}
-		}
-		return 0
-	})
-	for i := range all {
-		rows[i] = all[i].row
-	}
+	return 0
 }
 
 // EqualTo returns the value that the condition requires of a property, where it requires one.

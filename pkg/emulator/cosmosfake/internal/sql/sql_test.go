@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/sql"
@@ -57,12 +59,21 @@ func TestConditions(t *testing.T) {
 		{"between", "c.n BETWEEN 4 AND 6 AND c.n NOT BETWEEN 6 AND 7", true},
 		{"in", "c.n IN (1, 5) AND c.s NOT IN ('a', 'b')", true},
 		{"in texts", "c.s IN ('Text')", true},
+		{"like: any part", "c.s LIKE 'T%t' AND c.s LIKE '%ex%' AND c.s LIKE 'Text%'", true},
+		{"like: the case counts", "c.s LIKE 't%'", false},
+		{"like: the whole text", "c.s LIKE 'ex'", false},
+		{"like: one character", "c.s LIKE 'T_xt' AND NOT c.s LIKE 'Text_'", true},
+		{"like: one of some, and none of some", "c.s LIKE 'T[a-e]xt' AND c.s LIKE 'T[^xyz]xt' AND c.s NOT LIKE 'T[^e]xt'", true},
+		{"like: dots mean themselves", "c.id LIKE 'proc.docs_x..%' AND c.id NOT LIKE 'proc%....%'", true},
+		{"like: an escaped sign", "'50%' LIKE '50!%' ESCAPE '!' AND '500' NOT LIKE '50!%' ESCAPE '!'", true},
+		{"like: a number is like nothing", "c.n LIKE '5' OR c.n NOT LIKE '5'", false},
+		{"like: by parameter", "c.id LIKE @prefix || '%'", true},
 		{"a list contains a value", "ARRAY_CONTAINS(c.list, 'a') AND ARRAY_CONTAINS(@list, c.n - 4)", true},
 		{"a list contains no part of an object", "ARRAY_CONTAINS(c.list, {k: 1})", false},
 		{"unless asked for", "ARRAY_CONTAINS(c.list, {k: 1}, true)", true},
 		{"the length of a list", "ARRAY_LENGTH(c.list) = 3", true},
 		{"case", "LOWER(c.s) = 'text' AND UPPER(c.s) = 'TEXT' AND LENGTH(c.s) = 4", true},
-		{"types", "IS_NUMBER(c.n) AND IS_STRING(c.s) AND IS_BOOL(c.yes) AND IS_ARRAY(c.list) AND IS_OBJECT(c.o) AND IS_PRIMITIVE(c.s) AND NOT IS_PRIMITIVE(c.o)", true},
+		{"types", "IS_NUMBER(c.n) AND IS_STRING(c.s) AND IS_BOOL(c.yes) AND IS_BOOLEAN(c.yes) AND IS_ARRAY(c.list) AND IS_OBJECT(c.o) AND IS_PRIMITIVE(c.s) AND NOT IS_PRIMITIVE(c.o)", true},
 		{"deep paths", "c.o.p.q = 'deep' AND c.o['a b'] = 1 AND c.list[2].k = 1", true},
 		{"a path through a text", "IS_DEFINED(c.s.t) OR IS_DEFINED(c.list[9]) OR IS_DEFINED(c.list.x)", false},
 		{"arithmetic", "c.n * 2 - 1 = 9 AND c.n % 3 = 2 AND -c.n = -5 AND c.n / 2 = 2.5 AND 1 + 2 * 3 = 7", true},
@@ -139,7 +150,7 @@ func TestOrderIsByTypeThenByValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sql.Sort(q, rows)
+		slices.SortFunc(rows, func(a, b row) int { return q.CompareKeys(q.OrderKeys(a), q.OrderKeys(b)) })
 		if got, _ := json.Marshal(rows); string(got) != want {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
@@ -177,6 +188,8 @@ func TestPlans(t *testing.T) {
 		{"a count", "SELECT VALUE COUNT(1) FROM c WHERE c.n > 1", `SELECT VALUE [{"item": COUNT(1)}] FROM c WHERE (c.n > 1)`},
 		{"an average", "SELECT VALUE AVG(c.n) FROM c", `SELECT VALUE [{"item": {"sum": SUM(c.n), "count": COUNT(c.n)}}] FROM c`},
 		{"an extreme", "SELECT VALUE MIN(c.n) FROM c", `SELECT VALUE [{"item": MIN(c.n), "item2": {"min": MIN(c.n), "count": COUNT(c.n)}}] FROM c`},
+		{"a named count", "SELECT COUNT(1) AS n FROM c WHERE c.n > 1", `SELECT {"n": {"item": COUNT(1)}} AS payload FROM c WHERE (c.n > 1)`},
+		{"two aggregates, one without a name", "SELECT SUM(c.n), AVG(c.n) AS a FROM c", `SELECT {"$1": {"item": SUM(c.n)}, "a": {"item": {"sum": SUM(c.n), "count": COUNT(c.n)}}} AS payload FROM c`},
 		{"a window", "SELECT VALUE c.id FROM c OFFSET 2 LIMIT 3", "SELECT VALUE c.id FROM c OFFSET 0 LIMIT 5"},
 	}
 	for _, tc := range cases {
@@ -190,6 +203,26 @@ func TestPlans(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.rewritten)
 			}
 		})
+	}
+}
+
+func TestThePlanOfNamedAggregatesGroupsByNothing(t *testing.T) {
+	t.Parallel()
+	q, err := sql.Parse("SELECT COUNT(1) AS n, AVG(c.n) AS a FROM c", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(q.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"aggregates":[]`, `"groupByExpressions":[]`, `"groupByAliases":["n","a"]`, `"groupByAliasToAggregateType":{"a":"Average","n":"Count"}`, `"hasSelectValue":false`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("got %s, want %s in it", got, want)
+		}
+	}
+	if needs := q.Features(); !slices.Equal(needs, []string{"Aggregate", "NonValueAggregate", "MultipleAggregates"}) {
+		t.Errorf("needs %v", needs)
 	}
 }
 
@@ -212,6 +245,9 @@ func TestSyntaxErrorsNameTheirPlace(t *testing.T) {
 		{"SELECT TOP -1 * FROM c", 11, 12},
 		{"SELECT * FROM c; DROP", 15, 16},
 		{"SELECT , FROM c", 7, 8},
+		{"SELECT * FROM c WHERE c.s LIKE", 30, 30},
+		{"SELECT c.n, COUNT(1) AS n FROM c", 7, 25},
+		{"SELECT COUNT(1) + 1 AS n FROM c", 7, 24},
 	}
 	for _, tc := range cases {
 		t.Run(tc.query, func(t *testing.T) {

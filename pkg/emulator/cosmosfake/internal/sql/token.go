@@ -12,9 +12,13 @@ import (
 type SyntaxError struct {
 	Start, End int // the offending bytes of the text
 	Near       string
+	Composed   bool // aggregates beside or within something else
 }
 
 func (e *SyntaxError) Error() string {
+	if e.Composed {
+		return "Compositions of aggregates and other expressions are not allowed."
+	}
 	if e.Near == "" {
 		return "Syntax error, unexpected end of the query."
 	}

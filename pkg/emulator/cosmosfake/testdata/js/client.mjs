@@ -117,6 +117,9 @@ await step("queries", async () => {
   assert.deepEqual(await all("SELECT VALUE COUNT(1) FROM c"), [23]);
   assert.deepEqual(await all("SELECT VALUE MAX(c.total) FROM c"), [101]);
   assert.deepEqual(await all("SELECT VALUE SUM(c.total) FROM c WHERE c.total < 5"), [9]);
+  assert.deepEqual(await all("SELECT COUNT(1) AS n FROM c"), [{ n: 23 }]);
+  assert.deepEqual(await all("SELECT COUNT(1) AS n, MAX(c.total) AS most, AVG(c.total) AS mean FROM c WHERE c.total < 5"), [{ n: 4, most: 4, mean: 2.25 }]);
+  assert.deepEqual(await all("SELECT VALUE c.id FROM c WHERE c.id LIKE 'o_[7-8]' AND c.id NOT LIKE '%8'"), ["o17"]);
   assert.equal((await all("SELECT TOP 3 * FROM c")).length, 3);
   assert.deepEqual((await all("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't3')")).map((d) => d.id), ["o3"]);
   assert.equal((await all("SELECT * FROM c", { partitionKey: "c1" })).length, 4);
@@ -125,6 +128,14 @@ await step("queries", async () => {
   let count = 0;
   while (pages.hasMoreResults()) count += (await pages.fetchNext()).resources?.length ?? 0;
   assert.equal(count, 20);
+  const resumed = [];
+  for (let continuationToken, more = true; more; more = continuationToken !== undefined) {
+    const page = await container.items.query("SELECT VALUE c.total FROM c WHERE IS_NUMBER(c.total) ORDER BY c.total DESC", { maxItemCount: 3, enableQueryControl: true, continuationToken }).fetchNext();
+    resumed.push(...page.resources);
+    assert.ok(resumed.length <= 20, `${resumed} goes on and on`);
+    continuationToken = page.continuationToken;
+  }
+  assert.deepEqual(resumed, [101, ...Array.from({ length: 20 }, (_, i) => 19 - i).filter((n) => n !== 1)]);
 });
 
 async function drain(iterator) {

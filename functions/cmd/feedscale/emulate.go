@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+)
+
+// emulated is what the stand-ins hold: from flags, or from a file of the same
+// fields.
+type emulated struct {
+	Databases  []string            `yaml:"databases"`
+	Containers []emulatedContainer `yaml:"containers"`
+	Queues     []emulatedQueue     `yaml:"queues"`
+}
+
+type emulatedContainer struct {
+	Database     string   `yaml:"database"`
+	ID           string   `yaml:"id"`
+	PartitionKey pathList `yaml:"partitionKey"` // a path, or a list of them; default /id
+	Partitions   int      `yaml:"partitions"`   // default 1
+	Throughput   int      `yaml:"throughput"`   // request units per second; 0 = unlimited
+	DefaultTTL   int      `yaml:"defaultTtl"`   // seconds; -1 = documents' own
+}
+
+type emulatedQueue struct {
+	Name               string        `yaml:"name"`
+	RequiresSession    bool          `yaml:"requiresSession"`
+	DuplicateDetection time.Duration `yaml:"duplicateDetection"` // window; 0 = off
+	LockDuration       time.Duration `yaml:"lockDuration"`
+	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
+	DefaultTTL         time.Duration `yaml:"defaultTtl"`
+	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
+}
+
+// pathList reads one path or a list of them.
+type pathList []string
+
+func (p *pathList) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*p = pathList{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(p))
+}
+
+// emulate serves the stand-ins until it is interrupted.
+func emulate() cli.Command {
+	return cli.Command{Name: "emulate", Summary: "serve stand-ins for Cosmos DB and Service Bus", Run: serveStandIns}
+}
+
+func serveStandIns(ctx context.Context, env cli.Env, args []string) error {
+	f := cli.NewFlags(env, "emulate", "[flags]")
+	var world emulated
+	cosmosAddr := f.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
+	busAddr := f.String("servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
+	regions := f.String("regions", "Local", "regions of the Cosmos DB account, the write region first, separated by commas; each further one listens on the next port")
+	retention := f.Duration("retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
+	withTLS := f.Bool("tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
+	certificates := f.String("certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
+	file := f.String("file", "", "YAML or JSON file with databases, containers and queues")
+	f.Func("database", "database to create; may be repeated", func(s string) error {
+		world.Databases = append(world.Databases, s)
+		return nil
+	})
+	f.Func("container", "container to create, DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]; may be repeated", func(s string) error {
+		c, err := parseContainer(s)
+		world.Containers = append(world.Containers, c)
+		return err
+	})
+	f.Func("queue", "queue to create, NAME[:sessions]; it detects duplicates; may be repeated", func(s string) error {
+		q, err := parseQueue(s)
+		world.Queues = append(world.Queues, q)
+		return err
+	})
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *busAddr == "" {
+		*busAddr = "127.0.0.1:5672"
+		if *withTLS {
+			*busAddr = "127.0.0.1:" + amqpsPort
+		}
+	}
+	if err := world.read(*file); err != nil {
+		return cli.Usage(err)
+	}
+	stand, err := startStandIns(standInOptions{
+		cosmosAddr: *cosmosAddr, busAddr: *busAddr, regions: strings.Split(*regions, ","), retention: *retention,
+		withTLS: *withTLS, certificates: *certificates,
+	}, world)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	stand.print(env.Stdout)
+	<-ctx.Done()
+	return stand.close()
+}
+
+// parseContainer reads DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]].
+func parseContainer(s string) (emulatedContainer, error) {
+	const form = "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]], such as shop/orders:4:/customerId"
+	name, rest, _ := strings.Cut(s, ":")
+	count, path, hasPath := strings.Cut(rest, ":")
+	database, id, ok := strings.Cut(name, "/")
+	if !ok || database == "" || id == "" || strings.Contains(id, "/") {
+		return emulatedContainer{}, errors.New(form)
+	}
+	c := emulatedContainer{Database: database, ID: id}
+	if count != "" {
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 {
+			return emulatedContainer{}, fmt.Errorf("%q is no number of partitions; %s", count, form)
+		}
+		c.Partitions = n
+	}
+	if hasPath {
+		if !strings.HasPrefix(path, "/") {
+			return emulatedContainer{}, fmt.Errorf("%q is no partition key path; %s", path, form)
+		}
+		c.PartitionKey = strings.Split(path, ",")
+	}
+	return c, nil
+}
+
+// duplicateWindow is the window of queues that flags create: the service's own
+// default where detection is on.
+const duplicateWindow = 10 * time.Minute
+
+func parseQueue(s string) (emulatedQueue, error) {
+	name, option, _ := strings.Cut(s, ":")
+	if name == "" || option != "" && option != "sessions" {
+		return emulatedQueue{}, errors.New("allowed is NAME or NAME:sessions")
+	}
+	return emulatedQueue{Name: name, RequiresSession: option == "sessions", DuplicateDetection: duplicateWindow}, nil
+}
+
+// read adds what a file describes. The empty name is no file.
+func (e *emulated) read(name string) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var more emulated
+	dec := yaml.NewDecoder(f)
+	dec.KnownFields(true)
+	if err := dec.Decode(&more); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	e.Databases = append(e.Databases, more.Databases...)
+	e.Containers = append(e.Containers, more.Containers...)
+	e.Queues = append(e.Queues, more.Queues...)
+	return nil
+}
+
+type standInOptions struct {
+	cosmosAddr, busAddr string
+	regions             []string
+	retention           time.Duration
+	withTLS             bool
+	certificates        string
+}
+
+// standIns are the running stand-ins.
+type standIns struct {
+	cosmos *cosmosfake.Server
+	bus    *servicebusfake.Server
+	ca     string // file of the certificate that clients have to trust; "" without TLS
+}
+
+func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
+	s = &standIns{}
+	account := cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention}
+	bus := servicebusfake.Options{Addr: o.busAddr}
+	if o.withTLS {
+		identity, err := loadCertificate(o.certificates, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		account.TLS, bus.TLS, s.ca = identity.config, identity.config, identity.file
+	}
+	for _, q := range world.Queues {
+		bus.Queues = append(bus.Queues, servicebusfake.QueueSpec{
+			Name: q.Name, RequiresSession: q.RequiresSession, DuplicateDetectionWindow: q.DuplicateDetection,
+			LockDuration: q.LockDuration, MaxDeliveryCount: q.MaxDeliveryCount, DefaultTTL: q.DefaultTTL, DeadLetterOnExpiry: q.DeadLetterOnExpiry,
+		})
+	}
+	if s.cosmos, err = cosmosfake.Start(account); err != nil {
+		return nil, err
+	}
+	if err = world.create(s.cosmos); err == nil {
+		s.bus, err = servicebusfake.Start(bus)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.cosmos.Close())
+	}
+	return s, nil
+}
+
+// create makes the databases and containers. A container's database need not be
+// listed.
+func (e emulated) create(account *cosmosfake.Server) error {
+	made := make(map[string]bool)
+	database := func(id string) error {
+		if made[id] {
+			return nil
+		}
+		made[id] = true
+		return account.CreateDatabase(id)
+	}
+	for _, id := range e.Databases {
+		if err := database(id); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.Containers {
+		if err := database(c.Database); err != nil {
+			return err
+		}
+		spec := cosmosfake.ContainerSpec{ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL}
+		if len(spec.PartitionKey) == 0 {
+			spec.PartitionKey = []string{"/id"}
+		}
+		if err := account.CreateContainer(c.Database, spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// amqpsPort is that of AMQP over TLS. Clients take it where an endpoint names
+// none, and some get along with no other.
+const amqpsPort = "5671"
+
+// print says how to connect, in a form that a shell can take over.
+func (s *standIns) print(w io.Writer) {
+	fmt.Fprintf(w, "COSMOS=%q\n", s.cosmos.ConnectionString())
+	fmt.Fprintf(w, "SERVICEBUS=%q\n", strings.Replace(s.bus.ConnectionString(), ":"+amqpsPort+";", ";", 1))
+	if s.ca != "" {
+		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
+	}
+}
+
+func (s *standIns) close() error { return errors.Join(s.cosmos.Close(), s.bus.Close()) }

@@ -1,0 +1,36 @@
+// Command feedscale measures how far behind Azure Cosmos DB change feed processors are, decides how
+// many replicas each needs, and publishes it. It has every command, the demo and the stand-ins among
+// them; what is deployed to Azure Functions is the package functions.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // schedules name IANA time zones, which a small image does not have
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/actions/containerapp"
+	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
+	"github.com/feedscale/feedscale/pkg/actions/webhook"
+)
+
+// release is set by the linker: the version of a released build.
+var release = ""
+
+// commands are listed in the order of the usage text.
+func commands() []cli.Command {
+	return []cli.Command{
+		cli.Serve(), cli.Run(), cli.Poll(), cli.History(), cli.Simulate(),
+		cli.Consume(actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}),
+		cli.Check(), cli.Leases(), showDemo(), emulate(), cli.Version(),
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Main(ctx, cli.OS(release), commands(), ""))
+}

@@ -1,0 +1,127 @@
+// Package app is the Functions app: a configuration wired into a poller, the HTTP functions over its
+// store, and the server and timer around both.
+//
+// It prints nothing and knows no command line. Start with [New]; host.go has the server.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/dashboard"
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/functions/metrics"
+	"github.com/feedscale/feedscale/functions/processors"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Options are what a configuration does not say.
+type Options struct {
+	Log        *slog.Logger
+	EventLines io.Writer // takes the events where they go to standard output
+	ReadOnly   bool      // nothing may be written: a state file that is not there is not created
+	Version    string    // of this build
+	Now        func() time.Time
+}
+
+// App is everything that a configuration asks for, wired together.
+type App struct {
+	config  config.Config
+	options Options
+	store   state.Store
+	events  events.Publisher
+	poller  *poller.Poller
+	meters  *metrics.Handler
+}
+
+// New wires a configuration. No request is made yet; only a bolt file is opened.
+func New(c config.Config, o Options) (*App, error) {
+	a := &App{config: c, options: o}
+	connections := connect.New(c.Settings)
+	list := make([]poller.Processor, 0, len(c.Processors))
+	names := make([]string, 0, len(c.Processors))
+	for _, configured := range c.Processors {
+		processor, err := connections.Processor(configured)
+		if err != nil {
+			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
+		}
+		list, names = append(list, processor), append(names, configured.Name)
+	}
+	var err error
+	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
+		return nil, err
+	}
+	if a.store, err = connections.Store(c.Settings.State, o.ReadOnly); err != nil {
+		return nil, err
+	}
+	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
+	a.poller = &poller.Poller{
+		Processors: list,
+		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),
+		Store:      a.store,
+		Publisher:  a.meters.Publisher(a.events),
+		Heartbeat:  c.Settings.Heartbeat,
+		Timeout:    c.Settings.TickTimeout,
+		Retention:  c.Settings.History,
+		Now:        o.Now,
+		Log:        o.Log,
+	}
+	return a, nil
+}
+
+// Poll is one tick that no meter counts.
+func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
+	return a.poller.Tick(ctx, mode)
+}
+
+// Tick is one tick over the processors that are due, counted.
+func (a *App) Tick(ctx context.Context) (report.Tick, error) {
+	start := a.options.Now()
+	result, err := a.poller.Tick(ctx, poller.Mode{})
+	a.meters.Observe(result, a.options.Now().Sub(start), err)
+	return result, err
+}
+
+// register adds what people and scalers may ask for to a mux.
+func (a *App) register(mux *http.ServeMux) {
+	a.processors().Register(mux)
+	a.meters.Register(mux)
+	dashboard.New(a.options.Log).Register(mux)
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard")
+	})
+}
+
+// processors is the HTTP function over the app's store.
+func (a *App) processors() *processors.Handler {
+	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log}
+	for _, p := range a.poller.Processors {
+		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {
+			return p.NextPoll(a.config.Settings.Timer, s, t)
+		}})
+	}
+	return h
+}
+
+// closeTimeout bounds the closing of the publisher.
+const closeTimeout = 2 * time.Second
+
+// Close releases what the app holds open, and logs what could not be closed.
+func (a *App) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := errors.Join(a.events.Close(ctx), a.store.Close()); err != nil {
+		a.options.Log.Warn("not everything was closed", "error", err.Error())
+	}
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/poll"
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	shutdownTimeout   = 2 * time.Second // for requests under way
+)
+
+// Host is an App that answers HTTP.
+type Host struct {
+	*App
+	listener net.Listener
+	mux      *http.ServeMux
+}
+
+// Listen takes the address of a configuration, and then wires it: a process that cannot have the
+// address has not touched the state.
+func Listen(c config.Config, o Options) (*Host, error) {
+	listener, err := net.Listen("tcp", c.Settings.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err)
+	}
+	a, err := New(c, o)
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	h := &Host{App: a, listener: listener, mux: http.NewServeMux()}
+	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "feedscale") }) // the Functions host's readiness and health ping
+	a.register(h.mux)
+	return h, nil
+}
+
+// URL is where HTTP is answered.
+func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
+
+// Settings are those of the configuration.
+func (h *Host) Settings() config.Settings { return h.config.Settings }
+
+// HandlePoll adds the timer function, whose ticks end with ctx.
+func (h *Host) HandlePoll(ctx context.Context) {
+	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.Tick, Base: ctx, Log: h.options.Log})
+}
+
+// Serve answers HTTP until work, which ends with ctx or with the server, returns.
+func (h *Host) Serve(ctx context.Context, work func(context.Context) error) error {
+	log := h.options.Log
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{Handler: h.mux, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(h.listener)
+		cancel()
+	}()
+	log.Info("listening", "address", h.listener.Addr().String(), "processors", len(h.config.Processors), "source", h.config.Source, "version", h.options.Version)
+
+	err := work(ctx)
+	stopping, stopped := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer stopped()
+	if shutdownErr := server.Shutdown(stopping); shutdownErr != nil {
+		log.Warn("requests were cut off", "error", shutdownErr.Error())
+	}
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+// TickForever polls at once and then at every time of the timer's schedule, until ctx ends. A tick
+// that takes longer than the schedule's step lets the times pass that it covers.
+func (h *Host) TickForever(ctx context.Context) error {
+	for {
+		if _, err := h.Tick(ctx); err != nil && ctx.Err() == nil {
+			h.options.Log.Error("the tick failed", "error", err.Error())
+		}
+		now := h.options.Now()
+		timer := time.NewTimer(h.config.Settings.Timer.Next(now).Sub(now))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Package check tries every name and permission that a configuration needs, and says what mends what
+// does not hold, as values. It sends no event and polls nothing; of the state it writes a row that it
+// deletes again.
+//
+// Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
+// cosmos.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// Run tries a configuration until ctx ends: what was not tried by then is skipped. getenv looks up the
+// environment, which says where this process runs. An error is one of the configuration's connections.
+func Run(ctx context.Context, c config.Config, getenv func(string) string) (Report, error) {
+	checker, err := newChecker(c, getenv)
+	if err != nil {
+		return Report{}, err
+	}
+	return checker.run(ctx), nil
+}
+
+// Misconfigured reports a configuration that cannot be tried: a line for each
+// mistake in it.
+func Misconfigured(mistakes error) Report {
+	settings := section{target: "configuration"}
+	for mistake := range strings.Lines(mistakes.Error()) {
+		settings.add("settings", bad("", "%s", mistake))
+	}
+	return Report{Checks: settings.lines}
+}
+
+// checker tries a configuration. What several processors share is tried once.
+type checker struct {
+	config      config.Config
+	getenv      func(string) string
+	connections *connect.Connections
+	endpoints   []*accountEndpoint
+	processors  []string // the names of all
+}
+
+// newChecker wires a configuration and makes no request.
+func newChecker(c config.Config, getenv func(string) string) (*checker, error) {
+	checker := &checker{config: c, getenv: getenv, connections: connect.New(c.Settings)}
+	for _, p := range c.Processors {
+		checker.processors = append(checker.processors, p.Name)
+		if err := checker.plan(p); err != nil {
+			return nil, fmt.Errorf("processor %s: %w", p.Name, err)
+		}
+	}
+	return checker, nil
+}
+
+// run tries everything and returns the lines in the order of the configuration.
+func (c *checker) run(ctx context.Context) Report {
+	settings := section{target: c.config.Source, processors: c.processors}
+	settings.add("settings", good("no mistakes, %d processors", len(c.processors)))
+
+	var tasks []func() []Line
+	for _, e := range c.endpoints {
+		tasks = append(tasks, func() []Line { return c.checkEndpoint(ctx, e) })
+	}
+	tasks = append(tasks,
+		func() []Line { return c.checkState(ctx) },
+		func() []Line { return c.checkEvents(ctx) },
+	)
+	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
+	for _, l := range report.Checks {
+		report.OK = report.OK && l.Status != Fail
+	}
+	return report
+}

@@ -1,0 +1,186 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+)
+
+// accountEndpoint is what is tried of one Cosmos DB account.
+type accountEndpoint struct {
+	endpoint    serviceEndpoint
+	address     string // as connections spell it
+	target      string
+	connections []*accountConnection
+	processors  []string
+}
+
+// accountConnection is one way to sign in to an account.
+type accountConnection struct {
+	connection config.CosmosConnection // the first that signs in so
+	account    *cosmos.Account
+	databases  []*checkedDatabase
+	processors []string
+}
+
+type checkedDatabase struct {
+	id         string
+	containers []*checkedContainer
+	processors []string
+}
+
+// checkedContainer is a container by who monitors it, and who keeps leases in it.
+type checkedContainer struct {
+	container         cosmos.Container
+	monitored, leases []string // processors
+}
+
+// plan adds what a processor needs.
+func (c *checker) plan(p config.Processor) error {
+	monitored, err := c.container(p.Name, p.Connection, cosmos.Container{Database: p.DatabaseID, ID: p.ContainerID})
+	if err != nil {
+		return err
+	}
+	monitored.monitored = append(monitored.monitored, p.Name)
+	leases, err := c.container(p.Name, p.LeaseConnection, cosmos.Container{Database: p.LeaseDatabaseID, ID: p.LeaseContainerID})
+	if err != nil {
+		return err
+	}
+	leases.leases = append(leases.leases, p.Name)
+	return nil
+}
+
+// container finds a container in the plan, or adds it with all that it is in.
+func (c *checker) container(processor string, by config.CosmosConnection, id cosmos.Container) (*checkedContainer, error) {
+	account, err := c.connections.Account(by)
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := httpEndpoint(cosmosService, by.Endpoint, by.Setting)
+	if err != nil {
+		return nil, err
+	}
+	e := find(&c.endpoints, func(e *accountEndpoint) bool { return e.address == by.Endpoint }, func() *accountEndpoint {
+		return &accountEndpoint{endpoint: endpoint, address: by.Endpoint, target: endpoint.name()}
+	})
+	a := find(&e.connections, func(a *accountConnection) bool { return a.account == account }, func() *accountConnection {
+		return &accountConnection{connection: by, account: account}
+	})
+	d := find(&a.databases, func(d *checkedDatabase) bool { return d.id == id.Database }, func() *checkedDatabase {
+		return &checkedDatabase{id: id.Database}
+	})
+	for _, list := range []*[]string{&e.processors, &a.processors, &d.processors} {
+		if n := len(*list); n == 0 || (*list)[n-1] != processor {
+			*list = append(*list, processor)
+		}
+	}
+	return find(&d.containers, func(k *checkedContainer) bool { return k.container == id }, func() *checkedContainer {
+		return &checkedContainer{container: id}
+	}), nil
+}
+
+// find returns the element of a list that is meant, or adds it.
+func find[T any](list *[]*T, meant func(*T) bool, add func() *T) *T {
+	if i := slices.IndexFunc(*list, meant); i >= 0 {
+		return (*list)[i]
+	}
+	added := add()
+	*list = append(*list, added)
+	return added
+}
+
+func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line {
+	network := section{target: e.target, processors: e.processors}
+	network.reach(ctx, e.endpoint)
+	tasks := []func() []Line{func() []Line { return network.lines }}
+	for _, a := range e.connections {
+		suffix := ""
+		if len(e.connections) > 1 {
+			suffix = " (" + a.connection.Setting + ")"
+		}
+		tasks = append(tasks, func() []Line { return c.checkConnection(ctx, &network, e, a, suffix) })
+	}
+	return inOrder(c.config.Settings.Concurrency, tasks)
+}
+
+// cosmosAccess is who asks, for the advice on what is refused.
+type cosmosAccess struct {
+	connect.Access
+	endpoint serviceEndpoint
+	who      principal // where an identity signs in
+}
+
+func (c *checker) checkConnection(ctx context.Context, network *section, e *accountEndpoint, a *accountConnection, suffix string) []Line {
+	s := network.part(e.target+suffix, a.processors)
+	access := cosmosAccess{Access: connect.CosmosAccess(a.connection), endpoint: e.endpoint}
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+		if access.ByKey() {
+			return notTried("setting %s holds a key: no token is needed", access.Setting)
+		}
+		access.who, f = c.signIn(ctx, *access.Identity, e.endpoint.scheme()+"://"+e.endpoint.host+"/.default")
+		return f
+	})
+	s.try(ctx, "read metadata", func(ctx context.Context) finding {
+		return access.finding(a.account.ProbeAccount(ctx), cosmos.Container{}, false, "the account's metadata can be read")
+	})
+	s.unhurried = c.config.Settings.RUBudget > 0
+	tasks := []func() []Line{func() []Line { return s.lines }}
+	for _, d := range a.databases {
+		tasks = append(tasks, func() []Line {
+			return c.checkDatabase(ctx, a.account, access, d, s.part(e.target+"/"+d.id+suffix, d.processors), suffix)
+		})
+	}
+	return inOrder(c.config.Settings.Concurrency, tasks)
+}
+
+func (c *checker) checkDatabase(ctx context.Context, account *cosmos.Account, access cosmosAccess, d *checkedDatabase, s *section, suffix string) []Line {
+	s.try(ctx, "read metadata", func(ctx context.Context) finding {
+		return access.finding(account.ProbeDatabase(ctx, d.id), cosmos.Container{Database: d.id}, false, "the database exists")
+	})
+	tasks := []func() []Line{func() []Line { return s.lines }}
+	for _, k := range d.containers {
+		target := strings.TrimSuffix(s.target, suffix) + "/" + k.container.ID + suffix
+		tasks = append(tasks, func() []Line { return checkContainer(ctx, account, access, k, s, target) })
+	}
+	return inOrder(c.config.Settings.Concurrency, tasks)
+}
+
+func checkContainer(ctx context.Context, account *cosmos.Account, access cosmosAccess, k *checkedContainer, database *section, target string) []Line {
+	monitored, leases := database.part(target, k.monitored), database.part(target, k.leases)
+	if len(k.monitored) > 0 {
+		monitored.try(ctx, "read metadata", func(ctx context.Context) finding {
+			return access.finding(account.ProbeContainer(ctx, k.container), k.container, false, "the container exists")
+		})
+		monitored.try(ctx, "read feed", func(ctx context.Context) finding {
+			return access.finding(account.ProbeFeed(ctx, k.container), k.container, false, "partition key ranges and change feed can be read")
+		})
+	}
+	if len(k.leases) > 0 {
+		leases.try(ctx, "query leases", func(ctx context.Context) finding {
+			return access.finding(account.ProbeLeases(ctx, k.container), k.container, true, "leases can be queried")
+		})
+	}
+	return append(monitored.lines, leases.lines...)
+}
+
+// finding says what an error of a probe means, and what mends it. c is what was asked for: its ID is ""
+// for a database, and Database too for the account.
+func (a cosmosAccess) finding(err error, c cosmos.Container, leases bool, holds string) finding {
+	if err == nil {
+		return good("%s", holds)
+	}
+	if errors.Is(err, cosmos.ErrMissing) {
+		err = &cosmos.Refusal{Kind: cosmos.Missing, Status: http.StatusNotFound, Container: c, Leases: leases}
+	}
+	r, ok := errors.AsType[*cosmos.Refusal](err)
+	if !ok {
+		return bad("", "%v", err)
+	}
+	return bad(a.fix(r), "%s", r.Detail())
+}

@@ -1,0 +1,108 @@
+package check
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// principal is who an identity is, as its token says; "" = it does not say.
+type principal struct {
+	object string // what roles are assigned to
+	client string
+	person bool // rather than a service principal
+}
+
+// signIn gets a token for a scope, and reads from it whose it is. The token is
+// shown to nobody.
+func (c *checker) signIn(ctx context.Context, i config.Identity, scope string) (principal, finding) {
+	credential, err := c.connections.Credential(i)
+	if err != nil {
+		return principal{}, bad(identityFix(c.getenv, i), "the %s cannot be used: its environment is not there", credentialName(i))
+	}
+	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return principal{}, bad(identityFix(c.getenv, i), "the %s gives no token for %s%s", credentialName(i), scope, tokenReason(ctx, err))
+	}
+	who := principalOf(token.Token)
+	return who, good("%s, object id %s, client id %s", credentialName(i), idOrUnknown(who.object), idOrUnknown(who.client))
+}
+
+func credentialName(i config.Identity) string {
+	switch {
+	case i.Credential == config.CredentialManagedIdentity && i.ClientID == "":
+		return "system-assigned managed identity"
+	case i.Credential == config.CredentialManagedIdentity:
+		return "managed identity " + i.ClientID
+	case i.Credential == config.CredentialWorkloadIdentity:
+		return "workload identity"
+	default:
+		return "identity of the environment"
+	}
+}
+
+// tokenReason is what may be told of a failure: an error of azidentity repeats
+// whole answers.
+func tokenReason(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return " in time"
+	}
+	if code := regexp.MustCompile(`AADSTS[0-9]+`).FindString(err.Error()); code != "" {
+		return " (" + code + ")"
+	}
+	if refused := (*azidentity.AuthenticationFailedError)(nil); errors.As(err, &refused) && refused.RawResponse != nil {
+		return ": " + refused.RawResponse.Status
+	}
+	return ""
+}
+
+// principalOf reads the claims of a token. That they are true is for the service
+// to see to.
+func principalOf(token string) principal {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return principal{}
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return principal{}
+	}
+	var claims struct {
+		Object      string `json:"oid"`
+		Application string `json:"appid"` // in tokens of version 1
+		Party       string `json:"azp"`   // in tokens of version 2
+		Kind        string `json:"idtyp"`
+		Delegated   string `json:"scp"` // only a person delegates
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return principal{}
+	}
+	who := principal{object: guid(claims.Object), client: guid(claims.Application), person: claims.Kind == "user" || claims.Delegated != ""}
+	if who.client == "" {
+		who.client = guid(claims.Party)
+	}
+	return who
+}
+
+// guid is a text where it is a GUID, and otherwise nothing.
+func guid(text string) string {
+	if !regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(text) {
+		return ""
+	}
+	return text
+}
+
+func idOrUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}

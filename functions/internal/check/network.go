@@ -1,0 +1,235 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// serviceEndpoint is where a service is reached.
+type serviceEndpoint struct {
+	kind    serviceKind
+	host    string // without a port
+	port    string
+	url     string // of a service that speaks HTTP; "" = AMQP
+	tls     bool
+	setting string // that names it, for advice
+}
+
+// httpEndpoint is the endpoint of a URL, which the configuration has checked.
+func httpEndpoint(kind serviceKind, address, setting string) (serviceEndpoint, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return serviceEndpoint{}, fmt.Errorf("the endpoint in setting %s is not a URL", setting)
+	}
+	e := serviceEndpoint{kind: kind, host: u.Hostname(), url: address, tls: u.Scheme == "https", setting: setting}
+	e.port = cmp.Or(u.Port(), map[bool]string{true: "443", false: "80"}[e.tls])
+	return e, nil
+}
+
+// handshake is what a service shows to whoever connects.
+type handshake struct {
+	certificate *x509.Certificate // nil without TLS
+	version     uint16            // of TLS
+	ahead       time.Duration     // of this machine's clock; below 0 it is behind
+	dated       bool              // the service told its time
+}
+
+// reach adds whether the service can be found and reached, what certificate it
+// shows, and whether its clock is that of this machine.
+func (s *section) reach(ctx context.Context, e serviceEndpoint) {
+	s.try(ctx, "dns", e.resolve)
+	var (
+		shown    handshake
+		tlsError error
+	)
+	s.try(ctx, "connection", func(ctx context.Context) finding {
+		var err error
+		if shown, err = e.connect(ctx); isTLS(err) {
+			tlsError, err = err, nil
+		}
+		if err != nil {
+			return e.unreached(ctx, err)
+		}
+		return good("port %s answers", e.port)
+	})
+	s.try(ctx, "tls", func(context.Context) finding {
+		switch {
+		case tlsError != nil:
+			return e.untrusted(tlsError)
+		case shown.certificate == nil:
+			return notTried("plain text, as stand-ins speak it: there is no certificate")
+		}
+		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.version), shown.certificate.NotAfter.UTC().Format(time.DateOnly))
+	})
+	if e.url == "" {
+		return // AMQP tells no time
+	}
+	cause := s.cause
+	s.try(ctx, "clock", func(context.Context) finding {
+		if !shown.dated {
+			return notTried("the answer bears no date")
+		}
+		return clockFinding(shown.ahead)
+	})
+	s.cause = cause // a wrong clock does not keep anything from being tried
+}
+
+// resolve looks up the host.
+func (e serviceEndpoint) resolve(ctx context.Context) finding {
+	if proxy := e.proxy(); proxy != "" {
+		return notTried("left to the proxy %s (HTTPS_PROXY, HTTP_PROXY)", proxy)
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", e.host)
+	if err != nil {
+		reason := "the name does not exist"
+		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && !unknown.IsNotFound {
+			reason = "the name server does not answer: " + unknown.Err
+		}
+		return bad(e.nameFix(), "the host %s cannot be found: %s", e.host, reason)
+	}
+	texts := make([]string, len(addresses))
+	for i, a := range addresses {
+		texts[i] = fmt.Sprintf("%s (%s)", a.Unmap(), scopeOf(a))
+	}
+	return good("%s", strings.Join(texts, ", "))
+}
+
+// proxy is the host of the proxy that requests go through, "" = none.
+func (e serviceEndpoint) proxy() string {
+	request, err := http.NewRequest(http.MethodGet, e.url, nil)
+	if err != nil || e.url == "" {
+		return ""
+	}
+	proxy, err := http.ProxyFromEnvironment(request)
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return proxy.Host
+}
+
+// scopeOf tells a private endpoint from the public one.
+func scopeOf(a netip.Addr) string {
+	switch a = a.Unmap(); {
+	case a.IsLoopback():
+		return "loopback"
+	case a.IsPrivate(), a.IsLinkLocalUnicast():
+		return "private"
+	default:
+		return "public"
+	}
+}
+
+// connect connects as the clients do, and signs nothing.
+func (e serviceEndpoint) connect(ctx context.Context) (handshake, error) {
+	if e.url != "" {
+		return e.get(ctx)
+	}
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(e.host, e.port))
+	if err != nil {
+		return handshake{}, err
+	}
+	defer connection.Close()
+	if !e.tls {
+		return handshake{}, nil
+	}
+	secured := tls.Client(connection, &tls.Config{ServerName: e.host, MinVersion: tls.VersionTLS12})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return handshake{}, err
+	}
+	state := secured.ConnectionState()
+	return handshake{certificate: state.PeerCertificates[0], version: state.Version}, nil
+}
+
+func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
+	if err != nil {
+		return handshake{}, err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	sent := time.Now()
+	response, err := client.Do(request)
+	if err != nil {
+		return handshake{}, err
+	}
+	took := time.Since(sent)
+	defer response.Body.Close()
+	var shown handshake
+	if response.TLS != nil {
+		shown.certificate, shown.version = response.TLS.PeerCertificates[0], response.TLS.Version
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		shown.ahead, shown.dated = sent.Add(took/2).Sub(date), true
+	}
+	return shown, nil
+}
+
+// isTLS reports whether the connection stands and what is said on it is wrong.
+func isTLS(err error) bool {
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) ||
+		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
+}
+
+func (e serviceEndpoint) unreached(ctx context.Context, err error) finding {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return bad(e.routeFix(), "%s refuses the connection at port %s", e.host, e.port)
+	case ctx.Err() != nil:
+		return bad(e.routeFix(), "%s does not answer at port %s in time", e.host, e.port)
+	}
+	return bad(e.routeFix(), "%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
+}
+
+func (e serviceEndpoint) untrusted(err error) finding {
+	fix := fmt.Sprintf("set %s to a host and port that speak TLS", e.setting)
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		fix = "set SSL_CERT_FILE to a PEM file that holds the certificate of the authority"
+	case errors.As(err, new(x509.HostnameError)):
+		fix = fmt.Sprintf("correct the host in setting %s", e.setting)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		fix = fmt.Sprintf("renew the certificate of %s, or set this machine's clock", e.host)
+	}
+	return bad(fix, "%v", reasonOf(err))
+}
+
+// reasonOf is an error without the URL that net/http puts in front.
+func reasonOf(err error) error {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		return request.Err
+	}
+	return err
+}
+
+// maxSkew is what the clocks may differ by: the default of leaseExpiration, since
+// it is by this machine's clock that leases expire. Tokens stop to work at 5
+// minutes, signatures at 15; the age of changes is told by the service's clock.
+const maxSkew = time.Minute
+
+func clockFinding(ahead time.Duration) finding {
+	direction := "ahead of"
+	if ahead < 0 {
+		direction = "behind"
+	}
+	if off := ahead.Abs().Round(time.Second); off > maxSkew {
+		return bad("timedatectl set-ntp true", "this machine's clock is %s %s the service's: live owners pass for dead or dead ones for live, tokens fail at 5m, signatures at 15m", off, direction)
+	} else if off > time.Second {
+		return good("%s %s the service's", off, direction)
+	}
+	return good("as the service's")
+}

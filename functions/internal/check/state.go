@@ -1,0 +1,139 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/tablestore"
+)
+
+// storageScope is what a token for Azure Table storage is for, in every cloud.
+const storageScope = "https://storage.azure.com/.default"
+
+func (c *checker) checkState(ctx context.Context) []Line {
+	state := c.config.Settings.State
+	if state.BoltPath != "" {
+		s := section{target: "bolt:" + state.BoltPath, processors: c.processors}
+		s.try(ctx, "write state", func(context.Context) finding { return boltFinding(state.BoltPath) })
+		return s.lines
+	}
+	return c.checkTable(ctx, state.Table)
+}
+
+// boltFinding reports whether the file can be written. One that is not there is
+// not created.
+func boltFinding(path string) finding {
+	const fix = "give another file in FEEDSCALE_STATE, as in bolt:./data/feedscale.db"
+	_, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		folder, err := writableFolder(path)
+		if err != nil {
+			return bad(fix+", or let this user write there", "the state file cannot be created: %v", err)
+		}
+		return good("there is no file yet, and it can be created in %s", folder)
+	case err != nil:
+		return bad(fix, "%v", err)
+	}
+	store, err := boltstore.Open(path)
+	if errors.Is(err, boltstore.ErrInUse) {
+		return bad("end the other process, or ask it over HTTP", "another process has the state file open")
+	}
+	if err == nil {
+		err = store.Close()
+	}
+	if err != nil {
+		return bad(fix, "%v", err)
+	}
+	return good("the file can be written, and no other process has it open")
+}
+
+// writableFolder returns the folder that is there already in which the file, or
+// the folders that it is in, would be made.
+func writableFolder(path string) (string, error) {
+	folder := filepath.Dir(path)
+	for {
+		_, err := os.Stat(folder)
+		if err == nil {
+			break
+		}
+		if parent := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && parent != folder {
+			folder = parent
+			continue
+		}
+		return "", err
+	}
+	probe, err := os.CreateTemp(folder, ".feedscale-check-*")
+	if err != nil {
+		return "", err
+	}
+	return folder, errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
+	access := tableAccess{Access: connect.TableAccess(t), table: t}
+	address, err := t.ServiceURL, error(nil)
+	if access.ByKey() {
+		address, err = tablestore.Endpoint(t.Connection.ConnectionString.Reveal())
+	}
+	s := section{target: "state table " + t.Name, processors: c.processors}
+	if err == nil {
+		access.endpoint, err = httpEndpoint(tableService, address, access.Setting)
+	}
+	if err != nil {
+		s.add("dns", bad("correct setting "+access.Setting, "%v", err))
+		return s.lines
+	}
+	s.target = access.endpoint.name() + "/" + t.Name
+	s.reach(ctx, access.endpoint)
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+		if access.ByKey() {
+			return notTried("setting %s holds a connection string: no token is needed", access.Setting)
+		}
+		access.who, f = c.signIn(ctx, *access.Identity, storageScope)
+		return f
+	})
+	s.try(ctx, "write state", func(ctx context.Context) finding {
+		store, err := c.connections.Table(t)
+		if err != nil {
+			return bad("correct setting "+access.Setting, "%v", err)
+		}
+		created, err := store.Probe(ctx)
+		return access.finding(created, err)
+	})
+	return s.lines
+}
+
+// tableAccess is who writes the state where, for the advice on what is refused.
+type tableAccess struct {
+	connect.Access
+	table    config.Table
+	endpoint serviceEndpoint
+	who      principal // where an identity signs in
+}
+
+func (a tableAccess) finding(created bool, err error) finding {
+	switch {
+	case err != nil:
+		fix := ""
+		if r, ok := errors.AsType[*tablestore.Refusal](err); ok {
+			fix = a.fix(r)
+		}
+		return bad(fix, "%v", err)
+	case created:
+		return good("the table was missing and is created; a row can be written, read and deleted")
+	}
+	return good("a row can be written, read and deleted")
+}
+
+// signed reports whether the connection string has a shared access signature.
+func (a tableAccess) signed() bool {
+	return strings.Contains(strings.ToLower(a.table.Connection.ConnectionString.Reveal()), "sharedaccesssignature=")
+}

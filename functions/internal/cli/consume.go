@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
+)
+
+// maxConsumers is how many processors can be acted on at once.
+const maxConsumers = 1024
+
+// Consume acts on the scale events of the queue, in one of some ways, until it is stopped.
+func Consume(kinds actions.Kinds) Command {
+	return Command{"consume", "act on the scale events of a queue", func(ctx context.Context, env Env, args []string) error {
+		return consume(ctx, env, args, kinds)
+	}}
+}
+
+func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) error {
+	f := NewFlags(env, "consume", fmt.Sprintf("[--action %s] [flags]", strings.Join(kinds.Names(), "|")))
+	action := f.String("action", kinds[0].Name, kinds.Summary())
+	for _, kind := range kinds {
+		for _, own := range kind.Flags {
+			f.String(own.Name, "", own.Usage)
+		}
+	}
+	sessions := f.Bool("sessions", false, "the queue requires sessions")
+	concurrency := f.Int("concurrency", 16, fmt.Sprintf("processors that are acted on at once, 1 to %d", maxConsumers))
+	dryRun := f.Bool("dry-run", false, "log what would be done instead of doing it; the events are completed all the same")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	settings, settingsErr := config.ReadSettings(env.Environ)
+	connections := connect.New(settings)
+	log := newLog(env.Stderr, settings.LogLevel)
+	acting, actionErr := newAction(kinds, *action, actions.Options{
+		Flag:     func(name string) string { return f.Lookup(name).Value.String() },
+		Secret:   settings.WebhookSecret.Reveal(),
+		Identity: func() (azcore.TokenCredential, error) { return connections.Credential(config.Identity{}) },
+		Stdout:   env.Stdout,
+		Log:      log,
+	})
+	var concurrencyErr error
+	if *concurrency < 1 || *concurrency > maxConsumers {
+		concurrencyErr = fmt.Errorf("--concurrency: %d is not allowed; allowed are whole numbers from 1 to %d", *concurrency, maxConsumers)
+	}
+	if err := errors.Join(settingsErr, queueMistake(env), concurrencyErr, othersFlags(f.FlagSet, kinds, *action), actionErr); err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return Usage(nil)
+	}
+	consumer, err := connections.Consumer(settings.Events, servicebus.ConsumerOptions{Sessions: *sessions, Concurrency: *concurrency, Log: log})
+	if err != nil {
+		return Usage(err)
+	}
+	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Queue, "action", *action, "dryRun", *dryRun, "version", env.Version)
+	return consumer.Run(ctx, actions.Handler{Action: acting, Log: log, DryRun: *dryRun}.Handle)
+}
+
+// newAction makes the action that --action asks for.
+func newAction(kinds actions.Kinds, name string, o actions.Options) (actions.Action, error) {
+	kind, ok := kinds.Find(name)
+	if !ok {
+		return nil, fmt.Errorf("--action: there is no action %q; allowed are %s", name, listed(kinds.Names()))
+	}
+	return kind.New(o)
+}
+
+// queueMistake reports that there is no queue to consume from.
+func queueMistake(env Env) error {
+	place, _ := config.Lookup(env.Environ)("FEEDSCALE_EVENTS")
+	if place = strings.ToLower(strings.TrimSpace(place)); place == "" || place == "stdout:" {
+		return errors.New("FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE, SETTING naming a setting that holds a Service Bus connection")
+	}
+	return nil
+}
+
+// othersFlags refuses flags that belong to another action than the chosen one.
+func othersFlags(f *flag.FlagSet, kinds actions.Kinds, action string) error {
+	var mistakes []error
+	f.Visit(func(given *flag.Flag) {
+		for _, kind := range kinds {
+			if kind.Name != action && slices.ContainsFunc(kind.Flags, func(own actions.Flag) bool { return own.Name == given.Name }) {
+				mistakes = append(mistakes, fmt.Errorf("--%s: is of --action %s alone; leave it out, or give that action", given.Name, kind.Name))
+			}
+		}
+	})
+	return errors.Join(mistakes...)
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Simulate replays a trace, synthetic or recorded, against policies, and prints what each of them would
+// have cost and kept.
+func Simulate() Command {
+	return Command{"simulate", "replay a trace against policies, to tune them", simulateTrace}
+}
+
+func simulateTrace(ctx context.Context, env Env, args []string) error {
+	f := NewFlags(env, "simulate", "[--trace NAME|history:PROCESSOR|FILE] [--policies FILE] [--policy NAME | --compare] [--output table|json|csv]")
+	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
+	f.String("since", "168h", "`duration` to look back in history:PROCESSOR")
+	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace")
+	f.String("duration", "24h", "`duration` of a synthetic trace")
+	f.String("partitions", "8", "`number` of partitions; of a recorded trace its own by default")
+	f.String("rate", "50", "`number` of transactions per second, on average, of a synthetic trace; sparse has its own")
+	f.String("throughput", "25", "`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
+	f.String("startup", "30s", "`duration` from a decision to a replica that works")
+	f.String("rebalance", "10s", "`duration` for which the processor pauses when its leases move")
+	f.String("poll-delay", "5s", "`duration` until a replica that found nothing looks again (the SDKs' feedPollDelay)")
+	f.String("lag-objective", "1000", "`transactions` that may be pending")
+	f.String("age-objective", "60s", "`duration` for which the oldest change may be pending")
+	f.String("policies", "", "a `file` of policies to try out")
+	f.String("policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
+	compare := f.Bool("compare", false, "default, keda and all of --policies side by side")
+	f.String("output", "table", "`form`: table, json or csv")
+	charts := f.Bool("chart", true, "charts below the table")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	in := flagReader{flags: f.FlagSet, history: func(processor string, since time.Duration) ([]state.Sample, error) {
+		settings, err := config.ReadSettings(env.Environ)
+		if err != nil {
+			return nil, err
+		}
+		until := env.Now()
+		return connect.New(settings).History(ctx, processor, until.Add(-since), until)
+	}}
+	output := in.choice("output", "table", "json", "csv")
+	s := in.simulation()
+	scalers := in.scalers(*compare)
+	if err := in.mistakes.refuse(env.Stderr, "simulate"); err != nil {
+		return err
+	}
+	if in.unread != nil {
+		return in.unread
+	}
+	for _, scaler := range scalers {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.Results = append(s.Results, simulate.Run(s.Trace, s.Workers, scaler, s.Objective))
+	}
+	switch output {
+	case "json":
+		return console.WriteJSON(env.Stdout, s.Report())
+	case "csv":
+		return s.WriteCSV(env.Stdout)
+	default:
+		return s.Write(env.Stdout, *charts, env.Style())
+	}
+}
+
+// flagReader reads the flags of a simulation, and collects what is wrong with
+// them, so that all of it is said at once.
+type flagReader struct {
+	flags    *flag.FlagSet
+	mistakes flagMistakes
+	history  func(processor string, since time.Duration) ([]state.Sample, error)
+	unread   error // why a history could not be read, which is no mistake in the flags
+}
+
+func (r *flagReader) text(name string) string { return r.flags.Lookup(name).Value.String() }
+
+// given reports whether a flag stands on the command line.
+func (r *flagReader) given(name string) (found bool) {
+	r.flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+func (r *flagReader) choice(name string, allowed ...string) string {
+	r.mistakes.choice(name, r.text(name), allowed...)
+	return r.text(name)
+}
+
+func (r *flagReader) whole(name string, low, high uint64) uint64 {
+	n, err := strconv.ParseUint(r.text(name), 10, 64)
+	if err != nil || n < low || n > high {
+		r.mistakes.add("--%s is %q; allowed are whole numbers from %d to %d", name, r.text(name), low, high)
+	}
+	return n
+}
+
+// rate reads transactions per second.
+func (r *flagReader) rate(name string) float64 {
+	n, err := strconv.ParseFloat(r.text(name), 64)
+	if err != nil || !(n >= 0.001 && n <= simulate.MaxRate) {
+		r.mistakes.add("--%s is %q; allowed are transactions per second from 0.001 to %d", name, r.text(name), simulate.MaxRate)
+	}
+	return n
+}
+
+func (r *flagReader) duration(name string, low, high time.Duration) time.Duration {
+	d, err := time.ParseDuration(r.text(name))
+	if err != nil || d < low || d > high {
+		r.mistakes.add("--%s is %q; allowed are durations from %s to %s, such as 90s, 5m or 1h30m", name, r.text(name), console.Brief(low), console.Brief(high))
+	}
+	return d
+}
+
+// simulation reads what is to be replayed, and by which workers.
+func (r *flagReader) simulation() console.Simulation {
+	s := console.Simulation{
+		Workers: simulate.Workers{
+			Throughput: r.rate("throughput"),
+			StartUp:    r.duration("startup", 0, time.Hour),
+			Rebalance:  r.duration("rebalance", 0, time.Hour),
+			PollDelay:  r.duration("poll-delay", 0, time.Hour),
+		},
+		Objective: simulate.Objective{
+			Lag: int64(r.whole("lag-objective", 0, math.MaxInt64)),
+			Age: r.duration("age-objective", 0, 365*24*time.Hour),
+		},
+	}
+	if slices.Contains(simulate.Names(), r.text("trace")) {
+		r.synthetic(&s)
+	} else {
+		r.recorded(&s)
+	}
+	return s
+}
+
+const maxPartitions = 100_000
+
+func (r *flagReader) synthetic(s *console.Simulation) {
+	r.notSince()
+	before := len(r.mistakes)
+	seed := r.whole("seed", 0, math.MaxUint64)
+	o := simulate.Options{
+		Seed:       seed,
+		Duration:   r.duration("duration", time.Second, 365*24*time.Hour),
+		Partitions: int(r.whole("partitions", 1, maxPartitions)),
+		Rate:       r.rate("rate"),
+	}
+	if len(r.mistakes) > before {
+		return
+	}
+	var err error
+	if s.Trace, err = simulate.Generate(r.text("trace"), o); err != nil {
+		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
+	}
+	s.Seed = &seed
+}
+
+// scalers are those that --policy, --policies and --compare choose.
+func (r *flagReader) scalers(compare bool) []simulate.Scaler {
+	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery), simulate.KEDA()}
+	builtIn := len(all)
+	file, name := r.text("policies"), r.text("policy")
+	if compare && name != "" {
+		r.mistakes.add("--policy and --compare are given; allowed is one of them")
+	}
+	if file != "" {
+		policies, err := readPolicies(file)
+		if err != nil {
+			r.wrongPolicies(err)
+			return nil
+		}
+		for _, p := range policies {
+			all = append(all, simulate.Feedscale(p.Name, p.Policy, p.Every))
+		}
+	}
+	switch {
+	case compare:
+		return all
+	case name == "" && file != "":
+		return all[builtIn:]
+	case name == "":
+		return all[:1]
+	}
+	var names []string
+	for _, s := range all {
+		if s.Name() == name {
+			return []simulate.Scaler{s}
+		}
+		names = append(names, s.Name())
+	}
+	r.mistakes.add("--policy is %q; allowed are %s, and the names in --policies", name, strings.Join(names, ", "))
+	return nil
+}
+
+func readPolicies(file string) ([]config.NamedPolicy, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return config.LoadPolicies(file, text)
+}
+
+// wrongPolicies lists the mistakes of a file one by one.
+func (r *flagReader) wrongPolicies(err error) {
+	mistakes, ok := errors.AsType[config.Mistakes](err)
+	if !ok {
+		r.mistakes.add("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+	}
+	for _, m := range mistakes {
+		r.mistakes.add("%s", m)
+	}
+}

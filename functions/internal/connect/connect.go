@@ -1,0 +1,185 @@
+// Package connect opens what a configuration names: accounts, stores and queues. It is the only place
+// that decides whether a connection proves itself with a key or with an identity, and the only one
+// that makes credentials. Nothing here makes a request.
+//
+// Start with [New].
+package connect
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/tablestore"
+)
+
+// Connections makes each account and each credential once, however many processors share it. It is
+// not safe for concurrent use.
+type Connections struct {
+	settings   config.Settings
+	accounts   map[accountKey]*cosmos.Account
+	identities map[config.Identity]azcore.TokenCredential
+}
+
+// New returns Connections under the settings of a program.
+func New(settings config.Settings) *Connections {
+	return &Connections{
+		settings:   settings,
+		accounts:   make(map[accountKey]*cosmos.Account),
+		identities: make(map[config.Identity]azcore.TokenCredential),
+	}
+}
+
+type accountKey struct {
+	endpoint string
+	key      string
+	identity config.Identity
+}
+
+// Processor connects a processor of the configuration to its accounts.
+func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
+	account, err := c.Account(p.Connection)
+	if err != nil {
+		return poller.Processor{}, err
+	}
+	leaseAccount, err := c.Account(p.LeaseConnection)
+	if err != nil {
+		return poller.Processor{}, err
+	}
+	connected := poller.Processor{
+		Processor: estimator.Processor{
+			Name:           p.Name,
+			Account:        account,
+			Container:      cosmos.Container{Database: p.DatabaseID, ID: p.ContainerID},
+			LeaseAccount:   leaseAccount,
+			LeaseContainer: cosmos.Container{Database: p.LeaseDatabaseID, ID: p.LeaseContainerID},
+			ProcessorName:  p.ProcessorName,
+			AccountHost:    p.AccountHost,
+			StartFrom:      p.StartFrom,
+		},
+		Policy: p.Policy,
+		Target: p.Target,
+	}
+	if !p.Schedule.IsZero() {
+		connected.Schedule = p.Schedule
+	}
+	if !p.IdleSchedule.IsZero() {
+		connected.IdleSchedule = p.IdleSchedule
+	}
+	return connected, nil
+}
+
+// Account returns the account of a connection.
+func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
+	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity}
+	if a := c.accounts[key]; a != nil {
+		return a, nil
+	}
+	o := cosmos.Options{
+		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(),
+		Concurrency: c.settings.Concurrency, Budget: c.settings.RUBudget, Region: c.settings.Region,
+	}
+	if connection.UsesIdentity() {
+		var err error
+		if o.Credential, err = c.Credential(connection.Identity); err != nil {
+			return nil, err
+		}
+	}
+	a, err := cosmos.NewAccount(o)
+	if err == nil {
+		c.accounts[key] = a
+	}
+	return a, err
+}
+
+// Credential returns the credential that proves an identity. It asks for no token.
+func (c *Connections) Credential(i config.Identity) (credential azcore.TokenCredential, err error) {
+	if credential = c.identities[i]; credential != nil {
+		return credential, nil
+	}
+	switch i.Credential {
+	case config.CredentialManagedIdentity:
+		o := &azidentity.ManagedIdentityCredentialOptions{}
+		if i.ClientID != "" {
+			o.ID = azidentity.ClientID(i.ClientID)
+		}
+		credential, err = azidentity.NewManagedIdentityCredential(o)
+	case config.CredentialWorkloadIdentity:
+		credential, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: i.ClientID, TenantID: i.TenantID})
+	default:
+		credential, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{TenantID: i.TenantID})
+	}
+	if err == nil {
+		c.identities[i] = credential
+	}
+	return credential, err
+}
+
+// Publisher returns where events go: to lines, or to a queue.
+func (c *Connections) Publisher(e config.Events, lines io.Writer) (events.Publisher, error) {
+	if e.Queue == "" {
+		return events.NewStdout(lines), nil
+	}
+	return c.Queue(e)
+}
+
+// Queue returns the publisher to a Service Bus queue.
+func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
+	if !e.ServiceBus.UsesIdentity() {
+		return servicebus.NewPublisher(e.ServiceBus.ConnectionString.Reveal(), e.Queue, servicebus.PublisherOptions{})
+	}
+	credential, err := c.Credential(e.ServiceBus.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, servicebus.PublisherOptions{})
+}
+
+// Consumer returns the consumer of a Service Bus queue.
+func (c *Connections) Consumer(e config.Events, o servicebus.ConsumerOptions) (*servicebus.Consumer, error) {
+	if !e.ServiceBus.UsesIdentity() {
+		return servicebus.NewConsumer(e.ServiceBus.ConnectionString.Reveal(), e.Queue, o)
+	}
+	credential, err := c.Credential(e.ServiceBus.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return servicebus.NewConsumerWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
+}
+
+// Store opens the state. readOnly takes a state file that is not there for an empty one, instead of
+// creating it.
+func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) {
+	if s.BoltPath == "" {
+		return c.Table(s.Table)
+	}
+	if readOnly {
+		if _, err := os.Stat(s.BoltPath); errors.Is(err, os.ErrNotExist) {
+			return state.Empty{}, nil
+		}
+	}
+	return boltstore.Open(s.BoltPath)
+}
+
+// Table returns the store of a state table.
+func (c *Connections) Table(t config.Table) (*tablestore.Store, error) {
+	if t.ServiceURL == "" {
+		return tablestore.OpenWithConnectionString(t.Connection.ConnectionString.Reveal(), t.Name, azcore.ClientOptions{})
+	}
+	credential, err := c.Credential(config.Identity{})
+	if err != nil {
+		return nil, err
+	}
+	return tablestore.OpenWithIdentity(t.ServiceURL, t.Name, credential, azcore.ClientOptions{})
+}

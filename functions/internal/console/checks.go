@@ -1,0 +1,73 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/check"
+)
+
+// processorsShown is how many processors the table of checks names below what fails.
+const processorsShown = 5
+
+// WriteChecks prints one line for each check, and below one that fails who depends on it and what
+// mends it.
+func WriteChecks(w io.Writer, found check.Report, style Style) error {
+	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
+	failed := 0
+	for _, l := range found.Checks {
+		rows = append(rows, []Cell{{string(l.Status), checkColor(l.Status), false}, {l.Target, Plain, false}, {l.Check, Plain, false}, {l.Detail, Dim, false}})
+		if l.Status == check.Fail {
+			failed++
+		}
+	}
+	whole := style
+	whole.Width = 0 // a remedy is for copying
+	var b strings.Builder
+	row := -1 // of the report; the first line is the heading
+	for line := range strings.Lines(whole.Table(rows)) {
+		b.WriteString(line)
+		if row >= 0 {
+			writeRemedy(&b, found.Checks[row], style)
+		}
+		row++
+	}
+	switch {
+	case failed > 0:
+		fmt.Fprintf(&b, "\n%d of %d checks fail\n", failed, len(found.Checks))
+	case !found.OK:
+		b.WriteString("\nnot everything was tried\n")
+	default:
+		b.WriteString("\neverything holds\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeRemedy(b *strings.Builder, l check.Line, style Style) {
+	if l.Status != check.Fail {
+		return
+	}
+	if names := l.Processors; len(names) > 0 {
+		more := ""
+		if len(names) > processorsShown {
+			names, more = names[:processorsShown], fmt.Sprintf(" and %d more", len(names)-processorsShown)
+		}
+		b.WriteString("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n")
+	}
+	if l.Fix != nil {
+		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(*l.Fix, Bold) + "\n")
+	}
+}
+
+func checkColor(s check.Status) string {
+	switch s {
+	case check.OK:
+		return Green
+	case check.Fail:
+		return Red
+	default:
+		return Yellow
+	}
+}

@@ -1,0 +1,180 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// WriteExplanations says of each processor what was measured, which steps made what of it, and what
+// follows, in sentences.
+func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Style) error {
+	var b strings.Builder
+	for i, s := range polled {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		explanation{s: s, r: report.New(s), dryRun: dryRun, style: style}.write(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// explanation is the story of one decision.
+type explanation struct {
+	s      state.State
+	r      report.Processor
+	dryRun bool
+	style  Style
+}
+
+func (e explanation) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%s: %s\n", e.style.Paint(e.s.Processor, Bold), e.headline())
+	for _, line := range e.measured() {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+	if e.s.Decision != nil {
+		e.steps(b)
+	}
+	if e.r.Error != nil {
+		fmt.Fprintf(b, "  %s %s\n", e.style.Paint("Unknown:", Red), oneLine(*e.r.Error))
+	}
+	for _, line := range e.consequence() {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+}
+
+// headline is the decision in one sentence.
+func (e explanation) headline() string {
+	d := e.s.Decision
+	switch {
+	case d == nil:
+		return "nothing is decided, since any number would be invented."
+	case d.Previous == nil:
+		return fmt.Sprintf("%s, its first decision.", count(d.Replicas, "replica"))
+	case d.Direction == scaling.Out:
+		return fmt.Sprintf("%s, %d more than the last decision.", count(d.Replicas, "replica"), d.Replicas-*d.Previous)
+	case d.Direction == scaling.In:
+		return fmt.Sprintf("%s, %d fewer than the last decision.", count(d.Replicas, "replica"), *d.Previous-d.Replicas)
+	default:
+		return fmt.Sprintf("%s, as before.", count(d.Replicas, "replica"))
+	}
+}
+
+// measured says what the decision is made from.
+func (e explanation) measured() []string {
+	lag := e.s.Lag
+	if lag.Error != "" {
+		return nil
+	}
+	if lag.Bootstrap {
+		return []string{"There is no lease yet, so that how much is pending cannot be measured."}
+	}
+	var lines []string
+	pending := lag.Lag()
+	switch {
+	case pending == nil:
+		lines = append(lines, fmt.Sprintf("None of %s could be measured.", count(len(lag.Partitions), "partition")))
+	case *pending == 0:
+		lines = append(lines, fmt.Sprintf("Nothing is pending in %s.", count(lag.PartitionCount(), "partition")))
+	default:
+		line := fmt.Sprintf("%s pending in %d of %s", count(int(*pending), "transaction"), lag.PartitionsWithLag(), count(lag.PartitionCount(), "partition"))
+		if oldest := lag.Age(); oldest != nil {
+			line += fmt.Sprintf(", the oldest for %s", Age(oldest))
+		}
+		lines = append(lines, line+".")
+	}
+	return append(append(lines, e.rates()...), e.statuses()...)
+}
+
+// rates says how fast changes come and go, where that is known.
+func (e explanation) rates() []string {
+	m := e.s.Memory
+	var known []string
+	if m.Arrival != nil {
+		known = append(known, fmt.Sprintf("%.3g arrive a second", *m.Arrival))
+	}
+	if m.DrainPerReplica > 0 {
+		known = append(known, fmt.Sprintf("one replica works off %.3g", m.DrainPerReplica))
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	line := strings.Join(known, ", ")
+	switch needed := CatchUp(e.s); needed {
+	case "-":
+	case "never":
+		line += fmt.Sprintf(": with %s the lag only grows", count(e.s.Decision.Replicas, "replica"))
+	default:
+		line += fmt.Sprintf(": with %s the lag is gone in %s", count(e.s.Decision.Replicas, "replica"), needed)
+	}
+	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
+}
+
+// statuses counts the partitions that an operator should look at.
+func (e explanation) statuses() []string {
+	counts := make(map[changefeed.Status]int)
+	for i := range e.s.Lag.Partitions {
+		counts[e.s.Lag.Partitions[i].Status]++
+	}
+	var found []string
+	for _, s := range []changefeed.Status{changefeed.StatusUnknown, changefeed.StatusSplitting, changefeed.StatusStalled, changefeed.StatusUnclaimed, changefeed.StatusUncheckpointed} {
+		if counts[s] > 0 {
+			found = append(found, fmt.Sprintf("%d %s", counts[s], e.style.Paint(string(s), statusColor(s))))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return []string{"Partitions to look at: " + strings.Join(found, ", ") + "."}
+}
+
+// steps tells each step that had a say, and what it did to the replicas.
+func (e explanation) steps(b *strings.Builder) {
+	before := 0
+	for i, r := range e.s.Decision.Reasons {
+		did := fmt.Sprintf("keeps it at %d", r.Replicas)
+		switch {
+		case i == 0:
+			did = fmt.Sprintf("asks for %d", r.Replicas)
+		case r.Replicas > before:
+			did = fmt.Sprintf("raises it to %d", r.Replicas)
+		case r.Replicas < before:
+			did = fmt.Sprintf("lowers it to %d", r.Replicas)
+		}
+		fmt.Fprintf(b, "  %d. %s %s: %s.\n", i+1, e.style.Paint(r.Step, Bold), did, r.Why)
+		before = r.Replicas
+	}
+}
+
+// consequence says what is done with the decision.
+func (e explanation) consequence() []string {
+	d := e.s.Decision
+	if d == nil {
+		return []string{"HTTP answers 503 until a poll works, so that a scaler applies its own fallback. Nothing is published."}
+	}
+	activity := "inactive"
+	if d.Active {
+		activity = "active"
+	}
+	line := fmt.Sprintf("It is %s; a scaler reads metricValue %d.", activity, d.MetricValue)
+	switch published := e.s.Published; {
+	case e.s.Paused:
+		line += " Nothing is published while it is paused."
+	case e.dryRun:
+		line += " Nothing is published by a dry run."
+	case published == nil || published.Replicas != d.Replicas || published.Active != d.Active:
+		line += " Nothing of it is published: it could not be stored, or another process was faster; the log says which."
+	case published.Time.Equal(e.s.AttemptedAt):
+		line += fmt.Sprintf(" Event %d says so.", e.s.Sequence)
+	default:
+		line += fmt.Sprintf(" Event %d of %s said so already.", e.s.Sequence, published.Time.UTC().Format(time.RFC3339))
+	}
+	return []string{line}
+}

@@ -1,0 +1,153 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// WriteLeases prints one line for each processor of a lease container, what
+// cannot be read of it, and the lines to paste into the processors file.
+func WriteLeases(w io.Writer, found discover.Report, style Style) error {
+	var b strings.Builder
+	leases := 0
+	for _, p := range found.Processors {
+		leases += p.Partitions
+	}
+	fmt.Fprintf(&b, "%s in account %s: %d leases with %d prefixes (%.1f RU)\n", found.LeaseContainer, found.Account, leases, len(found.Processors), found.RequestCharge)
+	if len(found.Processors) > 0 {
+		rows := style
+		rows.Width = 0 // names are for copying
+		b.WriteString("\n" + rows.Table(leaseRows(found.Processors)))
+		writeUnread(&b, found.Processors, style)
+		if err := writeEntries(&b, found.Processors, style); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func leaseRows(processors []discover.Processor) [][]Cell {
+	rows := [][]Cell{Head("PROCESSOR", "HOST", "CONTAINER", "FORMAT", "MODE", ">PARTITIONS", ">LIVE", ">NEWEST", ">OLDEST", "OWNERS")}
+	for _, p := range processors {
+		name, host := unknown, p.Head
+		if p.ProcessorName != nil {
+			name, host = orDash(*p.ProcessorName), *p.AccountHost
+		}
+		live, list := owners(p)
+		rows = append(rows, []Cell{
+			{name, Plain, false},
+			{orDash(host), Plain, false},
+			{p.Monitored, containerColor(p), false},
+			{orDash(join(p.Formats)), Plain, false},
+			{orDash(join(p.Modes)), Plain, false},
+			{fmt.Sprint(p.Partitions), Plain, true},
+			{fmt.Sprintf("%d/%d", live, len(p.Owners)), Plain, true},
+			{Age(p.NewestSeconds), Plain, true},
+			{Age(p.OldestSeconds), Plain, true},
+			{list, Dim, false},
+		})
+	}
+	return rows
+}
+
+// containerColor is red where the container could not be found.
+func containerColor(p discover.Processor) string {
+	if p.ContainerID == nil {
+		return Red
+	}
+	return Plain
+}
+
+// ownersShown is how many owners a line names.
+const ownersShown = 5
+
+// owners counts those that are live, and lists the first; of one that is not
+// live, since when.
+func owners(p discover.Processor) (live int, list string) {
+	var names []string
+	for _, o := range p.Owners {
+		name := o.Name
+		switch {
+		case o.Live:
+			live++
+		case o.RenewedSeconds == nil:
+			name += " (never seen)"
+		default:
+			name += " (gone for " + Age(o.RenewedSeconds) + ")"
+		}
+		names = append(names, name)
+	}
+	if more := len(names) - ownersShown; more > 0 {
+		names = append(names[:ownersShown], fmt.Sprintf("%d more", more))
+	}
+	return live, strings.Join(names, ", ")
+}
+
+func join[T changefeed.Format | string](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
+	for _, p := range processors {
+		if p.Error != nil {
+			b.WriteString(style.Paint(p.Prefix+": ", Red) + *p.Error + "\n")
+		}
+		for _, l := range p.Unreadable {
+			b.WriteString(style.Paint("lease "+l.Lease+": ", Red) + l.Error + "\n")
+		}
+	}
+}
+
+// writeEntries prints the entries as YAML, with what is left to the user as
+// comments. What cannot stand in the file as it is, is a comment too.
+func writeEntries(b *strings.Builder, processors []discover.Processor, style Style) error {
+	b.WriteString("\n# for the processors file\n")
+	for _, p := range processors {
+		if p.Entry != nil {
+			b.WriteString("processors:\n")
+			break
+		}
+	}
+	for _, p := range processors {
+		if p.Note != nil {
+			comment(b, p.Prefix+": "+*p.Note, style)
+		}
+		switch {
+		case p.Entry != nil:
+			text, err := p.Entry.YAML()
+			if err != nil {
+				return err
+			}
+			b.WriteString(text)
+		case p.Draft != nil:
+			text, err := p.Draft.YAML()
+			if err != nil {
+				return err
+			}
+			comment(b, text, style)
+		}
+	}
+	return nil
+}
+
+func comment(b *strings.Builder, text string, style Style) {
+	for line := range strings.Lines(text) {
+		b.WriteString(style.Paint("# "+strings.TrimSuffix(line, "\n"), Dim) + "\n")
+	}
+}

@@ -1,0 +1,64 @@
+// Package console turns values into text for a terminal: tables, charts and explanations. It reads
+// nothing and decides nothing.
+//
+// Start with [Style] and, for the table that most people see, [WriteProcessors].
+package console
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Style is how to print for whoever reads.
+type Style struct {
+	Width  int // of the terminal, in characters; 0 = there is none, or it does not say
+	Colors bool
+}
+
+// The colors of a terminal, as SGR parameters (ECMA-48).
+const (
+	Plain  = ""
+	Bold   = "1"
+	Dim    = "2"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+)
+
+// Paint colors a text where colors are wanted.
+func (s Style) Paint(text, color string) string {
+	if !s.Colors || color == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// Cut shortens a line to the width of the terminal.
+func (s Style) Cut(line string) string { return cut(line, s.Width) }
+
+// cut shortens a line to a width in characters; 0 is any.
+func cut(line string, width int) string {
+	runes := []rune(line)
+	if width <= 0 || len(runes) <= width {
+		return line
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// oneLine is a text that neither breaks a line nor tells a terminal what to do.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
+
+func statusColor(s changefeed.Status) string {
+	switch s {
+	case changefeed.StatusOK:
+		return Green
+	case changefeed.StatusUnknown, changefeed.StatusStalled:
+		return Red
+	default:
+		return Yellow
+	}
+}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Cell is one field of a table.
+type Cell struct {
+	Text  string
+	Color string
+	Right bool // aligned to the right, as numbers are
+}
+
+// Head makes the first row of a table. A name that begins with > is aligned to the right.
+func Head(names ...string) []Cell {
+	cells := make([]Cell, len(names))
+	for i, name := range names {
+		text, right := strings.CutPrefix(name, ">")
+		cells[i] = Cell{text, Bold, right}
+	}
+	return cells
+}
+
+// Table aligns the columns of rows, the head first. What does not fit the width of the last column is
+// cut; a width of 0 is any.
+func (s Style) Table(rows [][]Cell) string {
+	const gap = "  "
+	last := len(rows[0]) - 1
+	widths := make([]int, last+1)
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+		}
+	}
+	left := 0
+	for _, w := range widths[:last] {
+		left += w + len(gap)
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, c := range row[:last] {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
+			text := s.Paint(c.Text, c.Color)
+			if c.Right {
+				text, pad = pad+text, ""
+			}
+			line.WriteString(text + pad + gap)
+		}
+		end := row[last].Text
+		if s.Width > 0 {
+			end = cut(end, max(1, s.Width-left))
+		}
+		line.WriteString(s.Paint(end, row[last].Color))
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// unknown is what stands for a value that could not be measured.
+const unknown = "?"
+
+// Number is a count; "?" where it is unknown.
+func Number(n *int64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprint(*n)
+}
+
+// Age is a number of seconds as people say it; "-" where nothing is pending.
+func Age(seconds *int64) string {
+	switch {
+	case seconds == nil:
+		return "-"
+	case *seconds < 120:
+		return fmt.Sprintf("%ds", *seconds)
+	case *seconds < 2*3600:
+		return fmt.Sprintf("%dm", *seconds/60)
+	default:
+		return fmt.Sprintf("%dh", *seconds/3600)
+	}
+}
+
+// CatchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
+// pending or a rate is not known yet.
+func CatchUp(s state.State) string {
+	seconds, known := report.CatchUpSeconds(s)
+	switch {
+	case !known:
+		return "-"
+	case math.IsInf(seconds, 1):
+		return "never"
+	default:
+		whole := int64(math.Ceil(min(seconds, math.MaxInt32)))
+		return Age(&whole)
+	}
+}
+
+// Replicas is the decision with an arrow where it changes something; "?" where there is none.
+func Replicas(r report.Processor) string {
+	if r.DesiredReplicas == nil {
+		return unknown
+	}
+	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*r.Direction]
+	return fmt.Sprintf("%s%d", arrow, *r.DesiredReplicas)
+}
+
+// Partitions is how many partitions have lag, of how many.
+func Partitions(r report.Processor) string {
+	switch {
+	case r.PartitionCount == nil:
+		return unknown
+	case r.PartitionsWithLag == nil:
+		return fmt.Sprintf("%s/%d", unknown, *r.PartitionCount)
+	default:
+		return fmt.Sprintf("%d/%d", *r.PartitionsWithLag, *r.PartitionCount)
+	}
+}
+
+// count writes a number with what it counts.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Brief is a duration to the second as people write it: 1h30m rather than 1h30m0s.
+func Brief(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// compact writes a number with three digits.
+func compact(n float64) string {
+	for _, unit := range []string{"", "k", "M", "G", "T", "P"} {
+		if n < 999.5 {
+			return fmt.Sprintf("%.3g%s", n, unit)
+		}
+		n /= 1000
+	}
+	return fmt.Sprintf("%.0e", n*1e18)
+}
+
+// WriteJSON writes a value as one line of JSON, in which < and > stand as they are.
+func WriteJSON(w io.Writer, value any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(value)
+}

@@ -1,0 +1,194 @@
+package discover
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+)
+
+// Entry is what has to stand in the processors file for feedscale to find a
+// processor's leases: fields that have their default are left out.
+type Entry struct {
+	Name             string `yaml:"name" json:"name"`
+	Connection       string `yaml:"connection" json:"connection"`
+	LeaseConnection  string `yaml:"leaseConnection,omitempty" json:"leaseConnection,omitempty"`
+	DatabaseID       string `yaml:"databaseId" json:"databaseId"`
+	ContainerID      string `yaml:"containerId" json:"containerId"`
+	LeaseDatabaseID  string `yaml:"leaseDatabaseId,omitempty" json:"leaseDatabaseId,omitempty"`
+	LeaseContainerID string `yaml:"leaseContainerId,omitempty" json:"leaseContainerId,omitempty"`
+	ProcessorName    string `yaml:"processorName,omitempty" json:"processorName,omitempty"`
+	AccountHost      string `yaml:"accountHost,omitempty" json:"accountHost,omitempty"`
+}
+
+// YAML is the entry as an item of the list of processors.
+func (e Entry) YAML() (string, error) {
+	text, err := yaml.Marshal([]Entry{e})
+	return string(text), err
+}
+
+// toFill stands for what only the user can know.
+const toFill = "?"
+
+// propose writes the entry of a processor, or the draft of one where something
+// is left to the user, and says what that is.
+func (s survey) propose(r *Processor, o origin) {
+	e := Entry{Connection: s.connection.Setting, DatabaseID: toFill, ContainerID: toFill}
+	ownHost := r.AccountHost != nil
+	if ownHost {
+		e.ProcessorName, e.AccountHost = *r.ProcessorName, s.differing(*r.AccountHost)
+	} else {
+		e.ProcessorName, e.AccountHost = splitAnywhere(r.Head)
+	}
+	found := o.container != cosmos.Container{}
+	if found {
+		e.DatabaseID, e.ContainerID = o.container.Database, o.container.ID
+	}
+	ready := found && (ownHost || e.AccountHost != "")
+	switch {
+	case found && ownHost:
+	case ready:
+		r.Note = note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.%s", r.Head, s.elsewhere(o))
+	case found:
+		r.Note = note("the ids begin with %q, which ends with no host: fill in processorName and accountHost, which they join", r.Head)
+	case len(o.readings) == 0:
+		r.Note = note("the ids are none that an SDK is known to write")
+		return
+	case len(o.readings) > 1:
+		r.Note = note("names with '_' in them do not tell the database from the container, nor does account %s: fill in what %s stands for", s.connection.Host, o.monitored())
+	case ownHost:
+		r.Note = note("account %s has no container %s: it was deleted or created anew, and these leases are left over", s.connection.Host, o.monitored())
+		return
+	default:
+		r.Note = note("account %s has no container %s: it was deleted or created anew, and these leases are left over; or it is in another account, whose host ends %s: then fill in the setting that connects there, and the names", s.connection.Host, o.monitored(), r.Head)
+		e.Connection, e.LeaseConnection = toFill, s.connection.Setting
+		if !o.byRID {
+			e.DatabaseID, e.ContainerID = o.readings[0].Database, o.readings[0].Container
+		}
+	}
+	if s.container.Database != e.DatabaseID {
+		e.LeaseDatabaseID = s.container.Database
+	}
+	if s.container.ID != "leases" {
+		e.LeaseContainerID = s.container.ID
+	}
+	if ready {
+		r.Entry = &e
+		return
+	}
+	if !ownHost && e.AccountHost == "" {
+		e.AccountHost = toFill
+	}
+	r.Draft = &e
+}
+
+// differing is the host of the ids where feedscale would look for another: it
+// finds the connection's own as it is and in lower case.
+func (s survey) differing(host string) string {
+	if host == s.connection.Host || host == strings.ToLower(s.connection.Host) {
+		return ""
+	}
+	return host
+}
+
+// elsewhere warns where the container was found by its names alone, which
+// another account may have too.
+func (s survey) elsewhere(o origin) string {
+	if o.byRID {
+		return ""
+	}
+	return fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", s.connection.Host, s.connection.Setting)
+}
+
+// splitAnywhere parts a head whose host is not known so that both parts are
+// what the processors file allows: the ids are looked up by the two joined. The
+// host is "" where the head ends with none.
+func splitAnywhere(head string) (processorName, host string) {
+	const others = "._-"
+	end := strings.LastIndexFunc(head, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune(others, r) })
+	host = head
+	if end >= 0 {
+		_, size := utf8.DecodeRuneInString(head[end:])
+		host = head[end+size:]
+	}
+	host = strings.TrimLeft(host, others)
+	if host != strings.TrimRight(host, others) {
+		return head, ""
+	}
+	return strings.TrimSuffix(head, host), host
+}
+
+func note(format string, args ...any) *string {
+	text := fmt.Sprintf(format, args...)
+	return &text
+}
+
+// suggest names the entries, and drops those that say the same as another's: a
+// processor that goes over to another format has leases with two prefixes.
+func (s survey) suggest(processors []Processor) {
+	first := make(map[Entry]*Processor)
+	names := make(map[string]bool)
+	for i := range processors {
+		p := &processors[i]
+		e := cmp.Or(p.Entry, p.Draft)
+		if e == nil {
+			continue
+		}
+		if p.Entry != nil {
+			same := *e
+			same.AccountHost = strings.ToLower(cmp.Or(e.AccountHost, s.connection.Host))
+			if twin := first[same]; twin != nil {
+				// Only a host as Java has it, in any case, finds both.
+				twin.Entry.AccountHost = cmp.Or(e.AccountHost, twin.Entry.AccountHost)
+				p.Entry, p.Note = nil, note("the same processor as %s", twin.Prefix)
+				continue
+			}
+			first[same] = p
+		}
+		e.Name = freeName(names, e)
+		names[e.Name] = true
+	}
+}
+
+// freeName names an entry after its processor, or both that and its container,
+// or the container alone, or the host; where that is taken, with a number.
+func freeName(taken map[string]bool, e *Entry) string {
+	container := strings.Trim(e.ContainerID, toFill)
+	account, _, _ := strings.Cut(e.AccountHost, ".")
+	candidates := []string{e.ProcessorName, e.ProcessorName + "-" + container}
+	if entryName(e.ProcessorName) == "" {
+		candidates = []string{cmp.Or(entryName(container), entryName(account), "processor")}
+	}
+	var name string
+	for _, candidate := range candidates {
+		if name = entryName(candidate); !taken[name] {
+			return name
+		}
+	}
+	for n := 2; ; n++ {
+		number := fmt.Sprintf("-%d", n)
+		numbered := strings.TrimRight(name[:min(len(name), maxName-len(number))], "-") + number
+		if !taken[numbered] {
+			return numbered
+		}
+	}
+}
+
+// maxName is how long the name of an entry may be.
+const maxName = 63
+
+// entryName turns a text into the form that the names of entries have; "" where
+// nothing is left.
+func entryName(text string) string {
+	parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isAlphanumeric(r) })
+	name := strings.Join(parts, "-")
+	return strings.TrimRight(name[:min(len(name), maxName)], "-")
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}

@@ -1,0 +1,114 @@
+package discover
+
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+)
+
+// Report is what `feedscale leases --output json` prints. Every field is
+// always present; null is unknown.
+type Report struct {
+	LeaseContainer string      `json:"leaseContainer"`
+	Account        string      `json:"account"`
+	RequestCharge  float64     `json:"requestCharge"`
+	Requests       int         `json:"requests"`
+	Processors     []Processor `json:"processors"`
+}
+
+// Processor is what is said of the leases with one prefix.
+type Processor struct {
+	Prefix        string              `json:"prefix"`
+	ProcessorName *string             `json:"processorName"` // null where the ids do not tell it from the host, as accountHost
+	AccountHost   *string             `json:"accountHost"`
+	Head          string              `json:"head"` // both, joined
+	DatabaseID    *string             `json:"databaseId"`
+	ContainerID   *string             `json:"containerId"`
+	Monitored     string              `json:"monitored"` // the container by its names, or as the ids have it
+	Formats       []changefeed.Format `json:"formats"`
+	Modes         []string            `json:"modes"`
+	Partitions    int                 `json:"partitions"`
+	Owners        []Owner             `json:"owners"`
+	NewestSeconds *int64              `json:"newestRenewalSeconds"` // since a lease was renewed last
+	OldestSeconds *int64              `json:"oldestRenewalSeconds"` // since the renewal of the lease that waits the longest
+	Unreadable    []Unreadable        `json:"unreadable"`
+	Note          *string             `json:"note"`  // what is left to the user
+	Error         *string             `json:"error"` // what could not be looked up
+	Entry         *Entry              `json:"entry"` // of the processors file; null where it cannot be written, or another processor's is the same
+
+	Draft *Entry `json:"-"` // where there is no Entry: what is known of it; nil where nothing is to be added
+}
+
+type Owner struct {
+	Name           string `json:"name"`
+	Partitions     int    `json:"partitions"`
+	RenewedSeconds *int64 `json:"renewedSeconds"`
+	Live           bool   `json:"live"`
+}
+
+type Unreadable struct {
+	Lease string `json:"lease"` // the document's id
+	Error string `json:"error"`
+}
+
+// leaseExpiration is the SDKs' default: there is no configuration to say another.
+const leaseExpiration = 60 * time.Second
+
+func (s survey) report(o origin, now time.Time) Processor {
+	newest, oldest := o.Renewals()
+	r := Processor{
+		Prefix: o.Prefix, Head: o.head(), Monitored: o.monitored(),
+		Formats: append([]changefeed.Format{}, o.Formats...), Modes: []string{},
+		Partitions: len(o.Leases), Owners: []Owner{}, Unreadable: []Unreadable{},
+		NewestSeconds: secondsSince(newest, now), OldestSeconds: secondsSince(oldest, now),
+	}
+	if name, host, ok := changefeed.SplitHead(r.Head, s.connection.Host); ok {
+		r.ProcessorName, r.AccountHost = &name, &host
+	}
+	if o.container != (cosmos.Container{}) {
+		r.DatabaseID, r.ContainerID = &o.container.Database, &o.container.ID
+	}
+	for _, m := range o.Modes {
+		r.Modes = append(r.Modes, modeName(m))
+	}
+	for _, owner := range o.Owners() {
+		r.Owners = append(r.Owners, Owner{owner.Name, owner.Leases, secondsSince(owner.Renewed, now), owner.Live(now, leaseExpiration)})
+	}
+	for _, l := range o.Unreadable() {
+		r.Unreadable = append(r.Unreadable, Unreadable{l.ID, l.Err.Error()})
+	}
+	if o.err != nil {
+		text := o.err.Error()
+		r.Error = &text
+		return r
+	}
+	s.propose(&r, o)
+	return r
+}
+
+// Complete reports whether everything could be read and looked up.
+func (r Report) Complete() bool {
+	for _, p := range r.Processors {
+		if p.Error != nil || len(p.Unreadable) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func modeName(m changefeed.Mode) string {
+	if m == changefeed.FullFidelity {
+		return "all versions and deletes"
+	}
+	return "incremental"
+}
+
+// secondsSince is null where t is unknown. Clocks that differ make no negative age.
+func secondsSince(t, now time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := max(0, int64(now.Sub(t).Seconds()))
+	return &seconds
+}

@@ -1,0 +1,50 @@
+package kubernetes
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/klog/v2"
+
+	"github.com/feedscale/feedscale/pkg/actions"
+)
+
+// Kind is this action as a program offers it.
+func Kind() actions.Kind {
+	return actions.Kind{
+		Name: "kubernetes", Summary: "scale subresource",
+		Flags: []actions.Flag{
+			{Name: "kubeconfig", Usage: "the file that kubernetes takes the cluster from (default as kubectl, or the pod's service account)"},
+			{Name: "context", Usage: "the context of the kubeconfig (default its current one)"},
+		},
+		New: func(o actions.Options) (actions.Action, error) {
+			klog.SetSlogLogger(slog.New(clientGoLog{o.Log.Handler()})) // which is otherwise no JSON
+			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context")})
+		},
+	}
+}
+
+// clientGoLog takes what client-go logs of its own accord, at debug: what fails for it fails an action,
+// whose warning carries the cause.
+type clientGoLog struct{ slog.Handler }
+
+// Enabled asks the handler about debug at most.
+func (l clientGoLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.Handler.Enabled(ctx, min(level, slog.LevelDebug))
+}
+
+// Handle logs at debug at most.
+func (l clientGoLog) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = min(r.Level, slog.LevelDebug)
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs keeps the wrapper.
+func (l clientGoLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return clientGoLog{l.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the wrapper.
+func (l clientGoLog) WithGroup(name string) slog.Handler {
+	return clientGoLog{l.Handler.WithGroup(name)}
+}

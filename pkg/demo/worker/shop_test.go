@@ -1,0 +1,211 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/demo/worker"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// shop is an account with a monitored container, and what hosts made of its changes.
+type shop struct {
+	*testworld.World
+	t       *testing.T
+	sdk     *azcosmos.Client
+	clients *worker.Account
+	written int
+
+	mu      sync.Mutex
+	handled map[string][]change // by lease token, in the order they came
+	order   []change            // as they came, over all partitions
+}
+
+type change struct {
+	ID       string `json:"id"`
+	Customer string `json:"customer"`
+	LSN      int64  `json:"_lsn"`
+}
+
+func newShop(t *testing.T, partitions int) *shop {
+	t.Helper()
+	w := testworld.New(t, testworld.Options{})
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions})
+	clients, err := worker.NewAccount(w.Account.Endpoint(), cosmosfake.WellKnownKey)
+	testworld.Must(t, err)
+	t.Cleanup(clients.Close)
+	return &shop{World: w, t: t, sdk: testworld.SDK(t, w.Account.ConnectionString()), clients: clients, handled: map[string][]change{}}
+}
+
+// write writes n orders, each in a transaction of its own.
+func (s *shop) write(n int) {
+	s.t.Helper()
+	for range n {
+		s.written++
+		s.Put("orders", map[string]any{"id": fmt.Sprint("order-", s.written), "customer": fmt.Sprint("customer-", s.written%100)})
+	}
+}
+
+// running is a host under way.
+type running struct {
+	stop  chan struct{}
+	kill  context.CancelFunc
+	ended chan error
+}
+
+// host starts a host, which the test's end kills. change adapts its options.
+func (s *shop) host(name string, change func(*worker.Options)) *running {
+	s.t.Helper()
+	o := worker.Options{
+		Account:       s.clients,
+		Monitored:     worker.Container{Database: testworld.Database, ID: "orders"},
+		Leases:        worker.Container{Database: testworld.Database, ID: testworld.Leases},
+		ProcessorName: "projection",
+		Host:          name,
+		Handle:        s.handle,
+		Checkpointed:  func(string, int) {},
+		PageSize:      7,
+		Timing: worker.Timing{
+			Acquire: 30 * time.Millisecond, Renew: 50 * time.Millisecond, Expiration: time.Minute,
+			Poll: 10 * time.Millisecond, Bootstrap: 10 * time.Millisecond,
+		},
+		Now: time.Now,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	r := &running{stop: make(chan struct{}), kill: kill, ended: make(chan error, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.ended <- worker.Run(ctx, r.stop, o)
+	}()
+	s.t.Cleanup(func() {
+		kill()
+		<-done
+	})
+	return r
+}
+
+// end waits until the host has ended.
+func (s *shop) end(r *running) {
+	s.t.Helper()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	case <-time.After(testworld.Deadline):
+		s.t.Fatal("the host did not end")
+	}
+}
+
+func (s *shop) handle(_ context.Context, partition string, changes []json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, document := range changes {
+		var c change
+		if err := json.Unmarshal(document, &c); err != nil {
+			return err
+		}
+		s.order = append(s.order, c)
+		s.handled[partition] = append(s.handled[partition], c)
+	}
+	return nil
+}
+
+// count is how many changes were handled.
+func (s *shop) count() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, changes := range s.handled {
+		n += len(changes)
+	}
+	return n
+}
+
+// checkOnce fails the test unless every order was handled once, and in the order of the LSNs:
+// within its partition and, however partitions were split and merged meanwhile, within its
+// customer. A merged partition has some LSNs twice, of either parent.
+func (s *shop) checkOnce() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[string]bool{}
+	for partition, changes := range s.handled {
+		for i, c := range changes {
+			if seen[c.ID] {
+				s.t.Errorf("%s was handled twice", c.ID)
+			}
+			seen[c.ID] = true
+			if i > 0 && c.LSN < changes[i-1].LSN {
+				s.t.Errorf("partition %s: LSN %d came after %d", partition, c.LSN, changes[i-1].LSN)
+			}
+		}
+	}
+	latest := map[string]int64{}
+	for _, c := range s.order {
+		if c.LSN <= latest[c.Customer] {
+			s.t.Errorf("%s: LSN %d came after %d", c.Customer, c.LSN, latest[c.Customer])
+		}
+		latest[c.Customer] = c.LSN
+	}
+	if len(seen) != s.written {
+		s.t.Errorf("%d orders were handled, want %d", len(seen), s.written)
+	}
+}
+
+// documents reads the lease container: every document by its id, with the fields that the service
+// adds left out.
+func (s *shop) documents() map[string]map[string]any {
+	s.t.Helper()
+	all := map[string]map[string]any{}
+	for _, document := range testworld.Documents[map[string]any](s.t, s.sdk, testworld.Database, testworld.Leases) {
+		maps.DeleteFunc(document, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
+		all[document["id"].(string)] = document
+	}
+	return all
+}
+
+// leases are the leases by their tokens.
+func (s *shop) leases() map[string]leasefake.DotNetLease {
+	s.t.Helper()
+	found := map[string]leasefake.DotNetLease{}
+	for _, l := range testworld.ReadLeases(s.t, s.sdk, testworld.Database, testworld.Leases, "") {
+		found[l.Token] = l
+	}
+	return found
+}
+
+// owners counts the leases of each owner; "" is nobody.
+func (s *shop) owners() map[string]int {
+	s.t.Helper()
+	counts := map[string]int{}
+	for _, l := range s.leases() {
+		owner := ""
+		if l.Owner != nil {
+			owner = *l.Owner
+		}
+		counts[owner]++
+	}
+	return counts
+}
+
+func (s *shop) tokens() []string {
+	s.t.Helper()
+	return slices.Sorted(maps.Keys(s.leases()))
+}

@@ -1,0 +1,82 @@
+package testworld
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Must ends a test that cannot go on.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Times of waiting.
+const (
+	Deadline  = 20 * time.Second     // for what must come
+	lookEvery = 5 * time.Millisecond // between two looks
+)
+
+// Eventually waits until something holds that others bring about, and fails the test where it does
+// not within the deadline.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
+	late := time.After(Deadline)
+	for !holds() {
+		select {
+		case <-looks.C:
+		case <-late:
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
+
+// Clock is a time that only the test moves. It may be read from many goroutines.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock is a clock that stands at a time.
+func NewClock(now time.Time) *Clock { return &Clock{now: now} }
+
+// Now is the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the time on.
+func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
+
+// Set moves the time, either way.
+func (c *Clock) Set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+// Decode reads JSON.
+func Decode[T any](t testing.TB, text []byte) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return value
+}
+
+// Canonical is JSON with its fields in the order of their names.
+func Canonical(t testing.TB, text []byte) string {
+	t.Helper()
+	ordered, err := json.Marshal(Decode[any](t, text))
+	Must(t, err)
+	return string(ordered)
+}

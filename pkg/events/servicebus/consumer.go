@@ -1,0 +1,150 @@
+package servicebus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+// Handler acts on a scale event. nil settles it. An error has it handled again, after 1 s, 2 s, 4 s and
+// so on up to 30 s, unless a newer event of its subject has come meanwhile; six times in vain, and it
+// goes back to the queue, which delivers it again until its maximum delivery count. An error that wraps
+// events.ErrDeadLetter moves it to the dead-letter queue, with the error as the reason. Errors are
+// logged.
+//
+// ctx ends where the event is no longer this consumer's, or where a stop takes longer than it may. One
+// subject's events are handled one at a time; those of several subjects at once.
+type Handler func(ctx context.Context, e events.ScaleEvent) error
+
+// ConsumerOptions say how events are taken from a queue. The zero value is what a deployment wants
+// whose queue requires no sessions.
+type ConsumerOptions struct {
+	Sessions    bool          // the queue requires sessions
+	Concurrency int           // handlers under way at once, each for another subject; 0 = 16
+	Grace       time.Duration // that handlers have to end when Run is to stop; 0 = 10 s
+	TryTimeout  time.Duration // of connecting, tokens included, and of settling or renewing one message; 0 = 5 s
+	RetryDelay  time.Duration // the first pause before a handler, or the connection, is tried again; doubles up to 30 times as much; 0 = 1 s
+
+	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
+	Client azservicebus.ClientOptions
+
+	// Log receives failures, and at debug level events that are completed unhandled. No body of a
+	// message is written there. nil = nothing is logged.
+	Log *slog.Logger
+}
+
+func (o ConsumerOptions) withDefaults() ConsumerOptions {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 16
+	}
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Second
+	}
+	if o.TryTimeout <= 0 {
+		o.TryTimeout = 5 * time.Second
+	}
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Client.RetryOptions = retryOnce(o.RetryDelay)
+	return o
+}
+
+// maxPause is the longest pause between tries.
+func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
+
+// Consumer takes scale events from one queue, by peek-lock, and has those of each subject handled in
+// order.
+//
+// Events come at least once, and a replica count is a level, not a difference. So an event that is stale
+// or repeated is completed without being handled, and where several of one subject wait, only the newest
+// is handled: the others are completed as superseded. What was handled last is remembered for each
+// subject, in memory and for one Run: after a restart the first event of a subject counts, whatever its
+// place.
+//
+// What is no scale event goes to the dead-letter queue, with the reason. Without sessions two consumers
+// of one queue may handle events of one subject at once.
+type Consumer struct {
+	queue   queue
+	options ConsumerOptions
+}
+
+// NewConsumer returns a Consumer that authenticates with a connection string, whose policy needs the
+// Listen right. What NewPublisher says of connection string and queue holds here too; nothing is
+// connected before Run.
+func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, error) {
+	o = o.withDefaults()
+	q, err := queueByKey(connectionString, queue, receiving(o.Sessions), o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{queue: q, options: o}, nil
+}
+
+// NewConsumerWithIdentity returns a Consumer that authenticates with an identity, which needs the role
+// Azure Service Bus Data Receiver on the queue. The namespace is fully qualified, as in
+// shop.servicebus.windows.net.
+func NewConsumerWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o ConsumerOptions) (*Consumer, error) {
+	o = o.withDefaults()
+	q, err := queueByIdentity(namespace, identity, queue, receiving(o.Sessions), o.TryTimeout, o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{queue: q, options: o}, nil
+}
+
+// Run receives until ctx ends. Then it takes nothing more, lets the handlers under way end, gives back
+// what was not handled and returns nil; handlers that outlast the grace have their ctx ended, and are an
+// error.
+//
+// A broker that is out of reach is waited for. Only what another try would not change, as a queue that
+// does not exist or a key that is refused, is an error, and only until the connection has worked once.
+// It is a *Refusal where the service refused.
+func (c *Consumer) Run(ctx context.Context, handle Handler) error {
+	r := newConsumerRun(ctx, c, handle)
+	pause, logged, everWorked := c.options.RetryDelay, slog.LevelDebug, false
+	for {
+		worked := false
+		err := r.connection(ctx, func() {
+			if logged > slog.LevelDebug {
+				r.log.Info("scale events are received again")
+			}
+			pause, logged, worked, everWorked = c.options.RetryDelay, slog.LevelDebug, true, true
+		})
+		if ctx.Err() != nil {
+			return r.stop()
+		}
+		final := isFinal(err)
+		err = c.queue.explain(err, 1, c.options.TryTimeout)
+		level := slog.LevelWarn
+		if final {
+			if !everWorked {
+				_ = r.stop()
+				return fmt.Errorf("consuming scale events: %w", err)
+			}
+			level = slog.LevelError
+			if !worked {
+				pause = c.options.maxPause()
+			}
+		}
+		if level <= logged { // one outage is logged once, not at every try
+			level = slog.LevelDebug
+		}
+		logged = max(logged, level)
+		r.log.Log(ctx, level, "no scale events are received: trying again", slog.Any("error", err), slog.String("after", pause.String()))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, c.options.maxPause())
+	}
+}

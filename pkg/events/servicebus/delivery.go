@@ -1,0 +1,163 @@
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+const (
+	// minRenewal is the shortest pause between renewals of one lock. To a clock that is ahead of the
+	// broker's every lock has ended, and would else be renewed without a pause.
+	minRenewal = 100 * time.Millisecond
+	// maxDescription is how much of a reason is sent with a dead letter, in bytes. The service takes
+	// some 4,000 for all of it.
+	maxDescription = 1024
+)
+
+var errLockLost = errors.New("the lock was lost")
+
+// settler is what settles messages, be they of a queue or of a session.
+type settler interface {
+	CompleteMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.CompleteMessageOptions) error
+	AbandonMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.AbandonMessageOptions) error
+	DeadLetterMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.DeadLetterOptions) error
+}
+
+// source is what messages are received from, and settled with: a queue, or one session of it.
+type source struct {
+	receive func(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	settler settler
+	ctx     context.Context // ends when nothing can be settled here any more
+
+	// renew is nil where the locks are all the session's, and end with ctx.
+	renew func(context.Context, *azservicebus.ReceivedMessage, *azservicebus.RenewMessageLockOptions) error
+
+	unsettled sync.WaitGroup
+	open      atomic.Int64 // deliveries that are unsettled
+}
+
+// delivery is a message that is held by its lock until it is settled.
+type delivery struct {
+	from     *source
+	message  *azservicebus.ReceivedMessage
+	event    events.ScaleEvent
+	position events.Position
+
+	ctx        context.Context // of its handler; ends with the lock
+	cancel     context.CancelCauseFunc
+	superseded context.Context // ends when a newer event waits
+	supersede  context.CancelFunc
+	leave      func() bool // ends the wait for the end of the session; nil without sessions
+}
+
+// hold keeps the lock on a message from now on. An error says that it is no scale event; the delivery is
+// to be settled all the same.
+func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) (*delivery, error) {
+	d := &delivery{from: from, message: message}
+	d.ctx, d.cancel = context.WithCancelCause(r.handling)
+	d.superseded, d.supersede = context.WithCancel(context.Background())
+	from.unsettled.Add(1)
+	from.open.Add(1)
+	lose := func() { d.cancel(errLockLost) }
+	if from.renew == nil {
+		d.leave = context.AfterFunc(from.ctx, lose)
+	} else if message.LockedUntil != nil {
+		until := func() time.Time { return *message.LockedUntil }
+		renew := func(ctx context.Context) error { return from.renew(ctx, message, nil) }
+		r.work.Go(func() { r.keep(d.ctx, until, renew, lose) })
+	}
+	var err error
+	d.event, err = events.Decode(message.Body)
+	d.position = d.event.Position()
+	return d, err
+}
+
+// keep renews a lock when half of its time has passed, until ctx ends. A lock that cannot be renewed, for
+// want of a connection, is still held to its end.
+func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(time.Until(until())/2, minRenewal)):
+		}
+		trying, cancel := context.WithTimeout(ctx, r.options.TryTimeout)
+		err := renew(trying)
+		cancel()
+		if code(err) == azservicebus.CodeLockLost || err != nil && !time.Now().Before(until()) {
+			lose()
+			return
+		}
+	}
+}
+
+func (d *delivery) lost() bool { return errors.Is(context.Cause(d.ctx), errLockLost) }
+
+// end stops renewing the lock. A session, which may last for long, keeps nothing
+// of the delivery.
+func (d *delivery) end() {
+	if d.leave != nil {
+		d.leave()
+	}
+	d.cancel(nil)
+	d.supersede()
+	d.from.open.Add(-1)
+	d.from.unsettled.Done()
+}
+
+// name is how the log calls a delivery. The body of a message is never in it.
+func (d *delivery) name() slog.Attr {
+	return slog.Group("message", slog.String("id", d.message.MessageID), slog.Uint64("delivery", uint64(d.message.DeliveryCount)))
+}
+
+func (r *consumerRun) complete(d *delivery, why string) {
+	r.log.Debug("a scale event is completed", d.name(), slog.String("why", why))
+	r.settle(d, func(ctx context.Context) error { return d.from.settler.CompleteMessage(ctx, d.message, nil) })
+}
+
+// abandon gives a message back, at a stop only once the broker could no longer
+// deliver it here again.
+func (r *consumerRun) abandon(d *delivery) {
+	if r.running.Err() != nil {
+		<-r.ceased
+	}
+	r.settle(d, func(ctx context.Context) error { return d.from.settler.AbandonMessage(ctx, d.message, nil) })
+}
+
+// deadLetter logs the reason. The error stands with the message alone: that of
+// Decode may repeat what the message says.
+func (r *consumerRun) deadLetter(d *delivery, reason string, err error) {
+	r.log.Warn("a message goes to the dead-letter queue, with its reason", d.name(), slog.String("reason", reason))
+	reason, description := clip(reason), clip(err.Error())
+	r.settle(d, func(ctx context.Context) error {
+		return d.from.settler.DeadLetterMessage(ctx, d.message, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
+	})
+}
+
+func clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxDescription)], "")
+}
+
+// settle ends a delivery, even where it fails: then the event comes again, and
+// is dropped as repeated if it was handled.
+func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
+	defer d.end()
+	if d.lost() {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(d.from.ctx, r.options.TryTimeout, errNoAnswer)
+	defer cancel()
+	_, err := await(ctx, func() (struct{}, error) { return struct{}{}, call(ctx) })
+	if err != nil && d.from.ctx.Err() == nil {
+		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1, r.options.TryTimeout)))
+	}
+}

@@ -1,0 +1,248 @@
+package servicebus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+// PublisherOptions are the limits of one Publish. The zero value is what a deployment wants.
+type PublisherOptions struct {
+	TryTimeout time.Duration // of one try, connecting and tokens included; 0 = 5 s. The SDK has no such limit.
+	Tries      int           // until Publish gives up; 0 = 3
+	RetryDelay time.Duration // before the connection is tried again; 0 = 500 ms
+
+	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
+	Client azservicebus.ClientOptions
+}
+
+// closeTimeout bounds how long a close waits for a connection to end.
+const closeTimeout = time.Second
+
+// Publisher is the events.Publisher of a deployment: it sends to one queue through one connection and
+// one sender, which it opens at the first event, keeps open, and replaces once they failed.
+type Publisher struct {
+	queue   queue
+	options PublisherOptions
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	current *link          // nil where none is open
+	retired sync.WaitGroup // links that are being closed
+}
+
+// link is a connection with its sender, and the tries that use it.
+type link struct {
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+	users  sync.WaitGroup
+	worked atomic.Bool // it has sent something
+}
+
+// NewPublisher returns a Publisher that authenticates with a connection string, of a namespace or of
+// the queue itself (EntityPath); queue may be "" where it has one. UseDevelopmentEmulator=true connects
+// without TLS, to the port of the endpoint or to 5672. Nothing is connected yet: an error is one of the
+// connection string.
+func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
+	o = o.withDefaults()
+	q, err := queueByKey(connectionString, queue, sending(), o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return newPublisher(q, o), nil
+}
+
+// NewPublisherWithIdentity returns a Publisher that authenticates with an identity, which needs the
+// role Azure Service Bus Data Sender on the queue. The namespace is fully qualified, as in
+// shop.servicebus.windows.net.
+func NewPublisherWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o PublisherOptions) (*Publisher, error) {
+	o = o.withDefaults()
+	q, err := queueByIdentity(namespace, identity, queue, sending(), o.TryTimeout, o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return newPublisher(q, o), nil
+}
+
+func (o PublisherOptions) withDefaults() PublisherOptions {
+	if o.TryTimeout <= 0 {
+		o.TryTimeout = 5 * time.Second
+	}
+	if o.Tries <= 0 {
+		o.Tries = 3
+	}
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = 500 * time.Millisecond
+	}
+	o.Client.RetryOptions = retryOnce(o.RetryDelay)
+	return o
+}
+
+func newPublisher(q queue, o PublisherOptions) *Publisher {
+	p := &Publisher{queue: q, options: o}
+	p.life, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
+// new connection where needed, until its tries are used up or ctx ends. The error is a *Refusal where
+// the service refused, and events.ErrUnreachable where it did not answer.
+func (p *Publisher) Publish(ctx context.Context, body []byte) error {
+	e, err := events.Decode(body)
+	if err != nil {
+		return fmt.Errorf("publishing to queue %q: %w", p.queue.name, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
+
+	message := newMessage(e, body)
+	for try := 1; ; try++ {
+		again, err := p.try(ctx, message)
+		if err == nil {
+			return nil
+		}
+		if try == p.options.Tries || ctx.Err() != nil || !again {
+			return fmt.Errorf("publishing scale event %s: %w", e.ID(), p.queue.explain(err, try, p.options.TryTimeout))
+		}
+	}
+}
+
+// newMessage is the event as docs/act.md describes its message. A property that the event has no value for
+// is left out.
+func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
+	id, subject, eventType, contentType := e.ID(), e.Subject(), events.Type, events.ContentType
+	properties := map[string]any{
+		"epoch":           e.Epoch,
+		"sequence":        e.Sequence,
+		"desiredReplicas": int64(e.DesiredReplicas),
+		"direction":       e.Direction,
+	}
+	if e.Group != "" {
+		properties["group"] = e.Group
+	} else {
+		properties["processor"] = e.Processor
+	}
+	return &azservicebus.Message{
+		Body: body, MessageID: &id, SessionID: &subject, Subject: &eventType, ContentType: &contentType,
+		ApplicationProperties: properties,
+	}
+}
+
+// try sends once, and reports whether trying again may help.
+func (p *Publisher) try(ctx context.Context, message *azservicebus.Message) (again bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
+	link, err := p.acquire()
+	if err != nil {
+		return false, err
+	}
+	defer link.users.Done()
+	err = p.attempt(ctx, link, func(ctx context.Context) error { return link.sender.SendMessage(ctx, message, nil) })
+	if err == nil {
+		link.worked.Store(true)
+		return false, nil
+	}
+	// A link that has worked may be refused for what has changed since it was opened: its token
+	// expired, or the queue was made anew.
+	return !isFinal(err) || link.worked.Load() && refusesLink(err), err
+}
+
+// attempt calls the SDK for at most the time of one try. It returns then even where the SDK, which waits
+// for locks and tokens without looking at its context, does not. A link that may be broken is retired.
+func (p *Publisher) attempt(ctx context.Context, l *link, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.options.TryTimeout, errNoAnswer)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() { returned <- call(ctx) }()
+	var err error
+	select {
+	case err = <-returned:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err == nil {
+		return nil
+	}
+	if !refusesMessage(err) {
+		p.retire(l)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the SDK's own error is then only that it was interrupted
+	}
+	return err
+}
+
+// acquire returns the open link, or a new one. The caller calls users.Done.
+func (p *Publisher) acquire() (*link, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life.Err() != nil {
+		return nil, errClosed
+	}
+	if p.current == nil {
+		client, err := p.queue.connect()
+		if err != nil {
+			return nil, err
+		}
+		sender, err := client.NewSender(p.queue.name, nil)
+		if err != nil {
+			return nil, err
+		}
+		p.current = &link{client: client, sender: sender}
+	}
+	p.current.users.Add(1)
+	return p.current, nil
+}
+
+// retire lets the next try open a new link, and closes the old one once the tries that use it have
+// ended: a failure of one need not be one of the others.
+func (p *Publisher) retire(old *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != old {
+		return
+	}
+	p.current = nil
+	p.retired.Go(func() {
+		old.users.Wait()
+		// An ended context keeps the SDK from waiting for the broker's goodbye. What was published is
+		// settled, so that nothing is lost by it.
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = old.client.Close(ended)
+	})
+}
+
+// Close ends the connection. Publish fails from then on, also where it is under way. It returns within
+// a second, whatever the broker does.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.end()
+	p.mu.Lock()
+	open := p.current
+	p.mu.Unlock()
+	if open != nil {
+		p.retire(open)
+	}
+	closed := make(chan struct{})
+	go func() {
+		p.retired.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-time.After(closeTimeout):
+	}
+	return nil
+}

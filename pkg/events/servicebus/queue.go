@@ -1,0 +1,133 @@
+package servicebus
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// queue is one queue, and how a publisher or a consumer gets at it.
+type queue struct {
+	name    string
+	host    string // of the namespace, for errors
+	byKey   bool   // a connection string rather than an identity
+	access  access
+	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
+}
+
+// access is what a queue is opened for, in the words of refusals.
+type access struct {
+	verb, activity string
+	right          string // of a shared access policy
+	role           string // of an identity
+	throttled      string // what mends it where the queue is throttled
+
+	// sessions is what is wrong with the queue where it refuses a receiver with its sessions, or the
+	// lack of them; "" for a sender, whose messages have a session in any case.
+	sessions, sessionsRemedy string
+}
+
+func sending() access {
+	return access{
+		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
+		throttled: "publish less often, or move the namespace to a larger tier",
+	}
+}
+
+func receiving(sessions bool) access {
+	a := access{
+		verb: "receive from", activity: "receiving", right: "Listen", role: "Azure Service Bus Data Receiver",
+		throttled: "move the namespace to a larger tier",
+		sessions:  "requires sessions", sessionsRemedy: "consume it with sessions",
+	}
+	if sessions {
+		a.sessions, a.sessionsRemedy = "has no sessions", "consume it without, or create it anew with requiresSession"
+	}
+	return a
+}
+
+// queueByKey takes the queue from the connection string where none is named.
+func queueByKey(connectionString, name string, a access, o azservicebus.ClientOptions) (queue, error) {
+	connectionString = strings.TrimSpace(connectionString)
+	host, entity := inspectConnectionString(connectionString)
+	switch {
+	case name == "" && entity == "":
+		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
+	case name == "":
+		name = entity
+	case entity != "" && !strings.EqualFold(entity, name):
+		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", entity, name)
+	}
+	o = expectingHost(host, o)
+	connect := func() (*azservicebus.Client, error) {
+		return azservicebus.NewClientFromConnectionString(connectionString, &o)
+	}
+	if _, err := connect(); err != nil {
+		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
+	}
+	return queue{name: name, host: host, byKey: true, access: a, connect: connect}, nil
+}
+
+func queueByIdentity(namespace string, identity azcore.TokenCredential, name string, a access, tryTimeout time.Duration, o azservicebus.ClientOptions) (queue, error) {
+	if namespace == "" || strings.ContainsAny(namespace, "/ ") {
+		return queue{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", namespace)
+	}
+	if name == "" {
+		return queue{}, errors.New("no Service Bus queue is named")
+	}
+	if identity == nil {
+		return queue{}, errors.New("no identity is given for Service Bus")
+	}
+	o = expectingHost(namespace, o)
+	connect := func() (*azservicebus.Client, error) {
+		return azservicebus.NewClient(namespace, boundedIdentity{identity, tryTimeout * 4 / 5}, &o)
+	}
+	return queue{name: name, host: namespace, access: a, connect: connect}, nil
+}
+
+// retryOnce is one retry within the SDK, because without any its token renewal,
+// which runs in the background, would dial a dead broker without a pause.
+func retryOnce(delay time.Duration) azservicebus.RetryOptions {
+	return azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: delay, MaxRetryDelay: delay}
+}
+
+func expectingHost(host string, o azservicebus.ClientOptions) azservicebus.ClientOptions {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		o.TLSConfig = expecting(name, o.TLSConfig)
+	}
+	return o
+}
+
+// expecting says whose certificate is to be shown where the namespace is given
+// with a port: the SDK would look for both in it.
+func expecting(name string, c *tls.Config) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if c.ServerName == "" {
+		c = c.Clone()
+		c.ServerName = name
+	}
+	return c
+}
+
+// inspectConnectionString finds what errors and checks need; the SDK does the
+// actual reading.
+func inspectConnectionString(connectionString string) (host, entity string) {
+	for field := range strings.SplitSeq(connectionString, ";") {
+		name, value, _ := strings.Cut(field, "=")
+		switch strings.ToLower(name) {
+		case "endpoint":
+			host = strings.Trim(strings.TrimPrefix(value, "sb:"), "/")
+		case "entitypath":
+			entity = value
+		}
+	}
+	return host, entity
+}

@@ -1,0 +1,129 @@
+package servicebus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/go-amqp"
+)
+
+// Kind is what the service refuses, as far as somebody may act by it.
+type Kind string
+
+// The kinds of refusals.
+const (
+	QueueNotFound Kind = "queue not found"
+	NotPermitted  Kind = "not permitted"     // the key or the identity, for what the queue is used for
+	NetworkDenied Kind = "network denied"    // by the network rules of the namespace
+	QueueFull     Kind = "queue full"        // its quota is exceeded
+	QueueDisabled Kind = "queue disabled"    // for what it is used for
+	Throttled     Kind = "throttled"         // the only one that passes by itself
+	TooLarge      Kind = "event too large"   // for this queue; other events may pass
+	WrongSessions Kind = "wrong session use" // the queue requires sessions and is consumed without, or the other way round
+)
+
+// Refusal is the error of a Publish, a Run or a Probe that the service answered with a refusal. It
+// repeats nothing of what the service said, which may contain keys and tokens.
+type Refusal struct {
+	Kind      Kind
+	Condition string // the AMQP error condition, such as amqp:not-found
+	Meaning   string // what is refused, and by whom
+	Remedy    string // what mends it, as a request to the reader
+}
+
+func (r *Refusal) Error() string { return r.Meaning + ": " + r.Remedy }
+
+// Conditions that go-amqp does not name. The SDK lists them in
+// sdk/messaging/azservicebus/internal/errors.go of github.com/Azure/azure-sdk-for-go.
+const (
+	conditionServerBusy     = amqp.ErrCond("com.microsoft:server-busy")
+	conditionEntityDisabled = amqp.ErrCond("com.microsoft:entity-disabled")
+)
+
+// networkDenied is in the description where a network rule refuses, as in
+// https://github.com/microsoft/AzureTRE/pull/734. The condition is the same as where key or identity is
+// refused.
+const networkDenied = "Ip has been prevented to connect"
+
+// kindOf is the kind of refusal that an error of the SDK stands for, "" where it is none.
+func kindOf(err error) Kind {
+	switch condition(err) {
+	case amqp.ErrCondNotFound:
+		return QueueNotFound
+	case amqp.ErrCondUnauthorizedAccess:
+		if strings.Contains(err.Error(), networkDenied) {
+			return NetworkDenied
+		}
+		return NotPermitted
+	case amqp.ErrCondResourceLimitExceeded:
+		return QueueFull
+	case conditionEntityDisabled:
+		return QueueDisabled
+	case conditionServerBusy:
+		return Throttled
+	case amqp.ErrCondMessageSizeExceeded:
+		return TooLarge
+	case amqp.ErrCondNotAllowed: // of a receiver; a message of ours is one for either kind of queue
+		return WrongSessions
+	}
+	return ""
+}
+
+// condition is what the broker answered, "" where it answered nothing.
+func condition(err error) amqp.ErrCond {
+	var answer *amqp.Error
+	if errors.As(err, &answer) {
+		return answer.Condition
+	}
+	switch code(err) {
+	case azservicebus.CodeUnauthorizedAccess:
+		return amqp.ErrCondUnauthorizedAccess
+	case azservicebus.CodeNotFound:
+		return amqp.ErrCondNotFound
+	}
+	if errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		return amqp.ErrCondMessageSizeExceeded
+	}
+	return ""
+}
+
+// refusal is what the service refused after so many tries, nil where err is something else.
+func (q queue) refusal(err error, tries int) *Refusal {
+	r := &Refusal{Kind: kindOf(err), Condition: string(condition(err))}
+	say := func(meaning, remedy string) *Refusal {
+		r.Meaning, r.Remedy = meaning, remedy
+		return r
+	}
+	here := fmt.Sprintf("queue %q of Service Bus namespace %s", q.name, q.host)
+	switch r.Kind {
+	case QueueNotFound:
+		return say(fmt.Sprintf("queue %q does not exist in Service Bus namespace %s", q.name, q.host), "create it, or correct its name")
+	case NotPermitted:
+		if q.byKey {
+			return say(fmt.Sprintf("the key for queue %q is refused by Service Bus namespace %s", q.name, q.host),
+				"use a current connection string whose policy has the "+q.access.right+" right")
+		}
+		return say("the identity may not "+q.access.verb+" "+here, "give it the role "+q.access.role+" there")
+	case NetworkDenied:
+		return say(fmt.Sprintf("the network rules of Service Bus namespace %s do not let this network in", q.host), "allow its address there")
+	case QueueFull:
+		return say(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size")
+	case QueueDisabled:
+		return say(here+" is disabled for "+q.access.activity, "enable it")
+	case Throttled:
+		busy := "server busy"
+		if tries > 1 {
+			busy = fmt.Sprintf("server busy, %d tries", tries)
+		}
+		return say(fmt.Sprintf("%s is throttled (%s)", here, busy), q.access.throttled)
+	case TooLarge:
+		return say("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size")
+	case WrongSessions:
+		if q.access.sessions != "" {
+			return say(here+" "+q.access.sessions, q.access.sessionsRemedy)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package report
+
+import "github.com/feedscale/feedscale/pkg/state"
+
+// Tick is what one tick did.
+type Tick struct {
+	Polled      []state.State // of each processor that was polled, in the order of the configuration
+	Uncommitted int           // how many of them could not be committed, for want of the store
+	Unpublished int           // events that stay in the outbox for the next tick
+}
+
+// Complete reports whether everything that was polled is known, and stored and published.
+func (t Tick) Complete() bool {
+	for i := range t.Polled {
+		if !t.Polled[i].Lag.Complete() {
+			return false
+		}
+	}
+	return t.Uncommitted == 0 && t.Unpublished == 0
+}

@@ -1,0 +1,118 @@
+package tablestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+// role is what an identity needs on the storage account or the table.
+const role = "Storage Table Data Contributor"
+
+// signIn is how the store proves who it is.
+type signIn struct {
+	name   string // as in "the account key"
+	advice string // what to do where it is not accepted or not allowed enough
+}
+
+// RefusalKind is what a refusal means.
+type RefusalKind int
+
+// The kinds.
+const (
+	Rejected     RefusalKind = iota // the request itself is wrong for the service
+	KeysDisabled                    // the account takes identities alone
+	NotAccepted                     // the key, signature or token is not valid
+	NotPermitted                    // it is valid, and not enough
+	Firewall                        // the service does not tell network rules from what a signature lacks
+	Missing                         // the table, or the account
+	TooLarge
+	Unavailable // the service cannot answer at the moment
+)
+
+// Refusal is the error of a request that the service answered and did not grant. Its text says what to
+// do. It leaves out the URL, which may carry a signature, and the service's text, which may repeat one.
+type Refusal struct {
+	Kind     RefusalKind
+	Status   int    // of HTTP
+	Code     string // of the Table service; "" where it gave none
+	Request  string // id under which Azure's support finds the request; "" where there is none
+	Creating bool   // the table is missing, and it was its creation that was refused
+
+	meaning string
+}
+
+// Error says in one sentence what the service refused and what to do.
+func (r *Refusal) Error() string {
+	sentence := fmt.Sprintf("%s (%d", r.meaning, r.Status)
+	if r.Code != "" {
+		sentence += " " + r.Code
+	}
+	if r.Request != "" {
+		sentence += ", request " + r.Request
+	}
+	return sentence + ")"
+}
+
+// explain makes of an error what its reader can act upon: a *Refusal where the service answered. It
+// leaves out the URL, which may carry a signature.
+func (s *Store) explain(err error) error {
+	if refused, ok := answerOf(err); ok {
+		return s.refusal(refused)
+	}
+	var request *url.Error
+	if !errors.As(err, &request) {
+		return err
+	}
+	host := s.host
+	if u, err := url.Parse(request.URL); err == nil {
+		host = u.Host // it may be that of the identity's authority
+	}
+	reason := request.Err
+	var unknown *net.DNSError
+	switch {
+	case errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded):
+		return fmt.Errorf("no answer from %s in time: %w", host, reason)
+	case errors.As(reason, &unknown):
+		return fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
+	}
+	return fmt.Errorf("%s cannot be reached: check that it runs, and what is between: %w", host, reason)
+}
+
+// refusal says what an answer means.
+func (s *Store) refusal(a answer) *Refusal {
+	r := &Refusal{Status: a.status, Code: a.code, Request: a.request}
+	r.Kind, r.meaning = s.meaning(a)
+	return r
+}
+
+func (s *Store) meaning(a answer) (RefusalKind, string) {
+	switch aztables.TableErrorCode(a.code) {
+	case "KeyBasedAuthenticationNotPermitted":
+		return KeysDisabled, s.host + " takes no account keys: give the table as https://ACCOUNT.table.core.windows.net/TABLE, with an identity that has the role " + role
+	case "AuthenticationFailed", "InvalidAuthenticationInfo":
+		return NotAccepted, fmt.Sprintf("%s does not accept the %s: %s, and check the clock of this machine", s.host, s.signIn.name, s.signIn.advice)
+	case "AuthorizationFailure":
+		return Firewall, fmt.Sprintf("%s does not let the %s do this: %s; or let this machine through the account's network rules", s.host, s.signIn.name, s.signIn.advice)
+	case aztables.TableNotFound:
+		return Missing, "the table is gone: the next tick creates it"
+	case aztables.TableBeingDeleted:
+		return Unavailable, "the table is still being deleted: wait a minute, or name another one"
+	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
+		return TooLarge, "the state is too big for a table: keep it in a file, with bolt:PATH"
+	}
+	switch a.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return NotPermitted, fmt.Sprintf("%s does not let the %s do this: %s", s.host, s.signIn.name, s.signIn.advice)
+	case http.StatusNotFound:
+		return Missing, s.host + " has no such table: check the names of the account and of the table"
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return Unavailable, s.host + " is busy or out of order: the next tick tries again"
+	}
+	return Rejected, s.host + " refuses the request"
+}
