@@ -1,10 +1,12 @@
-// Package actions is what a consumer does about a scale event: it brings what
-// is scaled to the replicas that were decided, or hands the event on.
+// Package actions defines what a consumer does about a scale event: it sets the replicas of a
+// target to those that were decided, or forwards the event.
 //
-// It knows no queue: servicebus.Consumer delivers, and settles by the errors of an
-// action. Start with Action. Each action that needs a client of its own stands
-// in a subpackage, so that a program links only those it offers:
-// webhook, containerapp and, the heavy one, kubernetes.
+// It knows no queue: servicebus.Consumer delivers events, and settles them by the errors of an
+// action. Start with Action. Each action that needs a client of its own is in a subpackage, so that
+// a program links only those that it offers: webhook, containerapp and kubernetes, which is big
+// (docs/decisions/0010-consumer-without-client-go-in-the-handler.md).
+//
+// The package and its subpackages are internal to the program: their API may change in any release.
 package actions
 
 import (
@@ -13,19 +15,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Action is one way to act on scale events. Both methods are safe for
-// concurrent use.
+// Action is one way to act on scale events. Both methods are safe for concurrent use.
 //
-// An error that wraps events.ErrDeadLetter says that another try would end the
-// same, as where the event's target labels name nothing that can be scaled. Any
-// other is worth another try.
+// An error that wraps events.ErrDeadLetter says that another try would fail as well, for example
+// because the event's target labels name nothing that can be scaled. After any other error another
+// try may succeed.
 type Action interface {
-	// Target names, for people, what an event is to change, by the event alone:
-	// no request is made.
+	// Target returns a name, for people, of what an event is to change. It makes no request.
 	Target(e events.ScaleEvent) (string, error)
 
-	// Act brings the target to the event's desiredReplicas, or hands the event
-	// on. A target that is there already is left alone, and changed is false, so
-	// that an event may be acted on any number of times.
+	// Act sets the target to the event's desiredReplicas, or forwards the event. It is idempotent:
+	// where the target has that number already, it changes nothing and changed is false.
 	Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error)
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Handler makes an action the handler of a consumer. The consumer logs what fails.
+// Handler adapts an Action to the handler of a consumer. It logs what was done; the consumer logs
+// what fails.
 type Handler struct {
 	Action Action
 	Log    *slog.Logger
-	DryRun bool // say what would be done, and do nothing
+	DryRun bool // log what would be done, and do nothing
 }
 
-// Handle acts on an event.
+// Handle acts on an event. The error is the action's.
 func (h Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 	log := h.Log.With("processor", e.Processor, "sequence", e.Sequence, "desiredReplicas", e.DesiredReplicas)
 	target, err := h.Action.Target(e)

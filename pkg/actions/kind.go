@@ -9,22 +9,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 )
 
-// Kind is a way to act, as a program offers it. Each package of an action has its own; the list of
-// them is all that a program needs for its help, for the validation of its flags, and to make one.
+// Kind describes an action to a program that offers it: each package of an action has one. A list
+// of them is all that a program needs for its help, to validate its flags, and to make an action.
 type Kind struct {
 	Name    string // as in --action webhook
 	Summary string // what it does, in a few words
-	Flags   []Flag // that this kind alone has
+	Flags   []Flag // flags of this kind alone
 
-	// New makes the action. It makes no request: an error is one of the options, and names the flag or
-	// the setting.
+	// New makes the action. It makes no request; an error is about the options, and names the flag
+	// or the setting.
 	New func(Options) (Action, error)
 }
 
 // Flag is a flag of one Kind.
 type Flag struct{ Name, Usage string }
 
-// Options are what a program gives to every Kind.
+// Options are what a program gives to each Kind to make its action.
 type Options struct {
 	Flag     func(name string) string               // the value of one of the Kind's flags; "" where it was not given
 	Secret   string                                 // FEEDSCALE_WEBHOOK_SECRET; "" = none
@@ -33,10 +33,10 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Kinds is what a program offers.
+// Kinds are the kinds of action that a program offers, in the order of its help.
 type Kinds []Kind
 
-// Names are the names of the kinds, in their order.
+// Names returns the names of the kinds, in their order.
 func (k Kinds) Names() []string {
 	names := make([]string, len(k))
 	for i, kind := range k {
@@ -45,7 +45,7 @@ func (k Kinds) Names() []string {
 	return names
 }
 
-// Find returns the kind of a name.
+// Find returns the kind with a name; ok is false where there is none.
 func (k Kinds) Find(name string) (Kind, bool) {
 	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.Name == name })
 	if i < 0 {
@@ -54,7 +54,7 @@ func (k Kinds) Find(name string) (Kind, bool) {
 	return k[i], true
 }
 
-// Summary says of each kind what it does.
+// Summary returns a phrase with the name and the summary of each kind.
 func (k Kinds) Summary() string {
 	parts := make([]string, len(k))
 	for i, kind := range k {
@@ -67,7 +67,7 @@ func (k Kinds) Summary() string {
 	return strings.Join(parts[:last], ", ") + " or " + parts[last]
 }
 
-// StdoutKind is the Kind of Stdout.
+// StdoutKind returns the Kind of Stdout.
 func StdoutKind() Kind {
 	return Kind{Name: "stdout", Summary: "a line each", New: func(o Options) (Action, error) {
 		return NewStdout(o.Stdout), nil

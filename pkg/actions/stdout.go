@@ -7,14 +7,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Stdout is the Action of a program whose output is read by another: one event
-// per line, as it was published but for white space between its parts.
+// Stdout is an Action for another program that reads the output: it writes one event per line, as
+// it was published but for white space between JSON tokens.
 type Stdout struct{ lines *events.Stdout }
 
 // NewStdout returns an Action that writes lines to w, each in one Write.
 func NewStdout(w io.Writer) Stdout { return Stdout{events.NewStdout(w)} }
 
-// Target is the same for every event.
+// Target returns "standard output" for every event.
 func (Stdout) Target(events.ScaleEvent) (string, error) { return "standard output", nil }
 
 // Act writes the event.

@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// asPublished is an event as a processor's outbox holds it, with what JSON could
-// write in more than one way.
+// asPublished is an event as in the outbox of a processor, with values that JSON can write in more
+// than one way.
 const asPublished = `{"specversion":"1.0","id":"orders-000000000042","source":"feedscale/eu","type":"feedscale.scale.v1","subject":"orders",` +
 	`"time":"2026-01-01T00:00:00.0421Z","datacontenttype":"application/json",` +
 	`"data":{"processor":"orders","sequence":42,"desiredReplicas":5,"previousReplicas":null,"active":true,"direction":"out",` +
@@ -39,8 +39,8 @@ func TestALineIsTheEventAsItWasPublishedByteForByte(t *testing.T) {
 	}
 }
 
-// TestALineKeepsWhatIsNotKnownHere: a later publisher may say more, and another
-// one may break its lines.
+// TestALineKeepsWhatIsNotKnownHere: a later version may publish more fields, and another publisher
+// may use line breaks.
 func TestALineKeepsWhatIsNotKnownHere(t *testing.T) {
 	t.Parallel()
 	const later = `"traceparent":"00-1-2-00","later":[1.0,1e3,"\u003c < \u2028"],"data":{`

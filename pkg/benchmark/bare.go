@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// bareLoop makes the feed requests of a tick with net/http and nothing else:
-// what any client of the service at least has to do.
+// bareLoop makes the feed requests of a tick with net/http alone: the least that any client of the
+// service has to do.
 type bareLoop struct {
 	standIn *standIn
 	key     []byte
@@ -32,7 +32,7 @@ type bareRequest struct {
 	rangeID   int
 }
 
-// run makes one request for each lease.
+// run makes one request per lease.
 func (b *bareLoop) run() error {
 	requests := make(chan bareRequest)
 	failed := make(chan error, concurrency)

@@ -1,10 +1,12 @@
-// Command benchmark measures what a tick costs, as ratios against a bare
-// net/http loop that makes the same feed requests to the same stand-in. It is
-// what `make bench` runs: `benchmark HANDLER`, HANDLER being the stripped
-// executable. It asserts nothing; machines differ, ratios less so.
+// Command benchmark measures the cost of a tick, in ratio to a bare net/http loop that makes the
+// same feed requests to the same stand-in. `make bench` runs it as `benchmark HANDLER`, where
+// HANDLER is the stripped executable. It prints measured values next to those wanted and fails on
+// none, since machines differ; ratios differ less.
 //
-// The stand-in is this program again, in a process of its own, so that its CPU
-// is not counted. Start with main, which lists the measurements.
+// The stand-in is this program in another process, so that its CPU time is not counted. Start with
+// measure, which lists the measurements.
+//
+// The command is internal to the project: its output may change in any release.
 package main
 
 import (
@@ -45,7 +47,7 @@ func main() {
 	}
 }
 
-// measure prints every measurement beside what is wanted.
+// measure prints every measurement next to the value wanted.
 func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
 	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, firstRequest, size} {
@@ -58,8 +60,8 @@ func measure(handler string) error {
 
 func row(what, got, wanted string) { fmt.Printf("%-58s %14s   %s\n", what, got, wanted) }
 
-// standIn is a stand-in account in another process, with containers of equal
-// partitions, each with a lease of every processor in the container leases.
+// standIn is a stand-in account in another process. Its containers have the same number of
+// partitions, and each partition has a lease of every processor in the container leases.
 type standIn struct {
 	command    *exec.Cmd
 	stdin      io.Closer
@@ -71,7 +73,7 @@ type standIn struct {
 	processors int // on each container
 }
 
-// startStandIn starts a stand-in whose feed answers take delay.
+// startStandIn starts a stand-in that delays the answers of the change feed by delay.
 func startStandIn(containers, partitions, processors int, delay time.Duration, backlog bool) (*standIn, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +108,7 @@ func startStandIn(containers, partitions, processors int, delay time.Duration, b
 	return s, nil
 }
 
-// stop ends the stand-in, which lives as long as its standard input.
+// stop closes the standard input of the stand-in, which ends it.
 func (s *standIn) stop() {
 	s.stdin.Close()
 	_ = s.command.Wait()
@@ -114,7 +116,7 @@ func (s *standIn) stop() {
 
 func (s *standIn) leases() int { return s.containers * s.partitions * s.processors }
 
-// list returns the estimator's processors.
+// list returns the processors for the estimator.
 func (s *standIn) list() ([]estimator.Processor, error) {
 	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: s.endpoint, Setting: "COSMOS", Key: s.key, Concurrency: concurrency})
 	if err != nil {
@@ -134,7 +136,7 @@ func (s *standIn) list() ([]estimator.Processor, error) {
 	return processors, nil
 }
 
-// document is the processors file for the handler, of one processor on each container.
+// document returns the processors file for the handler, with one processor per container.
 func (s *standIn) document() string {
 	type entry map[string]any
 	var list []entry
@@ -148,7 +150,7 @@ func (s *standIn) document() string {
 	return string(text)
 }
 
-// tick measures all processors once, after the estimator has warmed up.
+// estimate measures all processors once, and fails where one is incomplete.
 func (s *standIn) estimate(e *estimator.Estimator, processors []estimator.Processor) error {
 	for _, l := range e.Estimate(context.Background(), processors) {
 		if !l.Complete() {

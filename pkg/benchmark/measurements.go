@@ -18,10 +18,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-const runs = 5 // of which the median counts
+const runs = 5 // runs per measurement, of which the median is printed
 
-// cpuPerPartition compares the CPU of a tick, lease query and all, with that of
-// the bare loop: the same process, the same stand-in, in turn.
+// cpuPerPartition compares the CPU time of a tick, the lease query included, with that of the bare
+// loop: in the same process, with the same stand-in, in turns.
 func cpuPerPartition(string) error {
 	s, err := startStandIn(10, 200, 1, 0, true)
 	if err != nil {
@@ -44,7 +44,7 @@ func cpuPerPartition(string) error {
 		if err != nil {
 			return err
 		}
-		if run > 0 { // the first warms both up
+		if run > 0 { // the first run warms both up
 			ticks, loops, ratios = append(ticks, tick), append(loops, loop), append(ratios, tick/loop)
 		}
 	}
@@ -76,7 +76,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// wallOfSlowAnswers times the tick of 200 partitions whose answers take 5 ms.
+// wallOfSlowAnswers measures the wall time of a tick of 200 partitions whose answers take 5 ms.
 func wallOfSlowAnswers(string) error {
 	s, err := startStandIn(1, 200, 1, 5*time.Millisecond, true)
 	if err != nil {
@@ -102,7 +102,7 @@ func wallOfSlowAnswers(string) error {
 	return nil
 }
 
-// requestsPerTick counts what a tick requests once RIDs are known.
+// requestsPerTick counts the requests of a tick once RIDs are known.
 func requestsPerTick(string) error {
 	for _, c := range []struct {
 		what                               string
@@ -144,7 +144,7 @@ func countRequests(s *standIn, what string, reads int, processors []estimator.Pr
 	return nil
 }
 
-// memory reads the peak resident memory of the handler in a poll of 10,000 leases.
+// memory measures the peak resident memory of the handler during a poll of 10,000 leases.
 func memory(handler string) error {
 	s, err := startStandIn(50, 200, 1, 0, true)
 	if err != nil {
@@ -182,7 +182,7 @@ func memory(handler string) error {
 	return nil
 }
 
-// firstRequest times serve from its start to its first answer.
+// firstRequest measures the wall time of serve from its start to its first answer.
 func firstRequest(handler string) error {
 	var times []float64
 	for range runs {
@@ -235,7 +235,7 @@ func startToAnswer(handler string) (time.Duration, error) {
 	return 0, errors.New("serve did not answer within 10 s")
 }
 
-// size is that of the stripped handler.
+// size prints the size of the stripped handler.
 func size(handler string) error {
 	info, err := os.Stat(handler)
 	if err != nil {

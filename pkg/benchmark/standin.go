@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	database       = "bench"
-	leaseContainer = "leases"
-	leaseHost      = "bench.documents.azure.com"
-	backlogPerRun  = 4 // documents for each partition, on average
+	database            = "bench"
+	leaseContainer      = "leases"
+	leaseHost           = "bench.documents.azure.com"
+	backlogPerPartition = 4 // documents per partition, on average
 )
 
 func containerID(i int) string   { return fmt.Sprintf("container-%d", i) }
 func processorName(i int) string { return fmt.Sprintf("projection-%d-", i) }
 
-// serveStandIn is the other process: it prints its connection string and serves
-// until its standard input ends. Its arguments are those of startStandIn.
+// serveStandIn is the other process: it prints its connection string, and serves until its standard
+// input ends. Its arguments are those of startStandIn.
 func serveStandIn(args []string) error {
 	containers, err1 := strconv.Atoi(args[0])
 	partitions, err2 := strconv.Atoi(args[1])
@@ -55,7 +55,7 @@ func serveStandIn(args []string) error {
 	return server.Close()
 }
 
-// fill makes the containers, their leases at LSN 0 and, where wanted, a backlog.
+// fill makes the containers, their leases at LSN 0 and, with backlog, changes.
 func fill(server *cosmosfake.Server, containers, partitions, processors int, backlog bool) error {
 	if err := server.CreateDatabase(database); err != nil {
 		return err
@@ -91,7 +91,7 @@ func fillContainer(server *cosmosfake.Server, id string, partitions, processors 
 	if !backlog {
 		return nil
 	}
-	for n := range partitions * backlogPerRun {
+	for n := range partitions * backlogPerPartition {
 		if err := server.Upsert(database, id, map[string]any{"id": fmt.Sprintf("document-%d", n), "customer": "Contoso", "amount": n, "status": "new"}); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// failed says in one sentence why there was no answer, and what to do. The
-// cause is kept for errors.Is where it is the end of the context.
+// failed turns the error of a request into a sentence that says why there was no answer and what to
+// do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
 func (a *Account) failed(s subject, t *tally, err error) error {
 	var (
 		response    *azcore.ResponseError

@@ -10,9 +10,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// ProbeAccount reads the account's description, which the SDKs ask for before
-// anything else. The error of each probe is a *Refusal where the service
-// answered, and says what to do in every case.
+// ProbeAccount reads the account's description, which the SDKs read before anything else. The error
+// of each probe is a *Refusal where the service answered, and says what to do in every case.
 func (a *Account) ProbeAccount(ctx context.Context) error {
 	return a.probe(ctx, subject{}, "/", resource{})
 }

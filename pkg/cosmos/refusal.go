@@ -13,55 +13,55 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// RefusalKind is what a refusal means.
+// RefusalKind is the cause of a refusal.
 type RefusalKind int
 
-// The kinds.
+// The causes of a refusal.
 const (
 	Rejected     RefusalKind = iota // the request itself is wrong for the service
 	NotPermitted                    // the identity lacks a role
-	KeyRefused                      // the key is not, or no longer, one of the account's
-	KeysDisabled                    // the account takes identities alone
-	Firewall                        // network rules, as the service says itself
-	Forbidden                       // with a key: network rules or a clock that is off, which the service does not tell apart
+	KeyRefused                      // the key is wrong or was rotated
+	KeysDisabled                    // the account accepts identities alone
+	Firewall                        // network rules, as the service's message says
+	Forbidden                       // with a key: network rules or a wrong clock, which the service does not distinguish
 	Missing                         // the database or the container does not exist
 	Throttled
 	Unavailable // the service cannot answer at the moment
 )
 
-// Refusal is the error of a request that the service answered and did not grant. Its text says what
-// it means, what mends it, and what the service said itself.
+// Refusal is the error of a request that the service answered with an error. Its text has the
+// service's message, what it means, and what to do.
 type Refusal struct {
 	Kind      RefusalKind
 	Account   string    // host of the account
-	Setting   string    // that connects to it
-	Container Container // that was asked for; the ID is "" for its database, and both for the account
-	Leases    bool      // it was asked for as a lease container
-	Status    int       // of HTTP
+	Setting   string    // name of the setting with the connection
+	Container Container // what was asked for; the ID is "" for a database, and both are for the account
+	Leases    bool      // whether it was asked for as a lease container
+	Status    int       // HTTP status
 	Substatus int       // x-ms-substatus; 0 where absent
-	Route     Route     // by which the firewall saw the request come; "" where it does not say
-	Address   string    // of this network, as the firewall saw it; "" where it does not say
-	Words     string    // the service's own, on one line and bounded; "" where it had none
+	Route     Route     // how the request reached the account's firewall; "" where it does not say
+	Address   string    // the caller's IP address as the firewall saw it; "" where it does not say
+	Words     string    // the service's own message, on one line and at most 300 characters; "" where it had none
 }
 
-// Route is how a request reached an account, in the words of its firewall
+// Route is how a request reached an account, in the words of the firewall's message
 // (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
 type Route string
 
-// The routes.
+// The routes that the firewall's message names.
 const (
 	PublicInternet  Route = "public internet"
 	ServiceEndpoint Route = "service endpoint"
 	PrivateEndpoint Route = "private endpoint"
 )
 
-// Substatus codes with 403.
+// Values of x-ms-substatus with a 403.
 const (
 	substatusAccountNotFound = 1008 // the account is not in this region
 	substatusKeysDisabled    = 5202 // only identities are accepted
 )
 
-// refusal is what an answer that is none of those asked for means.
+// refusal returns the Refusal of an error answer by its status and substatus alone.
 func (a *Account) refusal(s subject, status, substatus int) *Refusal {
 	r := &Refusal{
 		Account: a.host, Setting: a.options.Setting, Container: s.container, Leases: s.leases,
@@ -92,7 +92,7 @@ var (
 	blockedAddress = regexp.MustCompile(`(?i)originated from (?:client )?IP ([0-9a-f.:]+)`)
 )
 
-// refused is the Refusal of an answer, with what its body says.
+// refused returns the Refusal of an error answer, with what its body says.
 func (a *Account) refused(s subject, answer *http.Response) *Refusal {
 	r := a.refusal(s, answer.StatusCode, substatus(answer))
 	body, err := runtime.Payload(answer)
@@ -112,16 +112,16 @@ func (a *Account) refused(s subject, answer *http.Response) *Refusal {
 	return r
 }
 
-// maxWords bounds what is repeated of an answer, in characters.
+// maxWords is the maximum length of the service's message in a Refusal, in characters.
 const maxWords = 300
 
-// afterWords begins what the service adds to its messages for its own support.
+// afterWords matches the details for support that the service appends to its messages.
 var afterWords = regexp.MustCompile(`(?i)\s*,?\s*\b(ActivityId:|Request URI:|RequestStats:|Learn more:).*`)
 
-// signature is what a message must not repeat, should it ever.
+// signature matches a signature, which is removed from a message in case one ever contains it.
 var signature = regexp.MustCompile(`(?i)(sig(nature)?(=|%3d))[^\s'",;&]+`)
 
-// wordsOf is the message of an answer's body, without what is for support alone.
+// wordsOf returns the message in an answer's body, without the details for support.
 func wordsOf(body []byte) string {
 	var answer struct {
 		Message string `json:"message"`
@@ -144,13 +144,13 @@ func wordsOf(body []byte) string {
 	return words
 }
 
-// subject is what a request was about, for messages.
+// subject names what a request was about, for messages.
 type subject struct {
 	container Container // its ID is "" for a database, and both for the account
-	leases    bool      // it is read as a lease container
+	leases    bool      // whether it is read as a lease container
 }
 
-// reading is what was to be done.
+// reading returns what was to be done, as an infinitive.
 func (s subject) reading() string {
 	switch {
 	case s.leases:
@@ -164,7 +164,7 @@ func (s subject) reading() string {
 	}
 }
 
-// Meaning says what the answer means, with its status.
+// Meaning returns what the answer means, with its status.
 func (r *Refusal) Meaning() string {
 	code := fmt.Sprintf("(%d)", r.Status)
 	if r.Substatus != 0 {
@@ -209,7 +209,7 @@ func (r *Refusal) meaning() string {
 	}
 }
 
-// Advice says what mends it; "" where waiting does.
+// Advice returns what to do about it.
 func (r *Refusal) Advice() string {
 	switch r.Kind {
 	case NotPermitted:
@@ -231,7 +231,7 @@ func (r *Refusal) Advice() string {
 	}
 }
 
-// Detail is what the service said itself, where it said something, and then what that means.
+// Detail returns the service's own message, if there is one, and what it means.
 func (r *Refusal) Detail() string {
 	if r.Words == "" {
 		return r.Meaning()
@@ -239,7 +239,7 @@ func (r *Refusal) Detail() string {
 	return fmt.Sprintf("it says %q: %s", r.Words, r.Meaning())
 }
 
-// Error is all of it in one sentence.
+// Error returns all of it in one sentence.
 func (r *Refusal) Error() string {
 	return "account " + r.Account + ": " + r.Detail() + ": " + r.Advice()
 }

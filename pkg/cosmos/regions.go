@@ -169,7 +169,8 @@ func (a *Account) getFrom(ctx context.Context, endpoint, path string, signed res
 	return a.pipeline.Do(request)
 }
 
-// regionFails tells whether another region may do better.
+// regionFails reports whether to fail over to another region: there was no answer, or it is an
+// error of the region and not of the request.
 func regionFails(response *http.Response, err error) bool {
 	if err != nil {
 		return true

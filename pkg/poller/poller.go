@@ -35,8 +35,8 @@ type Processor struct {
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
-// Poller runs ticks. Two at once are harmless: the slower one's result is
-// dropped.
+// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one
+// that is committed later is dropped.
 type Poller struct {
 	Processors []Processor
 	Estimator  *estimator.Estimator
@@ -72,8 +72,8 @@ type poll struct {
 	err       error // why its state could not be loaded, or the decision not be stored
 }
 
-// Tick polls the processors that are due. It fails only where nothing at all
-// could be committed; every smaller failure is in the result and in the log.
+// Tick polls the processors that are due. It returns an error only where no processor at all could
+// be committed; every smaller failure is in the result and in the log.
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)

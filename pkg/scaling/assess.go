@@ -73,17 +73,17 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 	if p.CheckpointLSN != nil {
 		next.CheckpointLSN = *p.CheckpointLSN
 	}
-	stands := next.Pending && last.Position == next.Position && !last.Since.IsZero()
+	unmoved := next.Pending && last.Position == next.Position && !last.Since.IsZero()
 	switch {
-	case stands && s.live(p):
+	case unmoved && s.live(p):
 		next.Since, next.Polls = last.Since, last.Polls+1
-	case stands && last.Stalled:
+	case unmoved && last.Stalled:
 		// A scale-in due to excludeStalled may have stopped the owner of this very partition. Its
 		// next owner meets the same change.
 		next.Since, next.Polls = last.Since, last.Polls
 	case next.Pending && s.live(p):
 		next.Since, next.Polls = s.Now, 1
 	}
-	next.Stalled = stands && last.Stalled
+	next.Stalled = unmoved && last.Stalled
 	return next
 }

@@ -158,10 +158,11 @@ func (s *steps) wakes() changefeed.Status {
 // catchUpWithin is step 3 of docs/decide.md: it raises the replicas to (lag / catchUpWithin +
 // arrival rate) / drain rate of one owner, rounded up, with rates in LSNs per second.
 //
-// Where the live owners keep up, the drain rate may be only a lower bound of what they can do. Then
-// the step asks for no more replicas than there are owners, since dividing by the lower bound would
-// add one at each poll. It also asks for no replicas at all where the lower bound comes from as
-// many owners as are live now, or from more: it does not say whether fewer owners would be enough.
+// Where the live owners keep up (see rates), the step has no effect in two cases. The formula asks
+// for more replicas than there are live owners: the drain rate of owners that keep up may be only a
+// lower bound, and dividing by it would add a replica at each poll. Or the drain rate is a lower
+// bound that as many owners showed as are live now, or more: it does not say whether fewer would be
+// enough.
 func (s *steps) catchUpWithin() {
 	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
 	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {

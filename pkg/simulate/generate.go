@@ -10,24 +10,24 @@ import (
 // Options shape a synthetic trace.
 type Options struct {
 	Seed       uint64        // the same seed gives the same trace
-	Duration   time.Duration // rounded up to whole seconds, at least one
+	Duration   time.Duration // rounded up to whole seconds, at least 1 s
 	Partitions int           // at least 1
-	Rate       float64       // transactions per second on average over all partitions, above 0 and up to MaxRate; sparse has its own
+	Rate       float64       // mean transactions per second over all partitions, above 0 and up to MaxRate; the trace sparse ignores it
 }
 
-// MaxRate is the highest rate of a trace, in transactions per second.
+// MaxRate is the greatest rate of a trace, in transactions per second.
 const MaxRate = 1_000_000
 
-// syntheticStart is a Monday, so that schedules find weekdays and a weekend.
+// syntheticStart is a Monday, so that a week has its weekdays first, then the weekend.
 var syntheticStart = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-// shape is the mean of a synthetic trace, around which it is drawn.
+// shape is the mean of a synthetic trace over time, from which it is drawn.
 type shape struct {
 	rate   func(second int) float64 // transactions per second over all partitions
-	hotter float64                  // share of the first partition beyond its even one, 0..1
+	hotter float64                  // share of the rate that the first partition gets beyond its even one, 0..1
 }
 
-// synthetic are the traces there are, in the order of their names' listing.
+// synthetic are the synthetic traces, in the order that Names lists them.
 var synthetic = []struct {
 	name  string
 	shape func(o Options, seconds int, r *rand.Rand) shape
@@ -41,7 +41,7 @@ var synthetic = []struct {
 	{"sparse", sparse},
 }
 
-// Names lists the synthetic traces.
+// Names returns the names of the synthetic traces.
 func Names() []string {
 	names := make([]string, len(synthetic))
 	for i, s := range synthetic {
@@ -50,9 +50,8 @@ func Names() []string {
 	return names
 }
 
-// Generate draws a synthetic trace: whole transactions from a Poisson process
-// whose rate follows the shape of that name. It fails where there is no such
-// name, and where the options are out of bounds.
+// Generate draws a synthetic trace: whole transactions of a Poisson process whose rate follows the
+// shape of that name. The error says which names or options are allowed.
 func Generate(name string, o Options) (Trace, error) {
 	if !(o.Rate > 0 && o.Rate <= MaxRate) {
 		return Trace{}, fmt.Errorf("trace %s: the rate is %v; allowed are numbers above 0 and up to %d", name, o.Rate, MaxRate)
@@ -82,12 +81,12 @@ func Generate(name string, o Options) (Trace, error) {
 	return Trace{}, fmt.Errorf("there is no trace %q; allowed are %q", name, Names())
 }
 
-// steady stays around the rate.
+// steady has the mean rate all the time.
 func steady(o Options, _ int, _ *rand.Rand) shape {
 	return shape{rate: func(int) float64 { return o.Rate }}
 }
 
-// hot is steady, and one partition gets nine tenths of everything.
+// hot is steady, with nine tenths of the transactions in one partition.
 func hot(o Options, _ int, _ *rand.Rand) shape {
 	even := 1 / float64(o.Partitions)
 	return shape{
@@ -96,17 +95,17 @@ func hot(o Options, _ int, _ *rand.Rand) shape {
 	}
 }
 
-// ramp climbs from nothing to twice the rate, and back.
+// ramp rises linearly from 0 to twice the mean rate at half of the time, and falls back to 0.
 func ramp(o Options, seconds int, _ *rand.Rand) shape {
 	half := float64(seconds) / 2
 	return shape{rate: func(second int) float64 { return 2 * o.Rate * (1 - math.Abs(float64(second)-half)/half) }}
 }
 
-// span is a part of a trace, in seconds.
+// span is a part of a trace, in seconds from its start; to is excluded.
 type span struct{ from, to int }
 
-// within tells whether a second is in one of the spans, which are in order;
-// seconds have to be asked for in order, too.
+// within returns a function that reports whether a second is in one of the spans. The spans have to
+// be in order, and so do the seconds that it is called with.
 func within(spans []span) func(second int) bool {
 	return func(second int) bool {
 		for len(spans) > 0 && second >= spans[0].to {
@@ -116,8 +115,8 @@ func within(spans []span) func(second int) bool {
 	}
 }
 
-// burst is quiet, but for two to ten minutes of ten times as much in every
-// three hours, at random.
+// burst has a low rate and, once in every three hours at a random time, ten times that rate for 2
+// to 10 minutes.
 func burst(o Options, seconds int, r *rand.Rand) shape {
 	const every, factor = 3 * 3600, 10
 	count := max(1, seconds/every)
@@ -140,8 +139,8 @@ func burst(o Options, seconds int, r *rand.Rand) shape {
 	}}
 }
 
-// daily is a sine over 24 hours: almost nothing at midnight, twice the rate at
-// noon, and each minute up to a fifth off.
+// daily is a sine wave over 24 hours, near 0 at midnight and twice the mean rate at noon. Each
+// minute deviates from it by up to a fifth.
 func daily(o Options, _ int, r *rand.Rand) shape {
 	noise := 1.0
 	return shape{rate: func(second int) float64 {
@@ -152,8 +151,8 @@ func daily(o Options, _ int, r *rand.Rand) shape {
 	}}
 }
 
-// herd is silence, and every two hours (three times at least) all that would
-// have come by then at once, at a random moment.
+// herd has no changes but, once in every two hours and at least three times, all those of that time
+// within one second at a random time.
 func herd(o Options, seconds int, r *rand.Rand) shape {
 	count := min(seconds, max(3, seconds/7200))
 	slot := seconds / count
@@ -172,8 +171,8 @@ func herd(o Options, seconds int, r *rand.Rand) shape {
 	}}
 }
 
-// sparse is silence of two to twenty minutes, then a handful of changes,
-// whatever the rate.
+// sparse has 2 to 9 changes on average within one second, every 2 to 20 minutes, whatever the rate
+// of the options.
 func sparse(_ Options, _ int, r *rand.Rand) shape {
 	next := 120 + r.IntN(1081)
 	return shape{rate: func(second int) float64 {
@@ -185,8 +184,8 @@ func sparse(_ Options, _ int, r *rand.Rand) shape {
 	}}
 }
 
-// poisson draws a number of events where mean are expected: exactly for small
-// means, by the normal distribution for big ones.
+// poisson draws from the Poisson distribution: exactly for a mean of up to 30, by the normal
+// distribution above.
 func poisson(r *rand.Rand, mean float64) int64 {
 	if mean <= 0 {
 		return 0
@@ -203,7 +202,7 @@ func poisson(r *rand.Rand, mean float64) int64 {
 	return n
 }
 
-// wholeSeconds rounds up.
+// wholeSeconds returns a duration in seconds, rounded up.
 func wholeSeconds(d time.Duration) int {
 	return int((d + time.Second - 1) / time.Second)
 }

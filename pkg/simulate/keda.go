@@ -2,24 +2,26 @@ package simulate
 
 import "math"
 
-// The defaults of KEDA 2.21's azure-cosmosdb scaler, of its ScaledObject, and
-// of the HPA controller, in transactions, replicas and seconds.
+// The defaults of KEDA 2.21's azure-cosmosdb scaler and ScaledObject
+// (https://keda.sh/docs/2.21/scalers/azure-cosmos-db/,
+// https://keda.sh/docs/2.21/reference/scaledobject-spec/) and of the HPA controller
+// (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/).
 const (
-	kedaThreshold    = 100 // changeFeedLagThreshold
-	kedaActivation   = 0   // activationChangeFeedLagThreshold
-	kedaPolling      = 30  // pollingInterval
-	kedaCooldown     = 300 // cooldownPeriod
-	kedaMaxReplicas  = 100 // maxReplicaCount
-	hpaSync          = 15  // --horizontal-pod-autoscaler-sync-period
-	hpaTolerance     = 0.1 // --horizontal-pod-autoscaler-tolerance
-	hpaStabilization = 300 // --horizontal-pod-autoscaler-downscale-stabilization
+	kedaThreshold           = 100 // changeFeedLagThreshold, in transactions
+	kedaActivation          = 0   // activationChangeFeedLagThreshold, in transactions
+	kedaPollingSeconds      = 30  // pollingInterval
+	kedaCooldownSeconds     = 300 // cooldownPeriod
+	kedaMaxReplicas         = 100 // maxReplicaCount
+	hpaSyncSeconds          = 15  // --horizontal-pod-autoscaler-sync-period
+	hpaTolerance            = 0.1 // --horizontal-pod-autoscaler-tolerance, as a fraction
+	hpaStabilizationSeconds = 300 // --horizontal-pod-autoscaler-downscale-stabilization
 )
 
 type keda struct{}
 
-// KEDA is KEDA 2.21 with its azure-cosmosdb scaler and the HPA that it makes,
-// every setting at its default: KEDA itself takes the steps between zero and one,
-// the HPA all others.
+// KEDA returns the Scaler that models KEDA 2.21 with its azure-cosmosdb scaler and the HPA that it
+// makes, every setting at its default. KEDA itself makes the steps between zero and one, the HPA
+// all others.
 func KEDA() Scaler { return keda{} }
 
 func (keda) Name() string { return "keda" }
@@ -29,11 +31,11 @@ func (keda) begin() func(second, row int, f *fleet) int {
 	lastActive := 0
 	return func(second, row int, f *fleet) int {
 		replicas := f.desired
-		// The HPA first: it meets a replica that KEDA makes at its next sync.
-		if second%hpaSync == 0 && replicas > 0 {
+		// The HPA first: it sees a replica that KEDA adds at its next sync.
+		if second%hpaSyncSeconds == 0 && replicas > 0 {
 			replicas = h.sync(second, replicas, kedaMetric(f))
 		}
-		if second%kedaPolling != 0 {
+		if second%kedaPollingSeconds != 0 {
 			return replicas
 		}
 		lag, _ := f.behind(row)
@@ -41,16 +43,17 @@ func (keda) begin() func(second, row int, f *fleet) int {
 			lastActive = second
 			return max(1, replicas)
 		}
-		// KEDA compares clocks that have gone on a little since the poll, so
-		// that the poll after exactly the cooldown is past it.
-		if second-lastActive >= kedaCooldown {
+		// KEDA compares with the clock a little after the poll, so that the cooldown is over at a
+		// poll exactly that long after the last active one.
+		if second-lastActive >= kedaCooldownSeconds {
 			return 0
 		}
 		return replicas
 	}
 }
 
-// kedaMetric is the lag, up to a threshold for each partition that has one.
+// kedaMetric returns the metric of KEDA's scaler: the lag, at most one threshold per partition with
+// lag.
 func kedaMetric(f *fleet) int64 {
 	var lag, limit int64
 	for p := range f.arrived {
@@ -62,26 +65,25 @@ func kedaMetric(f *fleet) int64 {
 	return min(lag, limit)
 }
 
-// hpa is the HPA controller for an external metric with an AverageValue and
-// without `behavior`, which KEDA leaves out unless it is set. The controller has
-// rules of its own for that case: they are not quite the documented defaults of
-// behavior.
+// hpa models the HPA controller for an external metric with an AverageValue and without `behavior`,
+// which KEDA omits unless it is set. For that case the controller has rules that differ from the
+// documented defaults of behavior (kubernetes, pkg/controller/podautoscaler/horizontal.go,
+// stabilizeRecommendation and convertDesiredReplicasWithRules).
 type hpa struct {
 	recommendations []recommendation
 }
 
 type recommendation struct{ second, replicas int }
 
-// sync is one round of the controller.
+// sync is one round of the controller. It returns the replicas that it asks for.
 func (h *hpa) sync(second, current int, metric int64) int {
 	desired := current
 	if ratio := float64(metric) / (kedaThreshold * float64(current)); ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
 		desired = int(math.Ceil(float64(metric) / kedaThreshold))
 	}
-	// The highest of the window counts, also where it is above the current
-	// replicas.
+	// The highest recommendation of the window counts, even where it is above the current replicas.
 	h.recommendations = append(h.recommendations, recommendation{second, desired})
-	for h.recommendations[0].second < second-hpaStabilization {
+	for h.recommendations[0].second < second-hpaStabilizationSeconds {
 		h.recommendations = h.recommendations[1:]
 	}
 	for _, r := range h.recommendations {

@@ -17,7 +17,7 @@ func TestKEDAAndTheHPAScaleByTheirDefaults(t *testing.T) {
 		}
 		return row
 	}
-	// What arrives in second 0 is found by the poll after the first, at second 30.
+	// What arrives in second 0 is found by the second poll, at second 30.
 	arriving := func(row []int64, seconds int) simulate.Trace {
 		rows := append([][]int64{row}, quiet(len(row), seconds-1)...)
 		return trace(len(row), rows...)

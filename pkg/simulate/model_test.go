@@ -12,10 +12,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// standard are workers as in most tests: 10 transactions a second each.
+// standard are the workers of most tests: 10 transactions per second each.
 var standard = simulate.Workers{Throughput: 10, StartUp: 20 * time.Second, Rebalance: 5 * time.Second}
 
-// policy is that of a processor which sets little.
+// policy is the policy of a processor that sets little.
 func policy(change func(*scaling.Policy)) scaling.Policy {
 	p := scaling.Policy{
 		Threshold: 100, Cooldown: 300 * time.Second, LeaseExpiration: time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 2,
@@ -33,8 +33,8 @@ func fixed(n int) simulate.Scaler {
 	return simulate.Feedscale("fixed", policy(func(p *scaling.Policy) { p.MinReplicas, p.MaxReplicas = n, &n }), time.Hour)
 }
 
-// trace is one whose rows are written out: transactions by second, and in a
-// second by partition.
+// trace is a trace whose rows are written out: transactions by second, and within a second by
+// partition.
 func trace(partitions int, rows ...[]int64) simulate.Trace {
 	t := simulate.Trace{Name: "written out", Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Partitions: partitions}
 	for _, row := range rows {
@@ -43,7 +43,7 @@ func trace(partitions int, rows ...[]int64) simulate.Trace {
 	return t
 }
 
-// quiet is so many seconds in which nothing arrives.
+// quiet is a number of seconds in which nothing arrives.
 func quiet(partitions, seconds int) [][]int64 {
 	rows := make([][]int64, seconds)
 	for i := range rows {
@@ -52,7 +52,7 @@ func quiet(partitions, seconds int) [][]int64 {
 	return rows
 }
 
-// lags are those of each second of a series that was not bundled.
+// lags returns the lag of each second of a series that has a point per second.
 func lags(r simulate.Result) []int64 {
 	var all []int64
 	for _, p := range r.Series {
@@ -64,7 +64,7 @@ func lags(r simulate.Result) []int64 {
 // changes are the seconds in which the desired replicas changed, and to what.
 type changes [][2]int
 
-// changesOf reads them from a series that was not bundled.
+// changesOf finds the changes in a series that has a point per second.
 func changesOf(r simulate.Result) (all changes) {
 	last := 0
 	for second, p := range r.Series {
@@ -233,7 +233,7 @@ func TestTheOldestOfAllPartitionsCounts(t *testing.T) {
 
 func TestTheDecisionMeetsTheOwnersOfTheLeases(t *testing.T) {
 	t.Parallel()
-	// 15 s old where 10 s are allowed: half as many again as there are live owners.
+	// 15 s old where 10 s are allowed: 1.5 times the live owners.
 	p := policy(func(p *scaling.Policy) { p.Threshold, p.MaxChangeAge, p.MinReplicas = 1000, 10*time.Second, 2 })
 	rows := append([][]int64{{9, 9, 9, 9}}, quiet(4, 19)...)
 	r := simulate.Run(trace(4, rows...), simulate.Workers{Throughput: 0.01}, simulate.Feedscale("", p, 15*time.Second), simulate.Objective{})

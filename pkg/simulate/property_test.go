@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// scalers are of both kinds, and together take every step that depends on
-// what was measured.
+// scalers are of both kinds, and together use every step of a decision that depends on the
+// measurement.
 func scalers() []simulate.Scaler {
 	return []simulate.Scaler{
 		simulate.Feedscale("default", policy(nil), simulate.DefaultEvery),
@@ -33,7 +33,7 @@ func generate(t *testing.T, name string, o simulate.Options) simulate.Trace {
 	return tr
 }
 
-// TestEveryReplayKeepsTheLaws holds what is true of every trace, scaler and seed.
+// TestEveryReplayKeepsTheLaws has the properties that hold for every trace, scaler and seed.
 func TestEveryReplayKeepsTheLaws(t *testing.T) {
 	t.Parallel()
 	for _, name := range simulate.Names() {

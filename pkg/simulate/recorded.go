@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// Sample is one poll of a processor, as its history keeps it. nil is unknown.
+// Sample is one poll of a processor in its history. nil means unknown.
 type Sample struct {
 	Time       time.Time
 	Lag        *int64   // pending transactions
 	Age        *int64   // seconds since the oldest pending change was written
-	Arrival    *float64 // transactions per second, taken to hold since the sample before
-	Drain      *float64 // transactions per second that one replica worked off
+	Arrival    *float64 // transactions per second that arrived since the sample before
+	Drain      *float64 // transactions per second that one replica processed
 	Partitions *int
-	Incomplete bool // a partition could not be measured: then lag and arrival are only a part
+	Incomplete bool // a partition could not be measured, so that lag and arrival are not the whole
 }
 
-// Recording is a trace made of samples, and what they tell beside it.
+// Recording is a trace made of samples, and what else they say.
 type Recording struct {
 	Trace
-	Guessed time.Duration // for which no arrival rate was recorded: that of the last sample before it that has one stands in, or else of the next
-	Drain   *float64      // median of what one replica worked off, transactions per second; nil where never recorded
+	Guessed time.Duration // time for which no arrival rate was recorded; the rate of the last sample before it that has one is used, or else of the next
+	Drain   *float64      // median transactions per second that one replica processed; nil where never recorded
 }
 
-// maxBacklog keeps sums of transactions within 64 bits.
+// maxBacklog, in transactions, keeps sums within 64 bits.
 const maxBacklog = 1_000_000_000_000_000
 
-// FromSamples makes a trace of recorded history. It begins at the first sample
-// whose lag is wholly known, with that lag pending; from there on the arrival
-// rate of a sample holds for the time since the one before, spread evenly over
-// the partitions. Their number is the greatest recorded, or partitions where
-// that is not 0. It fails where the samples do not tell enough.
+// FromSamples makes a trace of recorded history. It begins at the first complete sample that has a
+// lag, with that lag pending. From there on the arrival rate of each sample holds for the time
+// since the one before, spread evenly over the partitions: the greatest number recorded or, where
+// that is not 0, the argument. The error says what the samples lack.
 func FromSamples(name string, samples []Sample, partitions int) (Recording, error) {
 	samples = slices.Clone(samples)
 	slices.SortStableFunc(samples, func(a, b Sample) int { return a.Time.Compare(b.Time) })
@@ -68,7 +67,7 @@ func FromSamples(name string, samples []Sample, partitions int) (Recording, erro
 	}
 	s := spreader{trace: t}
 	for second := range int64(age) {
-		// The odd ones of a total are spread evenly, too.
+		// The remainder of the division is spread evenly, too.
 		odd, span := backlog%int64(age), int64(age)
 		s.row(backlog/span + odd*(second+1)/span - odd*second/span)
 	}
@@ -82,7 +81,8 @@ func FromSamples(name string, samples []Sample, partitions int) (Recording, erro
 	return Recording{Trace: t, Guessed: guessed, Drain: medianDrain(samples)}, nil
 }
 
-// arrivals is the arrival rate of each second from the first sample to the last.
+// arrivals returns the arrival rate, in transactions per second, of each second from the first
+// sample to the last.
 func arrivals(name string, samples []Sample) (rates []float64, guessed time.Duration, err error) {
 	known := func(s Sample) bool { return s.Arrival != nil && !s.Incomplete }
 	next := slices.IndexFunc(samples, known)
@@ -140,15 +140,14 @@ func medianDrain(samples []Sample) *float64 {
 	return &median
 }
 
-// spreader fills a trace from its beginning. What does not divide evenly goes
-// to the partitions in turn.
+// spreader fills a trace from its beginning. Remainders go to the partitions in turn.
 type spreader struct {
 	trace Trace
 	next  int // index of the next row
-	turn  int // partition that gets the next odd transaction
+	turn  int // partition that gets the next transaction of a remainder
 }
 
-// row spreads one second's transactions.
+// row spreads the transactions of one second over the partitions.
 func (s *spreader) row(transactions int64) {
 	partitions := s.trace.Partitions
 	row := s.trace.Arrivals[s.next:][:partitions]

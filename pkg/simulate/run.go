@@ -2,35 +2,35 @@ package simulate
 
 import "time"
 
-// Objective is what the processor is to keep.
+// Objective is the service level that a processor is to keep.
 type Objective struct {
-	Lag int64         // transactions pending at most
-	Age time.Duration // of the oldest pending change, at most
+	Lag int64         // greatest number of pending transactions
+	Age time.Duration // greatest age of the oldest pending change
 }
 
-// Result is what came of a replay.
+// Result is the outcome of a replay.
 type Result struct {
 	Scaler       string
-	ReplicaHours float64       // of all replicas there were, starting ones too
-	OverLag      time.Duration // for which the lag was above the objective
-	OverAge      time.Duration // for which the oldest pending change was older than the objective
-	Out, In      int           // changes of the desired replicas, up and down
+	ReplicaHours float64       // of all replicas, those that were starting included
+	OverLag      time.Duration // time in which the lag was above the objective
+	OverAge      time.Duration // time in which the oldest pending change was older than the objective
+	Out, In      int           // number of changes of the desired replicas, up and down
 	MaxLag       int64
 	MaxAge       time.Duration // 0 where nothing was ever pending at the end of a second
-	P99Age       time.Duration // not exceeded by the oldest pending change for 99 % of the time
-	Arrived      int64         // transactions, with those pending at the start
+	P99Age       time.Duration // age that the oldest pending change did not exceed for 99 % of the time
+	Arrived      int64         // transactions, those pending at the start included
 	Processed    int64
-	Left         int64 // pending at the end
+	Left         int64 // transactions pending at the end
 	Series       []Point
 }
 
-// Actions is how often the desired replicas changed.
+// Actions returns how often the desired replicas changed.
 func (r Result) Actions() int { return r.Out + r.In }
 
-// maxPoints bounds a Series.
+// maxPoints is the greatest number of points in a Series.
 const maxPoints = 1000
 
-// Point is the greatest of each value in its part of the replay.
+// Point has the greatest of each value in a part of the replay.
 type Point struct {
 	At      time.Duration // from the start of the replay to the beginning of the part
 	Lag     int64
@@ -39,10 +39,9 @@ type Point struct {
 	Working int
 }
 
-// Run replays a trace, second by second: the scaler decides by what is pending,
-// then the workers work it off, and what arrives meanwhile is there for the next
-// second, so that a feed on which changes keep coming is never found empty. It
-// begins without any replica.
+// Run replays a trace, second by second: the scaler decides by what is pending, the workers
+// process, and what arrives in this second is pending in the next one, so that a feed with steady
+// arrivals is never empty. It begins with no replica.
 func Run(t Trace, w Workers, s Scaler, o Objective) Result {
 	f := newFleet(t, w)
 	for row := range t.Backlog {
@@ -51,7 +50,7 @@ func Run(t Trace, w Workers, s Scaler, o Objective) Result {
 	r := Result{Scaler: s.Name()}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
-	ages := make([]int, t.rows()+1) // seconds of the replay by the age they ended with
+	ages := make([]int, t.rows()+1) // number of seconds of the replay, by the age at their end
 	decide := s.begin()
 	for second := range seconds {
 		row := t.Backlog + second
@@ -99,7 +98,7 @@ func (r *Result) plot(second, part int, p Point) {
 	last.Desired, last.Working = max(last.Desired, p.Desired), max(last.Working, p.Working)
 }
 
-// quantile is the least age that a percentage of the seconds did not exceed.
+// quantile returns the smallest age that a percentage of the seconds did not exceed.
 func quantile(ages []int, seconds, percent int) time.Duration {
 	below := 0
 	for age, n := range ages {

@@ -6,18 +6,18 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// Scaler is a way of deciding replicas: Feedscale or KEDA. It is a value that
-// any number of replays may use.
+// Scaler is a way to decide replicas: Feedscale or KEDA. It has no state, so that any number of
+// replays may use it at once.
 type Scaler interface {
-	// Name stands for it in results.
+	// Name is its name in results.
 	Name() string
-	// begin returns what is asked at the beginning of every second of one
-	// replay how many replicas there are to be. second counts from 0 at the
-	// start of the trace, row is what the fleet knows it by.
+	// begin returns the function that decides, for one replay, how many replicas there are to be.
+	// It is called at the beginning of every second: second counts from 0 at the start of the
+	// replay, row is the same second as an index of the trace.
 	begin() func(second, row int, f *fleet) int
 }
 
-// DefaultEvery is how often feedscale polls unless told otherwise.
+// DefaultEvery is the default time between two polls of feedscale.
 const DefaultEvery = 30 * time.Second
 
 type feedscale struct {
@@ -26,9 +26,9 @@ type feedscale struct {
 	every  int
 }
 
-// Feedscale polls, and decides as scaling.Decide does, every so often (rounded
-// up to seconds, at least one). What it decides is done at once; a policy that is
-// paused changes nothing.
+// Feedscale returns the Scaler that polls at an interval (rounded up to whole seconds, at least 1
+// s) and decides with scaling.Decide. A decision takes effect at once; a paused policy changes
+// nothing.
 func Feedscale(name string, policy scaling.Policy, every time.Duration) Scaler {
 	return feedscale{name: name, policy: policy, every: max(1, wholeSeconds(every))}
 }

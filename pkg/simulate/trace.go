@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// Trace is what arrives at the change feed of a processor, second by second.
+// Trace is the number of transactions that arrive at the change feed of a processor, second by
+// second.
 type Trace struct {
 	Name       string
-	Start      time.Time // when the replay begins, which the schedules of a policy depend on
+	Start      time.Time // time at which the replay begins, on which the schedules of a policy depend
 	Partitions int       // at least 1
-	// Backlog is how many seconds at the head of Arrivals lie before Start: all
-	// that arrived in them is pending there.
+	// Backlog is the number of seconds at the beginning of Arrivals that lie before Start. What
+	// arrived in them is pending at Start.
 	Backlog int
-	// Arrivals counts transactions, 0 or more: Partitions numbers for the first
-	// second, then those of the next.
+	// Arrivals are numbers of transactions, 0 or more: one per partition for the first second, then
+	// those of the next one, and so on.
 	Arrivals []int64
 }
 
-// Duration is how long the replay takes, in whole seconds.
+// Duration returns the length of the replay, in whole seconds.
 func (t Trace) Duration() time.Duration {
 	return time.Duration(t.rows()-t.Backlog) * time.Second
 }
 
-// Transactions is how many arrive, with those pending at the start.
+// Transactions returns how many transactions arrive, those pending at the start included.
 func (t Trace) Transactions() int64 {
 	var sum int64
 	for _, n := range t.Arrivals {
@@ -32,10 +33,11 @@ func (t Trace) Transactions() int64 {
 	return sum
 }
 
-// rows is the number of seconds, with those before the start.
+// rows returns the number of seconds, those before the start included.
 func (t Trace) rows() int { return len(t.Arrivals) / max(1, t.Partitions) }
 
-// maxArrivals bounds a trace to 400 MB: a week of 80 partitions, or 70 days of 8.
+// maxArrivals is the greatest length of Arrivals, 400 MB: a week with 80 partitions, or 70 days
+// with 8.
 const maxArrivals = 50_000_000
 
 // newTrace makes a trace in which nothing arrives.

@@ -151,7 +151,7 @@ func TestOptionsOutOfBoundsAreRefused(t *testing.T) {
 	}
 }
 
-// sample is a poll so many seconds after noon.
+// sample is a poll a number of seconds after noon.
 func sample(second int, lag int64, arrival float64, partitions int) simulate.Sample {
 	return simulate.Sample{
 		Time: time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC),

@@ -8,24 +8,24 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Workers says what the replicas of a processor can do.
+// Workers describes the replicas of a processor.
 type Workers struct {
-	Throughput float64       // transactions per second that one replica works off, above 0 and up to MaxRate
-	StartUp    time.Duration // from the decision to a replica that works, rounded up to seconds
-	Rebalance  time.Duration // for which the processor pauses when its leases move, rounded up to seconds
-	PollDelay  time.Duration // until a replica that found nothing in a partition looks again, rounded up to seconds
+	Throughput float64       // transactions per second that one replica can process, above 0 and up to MaxRate
+	StartUp    time.Duration // from a decision until a new replica works, rounded up to whole seconds
+	Rebalance  time.Duration // pause of the whole processor when leases change owners, rounded up to whole seconds
+	PollDelay  time.Duration // until a replica reads a partition again that had no changes, rounded up to whole seconds
 }
 
-// DefaultPollDelay is the SDKs' own (feedPollDelay): what comes meanwhile waits,
-// and shows as lag.
+// DefaultPollDelay is the SDKs' default (WithPollInterval in .NET, feedPollDelay in Java). Changes
+// that arrive in that time wait, and count as lag.
 const DefaultPollDelay = 5 * time.Second
 
-// credit is the unit in which a replica's capacity is counted, so that
-// fractions of a transaction add up exactly: a millionth.
-const credit = 1_000_000
+// creditsPerTransaction is the unit of a replica's capacity: with a millionth of a transaction,
+// fractions add up exactly.
+const creditsPerTransaction = 1_000_000
 
-// fleet is the model of a processor: its replicas and what is pending in each
-// partition. A second is a row of the trace.
+// fleet is the model of a processor: its replicas, and what is pending in each partition. Each
+// second is a row of the trace.
 type fleet struct {
 	trace     Trace
 	startUp   int
@@ -33,34 +33,34 @@ type fleet struct {
 	pollDelay int
 	speed     int64 // credits per second and replica
 
-	desired     int // replicas there are: starting and working
+	desired     int // replicas, starting and working
 	working     int
-	starting    []batch // by the second in which they are ready
-	owners      int     // working replicas that own a lease: not more than partitions
+	starting    []batch // in the order in which they get ready
+	owners      int     // working replicas that own a lease, at most the number of partitions
 	pausedUntil int
-	credits     []int64 // of each owner
-	look        []int   // row in which each partition is looked into next
+	credits     []int64 // by owner
+	nextRead    []int   // row in which each partition is read next
 
 	arrived, done []int64 // transactions of each partition
 	head          []int   // row in which the oldest pending transaction of each partition arrived
-	left          []int64 // of those that arrived in that row, how many are pending
+	left          []int64 // number of those that arrived in that row and are pending
 
 	replicaSeconds int64
-	measured       changefeed.ProcessorLag // made anew in place at each measurement
+	measured       changefeed.ProcessorLag // overwritten by each measurement
 	names          []string                // of leases and owners
-	lags, ages     []int64                 // what the measurement points to,
+	lags, ages     []int64                 // the values that the measurement points to
 	sessions       []int64
 	checkpoints    []int64
 }
 
-// batch is some replicas that start together.
+// batch is a number of replicas that start together; ready is the row in which they work.
 type batch struct{ ready, replicas int }
 
 func newFleet(t Trace, w Workers) *fleet {
 	n := t.Partitions
 	f := &fleet{
-		trace: t, startUp: wholeSeconds(w.StartUp), rebalance: wholeSeconds(w.Rebalance), pollDelay: wholeSeconds(w.PollDelay), speed: int64(math.Round(w.Throughput * credit)),
-		credits: make([]int64, n), look: make([]int, n), arrived: make([]int64, n), done: make([]int64, n), head: make([]int, n), left: make([]int64, n),
+		trace: t, startUp: wholeSeconds(w.StartUp), rebalance: wholeSeconds(w.Rebalance), pollDelay: wholeSeconds(w.PollDelay), speed: int64(math.Round(w.Throughput * creditsPerTransaction)),
+		credits: make([]int64, n), nextRead: make([]int, n), arrived: make([]int64, n), done: make([]int64, n), head: make([]int, n), left: make([]int64, n),
 		measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, n)},
 		names:    make([]string, n), lags: make([]int64, n), ages: make([]int64, n), sessions: make([]int64, n), checkpoints: make([]int64, n),
 	}
@@ -70,7 +70,7 @@ func newFleet(t Trace, w Workers) *fleet {
 	return f
 }
 
-// arrive takes in what a row of the trace brings.
+// arrive adds the transactions of a row of the trace.
 func (f *fleet) arrive(row int) {
 	for p, n := range f.trace.Arrivals[row*f.trace.Partitions:][:f.trace.Partitions] {
 		if n == 0 {
@@ -85,8 +85,8 @@ func (f *fleet) arrive(row int) {
 
 func (f *fleet) pending(p int) int64 { return f.arrived[p] - f.done[p] }
 
-// scale changes the replicas there are. In scale-in the youngest go first, as
-// in a Deployment, and at once.
+// scale changes the number of replicas. A scale-in takes effect at once and removes the youngest
+// first, as a Deployment does.
 func (f *fleet) scale(row, desired int) {
 	if more := desired - f.desired; more > 0 {
 		f.starting = append(f.starting, batch{row + f.startUp, more})
@@ -106,7 +106,7 @@ func (f *fleet) scale(row, desired int) {
 	f.desired = desired
 }
 
-// work is one second: replicas become ready, leases move, changes are worked off.
+// work is one second: replicas get ready, leases change owners, changes are processed.
 func (f *fleet) work(row int) {
 	for len(f.starting) > 0 && f.starting[0].ready <= row {
 		f.working += f.starting[0].replicas
@@ -120,48 +120,48 @@ func (f *fleet) work(row int) {
 		return
 	}
 	for owner := range f.owners {
-		f.workOff(owner, row)
+		f.process(owner, row)
 	}
 }
 
-// workOff shares an owner's second among its partitions with something pending
-// that it looks into: every owners-th from its own number on, beginning with
-// another one each second.
-func (f *fleet) workOff(owner, row int) {
+// process divides the capacity of an owner in one second among its partitions that have pending
+// changes and are due to be read. It owns every owners-th partition from its own number on, and
+// begins with another one each second.
+func (f *fleet) process(owner, row int) {
 	count := (f.trace.Partitions - owner + f.owners - 1) / f.owners
 	pending := 0
 	for i := range count {
-		if p := owner + i*f.owners; f.look[p] > row {
+		if p := owner + i*f.owners; f.nextRead[p] > row {
 		} else if f.pending(p) > 0 {
 			pending++
 		} else {
-			f.look[p] = row + f.pollDelay
+			f.nextRead[p] = row + f.pollDelay
 		}
 	}
 	f.credits[owner] += f.speed
-	budget := f.credits[owner] / credit
-	f.credits[owner] %= credit
+	budget := f.credits[owner] / creditsPerTransaction
+	f.credits[owner] %= creditsPerTransaction
 	for budget > 0 && pending > 0 {
 		share := max(1, budget/int64(pending))
 		for i := range count {
 			p := owner + (i+row)%count*f.owners
 			n := min(share, budget, f.pending(p))
-			if n == 0 || f.look[p] > row {
+			if n == 0 || f.nextRead[p] > row {
 				continue
 			}
 			f.finish(p, n)
 			if budget -= n; f.pending(p) == 0 {
-				f.look[p] = row + f.pollDelay
+				f.nextRead[p] = row + f.pollDelay
 				pending--
 			}
 		}
 	}
 	if pending == 0 {
-		f.credits[owner] = 0 // idle time is not saved up
+		f.credits[owner] = 0 // idle capacity is lost
 	}
 }
 
-// finish takes the n oldest pending transactions off a partition.
+// finish removes the n oldest pending transactions from a partition.
 func (f *fleet) finish(p int, n int64) {
 	f.done[p] += n
 	for n > 0 {
@@ -175,8 +175,8 @@ func (f *fleet) finish(p int, n int64) {
 	}
 }
 
-// behind is the lag and the age of the oldest pending change, in seconds, at
-// the beginning of a row; 0 where nothing is pending.
+// behind returns the lag and the age of the oldest pending change, in seconds, at the beginning of
+// a row; 0 where nothing is pending.
 func (f *fleet) behind(row int) (lag int64, age int) {
 	for p := range f.arrived {
 		if n := f.pending(p); n > 0 {
@@ -187,13 +187,13 @@ func (f *fleet) behind(row int) (lag int64, age int) {
 	return lag, age
 }
 
-// now is the time at the beginning of a row.
+// now returns the time at the beginning of a row.
 func (f *fleet) now(row int) time.Time {
 	return f.trace.Start.Add(time.Duration(row-f.trace.Backlog) * time.Second)
 }
 
-// measure is what an estimator would find at the beginning of a row. It holds
-// until the next one.
+// measure returns what the estimator would measure at the beginning of a row. The result is valid
+// until the next call.
 func (f *fleet) measure(row int) changefeed.ProcessorLag {
 	f.measured.Time = f.now(row)
 	for p := range f.measured.Partitions {

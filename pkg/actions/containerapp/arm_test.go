@@ -23,9 +23,9 @@ const (
 	apiVersion   = "2025-01-01"
 )
 
-// manager stands for Azure Resource Manager: it checks the token, the API
-// version and the content type of what it is asked, merges patches as RFC 7386
-// has it, and answers them as the long-running operations that they are.
+// manager is a stand-in for Azure Resource Manager: it checks the token, the API version and the
+// content type of each request, merges patches by RFC 7386, and answers them as long-running
+// operations.
 type manager struct {
 	*httptest.Server
 	t *testing.T
@@ -46,7 +46,7 @@ type scripted struct {
 	body   string
 }
 
-// refused is an error in the form of Azure Resource Manager.
+// refused is an error answer of Azure Resource Manager.
 func refused(status int, code, message string) scripted {
 	return scripted{status, fmt.Sprintf(`{"error":{"code":%q,"message":%q}}`, code, message)}
 }
@@ -139,8 +139,8 @@ func (m *manager) provisioning(state string) {
 	m.apps[strings.ToLower(ordersID)]["properties"].(map[string]any)["provisioningState"] = state
 }
 
-// state answers for an operation: by its resource where the operation's URL is
-// a Location, else by a state of its own.
+// state answers for an operation: with its resource where the operation's URL is a Location, else
+// with a status of its own.
 func (m *manager) state(w http.ResponseWriter) {
 	w.Header().Set("Retry-After-Ms", "1")
 	m.polls--
@@ -197,14 +197,14 @@ func template(app map[string]any) map[string]any {
 	return app["properties"].(map[string]any)["template"].(map[string]any)
 }
 
-// bounds are those that the app has.
+// bounds returns the replica bounds of the app.
 func (m *manager) bounds() map[string]any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(template(m.apps[strings.ToLower(ordersID)])["scale"].(map[string]any))
 }
 
-// identity gives a token that says what it is for.
+// identity gives a token that names its scope.
 type identity struct{}
 
 func (identity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {

@@ -1,8 +1,10 @@
-// Package containerapp sets the replica bounds of an Azure Container App
-// through Azure Resource Manager.
+// Package containerapp is the action that sets the replica bounds of an Azure Container App through
+// Azure Resource Manager (docs/act.md, containerapp).
 //
-// It knows nothing of queues or of how an identity is found. Start with Action;
-// target.go says which app an event means.
+// It knows nothing of queues or of how an identity is found. Start with Action; target.go says
+// which app an event is about.
+//
+// The package is internal to the program: its API may change in any release.
 package containerapp
 
 import (
@@ -21,36 +23,35 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// apiVersion is that of Microsoft.App/containerApps in every request.
+// apiVersion is the api-version of Microsoft.App/containerApps in every request.
 const apiVersion = "2025-01-01"
 
-// Options are what may be left out. The zero value is Azure's public cloud.
+// Options are optional. The zero value is for Azure's public cloud.
 type Options struct {
 	Endpoint     string        // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
-	PollInterval time.Duration // at which a change under way is asked after, unless the service names one; 0 = 5 s
-	Timeout      time.Duration // of one event, the change included; 0 = 10 min
+	PollInterval time.Duration // between two reads of a change in progress, unless the service names one; 0 = 5 s
+	Timeout      time.Duration // for one event, until its change is complete; 0 = 10 min
 
-	// Client is handed to the SDK: a transport, retries. Its Cloud is not used.
+	// Client is passed to the SDK: transport, retries. Its Cloud is ignored.
 	Client policy.ClientOptions
 }
 
-// Action pins an app to the desired replicas: minReplicas is desiredReplicas
-// and maxReplicas the same, at least 1, which is the least that Container Apps
-// takes. So an app at 0 is left to its own scale rules between 0 and 1: without
-// one that fires, it stays at zero.
+// Action sets minReplicas and maxReplicas of an app to desiredReplicas; maxReplicas is at least 1,
+// the smallest value that Container Apps accepts. So at 0 the app's own scale rules decide between
+// 0 and 1 replicas: without a rule that fires, it has none.
 //
-// Nothing else of the app is sent, and so nothing else changes: a PATCH is
-// merged into it. Still Container Apps makes a new revision of every change of
-// bounds, since they belong to the template, and replaces the replicas of the
-// old one. An app that keeps several revisions active would have one more
-// running after each event, and is refused.
+// Nothing else is sent, and so nothing else changes: a PATCH is merged into the app. Still,
+// Container Apps makes a new revision at every change of the bounds, since they belong to the
+// template, and replaces the replicas of the old one. An app that keeps several revisions active
+// would have one more after each event, so Act refuses it.
 type Action struct {
 	client  *arm.Client
 	options Options
 }
 
-// New returns an Action that signs in with an identity, which needs
-// Microsoft.App/containerApps/read and /write on the apps. No request is made.
+// New returns an Action that signs in with an identity, which needs the permissions
+// Microsoft.App/containerApps/read and /write on the apps (docs/permissions.md). It makes no
+// request.
 func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	if o.PollInterval == 0 {
 		o.PollInterval = 5 * time.Second
@@ -64,7 +65,7 @@ func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	}
 	client, err := arm.NewClient("feedscale", "v1.0.0", identity, &arm.ClientOptions{
 		ClientOptions:         o.Client,
-		DisableRPRegistration: true, // where there is an app its resource provider is registered
+		DisableRPRegistration: true, // where an app exists, its resource provider is registered
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
@@ -72,8 +73,8 @@ func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	return &Action{client: client, options: o}, nil
 }
 
-// cloudOf finds the cloud of an endpoint; one that the SDK does not know is
-// taken for its own audience.
+// cloudOf returns the cloud of an endpoint. For one that the SDK does not know, the endpoint is
+// also the audience of tokens.
 func cloudOf(endpoint string) cloud.Configuration {
 	if endpoint == "" {
 		return cloud.AzurePublic
@@ -88,7 +89,7 @@ func cloudOf(endpoint string) cloud.Configuration {
 	}}
 }
 
-// Target is the app that the event's target labels name.
+// Target returns the name of the app in the event's target labels.
 func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	target, err := targetOf(e.Data.Target)
 	if err != nil {
@@ -97,8 +98,8 @@ func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	return target.String(), nil
 }
 
-// Act sets the bounds and waits until the change is done. One to the same bounds
-// that is under way already, as of a try that was interrupted, is waited for.
+// Act sets the bounds and waits until the change is complete. Where a change to the same bounds is
+// in progress already, as after an interrupted try, it waits for that one.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	target, err := targetOf(e.Data.Target)
 	if err != nil {
@@ -154,7 +155,7 @@ func (a *Action) pause(ctx context.Context) error {
 	}
 }
 
-// patch is a long-running operation: it is over when the service says so.
+// patch changes the bounds, and waits until the long-running operation is complete.
 func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 	request, err := a.request(ctx, http.MethodPatch, target)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	single = `{"activeRevisionsMode":"Single","secrets":[{"name":"cosmos"}]}`
 )
 
-// wanting is an event for the app orders.
+// wanting is an event for the app orders with a number of desired replicas.
 func wanting(replicas int) events.ScaleEvent {
 	return events.ScaleEvent{Data: events.Data{Processor: "orders", DesiredReplicas: replicas, Target: map[string]string{"containerAppId": ordersID}}}
 }
@@ -238,7 +238,7 @@ func TestAChangeThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// noIdentity has none to give.
+// noIdentity is a credential that has no token.
 type noIdentity struct{}
 
 var errNoIdentity = errors.New("no managed identity here")
@@ -268,7 +268,7 @@ func TestAManagerOutOfReachIsNamed(t *testing.T) {
 	}
 }
 
-// asked is a transport and an identity that keep what they were asked for.
+// asked is a transport and an identity that record what they were asked for.
 type asked struct{ url, scope string }
 
 var errAsked = errors.New("asked")

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// explain says what went wrong with an app and what to do, in one line.
+// explain returns an error that says in one line what failed about an app and what to do.
 func explain(target app, doing string, err error) error {
 	if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && answer.RawResponse != nil {
 		return fmt.Errorf("%s %s: %s", doing, target, refusal(answer))
@@ -46,7 +46,7 @@ func refusal(answer *azcore.ResponseError) string {
 	return "Azure Resource Manager answered " + what
 }
 
-// message is the service's own sentence.
+// message returns the service's own error message, "" where there is none.
 func message(answer *http.Response) string {
 	body, err := runtime.Payload(answer)
 	if err != nil {

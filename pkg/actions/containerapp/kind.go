@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions"
 )
 
-// Kind is this action as a program offers it.
+// Kind describes this action to a program that offers it.
 func Kind() actions.Kind {
 	return actions.Kind{
 		Name: "containerapp", Summary: "replica bounds",

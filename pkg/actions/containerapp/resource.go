@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// defaultMaxReplicas is what Container Apps takes where an app names none.
+// defaultMaxReplicas is maxReplicas of an app that does not set it.
 const defaultMaxReplicas = 10
 
-// resource is what is read of a Container App.
+// resource has the properties of a Container App that are read.
 type resource struct {
 	Properties struct {
 		ProvisioningState string `json:"provisioningState"`
@@ -24,7 +24,7 @@ type resource struct {
 	} `json:"properties"`
 }
 
-// bounds are those that the template says, be they in force or not.
+// bounds returns the bounds in the template, whether they are in effect or not.
 func (r resource) bounds() bounds {
 	current := bounds{0, defaultMaxReplicas}
 	if n := r.Properties.Template.Scale.MinReplicas; n != nil {
@@ -36,13 +36,13 @@ func (r resource) bounds() bounds {
 	return current
 }
 
-// hasFailed tells whether the last change came to nothing: the template has its
-// bounds, and yet no replica follows them.
+// hasFailed reports whether the last change failed: the template has its bounds, but they are not
+// in effect.
 func (r resource) hasFailed() bool {
 	return r.isIn("Failed", "Canceled")
 }
 
-// isChanging tells whether the outcome of the last change is still to come.
+// isChanging reports whether the last change is still in progress.
 func (r resource) isChanging() bool {
 	return !r.hasFailed() && !r.isIn("Succeeded", "")
 }
@@ -59,12 +59,12 @@ type bounds struct {
 
 func boundsFor(desired int) bounds { return bounds{desired, max(desired, 1)} }
 
-// patch is what is merged into an app.
+// patch is the body of a PATCH, which is merged into an app.
 type patch struct {
 	Properties struct {
 		Template struct {
-			// Null lets the service name the new revision: under the old
-			// one's suffix it would refuse it.
+			// Null lets the service name the new revision. With the suffix of the old one it would
+			// refuse it.
 			RevisionSuffix *string `json:"revisionSuffix"`
 			Scale          bounds  `json:"scale"`
 		} `json:"template"`

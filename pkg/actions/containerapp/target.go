@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// The target labels that name a Container App: its resource id alone, which
-// wins, or the three others together.
+// The target labels that name a Container App: its resource id, or the other three together. The
+// resource id wins.
 const (
 	labelID            = "containerAppId"
 	labelSubscription  = "subscriptionId"
@@ -20,28 +20,28 @@ const (
 	labelName          = "containerApp"
 )
 
-// app is a Container App by its names.
+// app names a Container App.
 type app struct{ subscription, resourceGroup, name string }
 
 func (a app) String() string {
 	return fmt.Sprintf("container app %s in resource group %s", a.name, a.resourceGroup)
 }
 
-// path is the app's resource id.
+// path returns the app's resource id.
 func (a app) path() string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.App/containerApps/%s",
 		a.subscription, url.PathEscape(a.resourceGroup), a.name)
 }
 
-// The names that Azure allows.
+// The names that Azure allows
+// (https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules).
 var (
 	subscriptionName  = regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	resourceGroupName = regexp.MustCompile(`^[\pL\pN._()-]{0,89}[\pL\pN_()-]$`)
 	appName           = regexp.MustCompile(`^(?i)[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 )
 
-// targetOf reads the labels of a processor's target. Labels that it does not
-// know are somebody else's.
+// targetOf reads the labels of a processor's target. It ignores labels that it does not know.
 func targetOf(labels map[string]string) (app, error) {
 	a := app{labels[labelSubscription], labels[labelResourceGroup], labels[labelName]}
 	if id, ok := labels[labelID]; ok {
@@ -64,8 +64,8 @@ func fromID(text string) (app, error) {
 	return a, a.check("the subscription in target label "+labelID, "the resource group in target label "+labelID, "the name in target label "+labelID)
 }
 
-// check holds each name against what Azure allows, so that none of them can
-// make another path of it.
+// check validates each name against what Azure allows, so that none can change the path of the
+// request.
 func (a app) check(subscription, resourceGroup, name string) error {
 	for _, part := range []struct {
 		what, value, allowed string

@@ -16,7 +16,7 @@ import (
 
 const token = "the-token-of-feedscale"
 
-// apiServer stands for a cluster's: discovery, and scale subresources with
+// apiServer is a stand-in for the API server of a cluster: discovery, and scale subresources with
 // optimistic concurrency.
 type apiServer struct {
 	*httptest.Server
@@ -55,8 +55,8 @@ func (s *apiServer) replicas(path string) int {
 	return s.objects[path].replicas
 }
 
-// kubeconfig writes one whose current context is in the namespace staging, and
-// whose context production is in production.
+// kubeconfig writes a kubeconfig whose current context has the namespace staging, and whose context
+// production has the namespace production.
 func (s *apiServer) kubeconfig(token string) string {
 	s.t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -75,7 +75,7 @@ func (s *apiServer) kubeconfig(token string) string {
 	return file
 }
 
-// kind is what discovery tells of a resource.
+// kind is what discovery says about a resource.
 type kind struct {
 	name       string
 	kind       string
@@ -83,7 +83,7 @@ type kind struct {
 	scale      bool
 }
 
-// resources are those of the cluster, by group and version.
+// resources are the resources of the cluster, by group and version.
 func resources(groupVersion string) []kind {
 	return map[string][]kind{
 		"v1":                   {{"replicationcontrollers", "ReplicationController", true, true}, {"pods", "Pod", true, false}},

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// explain says what went wrong with a workload and what to do. The resource is
-// empty as long as it is not known.
+// explain returns an error that says what failed about a workload and what to do. resource is empty
+// where it is not known yet.
 func explain(w workload, resource schema.GroupResource, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions"
 )
 
-// Kind is this action as a program offers it.
+// Kind describes this action to a program that offers it.
 func Kind() actions.Kind {
 	return actions.Kind{
 		Name: "kubernetes", Summary: "scale subresource",
@@ -18,14 +18,14 @@ func Kind() actions.Kind {
 			{Name: "context", Usage: "the context of the kubeconfig (default its current one)"},
 		},
 		New: func(o actions.Options) (actions.Action, error) {
-			klog.SetSlogLogger(slog.New(clientGoLog{o.Log.Handler()})) // which is otherwise no JSON
+			klog.SetSlogLogger(slog.New(clientGoLog{o.Log.Handler()})) // klog would otherwise write lines that are no JSON
 			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context")})
 		},
 	}
 }
 
-// clientGoLog takes what client-go logs of its own accord, at debug: what fails for it fails an action,
-// whose warning carries the cause.
+// clientGoLog lowers what client-go itself logs to debug: what fails there also fails the action,
+// and the warning about that has the cause.
 type clientGoLog struct{ slog.Handler }
 
 // Enabled asks the handler about debug at most.

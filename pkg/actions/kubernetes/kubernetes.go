@@ -1,9 +1,11 @@
-// Package kubernetes sets the replicas of a Deployment, a StatefulSet or
-// anything else that has a scale subresource, through client-go.
+// Package kubernetes is the action that sets the replicas of a Deployment, a StatefulSet or any
+// other object with a scale subresource, through client-go (docs/act.md, kubernetes).
 //
-// It knows nothing of queues. It is the one package that links client-go, which
-// the deployed handler goes without (decision 0010). Start with Action;
-// target.go says which object an event means.
+// It knows nothing of queues. It is the only package that imports client-go, which the deployed
+// handler does not link (docs/decisions/0010-consumer-without-client-go-in-the-handler.md). Start
+// with Action; target.go says which object an event is about.
+//
+// The package is internal to the program: its API may change in any release.
 package kubernetes
 
 import (
@@ -28,29 +30,27 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Options say which cluster, and as whom. The zero value is what kubectl would
-// take: the files of KUBECONFIG, ~/.kube/config or, where there are none, the
-// service account of the pod.
+// Options say which cluster to use, and with which credentials. The zero value does as kubectl
+// does: the files of KUBECONFIG, ~/.kube/config or, where there are none, the service account of
+// the pod.
 type Options struct {
-	Kubeconfig string // a file; "" = as above
+	Kubeconfig string // path of a file; "" = as above
 	Context    string // of the kubeconfig; "" = its current one
 }
 
-// requestTimeout bounds each request: an API server that does not answer must
-// not hold an event.
+// requestTimeout limits each request, so that an API server that does not answer does not hold up
+// an event.
 const requestTimeout = 15 * time.Second
 
-// Action sets spec.replicas of the scale subresource. It does not look whether
-// something else scales the same object: that would undo what it does, and it
-// would do it again at the next event.
+// Action sets spec.replicas of the scale subresource. It does not check whether something else
+// scales the same object, such as an HPA, which would undo the change until the next event.
 type Action struct {
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	scales    scale.ScalesGetter
-	namespace string // where a target names none
+	namespace string // for targets without the label namespace
 }
 
-// New returns an Action for a cluster. No request is made: an error is one of
-// the configuration.
+// New returns an Action for a cluster. It makes no request; an error is about the configuration.
 func New(o Options) (*Action, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -65,7 +65,7 @@ func New(o Options) (*Action, error) {
 	}
 	config.UserAgent = "feedscale"
 	config.Timeout = requestTimeout
-	config.QPS = -1 // the API server has its own fairness; client-go's 5 a second would hold back a fleet
+	config.QPS = -1 // no limit: the API server has its own, and client-go's 5 per second would delay many events
 	config.WarningHandler = rest.NoWarnings{}
 	return newAction(config, namespace)
 }
@@ -83,7 +83,7 @@ func newAction(config *rest.Config, namespace string) (*Action, error) {
 	return &Action{mapper: mapper, scales: scales, namespace: namespace}, nil
 }
 
-// Target is the object that the event's target labels name.
+// Target returns the name of the object in the event's target labels.
 func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	w, err := a.target(e)
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *Action) target(e events.ScaleEvent) (workload, error) {
 	return targetOf(e.Data.Target, a.namespace)
 }
 
-// Act sets the replicas. Where somebody else writes the object at the same time
-// it is read and written once more.
+// Act sets the replicas. After a conflict with another writer it reads and writes the object once
+// more.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	w, err := a.target(e)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	}
 	mapping, err := a.mapper.RESTMappingWithContext(ctx, w.kind.GroupKind(), w.kind.Version)
 	if meta.IsNoMatchError(err) {
-		a.mapper.Reset() // so that the next try finds a kind that was installed meanwhile
+		a.mapper.Reset() // so that the next try finds a kind that is installed by then
 	}
 	if err != nil {
 		return false, explain(w, schema.GroupResource{}, err)

@@ -212,7 +212,7 @@ func TestCredentialsThatAreRefusedAreNotShown(t *testing.T) {
 	}
 }
 
-// TestAClusterThatWasAwayIsFoundAgain: what discovery failed to tell once is asked for again.
+// TestAClusterThatWasAwayIsFoundAgain: a failed discovery is not remembered.
 func TestAClusterThatWasAwayIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)

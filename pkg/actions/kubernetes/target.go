@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// The target labels that name what is scaled: one of the first two or, without
-// them, the next three together; and its namespace.
+// The target labels that name what is scaled: one of the first two or, without them, the next three
+// together; and optionally the namespace.
 const (
 	labelDeployment  = "deployment"
 	labelStatefulSet = "statefulset"
@@ -21,7 +21,7 @@ const (
 	labelNamespace   = "namespace"
 )
 
-// workload is an object that has a scale subresource.
+// workload names an object that has a scale subresource.
 type workload struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
@@ -31,8 +31,7 @@ func (w workload) String() string {
 	return fmt.Sprintf("%s %s/%s", w.kind.Kind, w.namespace, w.name)
 }
 
-// targetOf reads the labels of a processor's target. Labels that it does not
-// know are somebody else's.
+// targetOf reads the labels of a processor's target. It ignores labels that it does not know.
 func targetOf(labels map[string]string, defaultNamespace string) (workload, error) {
 	w, err := named(labels)
 	if err != nil {
@@ -48,8 +47,8 @@ func targetOf(labels map[string]string, defaultNamespace string) (workload, erro
 	return w, nil
 }
 
-// named finds the object. The labels of the general form are everyday words, so
-// they count only where neither of the others is there.
+// named reads the object without its namespace. The labels of the general form (apiVersion, kind,
+// name) are common words, so they count only where neither deployment nor statefulset is set.
 func named(labels map[string]string) (workload, error) {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	deployment, isDeployment := labels[labelDeployment]

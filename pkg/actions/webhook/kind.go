@@ -7,7 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions"
 )
 
-// Kind is this action as a program offers it. Events are not signed without a secret.
+// Kind describes this action to a program that offers it. Without a secret in the options, events
+// are not signed.
 func Kind() actions.Kind {
 	return actions.Kind{
 		Name: "webhook", Summary: "POST",

@@ -16,37 +16,37 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// The lengths, in bytes, that the specification allows for a symmetric key.
-const minKey, maxKey = 24, 64
+// The lengths, in bytes, of a symmetric key (Standard Webhooks 1.0,
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+const minKeyBytes, maxKeyBytes = 24, 64
 
-// ParseSecret reads the key out of a secret as the specification writes it:
-// base64 of 24 to 64 bytes. The prefix whsec_ may be left out, as its libraries
-// allow. Errors never show the secret.
+// ParseSecret returns the key in a secret in the form of the specification: base64 of 24 to 64
+// bytes. The prefix whsec_ may be left out, as the specification's libraries allow. The error never
+// contains the secret.
 func ParseSecret(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
-	if err != nil || len(key) < minKey || len(key) > maxKey {
+	if err != nil || len(key) < minKeyBytes || len(key) > maxKeyBytes {
 		return nil, errors.New("the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes, as 'openssl rand -base64 32' makes it, with or without whsec_ before it")
 	}
 	return key, nil
 }
 
-// content is what is sent, and signed beside the time.
+// content is what is sent and, together with the time, signed.
 type content struct {
 	id   string
 	body []byte
 }
 
-// signature writes the body and the headers of the Standard Webhooks
-// specification on every try. The timestamp is that of the try, since receivers
-// refuse an old one.
-type signature struct{ key []byte } // nil = the signature itself is left out
+// signature sets the body and the headers of the Standard Webhooks specification at every try. The
+// timestamp is that of the try, since receivers refuse an old one.
+type signature struct{ key []byte } // nil: without the header webhook-signature
 
-// Do is policy.Policy.
+// Do implements policy.Policy.
 func (s signature) Do(r *policy.Request) (*http.Response, error) {
 	var c content
 	r.OperationValue(&c)
-	// A body of its own for each try: a receiver may answer before it has read
-	// all of the one before, which package http then reads on.
+	// A new body for each try: a receiver may answer before it has read all of the body, which
+	// net/http may then still be reading.
 	r.Raw().ContentLength = int64(len(c.body))
 	r.Raw().GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	r.Raw().Body, _ = r.Raw().GetBody()

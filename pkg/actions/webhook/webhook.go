@@ -1,8 +1,10 @@
-// Package webhook hands scale events to an HTTP receiver. The body is the event
-// itself; the signature is that of the Standard Webhooks specification 1.0, for
-// which receivers find libraries.
+// Package webhook is the action that posts scale events to an HTTP receiver (docs/act.md, webhook).
+// The body is the event itself; the signature is that of the Standard Webhooks specification 1.0,
+// for which there are libraries.
 //
 // It knows nothing of what the receiver does. Start with Action.
+//
+// The package is internal to the program: its API may change in any release.
 package webhook
 
 import (
@@ -20,32 +22,31 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Options are what may be left out. The zero value is what a deployment wants,
-// but for the key.
+// Options are optional. The zero value suits a deployment, except that it does not sign.
 type Options struct {
-	Key        []byte            // signs, see ParseSecret; nil = events are not signed
+	Key        []byte            // to sign with, see ParseSecret; nil = events are not signed
 	Transport  http.RoundTripper // nil = http.DefaultTransport
-	Tries      int               // for one event, at least 1; 0 = 4
-	TryTimeout time.Duration     // of one try; 0 = 15 s
-	RetryDelay time.Duration     // before the second try, growing from then on; 0 = 1 s
+	Tries      int               // tries for one event, at least 1; 0 = 4
+	TryTimeout time.Duration     // limit of one try; 0 = 15 s
+	RetryDelay time.Duration     // before the second try, growing exponentially from then on; 0 = 1 s
 }
 
-// maxRetryDelay bounds the pause before another try. A receiver that asks for a
-// longer one ends the tries: the queue delivers the event again.
+// maxRetryDelay is the longest pause before another try. A Retry-After that is longer ends the
+// tries; then the queue delivers the event again.
 const maxRetryDelay = 30 * time.Second
 
-// Action posts each event to one URL. An answer of 200 to 299 takes the event.
-// No answer, 408, 429 and 500 to 599 are tried again, after the Retry-After of
-// the receiver where it names one. Any other refuses the event for good.
-// Redirects are among them: whoever they lead to was not chosen to have it.
+// Action posts each event to one URL. A status of 200 to 299 accepts the event. After no answer,
+// 408, 429 and 500 or above it tries again, after the Retry-After of the receiver where there is
+// one. Any other status is a permanent refusal. Redirects are among these: nobody chose the host
+// they lead to as a receiver.
 type Action struct {
 	url      string
-	receiver string // scheme and host: the path and the query of a webhook's URL are often what lets one in
+	receiver string // scheme and host alone, since path and query of a webhook's URL often contain a secret
 	pipeline runtime.Pipeline
 }
 
-// New returns an Action that posts to an http or https URL. No request is made:
-// an error is one of the URL, and does not repeat it.
+// New returns an Action that posts to an http or https URL. It makes no request; an error is about
+// the URL and does not contain it.
 func New(address string, o Options) (*Action, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -66,7 +67,7 @@ func newPipeline(o Options) runtime.Pipeline {
 	}
 	retries := int32(o.Tries - 1)
 	if retries == 0 {
-		retries = -1 // which is how azcore spells none
+		retries = -1 // azcore's value for none
 	}
 	return runtime.NewPipeline("", "", runtime.PipelineOptions{PerRetry: []policy.Policy{signature{o.Key}}}, &policy.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true},
@@ -81,16 +82,16 @@ func newPipeline(o Options) runtime.Pipeline {
 	})
 }
 
-// isTemporary tells whether the receiver may answer otherwise in a while.
+// isTemporary reports whether the receiver may accept the event later.
 func isTemporary(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// Target is the receiver, without its path.
+// Target returns the name of the receiver, without its path.
 func (a *Action) Target(events.ScaleEvent) (string, error) { return "webhook " + a.receiver, nil }
 
-// Act posts the event, and returns once the receiver has taken or refused it or
-// the tries are used up.
+// Act posts the event, and returns when the receiver has accepted or refused it or the tries are
+// used up.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	body, err := e.Body()
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		return false, fmt.Errorf("webhook %s cannot be reached: %w", a.receiver, withoutURL(err))
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // a connection that was read to its end is used again
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // a connection is reused once its body was read
 	status := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
@@ -119,14 +120,14 @@ func (a *Action) post(ctx context.Context, id string, body []byte) (*http.Respon
 	if err != nil {
 		return nil, err
 	}
-	runtime.SkipBodyDownload(request) // its length is the receiver's choice
+	runtime.SkipBodyDownload(request) // the receiver could send a body of any length
 	request.Raw().Header.Set("User-Agent", "feedscale")
 	request.Raw().Header.Set("Content-Type", events.ContentType)
 	request.SetOperationValue(content{id: id, body: body})
 	return a.pipeline.Do(request)
 }
 
-// withoutURL leaves out the URL, which an error of package http repeats.
+// withoutURL returns an error of net/http without the URL that it contains.
 func withoutURL(err error) error {
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err

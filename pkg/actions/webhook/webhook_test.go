@@ -20,10 +20,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// secret is that of the specification's own example.
+// secret is the one of the specification's example.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// key is what the secret holds.
+// key is the key in the secret.
 func key(t *testing.T) []byte {
 	t.Helper()
 	key, err := webhook.ParseSecret(secret)
@@ -66,7 +66,7 @@ type delivery struct {
 	header             http.Header
 }
 
-// receiver answers with one status after the other, the last one for ever.
+// receiver answers with one status after the other, and with the last one from then on.
 type receiver struct {
 	*httptest.Server
 	mu         sync.Mutex
@@ -97,7 +97,7 @@ func (r *receiver) received() []delivery {
 	return r.deliveries
 }
 
-// status answers with a status, and with headers: name, value.
+// status answers with a status and with headers, given as name, value.
 func status(code int, headers ...string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		for i := 0; i < len(headers); i += 2 {

@@ -16,10 +16,9 @@ const (
 	probeRow       = "probe"
 )
 
-// Probe writes a row, reads it and deletes it, in a partition that no processor
-// has. Where the table is missing it is created, as by the first Commit, which
-// created tells. The error is a *Refusal where the service answered, and says
-// what to do in every case.
+// Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates the
+// table where it is missing, as the first Commit does; created reports that. The error is a
+// *Refusal where the service answered, and says what to do in every case.
 func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	row, err := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: probePartition, RowKey: probeRow}})
 	if err != nil {

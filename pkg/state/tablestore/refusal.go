@@ -11,43 +11,44 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// role is what an identity needs on the storage account or the table.
+// role is the Azure role that an identity needs on the storage account or the table.
 const role = "Storage Table Data Contributor"
 
-// signIn is how the store proves who it is.
+// signIn describes, for messages, how the store signs in.
 type signIn struct {
 	name   string // as in "the account key"
-	advice string // what to do where it is not accepted or not allowed enough
+	advice string // what to do where it is refused or lacks a permission
 }
 
-// RefusalKind is what a refusal means.
+// RefusalKind is the cause of a refusal.
 type RefusalKind int
 
-// The kinds.
+// The causes of a refusal.
 const (
 	Rejected     RefusalKind = iota // the request itself is wrong for the service
-	KeysDisabled                    // the account takes identities alone
+	KeysDisabled                    // the account accepts identities alone
 	NotAccepted                     // the key, signature or token is not valid
-	NotPermitted                    // it is valid, and not enough
-	Firewall                        // the service does not tell network rules from what a signature lacks
-	Missing                         // the table, or the account
+	NotPermitted                    // it is valid, and lacks a permission
+	Firewall                        // network rules, or a permission that a signature lacks: the service does not distinguish them
+	Missing                         // the table or the account does not exist
 	TooLarge
 	Unavailable // the service cannot answer at the moment
 )
 
-// Refusal is the error of a request that the service answered and did not grant. Its text says what to
-// do. It leaves out the URL, which may carry a signature, and the service's text, which may repeat one.
+// Refusal is the error of a request that the service answered with an error. Its text says what to
+// do. It leaves out the URL, which may contain a signature, and the service's text, which may quote
+// one.
 type Refusal struct {
 	Kind     RefusalKind
-	Status   int    // of HTTP
+	Status   int    // HTTP status
 	Code     string // of the Table service; "" where it gave none
-	Request  string // id under which Azure's support finds the request; "" where there is none
-	Creating bool   // the table is missing, and it was its creation that was refused
+	Request  string // id by which Azure support finds the request; "" where there is none
+	Creating bool   // the table does not exist, and creating it was refused
 
 	meaning string
 }
 
-// Error says in one sentence what the service refused and what to do.
+// Error returns a sentence that says what the service refused and what to do.
 func (r *Refusal) Error() string {
 	sentence := fmt.Sprintf("%s (%d", r.meaning, r.Status)
 	if r.Code != "" {
@@ -59,8 +60,8 @@ func (r *Refusal) Error() string {
 	return sentence + ")"
 }
 
-// explain makes of an error what its reader can act upon: a *Refusal where the service answered. It
-// leaves out the URL, which may carry a signature.
+// explain turns an error into one that says what to do: a *Refusal where the service answered. It
+// leaves out the URL, which may contain a signature.
 func (s *Store) explain(err error) error {
 	if refused, ok := answerOf(err); ok {
 		return s.refusal(refused)
@@ -71,7 +72,7 @@ func (s *Store) explain(err error) error {
 	}
 	host := s.host
 	if u, err := url.Parse(request.URL); err == nil {
-		host = u.Host // it may be that of the identity's authority
+		host = u.Host // which may be that of the identity's authority
 	}
 	reason := request.Err
 	var unknown *net.DNSError
@@ -84,7 +85,7 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("%s cannot be reached: check that it runs, and what is between: %w", host, reason)
 }
 
-// refusal says what an answer means.
+// refusal returns the Refusal of an error answer.
 func (s *Store) refusal(a answer) *Refusal {
 	r := &Refusal{Status: a.status, Code: a.code, Request: a.request}
 	r.Kind, r.meaning = s.meaning(a)
