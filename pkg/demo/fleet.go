@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -40,11 +39,12 @@ const (
 	grace   = 5 * time.Second        // from being told to stop until it is killed
 )
 
-// workerTiming is the SDK's defaults at about a tenth.
+// workerTiming is .NET's defaults scaled down to a tenth, so that what takes two minutes in a real
+// deployment is seen in twelve seconds.
 func workerTiming() worker.Timing {
 	return worker.Timing{
 		Acquire: 1300 * time.Millisecond, Renew: 1700 * time.Millisecond, Expiration: 6 * time.Second,
-		Poll: 500 * time.Millisecond, Bootstrap: 500 * time.Millisecond,
+		Poll: 500 * time.Millisecond, Bootstrap: 1500 * time.Millisecond,
 	}
 }
 
@@ -115,29 +115,29 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 		Leases:        worker.Container{Database: database, ID: leaseContainer},
 		ProcessorName: f.service.processorName,
 		Host:          r.name,
-		Handle: func(ctx context.Context, _ string, changes []json.RawMessage) error {
-			return f.handle(ctx, lane, changes)
-		},
-		Checkpointed: func(_ string, changes int) { f.processed.Add(int64(changes)) },
-		PageSize:     pageSize,
-		Timing:       workerTiming(),
-		Now:          f.now,
-		Log:          f.log,
+		Handle:        f.handler(ctx, lane),
+		Checkpointed:  func(_ string, changes int) { f.processed.Add(int64(changes)) },
+		FromBeginning: true, // as processors.yaml says
+		PageSize:      pageSize,
+		Timing:        workerTiming(),
+		Log:           f.log,
 	})
 }
 
-// handle is what the service does with changes.
-func (f *fleet) handle(ctx context.Context, lane *lane, changes []json.RawMessage) error {
+// handler is what the service does with changes. A batch is finished even where the replica is told to
+// stop meanwhile; ctx is that of the replica.
+func (f *fleet) handler(ctx context.Context, lane *lane) worker.Handler {
 	if f.service.stuck {
-		<-ctx.Done()
-		return ctx.Err()
+		return worker.Hangs()
 	}
-	for range changes {
-		if err := lane.pass(ctx, f.now()); err != nil {
-			return err
+	return func(_ context.Context, b worker.Batch) error {
+		for range b.Changes {
+			if err := lane.pass(ctx, f.now()); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // wait waits; false says that the replica is to end.
