@@ -124,8 +124,8 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, l
 	})
 }
 
-// handler is what the service does with changes. A batch is finished even where the replica is told to
-// stop meanwhile; ctx is that of the replica.
+// handler is what the service does with changes. A batch is finished even where the replica is told
+// to stop meanwhile; ctx is that of the replica.
 func (f *fleet) handler(ctx context.Context, lane *lane) worker.Handler {
 	if f.service.stuck {
 		return worker.Hangs()

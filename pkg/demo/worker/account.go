@@ -31,12 +31,12 @@ type Account struct {
 	cosmos   *azcosmos.Client
 }
 
-// connectionsPerHost is how many connections are kept open: one for each partition of the hosts that
-// share the account, more or less.
+// connectionsPerHost is how many connections are kept open: one for each partition of the hosts
+// that share the account, more or less.
 const connectionsPerHost = 64
 
-// NewAccount connects to an account by its key, in base64; a nil transport stands for one of its own.
-// No request is made yet.
+// NewAccount connects to an account by its key, in base64; a nil transport stands for one of its
+// own. No request is made yet.
 func NewAccount(endpoint, key string, transport *http.Transport) (*Account, error) {
 	if transport == nil {
 		transport = &http.Transport{MaxIdleConnsPerHost: connectionsPerHost}

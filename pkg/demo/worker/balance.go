@@ -6,10 +6,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// share says which leases a host should acquire (EqualPartitionsBalancingStrategy). Each of the hosts
-// that own a lease, and this one, are to have the leases divided by the hosts, rounded up. A host that
-// has fewer takes what nobody owns or renewed in time, up to its share; where there is none of that it
-// takes one lease from the host that has most, since two hosts might take from each other for ever.
+// share says which leases a host should acquire (EqualPartitionsBalancingStrategy). Each of the
+// hosts that own a lease, and this one, are to have the leases divided by the hosts, rounded up. A
+// host that has fewer takes what nobody owns or renewed in time, up to its share; where there is
+// none of that it takes one lease from the host that has most, since two hosts might take from each
+// other for ever.
 func share(all []leasefake.DotNetLease, host string, now time.Time, expiration time.Duration) []leasefake.DotNetLease {
 	var free []leasefake.DotNetLease
 	counts := map[string]int{}

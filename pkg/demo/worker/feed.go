@@ -75,8 +75,8 @@ type place struct {
 	part    *leasefake.Range // nil: all of the range
 }
 
-// page reads what follows a position, as If-None-Match has it; "" is the beginning. The page is empty
-// where nothing does. The error wraps errGone where the range is no more.
+// page reads what follows a position, as If-None-Match has it; "" is the beginning. The page is
+// empty where nothing does. The error wraps errGone where the range is no more.
 func (a *Account) page(ctx context.Context, c Container, at place, ifNoneMatch string, most int) (page, error) {
 	header := map[string]string{
 		"A-IM":                                "Incremental Feed",

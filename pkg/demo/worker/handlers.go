@@ -8,8 +8,9 @@ import (
 )
 
 // Handler processes a batch of changes. A checkpoint follows where it returns nil; an error has the
-// partition given up, for this or another host to begin again behind the last checkpoint. Its context
-// ends when the partition was lost or the host is to stop, as the SDK's cancellation token does.
+// partition given up, for this or another host to begin again behind the last checkpoint. Its
+// context ends when the partition was lost or the host is to stop, as the SDK's cancellation token
+// does.
 type Handler func(ctx context.Context, b Batch) error
 
 // Batch is a page of changes of one partition, in their order.

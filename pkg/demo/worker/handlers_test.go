@@ -49,9 +49,9 @@ func (s *shop) changes(token string, during time.Duration) (at []time.Duration) 
 	return at
 }
 
-// TestAHandlerThatThrows holds what was measured of Microsoft.Azure.Cosmos 3.64.0: the lease is given
-// back at once and taken again with the next look for leases, so that hardly ever anybody owns it
-// (Azure/azure-cosmos-dotnet-v3#755).
+// TestAHandlerThatThrows holds what was measured of Microsoft.Azure.Cosmos 3.64.0: the lease is
+// given back at once and taken again with the next look for leases, so that hardly ever anybody
+// owns it (as in Azure/azure-cosmos-dotnet-v3#2801).
 func TestAHandlerThatThrows(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, s *shop) {

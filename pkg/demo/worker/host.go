@@ -26,9 +26,9 @@ type Options struct {
 	// FromBeginning has a lease without a continuation read from the first change on, as
 	// WithStartTime(DateTime.MinValue) does. Default: from now, see position in partition.go.
 	FromBeginning bool
-	// CheckpointUnchanged has the position checkpointed where a read finds nothing new, too. .NET does
-	// not; Java does since Azure/azure-sdk-for-java#43013, where the position differs from the one in
-	// the lease since #46521.
+	// CheckpointUnchanged has the position checkpointed where a read finds nothing new, too. .NET
+	// does not; Java does since Azure/azure-sdk-for-java#43013, where the position differs from the
+	// one in the lease since #46521.
 	CheckpointUnchanged bool
 	PageSize            int          // changes in a batch; one transaction is never parted. Default: 100
 	Timing              Timing       // zeros stand for .NET's defaults
@@ -52,7 +52,7 @@ const (
 	defaultExpiration = 60 * time.Second
 	defaultPoll       = 5 * time.Second
 	defaultBootstrap  = 15 * time.Second
-	defaultPageSize   = 100 // what the service gives who does not ask for a number
+	defaultPageSize   = 100 // of the REST API, since .NET leaves the number to the service
 )
 
 func (o Options) withDefaults() Options {
@@ -73,11 +73,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run processes changes until stop is closed or ctx ends. After stop it waits for the handlers, whose
-// contexts end, checkpoints the batches that they finish nevertheless and releases its leases; a
-// handler that hangs holds it up. When ctx ends it returns as a killed process does: its leases stay
-// as they are until they expire.
-// The error says why the processor could not start; what fails later is logged and tried again.
+// Run processes changes until stop is closed or ctx ends. After stop it waits for the handlers,
+// whose contexts end, checkpoints the batches that they finish nevertheless and releases its
+// leases; a handler that hangs holds it up. When ctx ends it returns as a killed process does: its
+// leases stay as they are until they expire. The error says why the processor could not start; what
+// fails later is logged and tried again.
 func Run(ctx context.Context, stop <-chan struct{}, o Options) error {
 	o = o.withDefaults()
 	leases, err := openLeases(ctx, o)
@@ -127,8 +127,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start sees to it that there are leases, and goes on with those that carry this host's name: it was
-// killed, and is back before they expired (PartitionControllerCore.LoadLeasesAsync).
+// start sees to it that there are leases, and goes on with those that carry this host's name: it
+// was killed, and is back before they expired (PartitionControllerCore.LoadLeasesAsync).
 func (h *host) start(ctx context.Context) error {
 	if err := h.bootstrap(ctx); err != nil || h.running.Err() != nil {
 		return err
@@ -179,8 +179,8 @@ func (h *host) createLeases(ctx context.Context) error {
 	return h.leases.markInitialized(ctx)
 }
 
-// balance takes this host's share of the leases, one after the other (PartitionLoadBalancerCore). One
-// that cannot be taken keeps it from no other.
+// balance takes this host's share of the leases, one after the other (PartitionLoadBalancerCore).
+// One that cannot be taken keeps it from no other.
 func (h *host) balance(ctx context.Context) {
 	all, err := h.leases.list(ctx)
 	if err != nil {
@@ -200,7 +200,8 @@ func (h *host) take(ctx context.Context, l leasefake.DotNetLease) {
 		return
 	}
 	if !h.claim(l.Token) {
-		// The lease was not renewed in time, but the work on it goes on. The SDK says so in the lease.
+		// The lease was not renewed in time, but the work on it goes on. The SDK says so in the
+		// lease.
 		if l.OwnedBy(h.Host) {
 			h.tell(ctx, l.ID, "a lease cannot be renewed", h.leases.renew(ctx, l.ID))
 		}

@@ -20,16 +20,16 @@ const lookEvery = 500 * time.Millisecond
 // interval is .NET's between two looks for leases to take.
 const interval = 13 * time.Second
 
-// settled is how long hosts run before anything happens. The first of them has then just renewed its
-// leases: it does so 8.5 s behind its start and every 17 s from then on, and the start of the others
-// took 13 s.
+// settled is how long hosts run before anything happens. The first of them has then just renewed
+// its leases: it does so 8.5 s behind its start and every 17 s from then on, and the start of the
+// others took 13 s.
 const settled = 64 * time.Second
 
 // idle has a host look for changes, of which there are none here, once in a while.
 func idle(o *worker.Options) { o.Timing.Poll = time.Hour }
 
-// evenly starts hosts that have the same number of leases each, since they find those that carry their
-// names, and that look for more in turn, as hosts do that were not started at once.
+// evenly starts hosts that have the same number of leases each, since they find those that carry
+// their names, and that look for more in turn, as hosts do that were not started at once.
 func (s *shop) evenly(n int) (hosts []*running) {
 	s.t.Helper()
 	i := 0

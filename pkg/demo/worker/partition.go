@@ -17,13 +17,14 @@ type partition struct {
 	lease    leasefake.DotNetLease
 	position position
 
-	// updating lets one update of the lease pass at a time: many quick checkpoints would make every
-	// try of a renewal fail, and a lease count as lost that nobody has taken.
+	// updating lets one update of the lease pass at a time. The SDK does not wait: there many quick
+	// checkpoints can make every try of a renewal fail, and a lease count as lost that nobody has
+	// taken (Azure/azure-cosmos-dotnet-v2#237).
 	updating sync.Mutex
 }
 
-// position is where the next read of a feed starts. It is in the memory of the host and, but for the
-// checkpoints, nowhere else.
+// position is where the next read of a feed starts. It is in the memory of the host and, but for
+// the checkpoints, nowhere else.
 type position struct {
 	continuation *string // ETag of the last answer; nil before the first one
 }
@@ -33,10 +34,10 @@ const fromNow = "*"
 
 // ifNoneMatch is the header of the next read; "" leaves it out, which reads from the beginning.
 //
-// Without a continuation .NET reads from now by default (ChangeFeedStartFromNow). So a host that stops
-// before its first checkpoint loses what is written until it, or another one, reads again
-// (Azure/azure-cosmos-dotnet-v3#4342). Since pull request #5617 of that repository the start is when
-// the processor was started rather than its first read, which does not change that.
+// Without a continuation .NET reads from now by default (ChangeFeedStartFromNow). So a host that
+// stops before its first checkpoint loses what is written until it, or another one, reads again
+// (Azure/azure-cosmos-dotnet-v3#4342). Since pull request #5617 of that repository the start is
+// when the processor was started rather than its first read, which does not change that.
 func (p position) ifNoneMatch(fromBeginning bool) string {
 	switch {
 	case p.continuation != nil:
@@ -50,8 +51,8 @@ func (p position) ifNoneMatch(fromBeginning bool) string {
 
 // work processes a partition while this host owns it, and gives its lease up in the end
 // (PartitionSupervisorCore and PartitionControllerCore.ProcessPartitionAsync). A handler that fails
-// ends it, and so does a feed that cannot be read: the lease is released at once, and free for whoever
-// looks for leases next, which is this host in a while or another one before it.
+// ends it, and so does a feed that cannot be read: the lease is released at once, and free for
+// whoever looks for leases next, which is this host in a while or another one before it.
 func (h *host) work(ctx context.Context, owned leasefake.DotNetLease) {
 	p := &partition{host: h, id: owned.ID, lease: owned, position: position{owned.Continuation}}
 	holding, lose := context.WithCancelCause(h.running)
@@ -101,8 +102,9 @@ func (p *partition) follow(ctx, holding context.Context) error {
 		case holding.Err() != nil:
 			return nil
 		case errors.Is(err, errGone):
-			// For an EPK lease another range may have come. While a split is under way the range is still
-			// there: the SDK's client tries again below the processor.
+			// For an EPK lease another range may have come. While a split is under way the range is
+			// still there: the SDK's client tries again, for half a minute, before the processor
+			// hears of it (GoneAndRetryWithRequestRetryPolicy).
 			before := at.rangeID
 			if at, err = p.locate(holding, p.lease); err != nil {
 				return err

@@ -43,8 +43,8 @@ func (h *host) locate(ctx context.Context, l leasefake.DotNetLease) (place, erro
 
 // replace puts others in the place of a lease that has to be replaced, takes those of them that are
 // new, and deletes the lease (PartitionControllerCore.HandlePartitionGoneAsync). Where the deletion
-// fails the lease is left over, beside those that replaced it: whoever takes it next finds that they
-// are there already, and tries to delete it again.
+// fails the lease is left over, beside those that replaced it: whoever takes it next finds that
+// they are there already, and tries to delete it again.
 func (p *partition) replace(ctx context.Context) error {
 	ranges, err := p.overlapping(ctx, p.lease)
 	if err != nil {
@@ -70,11 +70,11 @@ func (p *partition) replace(ctx context.Context) error {
 	return p.leases.remove(ctx, p.id)
 }
 
-// successors are the leases that replace one (PartitionSynchronizerCore). They continue where it was
-// read last, which may be behind its checkpoint. A range that was split is replaced by the ranges it
-// became. Where it was merged, an EPK lease goes on with just the keys it had, since no single
-// continuation fits those of the other ranges too. An EPK lease that lies in several ranges is cut at
-// their bounds, and one that lies in a single range stays.
+// successors are the leases that replace one (PartitionSynchronizerCore). They continue where it
+// was read last, which may be behind its checkpoint. A range that was split is replaced by the
+// ranges it became. Where it was merged, an EPK lease goes on with just the keys it had, since no
+// single continuation fits those of the other ranges too. An EPK lease that lies in several ranges
+// is cut at their bounds, and one that lies in a single range stays.
 func successors(p leasefake.Processor, gone leasefake.DotNetLease, at position, ranges []keyRange) []leasefake.DotNetLease {
 	split := len(ranges) > 1
 	from := leasefake.Fields{Continuation: at.continuation}

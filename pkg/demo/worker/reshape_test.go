@@ -335,8 +335,8 @@ func TestALeaseWhoseDeletionFailsIsLeftOver(t *testing.T) {
 	})
 }
 
-// TestTheChildrenOfASplitGoOnWhereTheParentWasRead holds it of a parent that has no continuation yet:
-// the position in the memory of its host counts.
+// TestTheChildrenOfASplitGoOnWhereTheParentWasRead holds it of a parent that has no continuation
+// yet: the position in the memory of its host counts.
 func TestTheChildrenOfASplitGoOnWhereTheParentWasRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, s *shop) {
