@@ -3,6 +3,7 @@ package changefeed_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -35,16 +36,17 @@ func ExampleParseLease() {
 // The answer to a read from a lease's position: the newest LSN of the partition is 520, the oldest
 // pending change has LSN 512 and was written 44 seconds before the answer.
 func ExampleMeasure() {
-	reading, err := changefeed.Measure(changefeed.Answer{
-		Status:       http.StatusOK,
-		SessionToken: "0:-1#520",
-		Date:         time.Unix(1772668560, 0),
-		Body:         []byte(`{"Documents":[{"id":"a","_lsn":512,"_ts":1772668516}]}`),
-	}, changefeed.Incremental)
+	page, err := changefeed.ReadPage(strings.NewReader(`{"Documents":[{"id":"a","_lsn":512,"_ts":1772668516}]}`), changefeed.Incremental)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	reading := changefeed.Measure(changefeed.Answer{
+		Status:       http.StatusOK,
+		SessionToken: "0:-1#520",
+		Date:         time.Unix(1772668560, 0),
+		Page:         page,
+	})
 	fmt.Printf("%d transactions are pending, the oldest for %d s\n", reading.Lag, *reading.Age)
 	// Output: 9 transactions are pending, the oldest for 44 s
 }

@@ -24,6 +24,9 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 		hostname    x509.HostnameError
 		invalid     x509.CertificateInvalidError
 	)
+	if open, ok := errors.AsType[openError](err); ok {
+		return fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
+	}
 	endpoint := fmt.Sprintf("check the endpoint in setting %s, and the network", a.options.Setting)
 	switch {
 	case errors.As(err, &response):

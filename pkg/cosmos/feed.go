@@ -2,11 +2,10 @@ package cosmos
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -28,37 +27,64 @@ type Position struct {
 	Mode         changefeed.Mode
 	Range        string           // partition key range id
 	Part         changefeed.Range // the part of that range to read; zero = all of it
-	Continuation string           // an ETag, sent as it is; "" = from Since
-	Since        time.Time        // sent with a precision of one second; zero = from the beginning
+	Continuation string           // an ETag, sent as it is; "" = from Since, "*" = from now
+	Since        time.Time        // sent with a precision of one second; zero = none, from the beginning without a Continuation
 }
 
 // fullFidelityFormat is the wire format version of the all-versions-and-deletes feed.
 const fullFidelityFormat = "2021-09-15"
 
-// FeedPage reads one page of the change feed with x-ms-max-item-count 1. The page may hold more
-// changes than one, since the service does not divide a transaction. An answer whose
-// changefeed.Outcome is Answered or Gone is returned as it is; every other answer, and none at all,
-// is an error that says what to do.
+// brokenRetries is how often a page that is not whole is read again: a connection may break in the
+// middle of one.
+const brokenRetries = 1
+
+// FeedPage reads one page of the change feed with x-ms-max-item-count 1, and keeps nothing of its
+// documents but LSN and time. The page may hold more changes than one, since the service does not
+// divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
+// every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
-	var t tally
+	var (
+		t      tally
+		answer changefeed.Answer
+		broken error // the page was not whole
+	)
 	about := subject{container: c}
-	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), c.path()+"/docs", resource{"docs", c.link()}, p.headers)
-	if err != nil {
-		return changefeed.Answer{}, t.spent(), a.failed(about, &t, err)
+	r := request{
+		class: feed, about: about, method: http.MethodGet, path: c.path() + "/docs", signed: resource{"docs", c.link()},
+		headers: p.headers, streams: true,
 	}
-	answer := changefeed.Answer{
-		Status:       response.StatusCode,
-		Substatus:    substatus(response),
-		SessionToken: response.Header.Get(headerSessionToken),
-		ContainerRID: response.Header.Get(headerContentPath),
+	read := func(response *http.Response) error {
+		answer = changefeed.Answer{
+			Status:       response.StatusCode,
+			Substatus:    substatus(response),
+			SessionToken: response.Header.Get(headerSessionToken),
+			ContainerRID: response.Header.Get(headerContentPath),
+			ETag:         response.Header.Get(headerETag),
+		}
+		answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
+		switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
+		case changefeed.Answered:
+			if answer.Status == http.StatusOK {
+				answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
+			}
+			return nil
+		case changefeed.Gone:
+			return nil
+		default:
+			return a.refused(about, response)
+		}
 	}
-	answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
-	switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
-	case changefeed.Answered, changefeed.Gone:
-		answer.Body, err = runtime.Payload(response)
-		return answer, t.spent(), err
-	default:
-		return answer, t.spent(), a.refused(about, response)
+	for try := 0; ; try++ {
+		broken = nil
+		if err := a.do(ctx, &t, r, read); err != nil {
+			return answer, t.spent(), err
+		}
+		if broken == nil {
+			return answer, t.spent(), nil
+		}
+		if try == brokenRetries || ctx.Err() != nil {
+			return answer, t.spent(), fmt.Errorf("account %s, container %s: %w: the next poll asks again", a.host, c, broken)
+		}
 	}
 }
 
@@ -77,10 +103,11 @@ func (p Position) headers(h http.Header) {
 		h.Set(headerStartEPK, p.Part.Min)
 		h.Set(headerEndEPK, p.Part.Max)
 	}
-	switch {
-	case p.Continuation != "":
+	// A start time is kept with a token too, as Java does (azure-sdk-for-java, PR #48752).
+	if p.Continuation != "" {
 		h.Set("If-None-Match", p.Continuation)
-	case !p.Since.IsZero():
+	}
+	if !p.Since.IsZero() {
 		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
 	}
 }

@@ -18,4 +18,11 @@ const (
 	headerCharge       = "X-Ms-Request-Charge"
 	headerIM           = "A-Im"
 	headerETag         = "Etag"
+	headerActivity     = "X-Ms-Activity-Id"
+	headerConsistency  = "X-Ms-Consistency-Level"
+	headerPriority     = "X-Ms-Cosmos-Priority-Level"
+	headerBucket       = "X-Ms-Cosmos-Throughput-Bucket"
+	headerContinuation = "X-Ms-Continuation"
+	headerIsQuery      = "X-Ms-Documentdb-Isquery"
+	headerCrossQuery   = "X-Ms-Documentdb-Query-Enablecrosspartition"
 )

@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -22,7 +20,7 @@ var ErrNoContainer = errors.New("the container does not exist")
 // every other says what to do.
 func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
 	var found []changefeed.FoundLease
-	usage, err := a.queryLeases(ctx, c, selectLeases(anyLease), nil, func(item []byte) {
+	usage, err := a.query(ctx, c, selectLeases(anyLease), []parameter{}, func(item []byte) {
 		found = append(found, changefeed.ParseFoundLease(item))
 	})
 	return found, usage, err
@@ -56,29 +54,28 @@ func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 }
 
 // idOf reads the id of a container or of its database, at the path given.
-func (a *Account) idOf(ctx context.Context, c Container, path string, signed resource) (string, Usage, error) {
+func (a *Account) idOf(ctx context.Context, c Container, path string, signed resource) (id string, usage Usage, err error) {
 	var t tally
 	about := subject{container: c}
-	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
-	if err != nil {
-		return "", t.spent(), a.failed(about, &t, err)
-	}
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
-		return "", t.spent(), ErrNoContainer
-	default:
-		return "", t.spent(), a.refused(about, response)
-	}
-	var properties struct {
-		ID string `json:"id"`
-	}
-	body, err := runtime.Payload(response)
-	if err == nil {
-		err = json.Unmarshal(body, &properties)
-	}
-	if err != nil || properties.ID == "" {
-		return "", t.spent(), fmt.Errorf("account %s describes container %s without an id: is that endpoint a Cosmos DB account?", a.host, c)
-	}
-	return properties.ID, t.spent(), nil
+	err = a.do(ctx, &t, request{about: about, method: http.MethodGet, path: path, signed: signed}, func(response *http.Response) error {
+		if response.StatusCode != http.StatusOK {
+			if refusal := a.refused(about, response); refusal.Kind != Missing {
+				return refusal
+			}
+			return ErrNoContainer
+		}
+		var properties struct {
+			ID string `json:"id"`
+		}
+		body, err := bodyOf(response)
+		if err == nil {
+			err = json.Unmarshal(body, &properties)
+		}
+		if err != nil || properties.ID == "" {
+			return fmt.Errorf("account %s describes container %s without an id: is that endpoint a Cosmos DB account?", a.host, c)
+		}
+		id = properties.ID
+		return nil
+	})
+	return id, t.spent(), err
 }

@@ -51,8 +51,9 @@ func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 		"with an identity": withIdentity(t, server.Endpoint(), &credential{token: "token"}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			rid, _, err := a.RID(t.Context(), orders)
+			described, _, err := a.Describe(t.Context(), orders)
 			testworld.Must(t, err)
+			rid := described.RID
 			databaseRID, err := changefeed.DatabaseRID(rid)
 			testworld.Must(t, err)
 			got, usage, err := a.NamesOf(t.Context(), databaseRID, rid)

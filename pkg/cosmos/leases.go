@@ -2,144 +2,150 @@ package cosmos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
-	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// ErrMissing is returned where the lease container, or its database, does not exist, so that no
-// processor can have run yet.
+// ErrMissing says that the lease container, or its database, does not exist: no processor has run yet.
 var ErrMissing = errors.New("the lease container does not exist")
 
-// maxPrefixes is the number of lease id prefixes up to which a query names each. With more, reading
-// every lease of the container is cheaper than a query of thousands of terms
-// (docs/decisions/0002-one-lease-query.md).
-const maxPrefixes = 64
+const (
+	// maxPrefixes is how many lease id prefixes a query names. Beyond it, reading every lease of the
+	// container is cheaper than a query of thousands of terms (docs/decisions/0002).
+	maxPrefixes = 64
+	// leasePageSize is how many leases a page of the query holds, as far as the service allows.
+	leasePageSize = 1000
+	// maxLeasePages bounds a query against a server that never says that it is done.
+	maxLeasePages = 10_000
+)
 
-// leasePageSize is the number of leases asked for per page. The service may return fewer.
-const leasePageSize = 1000
-
-// Leases reads the lease documents whose ids begin with one of the prefixes: every page, projected
-// to changefeed.LeaseFields. With more than 64 prefixes it returns all leases of the container, so
-// the caller selects (changefeed.Select). A document that is no lease has its own Err. The error is
-// ErrMissing where the container does not exist; every other says what to do. No leases come with
-// an error, since some would be taken for all.
+// Leases reads the lease documents whose ids begin with one of the prefixes: all pages, projected to
+// changefeed.LeaseFields. With many prefixes it may return other leases of the container too. The error
+// is ErrMissing where the container does not exist, and says what to do in every other case: a page
+// that is not a whole one is an error, since some of the leases would pass for all.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([]changefeed.LeaseDocument, Usage, error) {
-	query, parameters := leaseQuery(prefixes)
+	text, parameters := leaseQuery(prefixes)
 	var documents []changefeed.LeaseDocument
-	usage, err := a.queryLeases(ctx, c, query, parameters, func(item []byte) {
+	usage, err := a.query(ctx, c, text, parameters, func(item []byte) {
 		lease, err := changefeed.ParseLease(item)
 		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 	})
 	if err != nil {
-		return nil, usage, err // some of the leases would be taken for all
+		return nil, usage, err
 	}
 	return documents, usage, nil
 }
 
-// queryLeases calls take for each result of a query, over all its pages.
-func (a *Account) queryLeases(ctx context.Context, c Container, query string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
+// query hands each result of a query over, of all pages.
+func (a *Account) query(ctx context.Context, c Container, text string, parameters []parameter, take func(item []byte)) (Usage, error) {
 	var t tally
+	continuation := ""
+	for range maxLeasePages {
+		next, err := a.queryPage(ctx, &t, c, text, parameters, leasePageSize, continuation, take)
+		if err != nil || next == "" {
+			return t.spent(), err
+		}
+		continuation = next
+	}
+	return t.spent(), fmt.Errorf("account %s: the query of the leases in %s has no end", a.host, c)
+}
+
+// queryPage hands each result of a page over, and returns where the next page begins; "" where there is
+// none. The page of a query over all partitions may be empty before one that is not.
+func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text string, parameters []parameter, size int, from string, take func(item []byte)) (next string, err error) {
 	about := subject{c, true}
-	client, err := a.client()
+	body, err := json.Marshal(struct {
+		Query      string      `json:"query"`
+		Parameters []parameter `json:"parameters"`
+	}{text, parameters})
 	if err != nil {
-		return t.spent(), err
+		return "", err
 	}
-	container, err := client.NewContainer(c.Database, c.ID)
-	if err != nil {
-		return t.spent(), fmt.Errorf("account %s: to %s: %w", a.host, about.reading(), err)
-	}
-	options := azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: leasePageSize}
-	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)
-	for more := true; more; more = options.ContinuationToken != nil {
-		page, err := queryPage(ctx, container, query, options)
-		if err != nil {
-			if missing(err) {
-				return t.spent(), ErrMissing
+	err = a.do(ctx, t, request{
+		class: lookup, about: about, method: http.MethodPost, path: c.path() + "/docs", signed: resource{"docs", c.link()}, body: body,
+		headers: func(h http.Header) {
+			h.Set(headerIsQuery, "True")
+			h.Set(headerCrossQuery, "True")
+			h.Set(headerMaxItemCount, strconv.Itoa(size))
+			if from != "" {
+				h.Set(headerContinuation, from)
 			}
-			a.forget(client)
-			return t.spent(), a.failed(about, &t, err)
+		},
+	}, func(response *http.Response) error {
+		if response.StatusCode != http.StatusOK {
+			if refusal := a.refused(about, response); refusal.Kind != Missing {
+				return refusal
+			}
+			return ErrMissing
 		}
-		for _, item := range page.Items {
-			take(item)
+		body, err := bodyOf(response)
+		if err == nil {
+			err = takePage(body, take)
 		}
-		options.ContinuationToken = page.ContinuationToken
-	}
-	return t.spent(), nil
+		if err != nil {
+			return fmt.Errorf("account %s: the answer about %s is no whole page of leases: %w: the next poll asks again", a.host, c, err)
+		}
+		next = response.Header.Get(headerContinuation)
+		return nil
+	})
+	return next, err
 }
 
-// queryPage reads a page of a query. It retries by itself where azcosmos does not let the pipeline
-// retry: azcosmos marks a 503, among others, as not to be retried.
-func queryPage(ctx context.Context, c *azcosmos.ContainerClient, query string, o azcosmos.QueryOptions) (azcosmos.QueryItemsResponse, error) {
-	delay := firstRetryDelay
-	for try := 0; ; try++ {
-		page, err := c.NewQueryItemsPager(query, azcosmos.NewPartitionKey(), &o).NextPage(ctx) // a pager that failed once cannot be used again
-		if try == retries || !unretried(err) {
-			return page, err
-		}
-		select {
-		case <-time.After(delay):
-			delay *= 2
-		case <-ctx.Done():
-			return page, err
-		}
+// takePage hands over the items of a page. A body without a list of Documents, or with a _count that
+// contradicts it, is none.
+func takePage(body []byte, take func(item []byte)) error {
+	var page struct {
+		Documents *[]json.RawMessage `json:"Documents"`
+		Count     *int               `json:"_count"`
 	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return err
+	}
+	switch {
+	case page.Documents == nil:
+		return errors.New("it has no Documents")
+	case page.Count != nil && *page.Count != len(*page.Documents):
+		return fmt.Errorf("its _count is %d and it has %d documents", *page.Count, len(*page.Documents))
+	}
+	for _, item := range *page.Documents {
+		take(item)
+	}
+	return nil
 }
 
-// unretried reports whether an answer is to be retried and the pipeline did not do so, since
-// azcosmos prevented it.
-func unretried(err error) bool {
-	var response *azcore.ResponseError
-	if !errors.As(err, &response) {
-		return false
-	}
-	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusGone, statusRetryWith:
-		return false // the pipeline has retried these
-	default:
-		return changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Transient
-	}
-}
-
-// missing reports whether the container or its database does not exist. Two other 404s do not say
-// that: the one of the account's description, which azcosmos reads first (a GET), and 404/1002, a
-// session that this region does not have yet.
-func missing(err error) bool {
-	var response *azcore.ResponseError
-	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound &&
-		response.RawResponse.Request.Method == http.MethodPost &&
-		changefeed.OutcomeOf(response.StatusCode, substatus(response.RawResponse)) == changefeed.Refused
-}
-
-// anyLease is a condition that the id of every lease meets, and that of no other document that the
-// SDKs keep in a lease container (".info" and ".lock").
+// anyLease finds what stands in the id of every lease, and in no other document's that the SDKs keep
+// there.
 const anyLease = `CONTAINS(c.id, "..")`
 
-// selectLeases returns the query for the leases that meet a condition, projected to
-// changefeed.LeaseFields.
+// selectLeases projects the leases that a condition finds.
 func selectLeases(where string) string {
 	return "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c WHERE " + where
 }
 
-// leaseQuery returns one query for the leases of every prefix, or for all leases where there are
-// more than maxPrefixes.
-func leaseQuery(prefixes []string) (string, []azcosmos.QueryParameter) {
+// parameter is a parameter of a query.
+type parameter struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// leaseQuery asks for the leases of every prefix at once, and where there are too many prefixes for all
+// leases.
+func leaseQuery(prefixes []string) (string, []parameter) {
 	if len(prefixes) > maxPrefixes {
-		return selectLeases(anyLease), nil
+		return selectLeases(anyLease), []parameter{}
 	}
 	terms := make([]string, len(prefixes))
-	parameters := make([]azcosmos.QueryParameter, len(prefixes))
+	parameters := make([]parameter, len(prefixes))
 	for i, prefix := range prefixes {
 		name := fmt.Sprintf("@p%d", i)
 		terms[i] = "STARTSWITH(c.id, " + name + ")"
-		parameters[i] = azcosmos.QueryParameter{Name: name, Value: prefix}
+		parameters[i] = parameter{Name: name, Value: prefix}
 	}
 	return selectLeases(strings.Join(terms, " OR ")), parameters
 }

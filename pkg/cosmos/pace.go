@@ -2,120 +2,212 @@ package cosmos
 
 import (
 	"context"
-	"net/http"
+	"errors"
 	"sync"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// pace limits the requests to an account in two ways: to a budget of request units per second,
-// where there is one (a token bucket that may be overdrawn and holds one second's worth), and to a
-// number of calls in flight that falls and rises with the throttling (additive increase,
-// multiplicative decrease). docs/decisions/0007-pace-and-regions.md has the reasons.
-type pace struct {
-	budget   float64 // request units per second; 0 = unlimited
-	maxLimit int     // upper bound of limit, at least 1
+// ErrBudget says that the account's RU budget left no time for a read: it was not sent, and an earlier
+// reading counts on.
+var ErrBudget = errors.New("the RU budget left no time for this read")
 
-	mu          sync.Mutex
-	balance     float64       // request units that may be spent now; negative after spending more than the budget
-	updated     time.Time     // when balance was last brought up to date; zero before the first call
-	limit       int           // calls allowed in flight at once, from 1 to maxLimit
-	active      int           // calls in flight
-	unthrottled int           // calls that ended since the last throttled one, or since limit rose
-	released    chan struct{} // closed when a call ends; nil while nobody waits for that
+// budgetKey is the context key of the time until which a read may wait for the budget.
+type budgetKey struct{}
+
+// BudgetUntil lets the reads made with the context wait for the RU budget until a time at most; after
+// that they return ErrBudget. Without it they wait until the context ends.
+func BudgetUntil(ctx context.Context, until time.Time) context.Context {
+	return context.WithValue(ctx, budgetKey{}, until)
 }
+
+// class is a kind of request, by what it may do to the budget.
+type class int
+
+const (
+	lookup class = iota // leases, ranges, RIDs: few, and nothing can be measured without them
+	feed                // one for each lease
+)
+
+// pace limits how fast an account is asked: to so many request units a second, where there is a
+// budget, and to fewer calls at once while the account throttles
+// (docs/decisions/0007-pace-and-regions.md).
+//
+// A feed read reserves what it is expected to cost before it is sent, so that many at once cannot
+// spend what one of them may. Lookups go first: they wait for no feed read, and what they cost delays
+// those.
+type pace struct {
+	budget   float64 // request units a second; 0 = unlimited
+	maxLimit int     // calls in flight at once, at least 1
+
+	turn chan struct{} // held by the feed read that waits for the budget: the others wait behind it
+
+	mu       sync.Mutex
+	balance  float64               // request units that may be spent; below 0 what was spent too early
+	counted  time.Time             // when balance was right; zero before the first call
+	expected map[Container]float64 // request units of a feed read, a moving mean for each container
+	usual    float64               // the same for all of them; 0 before the first answer
+	limit    int                   // of calls in flight, from 1 to maxLimit
+	active   int                   // calls in flight
+	calm     int                   // calls in a row that were not throttled, since the limit changed
+	released chan struct{}         // closed when a call has ended; nil while nobody waits for that
+}
+
+// meanWeight is the weight of the newest charge in the moving mean of a container's feed reads.
+const meanWeight = 0.25
 
 func newPace(budget float64, maxLimit int) *pace {
-	return &pace{budget: budget, maxLimit: maxLimit, limit: maxLimit, balance: budget}
+	return &pace{
+		budget: budget, maxLimit: maxLimit, limit: maxLimit, balance: budget,
+		turn: make(chan struct{}, 1), expected: make(map[Container]float64),
+	}
 }
 
-// gate is the policy that lets a call begin when the pace allows it. It comes before the retries,
-// so that one call with its retries counts once. The time that the budget made a call wait is added
-// to its tally; the wait ends with the call's context.
-func (p *pace) gate(r *policy.Request) (*http.Response, error) {
-	t, _ := r.Raw().Context().Value(tallyKey{}).(*tally)
-	if t == nil {
-		t = &tally{} // for a request that the SDK makes on its own
+// enter waits until a call may begin, and returns what it reserved of the budget and for how long that
+// made it wait. The error is ErrBudget, or that of the context.
+func (p *pace) enter(ctx context.Context, kind class, c Container) (reserved float64, delay time.Duration, err error) {
+	if p.budget > 0 && kind == feed {
+		if reserved, delay, err = p.reserve(ctx, c); err != nil {
+			return 0, delay, err
+		}
 	}
-	delay, err := p.enter(r.Raw().Context())
-	t.delay(delay)
-	if err != nil {
-		return nil, err
-	}
-	throttled, charge := t.throttles(), t.spent().Charge
-	response, err := r.Next()
-	p.leave(t.throttles() > throttled, t.spent().Charge-charge)
-	return response, err
-}
-
-// enter waits until a call may begin, and returns how long of that was because of the budget. The
-// error is the context's.
-func (p *pace) enter(ctx context.Context) (delay time.Duration, err error) {
 	for {
-		wait, released := p.try(time.Now())
-		switch {
-		case released != nil:
-			select {
-			case <-released:
-			case <-ctx.Done():
-				return delay, ctx.Err()
-			}
-		case wait > 0:
-			start, timer := time.Now(), time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-			}
-			if delay += time.Since(start); ctx.Err() != nil {
-				return delay, ctx.Err()
-			}
-		default:
-			return delay, nil
+		released := p.begin()
+		if released == nil {
+			return reserved, delay, nil
+		}
+		select {
+		case <-released:
+		case <-ctx.Done():
+			p.charge(-reserved)
+			return 0, delay, ctx.Err()
 		}
 	}
 }
 
-// try begins a call where that is allowed, and then returns zero and nil. Otherwise it returns
-// either how long the budget asks to wait, or a channel that is closed when a call ends.
-func (p *pace) try(now time.Time) (wait time.Duration, released <-chan struct{}) {
+// begin counts a call as in flight where the limit allows it; else it returns what is closed when one
+// has ended.
+func (p *pace) begin() (released <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active >= p.limit {
-		if p.released == nil {
-			p.released = make(chan struct{})
-		}
-		return 0, p.released
+	if p.active < p.limit {
+		p.active++
+		return nil
 	}
-	if p.budget > 0 {
-		if !p.updated.IsZero() {
-			p.balance = min(p.budget, p.balance+now.Sub(p.updated).Seconds()*p.budget)
-		}
-		p.updated = now
-		if p.balance <= 0 {
-			return time.Duration(-p.balance/p.budget*float64(time.Second)) + time.Millisecond, nil
-		}
+	if p.released == nil {
+		p.released = make(chan struct{})
 	}
-	p.active++
-	return 0, nil
+	return p.released
 }
 
-// leave ends a call. A throttled call halves the limit; after as many calls without one as the
-// limit allows, the limit rises by one, up to maxLimit.
-func (p *pace) leave(throttled bool, charge float64) {
+// reserve waits until the budget has what a feed read is expected to cost, and takes it off.
+func (p *pace) reserve(ctx context.Context, c Container) (reserved float64, delay time.Duration, err error) {
+	start := time.Now()
+	patience := ctx
+	if until, ok := ctx.Value(budgetKey{}).(time.Time); ok {
+		var cancel context.CancelFunc
+		patience, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
+	over := func() error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return ErrBudget
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-patience.Done():
+		return 0, time.Since(start), over()
+	}
+	for waited := false; ; waited = true {
+		wait, reserved := p.tryReserve(time.Now(), c)
+		if wait == 0 {
+			if waited {
+				delay = time.Since(start)
+			}
+			return reserved, delay, nil
+		}
+		if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
+			return 0, time.Since(start), over()
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-patience.Done():
+			timer.Stop()
+			return 0, time.Since(start), over()
+		}
+	}
+}
+
+// tryReserve takes the expected charge off the balance where that has it, and else says how long it
+// takes until then. A charge above the budget of a second is waited for as if it were that, and paid
+// back afterwards.
+func (p *pace) tryReserve(now time.Time, c Container) (wait time.Duration, reserved float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refill(now)
+	expected, known := p.expected[c]
+	if !known {
+		expected = p.usual
+	}
+	if expected == 0 { // nothing was read yet: one at a time, until one has said what it costs
+		expected = p.budget
+	}
+	needed := min(expected, p.budget)
+	if p.balance < needed {
+		return time.Duration((needed-p.balance)/p.budget*float64(time.Second)) + time.Millisecond, 0
+	}
+	p.balance -= expected
+	return 0, expected
+}
+
+// refill adds what the time since the last call brought: a second's worth can be saved up.
+func (p *pace) refill(now time.Time) {
+	if !p.counted.IsZero() {
+		p.balance = min(p.budget, p.balance+now.Sub(p.counted).Seconds()*p.budget)
+	}
+	p.counted = now
+}
+
+// charge takes a charge off the balance.
+func (p *pace) charge(charge float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.balance -= charge
+}
+
+// leave ends a call: what it reserved is given back and what it cost is taken off. A call that was
+// throttled halves the limit; as many calls in a row that were not raise it by one.
+func (p *pace) leave(kind class, c Container, reserved float64, throttled bool, charge float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active--
-	p.balance -= charge
-	switch p.unthrottled++; {
+	p.balance += reserved - charge
+	if kind == feed && charge > 0 && p.budget > 0 {
+		p.learn(c, charge)
+	}
+	switch p.calm++; {
 	case throttled:
-		p.limit, p.unthrottled = max(1, p.limit/2), 0
-	case p.limit < p.maxLimit && p.unthrottled >= p.limit:
-		p.limit, p.unthrottled = p.limit+1, 0
+		p.limit, p.calm = max(1, p.limit/2), 0
+	case p.limit < p.maxLimit && p.calm >= p.limit:
+		p.limit, p.calm = p.limit+1, 0
 	}
 	if p.released != nil {
 		close(p.released)
 		p.released = nil
 	}
+}
+
+// learn adds a charge to the moving means. The first of a container counts as it is.
+func (p *pace) learn(c Container, charge float64) {
+	mean := func(old float64) float64 {
+		if old == 0 {
+			return charge
+		}
+		return old + meanWeight*(charge-old)
+	}
+	p.expected[c] = mean(p.expected[c])
+	p.usual = mean(p.usual)
 }

@@ -2,6 +2,9 @@ package cosmos_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,32 +82,72 @@ func TestACallThatWaitsForATurnGetsTheNextOne(t *testing.T) {
 	})
 }
 
-func TestTheBudgetDelaysCallsAndFailsNone(t *testing.T) {
+// closed is a read that ends at once.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func TestTheBudgetIsKeptHoweverManyReadsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := cosmos.NewPace(10, 8) // RU a second
-		start := time.Now()
-		var delayed time.Duration
-		for range 31 {
-			delay, err := p.Enter(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			delayed += delay
-			p.Leave(false, 1)
-		}
-		// The bucket holds ten at first; each of the others takes a tenth of a second to refill.
-		if took := time.Since(start); took < 2*time.Second || took > 2500*time.Millisecond {
-			t.Errorf("31 RU at 10 RU/s took %s", took)
-		}
-		if delayed != time.Since(start) {
-			t.Errorf("told of a delay of %s in %s", delayed, time.Since(start))
-		}
-		p.Leave(false, 1000)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		const budget, charge = 50, 50 // RU a second, and RU for each read
+		p := cosmos.NewPace(budget, 64)
+		var spent atomic.Int64
+		var reads sync.WaitGroup
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if delay, err := p.Enter(ctx); err == nil || delay != time.Second {
-			t.Errorf("delay %s, %v; want the whole second, and the deadline", delay, err)
+		for range 1000 {
+			reads.Go(func() {
+				answered := make(chan struct{})
+				go func() {
+					time.Sleep(20 * time.Millisecond)
+					close(answered)
+				}()
+				if p.Read(ctx, charge, answered) == nil {
+					spent.Add(charge)
+				}
+			})
+		}
+		for second := 1; second <= 10; second++ {
+			time.Sleep(time.Second - time.Nanosecond)
+			synctest.Wait()
+			if got, most := spent.Load(), int64(budget*(second+1)); got > most {
+				t.Errorf("%d RU in %d s at %d RU/s", got, second, budget)
+			}
+			time.Sleep(time.Nanosecond)
+		}
+		reads.Wait()
+		if got := spent.Load(); got < 9*budget {
+			t.Errorf("%d RU in 10 s: the budget was not used", got)
+		}
+	})
+}
+
+func TestALookupWaitsForNoFeedRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := cosmos.NewPace(10, 64)
+		ctx, cancel := context.WithCancel(t.Context())
+		var reads sync.WaitGroup
+		for range 100 {
+			reads.Go(func() { _ = p.Read(ctx, 10, closed) })
+		}
+		synctest.Wait()
+		if delay, err := p.Enter(t.Context()); err != nil || delay != 0 {
+			t.Errorf("a query of leases waited %s behind feed reads, %v", delay, err)
+		}
+		cancel()
+		reads.Wait()
+	})
+}
+
+func TestAReadThatTheBudgetLeavesOutSaysSoAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := cosmos.NewPace(10, 64)
+		p.Leave(false, 1000) // debts
+		start := time.Now()
+		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(5*time.Second)), 1, closed)
+		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 5*time.Second {
+			t.Errorf("after %s: %v, want ErrBudget", time.Since(start), err)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -25,12 +24,21 @@ type policyFunc func(*policy.Request) (*http.Response, error)
 
 func (f policyFunc) Do(r *policy.Request) (*http.Response, error) { return f(r) }
 
-// setCommonHeaders sets the headers that every request carries. The date is set again for each try.
-func setCommonHeaders(r *policy.Request) (*http.Response, error) {
+// stamp sets the headers that every request carries. The date is set again for each try.
+func (a *Account) stamp(r *policy.Request) (*http.Response, error) {
 	h := r.Raw().Header
 	h.Set(headerVersion, apiVersion)
-	h.Set(headerDate, time.Now().UTC().Format(http.TimeFormat))
+	h.Set(headerDate, a.options.Now().UTC().Format(http.TimeFormat))
 	h.Set(headerCapabilities, capabilities)
+	if a.regions.readsAreDear() {
+		h.Set(headerConsistency, "Eventual")
+	}
+	if a.options.Priority != "" {
+		h.Set(headerPriority, string(a.options.Priority))
+	}
+	if a.options.Bucket > 0 {
+		h.Set(headerBucket, strconv.Itoa(a.options.Bucket))
+	}
 	return r.Next()
 }
 
@@ -44,7 +52,7 @@ func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
 		}
 		return []policy.Policy{policyFunc(signer(key))}, nil
 	}
-	bearer := runtime.NewBearerTokenPolicy(o.Credential, []string{endpoint.Scheme + "://" + endpoint.Hostname() + "/.default"}, &policy.BearerTokenOptions{
+	bearer := runtime.NewBearerTokenPolicy(newScoped(o, endpoint), []string{""}, &policy.BearerTokenOptions{
 		// A token in clear text may go to a stand-in on this machine, nowhere else.
 		InsecureAllowCredentialWithHTTP: isLoopback(endpoint.Hostname()),
 	})
@@ -99,34 +107,11 @@ func (u *Usage) Add(o Usage) {
 	u.Delay += o.Delay
 }
 
-// callKey is the context key of the context of the call itself, see withCallDeadline.
-type callKey struct{}
-
-// withCallDeadline applies the deadline of the caller to the requests that azcosmos makes on the
-// way: azcosmos 1.5.0 reads the account's description without that deadline, and an account that
-// does not answer would hold up the tick.
-func withCallDeadline(r *policy.Request) (*http.Response, error) {
-	ctx := r.Raw().Context()
-	call, _ := ctx.Value(callKey{}).(context.Context)
-	if call == nil {
-		return r.Next()
-	}
-	deadline, ok := call.Deadline()
-	if !ok {
-		return r.Next()
-	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	return r.WithContext(ctx).Next()
-}
-
 // tallyKey is the context key of a call's tally.
 type tallyKey struct{}
 
-// tally adds up the tries of one call, of which a pipeline shows the caller only the last.
-//
-// The mutex is needed because azcosmos refreshes the account's description in the background, with
-// the values of the context of some call.
+// tally adds up the tries of one call, of which a pipeline shows the caller only the last. A try that
+// timed out may still end while the next is made: hence the mutex.
 type tally struct {
 	mu sync.Mutex
 	Usage
@@ -166,7 +151,7 @@ func (t *tally) delay(d time.Duration) {
 func count(r *policy.Request) (*http.Response, error) {
 	t, _ := r.Raw().Context().Value(tallyKey{}).(*tally)
 	if t == nil {
-		return r.Next() // a request that the SDK makes on its own
+		return r.Next()
 	}
 	response, err := r.Next()
 	t.mu.Lock()

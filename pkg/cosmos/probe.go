@@ -2,12 +2,8 @@ package cosmos
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
 // ProbeAccount reads the account's description, which the SDKs read before anything else. The error
@@ -36,44 +32,21 @@ func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	return err
 }
 
-// ProbeLeases reads one page, with one item, of the leases in a container. The error is ErrMissing
-// where the container does not exist.
+// ProbeLeases reads a page of the leases in a container. The error is ErrMissing where the container
+// does not exist.
 func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	var t tally
-	about := subject{c, true}
-	client, err := a.client()
-	if err != nil {
-		return err
-	}
-	container, err := client.NewContainer(c.Database, c.ID)
-	if err != nil {
-		return err
-	}
-	ctx = context.WithValue(context.WithValue(ctx, callKey{}, ctx), tallyKey{}, &t)
-	_, err = queryPage(ctx, container, selectLeases(anyLease), azcosmos.QueryOptions{PageSizeHint: 1})
-	switch response := (*azcore.ResponseError)(nil); {
-	case err == nil:
-		return nil
-	case missing(err):
-		return ErrMissing
-	case errors.As(err, &response):
-		a.forget(client)
-		return a.failed(about, &t, err)
-	default:
-		a.forget(client)
-		return a.failed(about, &t, err)
-	}
+	_, err := a.queryPage(ctx, &t, c, selectLeases(anyLease), []parameter{}, 1, "", func([]byte) {})
+	return err
 }
 
 // probe reads a resource and looks at the status of the answer alone.
 func (a *Account) probe(ctx context.Context, about subject, path string, signed resource) error {
 	var t tally
-	response, err := a.get(context.WithValue(ctx, tallyKey{}, &t), path, signed, nil)
-	switch {
-	case err != nil:
-		return a.failed(about, &t, err)
-	case response.StatusCode != http.StatusOK:
-		return a.refused(about, response)
-	}
-	return nil
+	return a.do(ctx, &t, request{about: about, method: http.MethodGet, path: path, signed: signed}, func(response *http.Response) error {
+		if response.StatusCode != http.StatusOK {
+			return a.refused(about, response)
+		}
+		return nil
+	})
 }

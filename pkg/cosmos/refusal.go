@@ -100,6 +100,10 @@ func (a *Account) refused(s subject, answer *http.Response) *Refusal {
 		return r
 	}
 	r.Words = wordsOf(body)
+	// That something does not exist is believed of the service alone: a proxy answers 404 too.
+	if r.Kind == Missing && r.Words == "" && answer.Header.Get(headerActivity) == "" {
+		r.Kind = Unavailable
+	}
 	if r.Status != http.StatusForbidden {
 		return r
 	}

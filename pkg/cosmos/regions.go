@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +18,8 @@ const (
 	avoidFailedFor      = time.Minute     // how long a region that failed is not asked
 	refreshRegionsAfter = 5 * time.Minute // how long the list of regions is used before it is read again; the SDKs' interval
 	failoverRetries     = 1               // retries in a region while there is another one to fail over to
-
-	requestHeaders = 16 // initial capacity of a request's header map
+	failoverTimeout     = 5 * time.Second // of a try there: a region that hangs must not cost the tick
+	regionsTimeout      = 3 * time.Second // of reading the list, for which nothing else waits longer
 )
 
 // regions orders the endpoints that an account can be read at: its own and that of each readable
@@ -30,6 +31,7 @@ type regions struct {
 	endpoint  string // the account's own endpoint
 	mu        sync.Mutex
 	locations []location
+	strong    bool                 // the account's default consistency makes a read cost twice as much
 	learned   time.Time            // when locations was read last
 	avoid     map[string]time.Time // until when an endpoint is left out
 }
@@ -84,10 +86,13 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 // learn takes the readable regions from an account's description. What is no JSON is ignored.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
-		Readable []location `json:"readableLocations"`
+		Readable    []location `json:"readableLocations"`
+		Consistency struct {
+			Level string `json:"defaultConsistencyLevel"`
+		} `json:"userConsistencyPolicy"`
 	}
-	if json.Unmarshal(description, &account) != nil {
-		return
+	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
+		return // an answer of somebody else: what was known stays
 	}
 	for i := range account.Readable {
 		account.Readable[i].Endpoint = strings.TrimSuffix(account.Readable[i].Endpoint, "/")
@@ -95,82 +100,67 @@ func (r *regions) learn(description []byte, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.locations, r.learned = account.Readable, now
+	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
+}
+
+// readsAreDear reports whether reads at the account's default consistency cost twice what eventual
+// ones do (https://learn.microsoft.com/azure/cosmos-db/consistency-levels).
+func (r *regions) readsAreDear() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.strong
 }
 
 // stale reports whether the caller is to read the account's regions. It does so once per
-// refreshRegionsAfter, to one caller, and never where the region feedscale runs in is unknown.
+// refreshRegionsAfter, to one caller.
 func (r *regions) stale(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.own == "" || now.Sub(r.learned) < refreshRegionsAfter {
+	if !r.learned.IsZero() && now.Sub(r.learned).Abs() < refreshRegionsAfter {
 		return false
 	}
 	r.learned = now
 	return true
 }
 
-// observeRegions is the policy that takes the regions from the descriptions which azcosmos reads
-// anyway.
-func (a *Account) observeRegions(request *policy.Request) (*http.Response, error) {
-	response, err := request.Next()
-	if err == nil && response.StatusCode == http.StatusOK && strings.Trim(request.Raw().URL.Path, "/") == "" {
-		if description, err := runtime.Payload(response); err == nil {
-			a.regions.learn(description, time.Now())
-		}
+// guess is where the account is in the region feedscale runs in, for as long as nobody could be asked:
+// the SDKs build the address of a region alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" where
+// the endpoint is none of Azure's, or no region is known.
+func (r *regions) guess() string {
+	u, err := url.Parse(r.endpoint)
+	if err != nil || r.own == "" {
+		return ""
 	}
-	return response, err
+	account, domain, _ := strings.Cut(u.Host, ".")
+	if !strings.HasPrefix(domain, "documents.azure.") {
+		return ""
+	}
+	u.Host = account + "-" + strings.ToLower(strings.ReplaceAll(r.own, " ", "")) + "." + domain
+	return u.String()
 }
 
-// readRegions reads the account's regions. A failure is ignored: then the account's own endpoint is
-// used.
+// readRegions reads the account's regions: from its own endpoint, and where that does not answer, which
+// it may not while the write region is out of order, from the region feedscale runs in. A failure is
+// ignored: then the endpoints that are known are used.
 func (a *Account) readRegions(ctx context.Context) {
-	request, err := runtime.NewRequest(policy.WithRetryOptions(ctx, a.retryOptions(failoverRetries)), http.MethodGet, a.endpoint+"/")
-	if err != nil {
-		return
-	}
-	request.SetOperationValue(resource{})
-	response, err := a.pipeline.Do(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return
-	}
-	if description, err := runtime.Payload(response); err == nil {
-		a.regions.learn(description, time.Now())
-	}
-}
-
-// get reads a resource from the first region in route that answers. headers, where not nil, adds to
-// the request's headers.
-func (a *Account) get(ctx context.Context, path string, signed resource, headers func(http.Header)) (*http.Response, error) {
-	if a.regions.stale(time.Now()) {
-		a.readRegions(ctx)
-	}
-	route := a.regions.route(time.Now())
-	for _, endpoint := range route[:len(route)-1] {
-		failover := policy.WithRetryOptions(ctx, a.retryOptions(failoverRetries))
-		response, err := a.getFrom(failover, endpoint, path, signed, headers)
-		if ctx.Err() != nil || !regionFails(response, err) {
-			return response, err
+	once := policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1, TryTimeout: regionsTimeout})
+	for _, endpoint := range []string{a.endpoint, a.regions.guess()} {
+		if endpoint == "" {
+			continue
 		}
-		a.regions.markFailed(endpoint, time.Now())
+		response, err := a.send(once, endpoint, request{method: http.MethodGet, path: "/"})
+		if err != nil || response.StatusCode != http.StatusOK {
+			continue
+		}
+		if description, err := runtime.Payload(response); err == nil {
+			a.regions.learn(description, a.options.Now())
+			return
+		}
 	}
-	return a.getFrom(ctx, route[len(route)-1], path, signed, headers)
 }
 
-func (a *Account) getFrom(ctx context.Context, endpoint, path string, signed resource, headers func(http.Header)) (*http.Response, error) {
-	request, err := runtime.NewRequest(ctx, http.MethodGet, endpoint+path)
-	if err != nil {
-		return nil, err
-	}
-	request.Raw().Header = make(http.Header, requestHeaders)
-	if headers != nil {
-		headers(request.Raw().Header)
-	}
-	request.SetOperationValue(signed)
-	return a.pipeline.Do(request)
-}
-
-// regionFails reports whether to fail over to another region: there was no answer, or it is an
-// error of the region and not of the request.
+// regionFails reports whether to fail over to another region: there was no answer, or it is an error of
+// the region and not of the request.
 func regionFails(response *http.Response, err error) bool {
 	if err != nil {
 		return true

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -42,11 +41,12 @@ const (
 	grace   = 5 * time.Second        // from being told to stop until it is killed
 )
 
-// workerTiming is the SDK's defaults at about a tenth.
+// workerTiming is .NET's defaults scaled down to a tenth, so that what takes two minutes in a real
+// deployment is seen in twelve seconds.
 func workerTiming() worker.Timing {
 	return worker.Timing{
 		Acquire: 1300 * time.Millisecond, Renew: 1700 * time.Millisecond, Expiration: 6 * time.Second,
-		Poll: 500 * time.Millisecond, Bootstrap: 500 * time.Millisecond,
+		Poll: 500 * time.Millisecond, Bootstrap: 1500 * time.Millisecond,
 	}
 }
 
@@ -118,29 +118,29 @@ func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, t
 		Leases:        worker.Container{Database: database, ID: leaseContainer},
 		ProcessorName: f.service.processorName,
 		Host:          r.name,
-		Handle: func(ctx context.Context, _ string, changes []json.RawMessage) error {
-			return f.handle(ctx, throughput, changes)
-		},
-		Checkpointed: func(_ string, changes int) { f.processed.Add(int64(changes)) },
-		PageSize:     pageSize,
-		Timing:       workerTiming(),
-		Now:          f.now,
-		Log:          f.log,
+		Handle:        f.handler(ctx, throughput),
+		Checkpointed:  func(_ string, changes int) { f.processed.Add(int64(changes)) },
+		FromBeginning: true, // as processors.yaml says
+		PageSize:      pageSize,
+		Timing:        workerTiming(),
+		Log:           f.log,
 	})
 }
 
-// handle is what the service does with changes.
-func (f *fleet) handle(ctx context.Context, throughput *rate.Limiter, changes []json.RawMessage) error {
+// handler is what the service does with changes. A batch is finished even where the replica is told
+// to stop meanwhile; ctx is that of the replica.
+func (f *fleet) handler(ctx context.Context, throughput *rate.Limiter) worker.Handler {
 	if f.service.stuck {
-		<-ctx.Done()
-		return ctx.Err()
+		return worker.Hangs()
 	}
-	for range changes {
-		if err := throughput.Wait(ctx); err != nil {
-			return err
+	return func(_ context.Context, b worker.Batch) error {
+		for range b.Changes {
+			if err := throughput.Wait(ctx); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // wait waits; false says that the replica is to end.

@@ -104,7 +104,7 @@ func (w *World) build(o Options) (err error) {
 	if err := w.createContainers(); err != nil {
 		return err
 	}
-	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmosfake.WellKnownKey); err != nil {
+	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmosfake.WellKnownKey, nil); err != nil {
 		return err
 	}
 	w.reshaper = &reshaper{account: w.account, container: reshaped, rangeID: reshapedRange, timing: o.Reshaping.withDefaults(), now: time.Now}

@@ -31,8 +31,16 @@ type Account struct {
 	cosmos   *azcosmos.Client
 }
 
-// NewAccount connects to an account by its key, in base64. No request is made yet.
-func NewAccount(endpoint, key string) (*Account, error) {
+// connectionsPerHost is how many connections are kept open: one for each partition of the hosts
+// that share the account, more or less.
+const connectionsPerHost = 64
+
+// NewAccount connects to an account by its key, in base64; a nil transport stands for one of its
+// own. No request is made yet.
+func NewAccount(endpoint, key string, transport *http.Transport) (*Account, error) {
+	if transport == nil {
+		transport = &http.Transport{MaxIdleConnsPerHost: connectionsPerHost}
+	}
 	secret, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
 		return nil, errors.New("the account key is not base64")
@@ -44,7 +52,7 @@ func NewAccount(endpoint, key string) (*Account, error) {
 	a := &Account{
 		endpoint: strings.TrimSuffix(endpoint, "/"),
 		key:      secret,
-		http:     &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: requestTimeout},
+		http:     &http.Client{Transport: transport, Timeout: requestTimeout},
 	}
 	a.cosmos, err = azcosmos.NewClientWithKey(endpoint, credential, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: a.http}})
 	if err != nil {

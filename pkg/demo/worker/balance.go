@@ -6,21 +6,29 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// take says which leases a host should acquire: the SDK's rule of equal partitions. Each of the
-// live hosts, this one among them, is to have the partitions divided by the hosts, rounded up. A
-// host that has fewer takes free leases or, where none is free, one from the host that has most; it
-// takes no more than one at a time, lest two hosts take from each other for ever.
-func take(all []leasefake.DotNetLease, host string, now time.Time, expiration time.Duration) []leasefake.DotNetLease {
+// share says which leases a host should acquire (EqualPartitionsBalancingStrategy). Each of the
+// hosts that own a lease, and this one, are to have the leases divided by the hosts, rounded up. A
+// host that has fewer takes what nobody owns or renewed in time, up to its share; where there is
+// none of that it takes one lease from the host that has most, since two hosts might take from each
+// other for ever.
+func share(all []leasefake.DotNetLease, host string, now time.Time, expiration time.Duration) []leasefake.DotNetLease {
 	var free []leasefake.DotNetLease
-	counts := map[string]int{host: 0}
+	counts := map[string]int{}
+	var owners []string // in the order of their first leases
 	for _, l := range all {
 		if takeable(l, now, expiration) {
 			free = append(free, l)
-		} else {
-			counts[*l.Owner]++
+			continue
 		}
+		if counts[*l.Owner] == 0 {
+			owners = append(owners, *l.Owner)
+		}
+		counts[*l.Owner]++
 	}
-	target := max(1, (len(all)+len(counts)-1)/len(counts))
+	if counts[host] == 0 {
+		owners = append(owners, host)
+	}
+	target := max(1, (len(all)+len(owners)-1)/len(owners))
 	needed := target - counts[host]
 	switch {
 	case needed <= 0:
@@ -28,21 +36,21 @@ func take(all []leasefake.DotNetLease, host string, now time.Time, expiration ti
 	case len(free) > 0:
 		return free[:min(needed, len(free))]
 	default:
-		return steal(all, counts, target, needed)
+		return steal(all, owners, counts, target, needed)
 	}
 }
 
-// steal takes one lease from the host that has most, where that leaves it no worse off than this
-// one.
-func steal(all []leasefake.DotNetLease, counts map[string]int, target, needed int) []leasefake.DotNetLease {
+// steal takes one lease from the host that has most, of several the last, where that leaves it no
+// worse off than this one.
+func steal(all []leasefake.DotNetLease, owners []string, counts map[string]int, target, needed int) []leasefake.DotNetLease {
 	spared := target
 	if needed > 1 {
 		spared--
 	}
 	richest := ""
-	for _, l := range all {
-		if counts[*l.Owner] > counts[richest] {
-			richest = *l.Owner
+	for _, owner := range owners {
+		if counts[owner] >= counts[richest] {
+			richest = owner
 		}
 	}
 	if counts[richest] <= spared {

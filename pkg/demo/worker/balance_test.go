@@ -41,7 +41,7 @@ func TestAHostTakesItsShare(t *testing.T) {
 					all[i].Owner, all[i].Updated = owner[:n], now.Add(-expiration-time.Millisecond)
 				}
 			}
-			if got := worker.Take(all, "a", now, expiration); !slices.Equal(got, c.want) {
+			if got := worker.Share(all, "a", now, expiration); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -12,8 +12,8 @@ type Held struct {
 	Updated      time.Time // when it was last renewed
 }
 
-// Take is take, by the tokens of the leases.
-func Take(all []Held, host string, now time.Time, expiration time.Duration) (tokens []string) {
+// Share is share, by the tokens of the leases.
+func Share(all []Held, host string, now time.Time, expiration time.Duration) (tokens []string) {
 	leases := make([]leasefake.DotNetLease, len(all))
 	for i, h := range all {
 		leases[i].Token = h.Token
@@ -22,7 +22,7 @@ func Take(all []Held, host string, now time.Time, expiration time.Duration) (tok
 		}
 		leases[i].Stamp(h.Updated)
 	}
-	for _, l := range take(leases, host, now, expiration) {
+	for _, l := range share(leases, host, now, expiration) {
 		tokens = append(tokens, l.Token)
 	}
 	return tokens

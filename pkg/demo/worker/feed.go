@@ -62,7 +62,8 @@ type page struct {
 // errGone says that a partition key range was split or merged, or is about to be.
 var errGone = errors.New("the partition key range is gone")
 
-// The substatus codes that the SDK takes for a split when they come with a 410.
+// The substatus codes that the SDK takes for a split when they come with a 410
+// (ExceptionClassifier.cs).
 const (
 	substatusRangeGone       = "1002"
 	substatusCompletingSplit = "1007"
@@ -74,9 +75,9 @@ type place struct {
 	part    *leasefake.Range // nil: all of the range
 }
 
-// page reads what follows a continuation; "" is the beginning. The page is empty where nothing
-// does. The error wraps errGone where the range is no more.
-func (a *Account) page(ctx context.Context, c Container, at place, continuation string, most int) (page, error) {
+// page reads what follows a position, as If-None-Match has it; "" is the beginning. The page is
+// empty where nothing does. The error wraps errGone where the range is no more.
+func (a *Account) page(ctx context.Context, c Container, at place, ifNoneMatch string, most int) (page, error) {
 	header := map[string]string{
 		"A-IM":                                "Incremental Feed",
 		"x-ms-max-item-count":                 strconv.Itoa(most),
@@ -86,8 +87,8 @@ func (a *Account) page(ctx context.Context, c Container, at place, continuation 
 		header["x-ms-read-key-type"] = "EffectivePartitionKeyRange"
 		header["x-ms-start-epk"], header["x-ms-end-epk"] = at.part.Min, at.part.Max
 	}
-	if continuation != "" {
-		header["If-None-Match"] = continuation
+	if ifNoneMatch != "" {
+		header["If-None-Match"] = ifNoneMatch
 	}
 	answer, err := a.get(ctx, c, "docs", header)
 	if err != nil {

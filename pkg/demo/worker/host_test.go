@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -142,22 +141,6 @@ func TestHostsShareThePartitionsEqually(t *testing.T) {
 	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 100 })
 }
 
-func TestAKilledHostLeavesItsLeasesUntilTheyExpire(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 2)
-	killed := s.host("host-1", nil)
-	testworld.Eventually(t, "the host has all", func() bool { return s.owners()["host-1"] == 2 })
-	killed.kill()
-	s.end(killed)
-	if got := s.owners()["host-1"]; got != 2 {
-		t.Errorf("got %d leases of the killed host, want 2", got)
-	}
-	s.host("host-2", func(o *worker.Options) {
-		o.Now = func() time.Time { return time.Now().Add(2 * o.Timing.Expiration) }
-	})
-	testworld.Eventually(t, "the next host has all", func() bool { return s.owners()["host-2"] == 2 })
-}
-
 func TestALeaseThatAnotherHostTookFirstStaysWithIt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -213,39 +196,6 @@ func TestAHostWaitsForTheOneThatCreatesTheLeases(t *testing.T) {
 	testworld.Eventually(t, "the host has created and taken the leases", func() bool { return s.owners()["host-2"] == 2 })
 }
 
-func TestAHandlerThatHangsKeepsItsLeaseAndNeverCheckpoints(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 1)
-	s.write(10)
-	began := make(chan struct{}, 1)
-	h := s.host("host-1", func(o *worker.Options) {
-		o.Handle = func(ctx context.Context, _ string, _ []json.RawMessage) error {
-			began <- struct{}{}
-			<-ctx.Done()
-			return ctx.Err()
-		}
-	})
-	select {
-	case <-began:
-	case <-time.After(testworld.Deadline):
-		t.Fatal("the handler was not called")
-	}
-	before := s.leases()["0"]
-	for range 3 {
-		testworld.Eventually(t, "the lease is renewed", func() bool { return *s.leases()["0"].Timestamp != *before.Timestamp })
-		before = s.leases()["0"]
-		if !before.OwnedBy("host-1") || before.Continuation != nil {
-			t.Fatalf("got lease %+v, want it owned and without a checkpoint", before)
-		}
-	}
-	close(h.stop) // does not end a handler that hangs, as the SDK does not either
-	h.kill()
-	s.end(h)
-	if got := s.owners()["host-1"]; got != 1 {
-		t.Errorf("got %d leases of the killed host, want 1", got)
-	}
-}
-
 func TestAPageWhoseHandlerFailsComesAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -253,14 +203,14 @@ func TestAPageWhoseHandlerFailsComesAgain(t *testing.T) {
 	var mu sync.Mutex
 	failures := 2
 	s.host("host-1", func(o *worker.Options) {
-		o.Handle = func(ctx context.Context, partition string, changes []json.RawMessage) error {
+		o.Handle = func(ctx context.Context, b worker.Batch) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if failures > 0 {
 				failures--
 				return errors.New("scripted")
 			}
-			return s.handle(ctx, partition, changes)
+			return s.handle(ctx, b)
 		}
 	})
 	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 30 })
@@ -294,9 +244,9 @@ func TestAHostThatLosesAPartitionStopsHandlingIt(t *testing.T) {
 	s.write(20)
 	lost := make(chan string, 2)
 	s.host("host-1", func(o *worker.Options) {
-		o.Handle = func(ctx context.Context, partition string, _ []json.RawMessage) error {
+		o.Handle = func(ctx context.Context, b worker.Batch) error {
 			<-ctx.Done()
-			lost <- partition
+			lost <- b.Partition
 			return ctx.Err()
 		}
 	})
@@ -305,9 +255,7 @@ func TestAHostThatLosesAPartitionStopsHandlingIt(t *testing.T) {
 	select {
 	case partition := <-lost:
 		testworld.Eventually(t, "the other host handles the partition", func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return len(s.handled[partition]) > 0
+			return len(s.of(partition)) > 0
 		})
 	case <-time.After(testworld.Deadline):
 		t.Fatal("no handler was told that its partition is lost")

@@ -22,7 +22,6 @@ type leases struct {
 	processor leasefake.Processor
 	prefix    string // of the ids: {processorName}{host}_{database RID}_{container RID}
 	host      string // name of this host
-	now       func() time.Time
 }
 
 // errLost says that a lease belongs to another host by now, or is no more.
@@ -45,7 +44,7 @@ func openLeases(ctx context.Context, o Options) (*leases, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leases{container: container, processor: processor, prefix: processor.DotNetPrefix(), host: o.Host, now: o.Now}, nil
+	return &leases{container: container, processor: processor, prefix: processor.DotNetPrefix(), host: o.Host}, nil
 }
 
 // status is the HTTP status of an error of azcosmos, 0 where it has none.
@@ -177,8 +176,8 @@ func (l *leases) read(ctx context.Context, id string) (leasefake.DotNetLease, er
 	return current, nil
 }
 
-// conflictRetries is how often an update is repeated that another one came before: the SDK's
-// number.
+// conflictRetries is how often an update is repeated that another one came before
+// (DocumentServiceLeaseUpdaterCosmos).
 const conflictRetries = 5
 
 // update changes a lease, under the condition that nobody else has since it was read. Where
@@ -189,7 +188,7 @@ func (l *leases) update(ctx context.Context, current leasefake.DotNetLease, chan
 		if err := change(&current); err != nil {
 			return leasefake.DotNetLease{}, err
 		}
-		current.Stamp(l.now())
+		current.Stamp(time.Now())
 		tag := azcore.ETag(current.ETag)
 		body, err := json.Marshal(current)
 		if err != nil {
@@ -245,6 +244,16 @@ func (l *leases) release(ctx context.Context, id string) error {
 		return err
 	}
 	_, err = l.update(ctx, current, l.mine(func(current *leasefake.DotNetLease) { current.Owner = nil }))
+	return err
+}
+
+// rewind sets the continuation back.
+func (l *leases) rewind(ctx context.Context, id string, continuation *string) error {
+	current, err := l.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = l.update(ctx, current, l.mine(func(current *leasefake.DotNetLease) { current.Continuation = continuation }))
 	return err
 }
 

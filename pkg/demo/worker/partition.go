@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,98 +10,147 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// work processes a partition while this host owns it, and gives its lease up in the end. It returns
-// the leases that came in its place where the partition was split or merged.
-func (h *host) work(ctx context.Context, owned leasefake.DotNetLease) (successors []leasefake.DotNetLease) {
-	holding, lose := context.WithCancelCause(ctx)
-	id := owned.ID
-	// One update of the lease at a time: many quick checkpoints would make every try of a renewal
-	// fail, and a lease count as lost that nobody has taken.
-	var updating sync.Mutex
+// partition is an owned partition that is being processed.
+type partition struct {
+	*host
+	id       string // of the lease
+	lease    leasefake.DotNetLease
+	position position
+
+	// updating lets one update of the lease pass at a time. The SDK does not wait: there many quick
+	// checkpoints can make every try of a renewal fail, and a lease count as lost that nobody has
+	// taken (Azure/azure-cosmos-dotnet-v2#237).
+	updating sync.Mutex
+}
+
+// position is where the next read of a feed starts. It is in the memory of the host and, but for
+// the checkpoints, nowhere else.
+type position struct {
+	continuation *string // ETag of the last answer; nil before the first one
+}
+
+// fromNow is the If-None-Match that asks for what is written from the read on.
+const fromNow = "*"
+
+// ifNoneMatch is the header of the next read; "" leaves it out, which reads from the beginning.
+//
+// Without a continuation .NET reads from now by default (ChangeFeedStartFromNow). So a host that
+// stops before its first checkpoint loses what is written until it, or another one, reads again
+// (Azure/azure-cosmos-dotnet-v3#4342). Since pull request #5617 of that repository the start is
+// when the processor was started rather than its first read, which does not change that.
+func (p position) ifNoneMatch(fromBeginning bool) string {
+	switch {
+	case p.continuation != nil:
+		return *p.continuation
+	case fromBeginning:
+		return ""
+	default:
+		return fromNow
+	}
+}
+
+// work processes a partition while this host owns it, and gives its lease up in the end
+// (PartitionSupervisorCore and PartitionControllerCore.ProcessPartitionAsync). A handler that fails
+// ends it, and so does a feed that cannot be read: the lease is released at once, and free for
+// whoever looks for leases next, which is this host in a while or another one before it.
+func (h *host) work(ctx context.Context, owned leasefake.DotNetLease) {
+	p := &partition{host: h, id: owned.ID, lease: owned, position: position{owned.Continuation}}
+	holding, lose := context.WithCancelCause(h.running)
 	var renewal sync.WaitGroup
-	renewal.Go(func() { h.renew(holding, lose, &updating, id) })
-	err := h.follow(holding, &updating, &owned)
+	renewal.Go(func() { p.renew(ctx, holding, lose) })
+	err := p.follow(ctx, holding)
 	lose(nil)
 	renewal.Wait()
 	switch {
 	case ctx.Err() != nil || errors.Is(context.Cause(holding), errLost) || errors.Is(err, errLost):
-		return nil // nothing of this host's is left to give up
+		return // nothing of this host's is left to give up
 	case errors.Is(err, errGone):
-		if successors, err = h.replace(ctx, owned.ID); err == nil || errors.Is(err, errLost) {
-			return successors
-		}
+		p.tell(ctx, p.id, "the lease of a range that was split or merged cannot be replaced", p.replace(ctx))
+	case h.running.Err() == nil:
+		p.tell(ctx, p.id, "a partition is given up", err)
 	}
-	if err != nil {
-		h.Log.Warn("a partition is given up", "lease", id, "error", err.Error())
-	}
-	if err := h.leases.release(ctx, id); err != nil && !errors.Is(err, errLost) {
-		h.Log.Warn("a lease cannot be released", "lease", id, "error", err.Error())
-	}
-	return nil
+	p.tell(ctx, p.id, "a lease cannot be released", h.leases.release(ctx, p.id))
 }
 
-// renew renews a lease until holding ends, and ends it where the lease is lost.
-func (h *host) renew(holding context.Context, lose context.CancelCauseFunc, updating *sync.Mutex, id string) {
-	for {
-		pause(holding, h.Timing.Renew)
-		if holding.Err() != nil {
-			return
-		}
-		updating.Lock()
-		err := h.leases.renew(holding, id)
-		updating.Unlock()
-		switch {
-		case errors.Is(err, errLost):
+// renew renews the lease until holding ends, and ends it where the lease is lost. The first renewal
+// comes after half the interval (LeaseRenewerCore).
+func (p *partition) renew(ctx, holding context.Context, lose context.CancelCauseFunc) {
+	pause(holding, p.Timing.Renew/2)
+	for holding.Err() == nil {
+		p.updating.Lock()
+		err := p.leases.renew(ctx, p.id)
+		p.updating.Unlock()
+		if errors.Is(err, errLost) {
 			lose(errLost)
 			return
-		case err != nil && holding.Err() == nil:
-			h.Log.Warn("a lease cannot be renewed", "lease", id, "error", err.Error())
 		}
+		p.tell(ctx, p.id, "a lease cannot be renewed", err)
+		pause(holding, p.Timing.Renew)
 	}
 }
 
-// follow reads the feed of a partition page by page, and checkpoints each page that was processed.
-// It returns nil when the host is to end, with all that was begun done.
-func (h *host) follow(holding context.Context, updating *sync.Mutex, owned *leasefake.DotNetLease) error {
-	at, err := h.locate(holding, *owned)
+// follow reads the feed of the partition batch by batch, and checkpoints each one that was handled
+// (FeedProcessorCore and AutoCheckpointer). It returns nil when the host is to stop.
+func (p *partition) follow(ctx, holding context.Context) error {
+	at, err := p.locate(holding, p.lease)
 	if err != nil {
 		return err
 	}
-	for h.running.Err() == nil && holding.Err() == nil {
-		continuation := ""
-		if owned.Continuation != nil {
-			continuation = *owned.Continuation
-		}
-		next, err := h.Account.page(holding, h.Monitored, at, continuation, h.PageSize)
+	for holding.Err() == nil {
+		next, err := p.Account.page(holding, p.Monitored, at, p.position.ifNoneMatch(p.FromBeginning), p.PageSize)
 		switch {
+		case holding.Err() != nil:
+			return nil
 		case errors.Is(err, errGone):
-			// While a split is under way the range is still there, and for an EPK lease another one
-			// may have come.
-			if at, err = h.locate(holding, *owned); err != nil {
+			// For an EPK lease another range may have come. While a split is under way the range is
+			// still there: the SDK's client tries again, for half a minute, before the processor
+			// hears of it (GoneAndRetryWithRequestRetryPolicy).
+			before := at.rangeID
+			if at, err = p.locate(holding, p.lease); err != nil {
 				return err
 			}
-		case err != nil && holding.Err() == nil:
-			h.Log.Warn("the change feed cannot be read", "lease", owned.ID, "error", err.Error())
-		}
-		if len(next.documents) == 0 {
-			waiting, done := context.WithCancel(h.running)
-			release := context.AfterFunc(holding, done)
-			pause(waiting, h.Timing.Poll)
-			release()
-			done()
+			if at.rangeID == before {
+				pause(holding, p.Timing.Poll)
+			}
 			continue
-		}
-		if err := h.Handle(holding, owned.Token, next.documents); err != nil {
-			return fmt.Errorf("processing changes: %w", err)
-		}
-		updating.Lock()
-		checkpointed, err := h.leases.checkpoint(holding, *owned, next.continuation)
-		updating.Unlock()
-		if err != nil {
+		case err != nil:
 			return err
 		}
-		*owned = checkpointed
-		h.Checkpointed(owned.Token, len(next.documents))
+		unchanged := p.position.continuation != nil && *p.position.continuation == next.continuation
+		p.position.continuation = &next.continuation
+		if len(next.documents) > 0 {
+			if err := p.Handle(holding, p.batch(ctx, next.documents)); err != nil {
+				return fmt.Errorf("handling changes: %w", err)
+			}
+		}
+		if len(next.documents) > 0 || p.CheckpointUnchanged && !unchanged {
+			if err := p.checkpoint(ctx, next.continuation); err != nil {
+				return err
+			}
+		}
+		if n := len(next.documents); n > 0 {
+			p.Checkpointed(p.lease.Token, n)
+			continue
+		}
+		pause(holding, p.Timing.Poll)
 	}
 	return nil
+}
+
+func (p *partition) batch(ctx context.Context, changes []json.RawMessage) Batch {
+	return Batch{Partition: p.lease.Token, Changes: changes, Killed: ctx.Done(), rewind: func(continuation *string) error {
+		p.updating.Lock()
+		defer p.updating.Unlock()
+		return p.leases.rewind(ctx, p.id, continuation)
+	}}
+}
+
+func (p *partition) checkpoint(ctx context.Context, continuation string) error {
+	p.updating.Lock()
+	defer p.updating.Unlock()
+	checkpointed, err := p.leases.checkpoint(ctx, p.lease, continuation)
+	if err == nil {
+		p.lease = checkpointed
+	}
+	return err
 }

@@ -10,6 +10,9 @@ import (
 
 // overlapping reads which partition key ranges have keys of a lease by now, at least one.
 func (h *host) overlapping(ctx context.Context, l leasefake.DotNetLease) ([]keyRange, error) {
+	if l.FeedRange == nil {
+		return nil, fmt.Errorf("lease %s dates from before leases said their range, and its range is no more", l.ID)
+	}
 	ranges, err := h.Account.ranges(ctx, h.Monitored)
 	if err != nil {
 		return nil, err
@@ -38,44 +41,43 @@ func (h *host) locate(ctx context.Context, l leasefake.DotNetLease) (place, erro
 	}
 }
 
-// replace puts others in the place of a lease that has to be replaced, and returns those of them
-// that are new. They continue where it was. Where there is nothing to replace any more the lease is
-// given up for now. errLost says that another host has it, and may be further.
-func (h *host) replace(ctx context.Context, id string) (created []leasefake.DotNetLease, err error) {
-	gone, err := h.leases.read(ctx, id)
+// replace puts others in the place of a lease that has to be replaced, takes those of them that are
+// new, and deletes the lease (PartitionControllerCore.HandlePartitionGoneAsync). Where the deletion
+// fails the lease is left over, beside those that replaced it: whoever takes it next finds that
+// they are there already, and tries to delete it again.
+func (p *partition) replace(ctx context.Context) error {
+	ranges, err := p.overlapping(ctx, p.lease)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !gone.OwnedBy(h.Host) {
-		return nil, errLost
-	}
-	ranges, err := h.overlapping(ctx, gone)
-	if err != nil {
-		return nil, err
-	}
-	wanted := successors(h.leases.processor, gone, ranges)
-	if len(wanted) == 0 {
-		return nil, h.leases.release(ctx, id)
-	}
+	wanted := successors(p.leases.processor, p.lease, p.position, ranges)
+	var created []leasefake.DotNetLease
 	for _, successor := range wanted {
-		added, ok, err := h.leases.add(ctx, successor)
+		added, ok, err := p.leases.add(ctx, successor)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if ok {
 			created = append(created, added)
 		}
 	}
-	return created, h.leases.remove(ctx, id)
+	for _, successor := range created {
+		p.take(ctx, successor)
+	}
+	if len(wanted) == 0 {
+		return nil // a split came and went: the lease fits again
+	}
+	return p.leases.remove(ctx, p.id)
 }
 
-// successors are the leases that replace one, by the rules of the SDK. A range that was split is
-// replaced by the ranges it became. Where it was merged, an EPK lease goes on with just the keys it
-// had, since no single continuation fits those of the other ranges too. An EPK lease that lies in
-// several ranges is cut at their bounds, and one that lies in a single range stays.
-func successors(p leasefake.Processor, gone leasefake.DotNetLease, ranges []keyRange) []leasefake.DotNetLease {
+// successors are the leases that replace one (PartitionSynchronizerCore). They continue where it
+// was read last, which may be behind its checkpoint. A range that was split is replaced by the
+// ranges it became. Where it was merged, an EPK lease goes on with just the keys it had, since no
+// single continuation fits those of the other ranges too. An EPK lease that lies in several ranges
+// is cut at their bounds, and one that lies in a single range stays.
+func successors(p leasefake.Processor, gone leasefake.DotNetLease, at position, ranges []keyRange) []leasefake.DotNetLease {
 	split := len(ranges) > 1
-	from := leasefake.Fields{Continuation: gone.Continuation}
+	from := leasefake.Fields{Continuation: at.continuation}
 	var leases []leasefake.DotNetLease
 	switch {
 	case gone.Version == leasefake.PKVersion && split:

@@ -12,6 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
@@ -304,5 +305,79 @@ func TestAnEPKLease(t *testing.T) {
 		testworld.Eventually(t, "all is processed", w.caughtUp)
 		s.stopAll(host)
 		s.checkOnce()
+	})
+}
+
+// TestALeaseWhoseDeletionFailsIsLeftOver has the account refuse deletions for a while.
+func TestALeaseWhoseDeletionFailsIsLeftOver(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.write(20)
+		s.host("host-1", nil)
+		time.Sleep(time.Second)
+		end := s.LoseDeletes(testworld.Leases)
+		s.split("0")
+		s.write(20)
+		time.Sleep(time.Minute)
+		s.checkOnce()
+		leases := s.leases()
+		if got := s.tokens(); !slices.Equal(got, []string{"0", "1", "2"}) {
+			t.Fatalf("got leases %q, want the parent beside its children", got)
+		}
+		if parent := leases["0"]; !parent.OwnedBy("") || *parent.Continuation != `"20"` {
+			t.Errorf("got lease %+v, want it given back, at its last position", parent)
+		}
+		end()
+		time.Sleep(13 * time.Second)
+		if got := s.tokens(); !slices.Equal(got, []string{"1", "2"}) {
+			t.Errorf("got leases %q, want the parent gone with the next look for leases", got)
+		}
+	})
+}
+
+// TestTheChildrenOfASplitGoOnWhereTheParentWasRead holds it of a parent that has no continuation
+// yet: the position in the memory of its host counts.
+func TestTheChildrenOfASplitGoOnWhereTheParentWasRead(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.write(3)
+		s.host("host-1", fromNow)
+		time.Sleep(time.Second)
+		if l := s.leases()["0"]; l.Continuation != nil {
+			t.Fatalf("got lease %+v, want no continuation", l)
+		}
+		s.split("0")
+		s.write(40)
+		time.Sleep(10 * time.Second)
+		if n := s.count(); n != 40 {
+			t.Errorf("%d changes were handled, want the 40 since the start", n)
+		}
+		for token, l := range s.leases() {
+			if l.Continuation == nil || token == "0" {
+				t.Errorf("got lease %+v, want one of a child, with a position", l)
+			}
+		}
+	})
+}
+
+// TestALeaseOfBeforeLeasesSaidTheirRangeSaysItOnceItIsTaken has it split, for which the range is
+// needed.
+func TestALeaseOfBeforeLeasesSaidTheirRangeSaysItOnceItIsTaken(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.stopAll(s.host("host-1", nil))
+		s.Put(testworld.Leases, s.LeasesOf("projection", "127.0.0.1", "orders").DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(0)}))
+		s.host("host-2", nil)
+		time.Sleep(time.Second)
+		if got := s.leases()["0"].FeedRange; got == nil || got.Range != (leasefake.Range{Max: "FF"}) {
+			t.Errorf("got range %+v, want all keys", got)
+		}
+		s.split("0")
+		s.write(10)
+		time.Sleep(10 * time.Second)
+		s.checkOnce()
+		if got := s.tokens(); !slices.Equal(got, []string{"1", "2"}) {
+			t.Errorf("got leases %q, want those of the children", got)
+		}
 	})
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -26,6 +26,7 @@ type shop struct {
 	t       *testing.T
 	sdk     *azcosmos.Client
 	clients *worker.Account
+	timing  worker.Timing
 	written int
 
 	mu      sync.Mutex
@@ -39,14 +40,34 @@ type change struct {
 	LSN      int64  `json:"_lsn"`
 }
 
+// newShop is a shop behind a real listener, whose hosts act every few milliseconds.
 func newShop(t *testing.T, partitions int) *shop {
 	t.Helper()
-	w := testworld.New(t, testworld.Options{})
+	s := openShop(t, partitions, testworld.Options{})
+	s.timing = worker.Timing{
+		Acquire: 30 * time.Millisecond, Renew: 50 * time.Millisecond, Expiration: time.Minute,
+		Poll: 10 * time.Millisecond, Bootstrap: 10 * time.Millisecond,
+	}
+	return s
+}
+
+// inBubble runs a test on a shop in memory, whose hosts keep .NET's default times, of which none
+// really passes.
+func inBubble(t *testing.T, partitions int, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, openShop(t, partitions, testworld.Options{InMemory: true}))
+	})
+}
+
+func openShop(t *testing.T, partitions int, o testworld.Options) *shop {
+	t.Helper()
+	w := testworld.New(t, o)
 	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: partitions})
-	clients, err := worker.NewAccount(w.Account.Endpoint(), cosmosfake.WellKnownKey)
+	clients, err := worker.NewAccount(w.Account.Endpoint(), cosmosfake.WellKnownKey, w.Transport)
 	testworld.Must(t, err)
 	t.Cleanup(clients.Close)
-	return &shop{World: w, t: t, sdk: testworld.SDK(t, w.Account.ConnectionString()), clients: clients, handled: map[string][]change{}}
+	return &shop{World: w, t: t, sdk: w.SDK(), clients: clients, handled: map[string][]change{}}
 }
 
 // write writes n orders, each in a transaction of its own.
@@ -75,14 +96,9 @@ func (s *shop) host(name string, change func(*worker.Options)) *running {
 		ProcessorName: "projection",
 		Host:          name,
 		Handle:        s.handle,
-		Checkpointed:  func(string, int) {},
+		FromBeginning: true,
 		PageSize:      7,
-		Timing: worker.Timing{
-			Acquire: 30 * time.Millisecond, Renew: 50 * time.Millisecond, Expiration: time.Minute,
-			Poll: 10 * time.Millisecond, Bootstrap: 10 * time.Millisecond,
-		},
-		Now: time.Now,
-		Log: slog.New(slog.DiscardHandler),
+		Timing:        s.timing,
 	}
 	if change != nil {
 		change(&o)
@@ -114,18 +130,25 @@ func (s *shop) end(r *running) {
 	}
 }
 
-func (s *shop) handle(_ context.Context, partition string, changes []json.RawMessage) error {
+func (s *shop) handle(_ context.Context, b worker.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, document := range changes {
+	for _, document := range b.Changes {
 		var c change
 		if err := json.Unmarshal(document, &c); err != nil {
 			return err
 		}
 		s.order = append(s.order, c)
-		s.handled[partition] = append(s.handled[partition], c)
+		s.handled[b.Partition] = append(s.handled[b.Partition], c)
 	}
 	return nil
+}
+
+// of is what was handled of a partition.
+func (s *shop) of(partition string) []change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.handled[partition])
 }
 
 // count is how many changes were handled.

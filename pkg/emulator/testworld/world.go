@@ -148,3 +148,13 @@ func newClient(t testing.TB, endpoint, key string, transport policy.Transporter)
 	Must(t, err)
 	return account
 }
+
+// LoseDeletes has the account refuse to delete documents of a container, until end is called.
+func (w *World) LoseDeletes(container string) (end func()) {
+	return w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.DeleteDocument || r.Container != container {
+			return nil
+		}
+		return &cosmosfake.Answer{Status: http.StatusForbidden}
+	})
+}

@@ -1,0 +1,101 @@
+package cosmos_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+func TestAnAccountThatDoesNotAnswerIsAskedOnceInAWhile(t *testing.T) {
+	t.Parallel()
+	server := start(t, cosmosfake.Options{})
+	var asked atomic.Int64
+	broken := true
+	var mu sync.Mutex
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		asked.Add(1)
+		mu.Lock()
+		defer mu.Unlock()
+		if broken {
+			return &cosmosfake.Answer{Status: 503}
+		}
+		return nil
+	})
+	clock := testworld.NewClock(time.Now())
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Now: clock.Now})
+	testworld.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	read := func() error {
+		_, _, err := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+		return err
+	}
+	for range 5 {
+		if read() == nil {
+			t.Fatal("503 is no error")
+		}
+	}
+	before := asked.Load()
+	_ = read() // finds out whether the account answers again
+	for range 100 {
+		if err := read(); err == nil || !strings.Contains(err.Error(), "circuit breaker is open") {
+			t.Fatalf("error %v, want one that says that the circuit breaker is open", err)
+		}
+	}
+	// One of the hundred finds out whether the account answers, and is not tried again.
+	if n := asked.Load() - before; n > 1 {
+		t.Errorf("asked %d times, want once", n)
+	}
+	mu.Lock()
+	broken = false
+	mu.Unlock()
+	clock.Advance(5 * time.Second)
+	for range 3 {
+		if err := read(); err != nil {
+			t.Errorf("the account answers again: %v", err)
+		}
+	}
+}
+
+func TestWhoComesWhileAnOpenBreakerIsTriedWaitsForWhatItFinds(t *testing.T) {
+	t.Parallel()
+	server := start(t, cosmosfake.Options{})
+	release := make(chan struct{})
+	var fail atomic.Bool
+	fail.Store(true)
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if fail.Load() {
+			return &cosmosfake.Answer{Status: 503}
+		}
+		<-release
+		return nil
+	})
+	clock := testworld.NewClock(time.Now())
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 16, Now: clock.Now})
+	testworld.Must(t, err)
+	for range 6 {
+		_, _, _ = a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+	}
+	fail.Store(false)
+	clock.Advance(5 * time.Second)
+	errs := make(chan error, 10)
+	for range 10 {
+		go func() {
+			_, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+			errs <- err
+		}()
+	}
+	close(release)
+	for range 10 {
+		if err := <-errs; err != nil {
+			t.Errorf("the account answers: %v", err)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package cosmos
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// DefaultScope is what a token can be for where a tenant knows no application of the account's own
+// name: KEDA's scaler asks for it in every cloud (kedacore/keda, azure/cloud_config.go).
+const DefaultScope = "https://cosmos.azure.com/.default"
+
+// OwnScope is what a token for an account is for by default: its own endpoint. That of a dedicated
+// gateway (ACCOUNT.sqlx.cosmos.azure.com) is the account's.
+func OwnScope(endpoint *url.URL) string {
+	host := endpoint.Hostname()
+	if account, ok := strings.CutSuffix(host, ".sqlx.cosmos.azure.com"); ok {
+		host = account + ".documents.azure.com"
+	}
+	return endpoint.Scheme + "://" + host + "/.default"
+}
+
+// unknownResource is Entra's code for a scope that no application in the tenant has
+// (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
+const unknownResource = "AADSTS500011"
+
+// scoped asks an identity for a token with the scope of an account, and where the tenant does not know
+// that, with DefaultScope.
+type scoped struct {
+	azcore.TokenCredential
+	own   string
+	fixed bool        // own comes from a setting: nothing else is tried
+	other atomic.Bool // DefaultScope is what works
+}
+
+func newScoped(o Options, endpoint *url.URL) *scoped {
+	s := &scoped{TokenCredential: o.Credential, own: o.Scope, fixed: o.Scope != ""}
+	if !s.fixed {
+		s.own = OwnScope(endpoint)
+	}
+	return s
+}
+
+// GetToken ignores the scopes that it is asked for: they are always the same.
+func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	ask := func(scope string) (azcore.AccessToken, error) {
+		o.Scopes = []string{scope}
+		return s.TokenCredential.GetToken(ctx, o)
+	}
+	if s.other.Load() {
+		return ask(DefaultScope)
+	}
+	token, err := ask(s.own)
+	if err == nil || s.fixed || !strings.Contains(err.Error(), unknownResource) {
+		return token, err
+	}
+	if token, otherErr := ask(DefaultScope); otherErr == nil {
+		s.other.Store(true)
+		return token, nil
+	}
+	return token, err
+}

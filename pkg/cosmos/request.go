@@ -1,0 +1,126 @@
+package cosmos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+)
+
+// requestHeaders is the initial capacity of a request's header map.
+const requestHeaders = 16
+
+// request is one request, wherever it is sent.
+type request struct {
+	class   class
+	about   subject
+	method  string
+	path    string
+	signed  resource
+	headers func(http.Header) // adds to the headers; nil adds none
+	body    []byte            // of a query
+	streams bool              // the body of the answer is read as it comes, rather than kept
+}
+
+// do sends a request to the first region that answers, within the budget and unless the account's
+// circuit breaker is open, and hands the answer over. The body is closed afterwards.
+func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Response) error) error {
+	ctx = context.WithValue(ctx, tallyKey{}, t)
+	if err := a.breaker.enter(ctx, a.options.Now); err != nil {
+		return a.failed(r.about, t, err)
+	}
+	reserved, delay, err := a.pace.enter(ctx, r.class, r.about.container)
+	t.delay(delay)
+	if err != nil {
+		a.breaker.leave(false, false, a.options.Now())
+		if errors.Is(err, ErrBudget) {
+			return err
+		}
+		return a.failed(r.about, t, err)
+	}
+	before, throttles := t.spent().Charge, t.throttles()
+	response, err := a.sendAnywhere(ctx, r)
+	a.breaker.leave(err == nil && !regionFails(response, nil), ctx.Err() == nil && (err == nil || retriable(err)), a.options.Now())
+	defer func() {
+		a.pace.leave(r.class, r.about.container, reserved, t.throttles() > throttles, t.spent().Charge-before)
+	}()
+	if err != nil {
+		return a.failed(r.about, t, err)
+	}
+	defer runtime.Drain(response)
+	return use(response)
+}
+
+// sendAnywhere sends a request along the route of regions. While there is another region it is tried
+// briefly; in the last one, patiently.
+func (a *Account) sendAnywhere(ctx context.Context, r request) (*http.Response, error) {
+	now := a.options.Now()
+	if a.regions.stale(now) {
+		a.readRegions(ctx)
+	}
+	route := a.regions.route(now)
+	for _, endpoint := range route[:len(route)-1] {
+		brief := policy.WithRetryOptions(ctx, policy.RetryOptions{
+			MaxRetries: failoverRetries, TryTimeout: failoverTimeout, RetryDelay: firstDelay, MaxRetryDelay: longestDelay, ShouldRetry: shouldRetryHere,
+		})
+		response, err := a.send(brief, endpoint, r)
+		if ctx.Err() != nil || !regionFails(response, err) {
+			return response, err
+		}
+		if response != nil {
+			runtime.Drain(response)
+		}
+		a.regions.markFailed(endpoint, a.options.Now())
+	}
+	last := patient()
+	last.ShouldRetry = func(response *http.Response, err error) bool { return !a.breaker.open() && shouldRetry(response, err) }
+	return a.send(policy.WithRetryOptions(ctx, last), route[len(route)-1], r)
+}
+
+// shouldRetryHere retries in a region what another region would not do better. A region that does not
+// answer is not asked twice.
+func shouldRetryHere(response *http.Response, err error) bool {
+	return err == nil && shouldRetry(response, nil)
+}
+
+// send sends a request to an endpoint.
+func (a *Account) send(ctx context.Context, endpoint string, r request) (*http.Response, error) {
+	out, err := runtime.NewRequest(ctx, r.method, endpoint+r.path)
+	if err != nil {
+		return nil, err
+	}
+	out.Raw().Header = make(http.Header, requestHeaders)
+	if r.body != nil {
+		if err := out.SetBody(streaming.NopCloser(bytes.NewReader(r.body)), "application/query+json"); err != nil {
+			return nil, err
+		}
+	}
+	if r.headers != nil {
+		r.headers(out.Raw().Header)
+	}
+	if r.streams {
+		runtime.SkipBodyDownload(out)
+	}
+	out.SetOperationValue(r.signed)
+	return a.pipeline.Do(out)
+}
+
+// maxBody bounds the body of an answer that is kept, in bytes: the service's own bound for a page is
+// 4 MB.
+const maxBody = 16 << 20
+
+// errTooLong says that an answer is none of the service's.
+var errTooLong = errors.New("the answer is longer than any of the service's")
+
+// bodyOf reads the body of an answer.
+func bodyOf(response *http.Response) ([]byte, error) {
+	body, err := runtime.Payload(response)
+	if err == nil && len(body) > maxBody {
+		return nil, errTooLong
+	}
+	return body, err
+}
