@@ -246,6 +246,16 @@ func TestAContainerCreatedAnewIsAnotherContainer(t *testing.T) {
 	read := headers{"x-ms-documentdb-partitionkey", pk("d")}
 	c.expect(c.do("GET", "dbs/db/colls/c/docs/d", read, nil), "404")
 	c.expect(c.do("GET", "dbs/db/colls/c/docs/d", append(read, "x-ms-cosmos-intended-collection-rid", old), nil), "400/1024")
+	date := time.Now().UTC().Format(http.TimeFormat)
+	byRID := func(resource string) headers {
+		return headers{"x-ms-date", date, "Authorization", sign(cosmosfake.WellKnownKey, "GET", resource, strings.ToLower(old), date)}
+	}
+	for resource, path := range map[string]string{"colls": "dbs/db/colls/" + old, "docs": "dbs/db/colls/" + old + "/docs", "pkranges": "dbs/db/colls/" + old + "/pkranges"} {
+		r := c.expect(c.do("GET", path, byRID(resource), nil), "404")
+		if got := r.header.Get("x-ms-content-path") + r.header.Get("x-ms-alt-content-path"); got != "" {
+			t.Errorf("%s of the old RID has the content path %s", resource, got)
+		}
+	}
 }
 
 func TestOffersShowAndChangeTheThroughput(t *testing.T) {
