@@ -30,6 +30,8 @@ type Options struct {
 	Regions []string
 	// Consistency is the account's default consistency level, such as Strong; default Session.
 	Consistency string
+	// Serverless accounts have no offers, and nothing in them is throttled.
+	Serverless bool
 	// Now is the clock of timestamps, expiry, throughput and the Date of answers. It may be any; the dates of signatures are
 	// held against the real time.
 	Now func() time.Time
@@ -54,6 +56,7 @@ type Server struct {
 	token       func(string) error
 	retention   time.Duration
 	consistency string
+	serverless  bool
 	logger      *slog.Logger
 
 	regions     []*region
@@ -98,7 +101,7 @@ func Start(o Options) (*Server, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{
-		key: key, keyText: o.Key, now: o.Now, token: o.Token, retention: o.VersionRetention, logger: o.Logger, consistency: consistencyLevels[level],
+		key: key, keyText: o.Key, now: o.Now, token: o.Token, retention: o.VersionRetention, logger: o.Logger, consistency: consistencyLevels[level], serverless: o.Serverless,
 		meter: newMeter(), stop: stop, done: ctx.Done(),
 	}
 	for i, name := range o.Regions {
