@@ -1,6 +1,9 @@
 package cosmosfake
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 type location struct {
 	Name     string `json:"name"`
@@ -18,16 +21,18 @@ const queryEngine = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"
 // ignore the regions.
 const accountName = "feedscale"
 
-// readAccount answers with the account's regions, by addresses that the client can reach.
+// readAccount answers with the account's regions, by addresses that the client can reach, in the order of their priority.
 func (c *call) readAccount() *reply {
 	var all, writable []location
 	for _, r := range c.server.regions {
 		l := location{r.name, r.url(c.host)}
-		all = append(all, l)
-		if r.writable {
+		if c.server.writes(r) {
 			writable = append(writable, l)
+		} else {
+			all = append(all, l)
 		}
 	}
+	all = append(slices.Clone(writable), all...)
 	replicas := map[string]any{"asyncReplication": false, "minReplicaSetSize": 3, "maxReplicasetSize": 4}
 	return jsonReply(http.StatusOK, map[string]any{
 		"_self": "", "id": accountName, "_rid": accountName, "media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
@@ -39,7 +44,7 @@ func (c *call) readAccount() *reply {
 		"userReplicationPolicy":          replicas,
 		"systemReplicationPolicy":        replicas,
 		"readPolicy":                     map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
-		"userConsistencyPolicy":          map[string]any{"defaultConsistencyLevel": "Session"},
+		"userConsistencyPolicy":          map[string]any{"defaultConsistencyLevel": c.server.consistency},
 		"queryEngineConfiguration":       queryEngine,
 	}, 0)
 }

@@ -112,11 +112,12 @@ func (c *call) checkToken(bearer string) error {
 	err := c.server.token(bearer)
 	switch {
 	case errors.Is(err, ErrForbidden):
-		return &fault{status: http.StatusForbidden, substatus: substatusRoleForbidden, message: "Request blocked: the identity has no role assignment that permits it."}
+		return c.roleForbids()
 	case err != nil:
 		return unauthorized("The token was refused.")
 	case c.Kind.forKeysOnly():
-		return &fault{status: http.StatusForbidden, substatus: substatusRoleForbidden, message: "Request for this operation cannot be authorized by a Microsoft Entra ID token in data plane."}
+		a := IdentityForbids(c.method, strings.Join(c.link, "/"))
+		return a.fault()
 	}
 	return nil
 }

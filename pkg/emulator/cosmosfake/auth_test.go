@@ -83,7 +83,9 @@ func TestBearerTokensAreTheCallersBusiness(t *testing.T) {
 	c := newClient(t, s)
 	cases := []struct{ name, token, method, path, want string }{
 		{"a genuine token", "good", "GET", "dbs/db/colls/c", "200"},
-		{"no permission", "weak", "GET", "dbs/db/colls/c", "403/5300"},
+		{"no permission for metadata", "weak", "GET", "dbs/db/colls/c", "403/5301"},
+		{"no permission for the account", "weak", "GET", "", "403/5301"},
+		{"no permission for data", "weak", "GET", "dbs/db/colls/c/docs", "403/5302"},
 		{"not genuine", "bad", "GET", "dbs/db/colls/c", "401"},
 		{"identities create no containers", "good", "POST", "dbs/db/colls", "403/5300"},
 		{"identities read no offers", "good", "GET", "offers", "403/5300"},

@@ -59,7 +59,7 @@ func (c *call) createContainer() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := parseOfferHeaders(c.Header)
+	o, err := c.parseOffer()
 	if err != nil {
 		return nil, err
 	}

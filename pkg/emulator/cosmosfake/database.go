@@ -18,6 +18,17 @@ func (d *database) names() (id, rid string) { return d.id, d.rid }
 
 func (d *database) self() string { return "dbs/" + d.rid + "/" }
 
+// ranges counts those of the containers that share the database's throughput; there is always one.
+func (d *database) ranges() int {
+	n := 0
+	for _, c := range d.containers.list() {
+		if c.offer.Load() == nil {
+			n += c.ranges()
+		}
+	}
+	return max(n, 1)
+}
+
 func (d *database) provisioned() *atomic.Pointer[offer] { return &d.offer }
 
 func (d *database) document() map[string]any {

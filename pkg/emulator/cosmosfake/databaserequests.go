@@ -14,7 +14,7 @@ func (c *call) createDatabase() (*reply, error) {
 	if err := json.Unmarshal(c.body, &input); err != nil {
 		return nil, badRequest("The input content is not a JSON object.")
 	}
-	o, err := parseOfferHeaders(c.Header)
+	o, err := c.parseOffer()
 	if err != nil {
 		return nil, err
 	}

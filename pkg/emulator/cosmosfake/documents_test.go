@@ -1,6 +1,7 @@
 package cosmosfake_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -246,6 +247,16 @@ func TestAContainerCreatedAnewIsAnotherContainer(t *testing.T) {
 	read := headers{"x-ms-documentdb-partitionkey", pk("d")}
 	c.expect(c.do("GET", "dbs/db/colls/c/docs/d", read, nil), "404")
 	c.expect(c.do("GET", "dbs/db/colls/c/docs/d", append(read, "x-ms-cosmos-intended-collection-rid", old), nil), "400/1024")
+	date := time.Now().UTC().Format(http.TimeFormat)
+	byRID := func(resource string) headers {
+		return headers{"x-ms-date", date, "Authorization", sign(cosmosfake.WellKnownKey, "GET", resource, strings.ToLower(old), date)}
+	}
+	for resource, path := range map[string]string{"colls": "dbs/db/colls/" + old, "docs": "dbs/db/colls/" + old + "/docs", "pkranges": "dbs/db/colls/" + old + "/pkranges"} {
+		r := c.expect(c.do("GET", path, byRID(resource), nil), "404")
+		if got := r.header.Get("x-ms-content-path") + r.header.Get("x-ms-alt-content-path"); got != "" {
+			t.Errorf("%s of the old RID has the content path %s", resource, got)
+		}
+	}
 }
 
 func TestOffersShowAndChangeTheThroughput(t *testing.T) {
@@ -281,6 +292,112 @@ func TestOffersShowAndChangeTheThroughput(t *testing.T) {
 	}
 }
 
+// offerOf finds a container's offer, as SDKs do, and returns its link and how to sign for it.
+func (c *client) offerOf(coll string) (link string, signed func(method string, more ...string) headers) {
+	c.t.Helper()
+	var container struct {
+		RID string `json:"_rid"`
+	}
+	c.decode(c.expect(c.do("GET", "dbs/db/colls/"+coll, nil, nil), "200"), &container)
+	var found struct {
+		Offers []struct {
+			Self string `json:"_self"`
+		}
+	}
+	c.decode(c.expect(c.do("POST", "offers", everywhere(), query("SELECT * FROM c WHERE c.offerResourceId = @rid", "@rid", container.RID)), "200"), &found)
+	if len(found.Offers) != 1 {
+		c.t.Fatalf("offers of %s: %v", coll, found)
+	}
+	link = strings.Trim(found.Offers[0].Self, "/")
+	return link, func(method string, more ...string) headers {
+		date := time.Now().UTC().Format(http.TimeFormat)
+		return append(headers{"x-ms-date", date, "Authorization", sign(cosmosfake.WellKnownKey, method, "offers", strings.ToLower(strings.TrimPrefix(link, "offers/")), date)}, more...)
+	}
+}
+
+func TestOffersAreReplacedWithinTheirBounds(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "fixed", PartitionKey: []string{"/id"}, Throughput: 400, Partitions: 2})
+	c := newClient(t, s)
+	c.expect(c.do("POST", "dbs/db/colls", headers{"x-ms-cosmos-offer-autopilot-settings", `{"maxThroughput":4000}`}, `{"id":"auto","partitionKey":{"paths":["/id"]}}`), "201")
+	c.expect(c.do("POST", "dbs/db/colls", headers{"x-ms-offer-throughput", "405"}, `{"id":"odd","partitionKey":{"paths":["/id"]}}`), "400")
+	c.expect(c.do("POST", "dbs/db/colls", headers{"x-ms-cosmos-offer-autopilot-settings", `{"maxThroughput":900}`}, `{"id":"odd","partitionKey":{"paths":["/id"]}}`), "400")
+	manual := func(n int) string { return fmt.Sprintf(`{"content":{"offerThroughput":%d}}`, n) }
+	scaled := func(n int) string {
+		return fmt.Sprintf(`{"content":{"offerThroughput":400,"offerAutopilotSettings":{"maxThroughput":%d}}}`, n)
+	}
+	const toAuto, toManual = "x-ms-cosmos-migrate-offer-to-autopilot", "x-ms-cosmos-migrate-offer-to-manual-throughput"
+	steps := []struct {
+		name, coll, body string
+		headers          headers
+		want             string // status, pending, minimum, throughput
+	}{
+		{"below the least", "fixed", manual(300), nil, "400"},
+		{"not in steps of 100", "fixed", manual(450), nil, "400"},
+		{"under a condition that does not hold", "fixed", manual(500), headers{"If-Match", "x"}, "412"},
+		{"as much as the ranges serve", "fixed", manual(20000), nil, "200 false 400 20000/0"},
+		{"more: pending until they are split", "fixed", manual(60000), nil, "202 true 600 60000/0"},
+		{"back", "fixed", manual(20000), nil, "200 false 600 20000/0"},
+		{"below a hundredth of the highest ever", "fixed", manual(500), nil, "400"},
+		{"a hundredth of the highest ever", "fixed", manual(600), nil, "200 false 600 600/0"},
+		{"autoscale without a migration", "fixed", scaled(4000), nil, "400"},
+		{"a migration to autoscale", "fixed", manual(600), headers{toAuto, "true"}, "200 false 6000 600/6000"},
+		{"a fixed one without a migration", "fixed", manual(600), nil, "400"},
+		{"a migration to a fixed one", "auto", manual(400), headers{toManual, "true"}, "200 false 400 4000/0"},
+		{"a migration back", "auto", manual(400), headers{toAuto, "true"}, "200 false 1000 400/4000"},
+		{"another maximum", "auto", scaled(10000), nil, "200 false 1000 1000/10000"},
+		{"not in steps of 1000", "auto", scaled(1500), nil, "400"},
+		{"a maximum that is pending", "auto", scaled(20000), nil, "202 true 2000 2000/20000"},
+	}
+	for _, step := range steps {
+		link, signed := c.offerOf(step.coll)
+		r := c.do("PUT", link, signed("PUT", step.headers...), step.body)
+		got := r.code()
+		if r.status < 300 {
+			var o struct {
+				Content struct {
+					Throughput int                         `json:"offerThroughput"`
+					Autopilot  struct{ MaxThroughput int } `json:"offerAutopilotSettings"`
+				}
+			}
+			again := c.expect(c.do("GET", link, signed("GET"), nil), "200")
+			c.decode(again, &o)
+			got = fmt.Sprintf("%d %s %s %d/%d", r.status, again.header.Get("x-ms-offer-replace-pending"), again.header.Get("x-ms-cosmos-min-throughput"), o.Content.Throughput, o.Content.Autopilot.MaxThroughput)
+		}
+		if got != step.want {
+			t.Errorf("%s: got %s, want %s: %s", step.name, got, step.want, r.body)
+		}
+	}
+	_, err := s.Split("db", "auto", "0")
+	must(t, err)
+	link, signed := c.offerOf("auto")
+	if r := c.do("GET", link, signed("GET"), nil); r.header.Get("x-ms-offer-replace-pending") != "false" {
+		t.Errorf("still pending after the split: %s", r.body)
+	}
+}
+
+func TestAServerlessAccountHasNoOffers(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosmosfake.Options{Serverless: true}, byID("c"))
+	c := newClient(t, s)
+	for _, r := range []response{
+		c.do("GET", "offers", nil, nil),
+		c.do("POST", "offers", everywhere(), query("SELECT * FROM c")),
+		c.do("GET", "offers/abcd", nil, nil),
+	} {
+		if c.expect(r, "400"); !strings.Contains(string(r.body), "Reading or replacing offers is not supported for serverless accounts.") {
+			t.Errorf("body %s", r.body)
+		}
+	}
+	for path, body := range map[string]string{"dbs": `{"id":"x"}`, "dbs/db/colls": `{"id":"x","partitionKey":{"paths":["/id"]}}`} {
+		r := c.expect(c.do("POST", path, headers{"x-ms-offer-throughput", "400"}, body), "400")
+		if !strings.Contains(string(r.body), "not supported for serverless accounts.") {
+			t.Errorf("body %s", r.body)
+		}
+		c.expect(c.do("POST", path, nil, body), "201")
+	}
+}
+
 func TestARangeServesItsShareOfTheThroughput(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -295,6 +412,9 @@ func TestARangeServesItsShareOfTheThroughput(t *testing.T) {
 	}
 	if served != 4 || last.code() != "429/3200" || last.header.Get("x-ms-retry-after-ms") == "" {
 		t.Errorf("4 RU/s served %d reads, then %s", served, last.code())
+	}
+	if !strings.Contains(string(last.body), "Request rate is large. More Request Units may be needed, so no changes were made.") {
+		t.Errorf("body %s", last.body)
 	}
 	other, _ := c.feed("c", "1", "")
 	c.expect(other, "304")

@@ -281,7 +281,7 @@ func TestANamedCountOverSeveralRanges(t *testing.T) {
 		return c.do("POST", "dbs/db/colls/c/docs", headers{"Content-Type", "application/query+json", "x-ms-cosmos-is-query-plan-request", "True", "x-ms-cosmos-supported-query-features", features}, query(text))
 	}
 	refused := c.expect(plan(text, "Aggregate, MultipleAggregates"), "400")
-	if !strings.Contains(string(refused.body), "Query contained NonValueAggregate, which the calling client does not support.") {
+	if !strings.Contains(string(refused.body), `which the calling client does not support:\\nNonValueAggregate`) {
 		t.Errorf("body %s", refused.body)
 	}
 	var answer struct {

@@ -333,10 +333,9 @@ func (c *call) planQuery() (*reply, error) {
 		return nil, err
 	}
 	supported := strings.FieldsFunc(c.Header.Get("x-ms-cosmos-supported-query-features"), func(r rune) bool { return r == ',' || r == ' ' })
-	for _, feature := range query.Features() {
-		if !slices.Contains(supported, feature) {
-			return nil, badRequest("Query contained 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:\r\nQuery contained %s, which the calling client does not support.", feature)
-		}
+	missing := slices.DeleteFunc(query.Features(), func(f string) bool { return slices.Contains(supported, f) })
+	if len(missing) > 0 {
+		return nil, badRequest("Query contains the following features, which the calling client does not support:\n%s", strings.Join(missing, " "))
 	}
 	return &reply{status: http.StatusOK, body: c.plan(query), charge: 1}, nil
 }

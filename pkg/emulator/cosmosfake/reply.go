@@ -60,21 +60,26 @@ func (r *reply) setCount(n int) { r.set("x-ms-item-count", strconv.Itoa(n)) }
 
 // Substatus codes of the service, together with the status they come with.
 const (
-	substatusKeyMismatch       = 1001 // 400
-	substatusNeedsPlan         = 1004 // 400
-	substatusOtherContainer    = 1024 // 400
-	substatusSessionNotReached = 1002 // 404
-	substatusRangeGone         = 1002 // 410
-	substatusCompletingSplit   = 1007 // 410
-	substatusWriteForbidden    = 3    // 403
-	substatusRoleForbidden     = 5300 // 403
-	substatusOverBudget        = 3200 // 429
+	substatusKeyMismatch         = 1001 // 400
+	substatusNeedsPlan           = 1004 // 400
+	substatusOtherContainer      = 1024 // 400
+	substatusSessionNotReached   = 1002 // 404
+	substatusRangeGone           = 1002 // 410
+	substatusCompletingSplit     = 1007 // 410
+	substatusWriteForbidden      = 3    // 403
+	substatusIdentityForbidden   = 5300 // 403
+	substatusMetadataForbidden   = 5301 // 403
+	substatusDataForbidden       = 5302 // 403
+	substatusNameStale           = 1000 // 410
+	substatusCompletingMigration = 1008 // 410
+	substatusOverBudget          = 3200 // 429
 )
 
 // fault is an answer that reports a failure.
 type fault struct {
 	status, substatus int
 	message           string
+	plain             bool // the message stands as it is, as those of the gateway's own checks do
 	retryAfter        time.Duration
 	extra             string  // additionalErrorInfo: the query plan of a query that needs one
 	charge            float64 // request units
@@ -116,7 +121,7 @@ func (f *fault) code() string {
 
 func (f *fault) reply(activity string) *reply {
 	message := f.message
-	if !strings.HasPrefix(message, "Message: ") {
+	if !f.plain && !strings.HasPrefix(message, "Message: ") {
 		quoted, _ := json.Marshal(message) // a string always has a JSON form
 		message = fmt.Sprintf(`Message: {"Errors":[%s]}`, quoted)
 	}
@@ -124,7 +129,7 @@ func (f *fault) reply(activity string) *reply {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Extra   string `json:"additionalErrorInfo,omitempty"`
-	}{f.code(), message + "\r\nActivityId: " + activity, f.extra}, f.charge)
+	}{f.code(), message + "\r\nActivityId: " + activity + ", Microsoft.Azure.Documents.Common/2.14.0", f.extra}, f.charge)
 	if f.substatus != 0 {
 		r.set("x-ms-substatus", strconv.Itoa(f.substatus))
 	}

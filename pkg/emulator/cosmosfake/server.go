@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +29,12 @@ type Options struct {
 	TLS *tls.Config
 	// Key is the account key in base64.
 	Key string
-	// Regions are the account's regions; the first accepts writes, the others only reads.
+	// Regions are the account's regions; the first accepts writes, the others only reads, until Failover says otherwise.
 	Regions []string
+	// Consistency is the account's default consistency level, such as Strong; default Session.
+	Consistency string
+	// Serverless accounts have no offers, and nothing in them is throttled.
+	Serverless bool
 	// Now is the clock of timestamps, expiry, throughput and the Date of answers. It may be any; the dates of signatures are
 	// held against the real time.
 	Now func() time.Time
@@ -50,36 +53,25 @@ var ErrForbidden = errors.New("the identity lacks the permission")
 
 // Server is a running account.
 type Server struct {
-	key       []byte
-	keyText   string
-	now       func() time.Time
-	token     func(string) error
-	retention time.Duration
-	logger    *slog.Logger
+	key         []byte
+	keyText     string
+	now         func() time.Time
+	token       func(string) error
+	retention   time.Duration
+	consistency string
+	serverless  bool
+	logger      *slog.Logger
 
-	regions   []*region
-	databases directory[*database]
-	serial    atomic.Uint64 // makes entity tags unique
-	controls  controls
-	meter     meter
+	regions     []*region
+	writeRegion atomic.Int64 // its place among them
+	databases   directory[*database]
+	serial      atomic.Uint64 // makes entity tags unique
+	controls    controls
+	meter       meter
 
 	stop context.CancelFunc
 	done <-chan struct{}
 	wait sync.WaitGroup
-}
-
-// region is one of the account's regions: a name and a listener.
-type region struct {
-	name     string
-	writable bool
-	scheme   string
-	listener net.Listener
-	http     *http.Server
-}
-
-func (r *region) port() string {
-	_, port, _ := net.SplitHostPort(r.listener.Addr().String())
-	return port
 }
 
 // Start listens and serves until Close. The error tells which address or option cannot be used.
@@ -93,6 +85,13 @@ func Start(o Options) (*Server, error) {
 	}
 	if len(o.Regions) == 0 {
 		o.Regions = []string{"Local"}
+	}
+	if o.Consistency == "" {
+		o.Consistency = "Session"
+	}
+	level := consistencyRank(o.Consistency)
+	if level < 0 {
+		return nil, fmt.Errorf("starting the Cosmos DB stand-in: %q is not a consistency level", o.Consistency)
 	}
 	if o.Addr == "" {
 		o.Addr = "127.0.0.1:0"
@@ -108,7 +107,7 @@ func Start(o Options) (*Server, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{
-		key: key, keyText: o.Key, now: o.Now, token: o.Token, retention: o.VersionRetention, logger: o.Logger,
+		key: key, keyText: o.Key, now: o.Now, token: o.Token, retention: o.VersionRetention, logger: o.Logger, consistency: consistencyLevels[level], serverless: o.Serverless,
 		meter: newMeter(), stop: stop, done: ctx.Done(),
 	}
 	for i, name := range o.Regions {
@@ -117,11 +116,7 @@ func Start(o Options) (*Server, error) {
 		}
 	}
 	for _, r := range s.regions {
-		s.wait.Go(func() {
-			if err := r.http.Serve(r.listener); !errors.Is(err, http.ErrServerClosed) {
-				s.logger.Error("the Cosmos DB stand-in stopped serving", "region", r.name, "error", err)
-			}
-		})
+		s.serveRegion(r)
 	}
 	return s, nil
 }
@@ -131,20 +126,21 @@ func (s *Server) listen(o Options, index int, name string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := o.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	r := &region{name: name, writable: index == 0, scheme: "http", listener: listener}
+	r := &region{name: name, listen: o.Listen}
+	r.condition.Store(&condition{state: Online, over: make(chan struct{})})
 	if o.TLS != nil {
-		config := o.TLS.Clone()
-		config.NextProtos = []string{"http/1.1"}
-		r.scheme, r.listener = "https", tls.NewListener(listener, config)
+		r.tls = o.TLS.Clone()
+		r.tls.NextProtos = []string{"http/1.1"}
 	}
-	r.http = &http.Server{
-		Handler:   http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) }),
-		ConnState: s.track,
-		ErrorLog:  slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	r.newServer = func() *http.Server {
+		return &http.Server{
+			Handler:   http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) }),
+			ConnState: s.track,
+			ErrorLog:  slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+		}
+	}
+	if err := r.open(addr); err != nil {
+		return err
 	}
 	s.regions = append(s.regions, r)
 	return nil
@@ -180,10 +176,9 @@ func (s *Server) Close() error {
 	s.stop()
 	var errs []error
 	for _, r := range s.regions {
-		errs = append(errs, r.http.Close())
-		if err := r.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
+		r.mu.Lock()
+		errs = append(errs, r.close())
+		r.mu.Unlock()
 	}
 	s.wait.Wait()
 	return errors.Join(errs...)
@@ -195,11 +190,11 @@ func (s *Server) Endpoint() string { return s.RegionEndpoint(0) }
 // RegionEndpoint is the address of a region by its place in Options.Regions.
 func (s *Server) RegionEndpoint(i int) string {
 	r := s.regions[i]
-	host, port, _ := net.SplitHostPort(r.listener.Addr().String())
+	host, port, _ := net.SplitHostPort(r.addr)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return r.scheme + "://" + net.JoinHostPort(host, port) + "/"
+	return r.scheme() + "://" + net.JoinHostPort(host, port) + "/"
 }
 
 // ConnectionString is the account's connection string, as the portal shows it.
@@ -210,13 +205,4 @@ func (s *Server) ConnectionString() string {
 // etag returns an entity tag that was never used before.
 func (s *Server) etag() string {
 	return fmt.Sprintf(`"%08x-0000-0d00-0000-%012x"`, s.serial.Add(1), s.now().Unix())
-}
-
-// url is the address of the region for a client that reached the account under the given Host header.
-func (r *region) url(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	return r.scheme + "://" + net.JoinHostPort(host, r.port()) + "/"
 }

@@ -55,23 +55,15 @@ func (b *budget) spend(charge float64) {
 }
 
 // share is what each range of the container may use in a second: its part of the container's throughput, or of the
-// database's, which all ranges of the containers without throughput of their own share. limited is false where neither
-// has any.
+// database's, which all ranges of the containers without throughput of their own share, and never more than one range can
+// serve. limited is false where neither has any.
 func (c *container) share() (rate float64, limited bool) {
-	if o := c.offer.Load(); o != nil {
-		return float64(o.limit()) / float64(len(c.routing.Load().entries)), true
-	}
-	o := c.database.offer.Load()
-	if o == nil {
-		return 0, false
-	}
-	ranges := 0
-	for _, other := range c.database.containers.list() {
-		if other.offer.Load() == nil {
-			ranges += len(other.routing.Load().entries)
+	for _, p := range [...]provisioner{c, c.database} {
+		if o := p.provisioned().Load(); o != nil {
+			return min(float64(o.limit())/float64(p.ranges()), throughputPerRange), true
 		}
 	}
-	return float64(o.limit()) / float64(max(ranges, 1)), true
+	return 0, false
 }
 
 // admit refuses a request with 429 where a range it needs has used up its share.
@@ -83,7 +75,7 @@ func (c *call) admit(ranges ...*partition) error {
 	for _, p := range ranges {
 		if wait := p.budget.admit(c.now, rate); wait > 0 {
 			return &fault{status: http.StatusTooManyRequests, substatus: substatusOverBudget, retryAfter: wait, charge: 0.38,
-				message: "Request rate is large: more request units are needed than the container has left in this second."}
+				message: "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"}
 		}
 	}
 	return nil
