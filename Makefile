@@ -8,6 +8,9 @@ GOOS ?= linux
 GOARCH ?= amd64
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
+# The Bicep CLI. `az bicep install` puts it at ~/.azure/bin/bicep.
+BICEP ?= bicep
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 LDFLAGS := -s -w -X main.release=$(VERSION)
 
@@ -34,13 +37,19 @@ start: ## run the staged app under `func start`; needs Azure Functions Core Tool
 lint: ## check format, go vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
+	go vet -tags azuretypes ./infra/check
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins; needs a JDK, Maven and Python
+interop: ## run the official Java and Python clients against the stand-ins, and infra/ against Azure's types; needs a JDK, Maven and Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
+	go test -count 1 -tags azuretypes ./infra/check
+
+.PHONY: infra
+infra: ## compile, lint and format-check infra/ with the Bicep compiler; needs the Bicep CLI
+	@infra/check/compile.sh $(BICEP)
 
 .PHONY: bench
 bench: ## measure a tick against a bare HTTP loop

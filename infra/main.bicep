@@ -1,6 +1,16 @@
-// feedscale in a resource group of its own: the function app with its identity, state table, event queue, logs and alerts.
-// Run: az deployment group create --resource-group RESOURCE_GROUP --parameters infra/main.bicepparam, or: azd up
-targetScope = 'resourceGroup'
+// feedscale in a resource group of its own, which this makes: the function app with its identity, state table, event queue, logs and alerts.
+// Run: az deployment sub create --location REGION --parameters infra/main.bicepparam, or: azd up
+//
+// One user-assigned identity is everything to everybody: no key, password or connection string is made, stored or put out. It may do what
+// modules/roles/ and modules/cosmos.bicep grant it, each at the narrowest scope that its role can be granted at. docs/deploy.md tells the
+// parameters, and docs/permissions.md the roles, those of whoever deploys among them.
+//
+// Role assignments are modules of their own: their names hold the object id of the identity, which is not known before it is made, and
+// what-if does not look into a module whose names it cannot tell.
+targetScope = 'subscription'
+
+metadata name = 'feedscale'
+metadata description = 'Watches Cosmos DB change feed processors, decides their replicas and publishes the decisions.'
 
 @description('A Cosmos DB account that feedscale reads, in any resource group or subscription of the tenant.')
 type cosmosAccount = {
@@ -20,19 +30,37 @@ type cosmosAccount = {
   privateEndpoint: bool?
 }
 
+// The fields have their types in pkg/config/processors.schema.json; a duration is a text or a number there, for which Bicep has no type.
+@description('The content of a processors file. `feedscale poll --dry-run` checks all of it.')
+@sealed()
+type processorsFile = {
+  @description('Fields of every processor that does not set them itself.')
+  #disable-next-line use-user-defined-types
+  defaults: object?
+
+  @description('The watched processors. Left out where a file beside the handler has them.')
+  #disable-next-line use-user-defined-types
+  processors: object[]?
+}
+
 @description('Prefix of the names of all resources: 2 to 20 lower-case letters, digits and hyphens.')
 @minLength(2)
 @maxLength(20)
 param name string = 'feedscale'
 
-@description('Azure region of all resources. Best is that of the Cosmos DB accounts.')
-param location string = resourceGroup().location
+@description('Name of the resource group, which is made if it is not there.')
+@minLength(1)
+@maxLength(90)
+param resourceGroupName string = 'rg-${name}'
 
-@description('Tags of all resources.')
-param tags object = {}
+@description('Azure region of all resources, that of the deployment by default. Best is that of the Cosmos DB accounts.')
+param location string = deployment().location
 
-@description('What to watch: the content of a processors file, with processors: and, optionally, defaults:.')
-param processors object
+@description('Tags of the resource group and all resources.')
+param tags { *: string } = {}
+
+@description('What to watch: the content of a processors file, such as loadYamlContent(\'processors.yaml\').')
+param processors processorsFile
 
 @description('The Cosmos DB accounts that the processors name as their connections.')
 @minLength(1)
@@ -42,7 +70,7 @@ param cosmosAccounts cosmosAccount[]
 param timerSchedule string = '*/30 * * * * *'
 
 @description('More FEEDSCALE_* settings by name, as text, such as { FEEDSCALE_RU_BUDGET: \'400\' }. They win over those set here.')
-param settings object = {}
+param settings { *: string } = {}
 
 @description('Hosting plan. flex: Flex Consumption. premium: Elastic Premium (EP1), which runs the zip at the output packageUrl.')
 @allowed([
@@ -90,17 +118,19 @@ param requireSessions bool = false
 @description('How long an event waits for a consumer before it is dead-lettered: ISO 8601, PT1M to P14D.')
 param eventTimeToLive string = 'P1D'
 
-@description('Storage redundancy.')
-@allowed([
-  'Standard_LRS'
-  'Standard_ZRS'
-])
-param storageSku string = 'Standard_LRS'
+@description('Whether to spread over availability zones: the plan, the storage account (Standard_ZRS), and a Premium namespace by itself. Choose it at the first deployment.')
+param zoneRedundant bool = false
+
+@description('Whether to lock the storage account and the Service Bus namespace against being deleted. Who deploys may then need to be Owner.')
+param deleteLock bool = false
 
 @description('How long logs are kept, in days: 30 to 730.')
 @minValue(30)
 @maxValue(730)
 param logRetentionDays int = 30
+
+@description('Whether the resource logs of the function app, the storage account and the Service Bus namespace go to the workspace, too.')
+param resourceLogs bool = false
 
 @description('Resource ids of the action groups that alerts call. None: alerts only show in the portal.')
 @maxLength(5)
@@ -118,31 +148,65 @@ param actionGroupIds string[] = []
 ])
 param silentAfter string = 'PT15M'
 
-@description('Object id of who uploads the package of the plan premium. Empty: nobody is granted that.')
-param deployerPrincipalId string = ''
+@description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
+param grantDeployer bool = false
 
-@description('What deployerPrincipalId is.')
-@allowed([
-  'User'
-  'Group'
-  'ServicePrincipal'
-])
-param deployerPrincipalType string = 'User'
-
-var token = uniqueString(resourceGroup().id, name)
+var token = uniqueString(group.id, name)
 var suffix = '${name}-${token}'
 var functionAppName = 'func-${suffix}'
+var storageName = 'st${token}'
+var serviceBusName = 'sbns-${suffix}'
+var insightsName = 'appi-${suffix}'
 var queueName = 'scale-events'
+var tableName = 'feedscale'
+var containerName = 'packages'
 var isPrivate = network == 'private'
+var deployerId = deployer().objectId
 
-resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
-  name: 'id-${suffix}'
+// Hosts that environment() does not tell, by the name of the cloud.
+var hosts = {
+  AzureCloud: {
+    serviceBus: 'servicebus.windows.net'
+    cosmos: 'documents.azure.com'
+  }
+  AzureUSGovernment: {
+    serviceBus: 'servicebus.usgovcloudapi.net'
+    cosmos: 'documents.azure.us'
+  }
+  AzureChinaCloud: {
+    serviceBus: 'servicebus.chinacloudapi.cn'
+    cosmos: 'documents.azure.cn'
+  }
+}
+
+// Built-in roles, each with its scope. What for: docs/permissions.md
+var blobOwnerRole = 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b' // Storage Blob Data Owner, of the account
+var blobContributorRole = 'ba92f5b4-2d11-453d-a403-e96b0029c9fe' // Storage Blob Data Contributor, of the container of packages
+var tableContributorRole = '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3' // Storage Table Data Contributor, of the state table
+var tableReaderRole = '76199698-9eea-4c19-bc75-cec21354c6b6' // Storage Table Data Reader, of the state table
+var senderRole = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39' // Azure Service Bus Data Sender, of the queue
+var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus Data Receiver, of the queue
+var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb' // Monitoring Metrics Publisher, of the component
+
+resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
+  name: resourceGroupName
   location: location
   tags: tags
 }
 
+module identity 'modules/identity.bicep' = {
+  name: '${name}-identity'
+  scope: group
+  params: {
+    name: 'id-${suffix}'
+    location: location
+    tags: tags
+  }
+}
+
 module vnet 'modules/network.bicep' = if (network != 'public') {
   name: '${name}-network'
+  scope: group
   params: {
     name: 'vnet-${suffix}'
     location: location
@@ -152,10 +216,9 @@ module vnet 'modules/network.bicep' = if (network != 'public') {
     zones: isPrivate
       ? {
           blob: 'privatelink.blob.${environment().suffixes.storage}'
-          queue: 'privatelink.queue.${environment().suffixes.storage}'
           table: 'privatelink.table.${environment().suffixes.storage}'
-          namespace: 'privatelink.servicebus.windows.net'
-          Sql: 'privatelink.documents.azure.com'
+          namespace: 'privatelink.${hosts[environment().name].serviceBus}'
+          Sql: 'privatelink.${hosts[environment().name].cosmos}'
         }
       : {}
   }
@@ -163,26 +226,29 @@ module vnet 'modules/network.bicep' = if (network != 'public') {
 
 module monitoring 'modules/monitoring.bicep' = {
   name: '${name}-monitoring'
+  scope: group
   params: {
     workspaceName: 'log-${suffix}'
-    insightsName: 'appi-${suffix}'
+    insightsName: insightsName
     location: location
     tags: tags
     retentionDays: logRetentionDays
-    principalId: identity.properties.principalId
   }
 }
 
 module storage 'modules/storage.bicep' = {
   name: '${name}-storage'
+  scope: group
   params: {
-    name: 'st${token}'
+    name: storageName
     location: location
     tags: tags
-    sku: storageSku
-    principalId: identity.properties.principalId
-    deployerPrincipalId: deployerPrincipalId
-    deployerPrincipalType: deployerPrincipalType
+    tableName: tableName
+    containerName: containerName
+    zoneRedundant: zoneRedundant
+    deleteLock: deleteLock
+    resourceLogs: resourceLogs
+    workspaceId: monitoring.outputs.workspaceId
     endpointSubnetId: isPrivate ? vnet!.outputs.endpointSubnetId : ''
     zoneIds: isPrivate ? vnet!.outputs.zoneIds : {}
     isPrivate: isPrivate
@@ -191,18 +257,102 @@ module storage 'modules/storage.bicep' = {
 
 module servicebus 'modules/servicebus.bicep' = {
   name: '${name}-servicebus'
+  scope: group
   params: {
-    name: 'sbns-${suffix}'
+    name: serviceBusName
     location: location
     tags: tags
     queueName: queueName
     requireSessions: requireSessions
     timeToLive: eventTimeToLive
-    principalId: identity.properties.principalId
+    deleteLock: deleteLock
+    resourceLogs: resourceLogs
+    workspaceId: monitoring.outputs.workspaceId
     endpointSubnetId: isPrivate ? vnet!.outputs.endpointSubnetId : ''
     zoneIds: isPrivate ? vnet!.outputs.zoneIds : {}
     isPrivate: isPrivate
   }
+}
+
+module insightsRoles 'modules/roles/insights.bicep' = {
+  name: '${name}-insights-roles'
+  scope: group
+  params: {
+    insightsName: insightsName
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    roles: [publisherRole]
+  }
+  dependsOn: [
+    monitoring
+  ]
+}
+
+module storageRoles 'modules/roles/storage.bicep' = {
+  name: '${name}-storage-roles'
+  scope: group
+  params: {
+    accountName: storageName
+    containerName: containerName
+    tableName: tableName
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    principalType: 'ServicePrincipal'
+    // Of the account, since the Functions host makes the containers of its locks and keys itself.
+    accountRoles: [blobOwnerRole]
+    containerRoles: []
+    tableRoles: [tableContributorRole]
+  }
+  dependsOn: [
+    storage
+  ]
+}
+
+module queueRoles 'modules/roles/queue.bicep' = {
+  name: '${name}-queue-roles'
+  scope: group
+  params: {
+    namespaceName: serviceBusName
+    queueName: queueName
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    principalType: 'ServicePrincipal'
+    roles: [senderRole]
+  }
+  dependsOn: [
+    servicebus
+  ]
+}
+
+module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
+  name: '${name}-deployer-storage-roles'
+  scope: group
+  params: {
+    accountName: storageName
+    containerName: containerName
+    tableName: tableName
+    principalId: deployerId
+    accountRoles: []
+    containerRoles: plan == 'premium' ? [blobContributorRole] : []
+    tableRoles: [tableReaderRole]
+  }
+  dependsOn: [
+    storage
+  ]
+}
+
+module deployerQueueRoles 'modules/roles/queue.bicep' = if (grantDeployer) {
+  name: '${name}-deployer-queue-roles'
+  scope: group
+  params: {
+    namespaceName: serviceBusName
+    queueName: queueName
+    principalId: deployerId
+    roles: [receiverRole]
+  }
+  dependsOn: [
+    servicebus
+  ]
 }
 
 // One after another: an account lets nobody change it while something else does.
@@ -214,7 +364,8 @@ module cosmos 'modules/cosmos.bicep' = [
     params: {
       accountName: last(split(account.accountId, '/'))
       databases: account.?databases ?? []
-      principalId: identity.properties.principalId
+      #disable-next-line what-if-short-circuiting
+      principalIds: grantDeployer ? [identity.outputs.principalId, deployerId] : [identity.outputs.principalId]
     }
     // Only to be late: Cosmos DB looks the identity up, and may not find one that was made a moment ago.
     dependsOn: [
@@ -228,6 +379,7 @@ module cosmos 'modules/cosmos.bicep' = [
 module cosmosEndpoints 'modules/privateendpoint.bicep' = [
   for account in cosmosAccounts: if (isPrivate && (account.?privateEndpoint ?? false)) {
     name: '${name}-cosmos-${account.name}-endpoint'
+    scope: group
     params: {
       name: 'pep-${suffix}-${toLower(account.name)}'
       location: location
@@ -245,6 +397,7 @@ module cosmosEndpoints 'modules/privateendpoint.bicep' = [
 
 module app 'modules/functionapp.bicep' = {
   name: '${name}-app'
+  scope: group
   params: {
     name: functionAppName
     planName: 'plan-${suffix}'
@@ -255,9 +408,12 @@ module app 'modules/functionapp.bicep' = {
     maximumInstanceCount: maximumInstanceCount
     instanceMemoryMB: instanceMemoryMB
     subnetId: network == 'public' ? '' : vnet!.outputs.appSubnetId
-    identityId: identity.id
-    clientId: identity.properties.clientId
-    storageName: storage.outputs.name
+    identityId: identity.outputs.id
+    clientId: identity.outputs.clientId
+    zoneRedundant: zoneRedundant
+    resourceLogs: resourceLogs
+    workspaceId: monitoring.outputs.workspaceId
+    blobServiceUri: storage.outputs.blobServiceUri
     packageContainerUrl: storage.outputs.packageContainerUrl
     insightsConnection: monitoring.outputs.insightsConnection
     cosmosConnections: [
@@ -274,15 +430,22 @@ module app 'modules/functionapp.bicep' = {
         FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${queueName}'
         SERVICEBUS__fullyQualifiedNamespace: servicebus.outputs.hostName
         SERVICEBUS__credential: 'managedidentity'
-        SERVICEBUS__clientId: identity.properties.clientId
+        SERVICEBUS__clientId: identity.outputs.clientId
       },
       settings
     )
   }
+  // Without its roles the host could not start.
+  dependsOn: [
+    insightsRoles
+    storageRoles
+    queueRoles
+  ]
 }
 
 module alerts 'modules/alerts.bicep' = {
   name: '${name}-alerts'
+  scope: group
   params: {
     name: suffix
     location: location
@@ -295,6 +458,9 @@ module alerts 'modules/alerts.bicep' = {
   }
 }
 
+@description('Name of the resource group.')
+output resourceGroupName string = group.name
+
 @description('Name of the function app, for zip deployment and for reading its keys.')
 output functionAppName string = app.outputs.name
 
@@ -305,10 +471,10 @@ output processorsUrl string = 'https://${app.outputs.hostName}/api/processors'
 output packageUrl string = app.outputs.packageUrl
 
 @description('Resource id of the identity that feedscale runs as.')
-output identityId string = identity.id
+output identityId string = identity.outputs.id
 
 @description('Object id of that identity, for roles granted elsewhere.')
-output identityPrincipalId string = identity.properties.principalId
+output identityPrincipalId string = identity.outputs.principalId
 
 @description('Storage account of the state table.')
 output storageName string = storage.outputs.name

@@ -1,8 +1,9 @@
 // A sample of the parameters of main.bicep: watch the processors of processors.yaml, which read one Cosmos DB account.
-// Run: COSMOS_ACCOUNT_ID=ID az deployment group create --resource-group RESOURCE_GROUP --parameters infra/main.bicepparam
+// Run: COSMOS_ACCOUNT_ID=ID az deployment sub create --location REGION --parameters infra/main.bicepparam
+// Without that variable it does not compile. The names of what is made come from AZURE_ENV_NAME, which azd sets.
 using 'main.bicep'
 
-param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
+param resourceGroupName = 'rg-${readEnvironmentVariable('AZURE_ENV_NAME', 'feedscale')}'
 
 param tags = {
   'azd-env-name': readEnvironmentVariable('AZURE_ENV_NAME', 'feedscale')
@@ -13,13 +14,13 @@ param processors = loadYamlContent('processors.yaml')
 param cosmosAccounts = [
   {
     name: 'COSMOS'
-    accountId: readEnvironmentVariable(
-      'COSMOS_ACCOUNT_ID',
-      '/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.DocumentDB/databaseAccounts/shop'
-    )
+    accountId: readEnvironmentVariable('COSMOS_ACCOUNT_ID')
     databases: ['shop']
   }
 ]
 
 param plan = 'flex'
 param network = 'public'
+
+// You are a developer: feedscale's commands run as you on your own machine. A pipeline leaves this out.
+param grantDeployer = true

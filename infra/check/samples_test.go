@@ -86,7 +86,7 @@ func TestTheAppSettingsOfTheTemplatesAreRead(t *testing.T) {
 	source := read(t, "infra", "main.bicep") + read(t, "infra", "modules", "functionapp.bicep")
 	for _, name := range []string{
 		"FEEDSCALE_PROCESSORS:", "FEEDSCALE_TIMER_SCHEDULE:", "FEEDSCALE_STATE:", "FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${queueName}'",
-		"SERVICEBUS__fullyQualifiedNamespace:", "SERVICEBUS__credential: 'managedidentity'", "SERVICEBUS__clientId:",
+		"AzureWebJobsStorage__blobServiceUri:", "SERVICEBUS__fullyQualifiedNamespace:", "SERVICEBUS__credential: 'managedidentity'", "SERVICEBUS__clientId:",
 		"__accountEndpoint': connection.endpoint", "__credential': 'managedidentity'", "__clientId': clientId", "AZURE_CLIENT_ID: clientId",
 	} {
 		if !strings.Contains(source, name) {
@@ -107,6 +107,9 @@ func TestTheAlertsLookForWhatIsLogged(t *testing.T) {
 	messages := regexp.MustCompile(`"msg":"([^"]+)"`).FindAllStringSubmatch(read(t, "infra", "modules", "alerts.bicep"), -1)
 	if len(messages) != 2 {
 		t.Fatalf("the alerts look for %d messages, want 2", len(messages))
+	}
+	if strings.Contains(read(t, "infra", "modules", "alerts.bicep"), "| where severityLevel") {
+		t.Error("an alert looks at the severity of a trace, which the host chooses by the stream that a line came in")
 	}
 	for _, message := range messages {
 		if !strings.Contains(logged.String(), strconv.Quote(message[1])) {
@@ -293,15 +296,23 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 		Hooks                         map[string]struct{ Shell, Run string }
 	}
 	var project struct {
-		Name     string
-		Infra    struct{ Provider, Path, Module string }
-		Services map[string]service
+		Name             string
+		Metadata         struct{ Template string }
+		RequiredVersions struct{ Azd string } `yaml:"requiredVersions"`
+		Infra            struct{ Provider, Path, Module string }
+		Services         map[string]service
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(read(t, "azure.yaml")))
 	decoder.KnownFields(true)
 	must(t, decoder.Decode(&project))
 	if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(project.Name) {
 		t.Errorf("name is %q, which azd refuses", project.Name)
+	}
+	if !strings.HasPrefix(project.Metadata.Template, project.Name+"@") {
+		t.Errorf("metadata.template is %q, want %s and a version", project.Metadata.Template, project.Name)
+	}
+	if !regexp.MustCompile(`^>= 1\.\d+\.\d+( != 1\.\d+\.\d+)*$`).MatchString(project.RequiredVersions.Azd) {
+		t.Errorf("requiredVersions.azd is %q, want the least version", project.RequiredVersions.Azd)
 	}
 	if i := project.Infra; i.Provider != "bicep" || read(t, i.Path, i.Module+".bicep") == "" {
 		t.Errorf("infra is %+v, which leads to no template", i)
@@ -318,5 +329,35 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 	got := project.Services[tag[1]]
 	if got.Project != "." || got.Host != "function" || got.Language != "custom" || got.Dist != dist[1] || got.Hooks["prepackage"].Run != "make dist" {
 		t.Errorf("the service %s is %+v", tag[1], got)
+	}
+}
+
+// settingOf is a setting that a function.json reads: %NAME%.
+var settingOf = regexp.MustCompile(`%(\w+)%`)
+
+func TestEverySettingThatAFunctionReadsIsAnAppSetting(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("..", "..", "functions", "*", "function.json"))
+	must(t, err)
+	source, found := read(t, "infra", "main.bicep"), 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		must(t, err)
+		for _, name := range settingOf.FindAllStringSubmatch(string(content), -1) {
+			found++
+			if !strings.Contains(source, name[1]+": ") {
+				t.Errorf("%s reads %s, which infra/main.bicep does not set", file, name[0])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no function reads a setting: FEEDSCALE_TIMER_SCHEDULE was expected")
+	}
+}
+
+func TestWhatAzdPackagesHoldsNoLocalSettings(t *testing.T) {
+	t.Parallel()
+	if ignored := strings.Fields(read(t, ".funcignore")); !slices.Contains(ignored, "local.settings.json") {
+		t.Errorf(".funcignore leaves out %q, want local.settings.json", ignored)
 	}
 }

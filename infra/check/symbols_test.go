@@ -12,13 +12,15 @@ import (
 // The functions and decorators of Bicep that the templates may use. Add one
 // here when a template needs it.
 var (
-	functions = strings.Fields(`cidrSubnet concat empty environment filter guid items json last length listKeys loadYamlContent map
-		readEnvironmentVariable reduce replace resourceGroup resourceId split string subscriptionResourceId toLower toObject union uniqueString`)
-	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue secure")
+	functions = strings.Fields(`cidrSubnet concat deployer deployment empty environment filter flatten guid items json last length listKeys
+		loadYamlContent map readEnvironmentVariable reduce replace resourceGroup resourceId split string subscription
+		subscriptionResourceId toLower toObject union uniqueString`)
+	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue sealed secure")
 )
 
-// resourceType is what a resource names: provider, types and API version.
-var resourceType = regexp.MustCompile(`^Microsoft\.[A-Za-z]+(/[A-Za-z]+)+@20\d\d-\d\d-\d\d$`)
+// resourceType is what a resource names: provider, types and API version, which
+// is no preview; only diagnostic settings have nothing else.
+var resourceType = regexp.MustCompile(`^(Microsoft\.[A-Za-z]+(/[A-Za-z]+)+@20\d\d-\d\d-\d\d|Microsoft\.Insights/diagnosticSettings@2021-05-01-preview)$`)
 
 // template is a file with what it declares.
 type template struct {
@@ -158,7 +160,7 @@ func (c *checker) walk(t *template, n *node, locals []string) {
 		c.use(t, n, locals)
 	case "import_functionality", "user_defined_function":
 		return
-	case "parameter_declaration", "variable_declaration", "output_declaration", "type_declaration":
+	case "parameter_declaration", "variable_declaration", "output_declaration", "type_declaration", "metadata_declaration":
 		children = children[1:]
 	case "resource_declaration":
 		c.checkType(t, n)
@@ -274,7 +276,9 @@ func (c *checker) checkModule(t *template, n *node) {
 	given := make(map[string]bool)
 	if params := body(n).property("params"); params != nil {
 		for _, p := range params.Children {
-			given[p.Children[0].Text] = true
+			if p.Type == "object_property" { // not a comment
+				given[p.Children[0].Text] = true
+			}
 		}
 	}
 	c.compare(t, n.Line, given, target)

@@ -63,6 +63,7 @@ output out string = '${optional}${nullable}'
 	}{
 		"nothing in a sound file": {
 			main: `
+metadata description = 'd'
 @description('d')
 param names string[]
 var list = map(filter(names, n => !empty(n)), n => { key: n, value: length(n) })
@@ -81,7 +82,11 @@ module m 'module.bicep' = [for name in names: {
   params: { needed: a::c.id }
 }]
 module n 'module.bicep' = if (empty(list)) {
-  params: { needed: 'x', optional: 'y' }
+  params: {
+    // why
+    needed: 'x'
+    optional: 'y'
+  }
 }
 @description('d')
 output x string = '${m[0].outputs.out}${n!.outputs.out}${reduce(names, '', (all, one) => all + one)}'
@@ -117,6 +122,7 @@ output x string = '${m[0].outputs.out}${n!.outputs.out}${reduce(names, '', (all,
 			want: []string{"main.bicep:5: b is not a nested resource"},
 		},
 		"a resource without its version": {main: "resource a 'Microsoft.A/bs' = {\n  name: 'a'\n}\n", want: []string{"main.bicep:1: Microsoft.A/bs is not a type of resource with its API version"}},
+		"a preview of an API":            {main: "resource a 'Microsoft.A/bs@2025-01-01-preview' = {\n  name: 'a'\n}\n", want: []string{"main.bicep:1: Microsoft.A/bs@2025-01-01-preview is not a type of resource with its API version"}},
 		"two versions of one type": {
 			main: "resource a 'Microsoft.A/bs@2025-01-01' = {\n  name: 'a'\n}\nresource b 'Microsoft.A/bs@2025-01-02' = {\n  name: 'b'\n}\n",
 			want: []string{"main.bicep:4: Microsoft.A/bs has API version 2025-01-02 here and 2025-01-01 elsewhere"},

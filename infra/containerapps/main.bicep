@@ -1,6 +1,9 @@
 // A sample: on Container Apps, a processor that is scaled by what feedscale measures, and a consumer of scale events that wakes from zero.
 // Run: az deployment group create --resource-group RESOURCE_GROUP --template-file infra/containerapps/main.bicep --parameters ...
 // with the names that infra/main.bicep put out, after the function app was deployed. A processor needs only one of the two.
+//
+// Each app has an identity of its own. The processor's is granted nothing here but to pull its image: what the application may do in
+// Cosmos DB is the application's to say (output processorPrincipalId).
 targetScope = 'resourceGroup'
 
 @description('Azure region.')
@@ -49,28 +52,83 @@ param consumerArguments string[] = ['consume', '--action', 'stdout']
 @minValue(1)
 param messageCount int = 5
 
+@description('Resource id of the Azure container registry that the images are in. Empty: they are public.')
+param registryId string = ''
+
 @description('Tags of all resources.')
-param tags object = {}
+param tags { *: string } = {}
+
+var token = uniqueString(resourceGroup().id, functionAppName)
 
 resource functionApp 'Microsoft.Web/sites@2025-03-01' existing = {
   name: functionAppName
 }
 
-resource serviceBus 'Microsoft.ServiceBus/namespaces@2024-01-01' existing = {
+resource serviceBus 'Microsoft.ServiceBus/namespaces@2026-01-01' existing = {
   name: serviceBusName
+}
 
-  resource queue 'queues' existing = {
-    name: queueName
+resource processorIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
+  name: 'id-${processor}-${token}'
+  location: location
+  tags: tags
+}
+
+resource consumerIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
+  name: 'id-scale-consumer-${token}'
+  location: location
+  tags: tags
+}
+
+// A module, since the names of role assignments hold the object id: that of an identity that was deleted and made again is another, and
+// Azure refuses to give an assignment to another principal.
+module ownerRole '../modules/roles/queue.bicep' = {
+  name: 'scale-consumer-queue-role'
+  params: {
+    namespaceName: serviceBusName
+    queueName: queueName
+    #disable-next-line what-if-short-circuiting
+    principalId: consumerIdentity.properties.principalId
+    principalType: 'ServicePrincipal'
+    // Azure Service Bus Data Owner, of this queue only: to read how many messages wait counts as managing it.
+    roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
   }
 }
 
-resource processorApp 'Microsoft.App/containerApps@2025-07-01' = {
+module pullRole '../modules/roles/registry.bicep' = if (!empty(registryId)) {
+  name: 'scale-consumer-registry-role'
+  scope: resourceGroup(
+    empty(registryId) ? subscription().subscriptionId : split(registryId, '/')[2],
+    empty(registryId) ? resourceGroup().name : split(registryId, '/')[4]
+  )
+  params: {
+    registryName: last(split(registryId, '/'))
+    #disable-next-line what-if-short-circuiting
+    principalIds: [processorIdentity.properties.principalId, consumerIdentity.properties.principalId]
+  }
+}
+
+resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
   name: processor
   location: location
   tags: tags
+  identity: {
+    type: 'UserAssigned'
+    userAssignedIdentities: {
+      '${processorIdentity.id}': {}
+    }
+  }
   properties: {
     environmentId: environmentId
     configuration: {
+      registries: empty(registryId)
+        ? []
+        : [
+            {
+              server: pullRole!.outputs.loginServer
+              identity: processorIdentity.id
+            }
+          ]
       secrets: [
         {
           // The key of this one function, which opens nothing else.
@@ -88,6 +146,13 @@ resource processorApp 'Microsoft.App/containerApps@2025-07-01' = {
             cpu: json('0.5')
             memory: '1Gi'
           }
+          env: [
+            {
+              // Which identity the application signs in with, to Cosmos DB for one.
+              name: 'AZURE_CLIENT_ID'
+              value: processorIdentity.properties.clientId
+            }
+          ]
         }
       ]
       scale: {
@@ -123,37 +188,28 @@ resource processorApp 'Microsoft.App/containerApps@2025-07-01' = {
   }
 }
 
-resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
-  name: 'id-scale-consumer-${uniqueString(resourceGroup().id, functionAppName)}'
-  location: location
-  tags: tags
-}
-
-// Azure Service Bus Data Owner, of this queue only: to read how many messages wait counts as managing it.
-var ownerRole = '090c5cfd-751d-490a-894a-3ce6f1109419'
-
-resource owner 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(serviceBus::queue.id, identity.id, ownerRole)
-  scope: serviceBus::queue
-  properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', ownerRole)
-    principalId: identity.properties.principalId
-    principalType: 'ServicePrincipal'
-  }
-}
-
-resource consumerApp 'Microsoft.App/containerApps@2025-07-01' = {
+resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
   name: 'scale-consumer'
   location: location
   tags: tags
   identity: {
     type: 'UserAssigned'
     userAssignedIdentities: {
-      '${identity.id}': {}
+      '${consumerIdentity.id}': {}
     }
   }
   properties: {
     environmentId: environmentId
+    configuration: {
+      registries: empty(registryId)
+        ? []
+        : [
+            {
+              server: pullRole!.outputs.loginServer
+              identity: consumerIdentity.id
+            }
+          ]
+    }
     template: {
       containers: [
         {
@@ -175,12 +231,12 @@ resource consumerApp 'Microsoft.App/containerApps@2025-07-01' = {
             }
             {
               name: 'SERVICEBUS__clientId'
-              value: identity.properties.clientId
+              value: consumerIdentity.properties.clientId
             }
             {
               // For --action containerapp, which signs in with the environment's identity.
               name: 'AZURE_CLIENT_ID'
-              value: identity.properties.clientId
+              value: consumerIdentity.properties.clientId
             }
             {
               name: 'FEEDSCALE_EVENTS'
@@ -199,7 +255,7 @@ resource consumerApp 'Microsoft.App/containerApps@2025-07-01' = {
             name: 'scale-events'
             custom: {
               type: 'azure-servicebus'
-              identity: identity.id
+              identity: consumerIdentity.id
               metadata: {
                 namespace: serviceBusName
                 queueName: queueName
@@ -213,7 +269,7 @@ resource consumerApp 'Microsoft.App/containerApps@2025-07-01' = {
     }
   }
   dependsOn: [
-    owner
+    ownerRole
   ]
 }
 
@@ -222,3 +278,9 @@ output processorAppId string = processorApp.id
 
 @description('Resource id of the consumer\'s app.')
 output consumerAppId string = consumerApp.id
+
+@description('Object id of the identity that the processor runs as, to be granted what it reads and writes.')
+output processorPrincipalId string = processorIdentity.properties.principalId
+
+@description('Object id of the identity that the consumer runs as, to be granted what its action does.')
+output consumerPrincipalId string = consumerIdentity.properties.principalId

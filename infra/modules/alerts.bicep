@@ -7,7 +7,7 @@ param name string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
 @description('Resource id of the Application Insights component.')
 param insightsId string
@@ -24,7 +24,8 @@ param silentAfter string
 @description('Resource ids of the action groups to call.')
 param actionGroupIds string[]
 
-// The handler's log is JSON lines, one trace each. The host records only invocations that failed as requests (host.json).
+// The handler's log is JSON lines, one trace each. A trace has the severity that the host gives it by the stream and the words it came in, so
+// that the rules read the line itself. The host records only invocations that failed as requests (host.json).
 var rules = [
   {
     name: 'poll-failing'
@@ -80,7 +81,7 @@ traces
   }
 ]
 
-resource logAlert 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
+resource logAlert 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
   for rule in rules: {
     name: 'alert-${rule.name}-${name}'
     location: location
@@ -117,7 +118,7 @@ resource logAlert 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
   }
 ]
 
-resource deadLetters 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
   name: 'alert-dead-letters-${name}'
   location: 'global'
   tags: tags

@@ -6,8 +6,8 @@ param accountName string
 @description('Databases to be read, those of the leases among them. Empty: the whole account.')
 param databases string[]
 
-@description('Object id of the identity that reads.')
-param principalId string
+@description('Object ids of who reads.')
+param principalIds string[]
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' existing = {
   name: accountName
@@ -16,17 +16,18 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' existing = {
 // Cosmos DB Built-in Data Reader: metadata, queries and change feeds; it writes nothing.
 var readerRole = '00000000-0000-0000-0000-000000000001'
 var scopes = empty(databases) ? [account.id] : map(databases, database => '${account.id}/dbs/${database}')
+var grants = flatten(map(scopes, scope => map(principalIds, id => { scope: scope, principalId: id })))
 
 // One after another: the account refuses assignments that are made at once.
 @batchSize(1)
 resource reader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-10-15' = [
-  for scope in scopes: {
+  for grant in grants: {
     parent: account
-    name: guid(scope, principalId, readerRole)
+    name: guid(grant.scope, grant.principalId, readerRole)
     properties: {
       roleDefinitionId: '${account.id}/sqlRoleDefinitions/${readerRole}'
-      principalId: principalId
-      scope: scope
+      principalId: grant.principalId
+      scope: grant.scope
     }
   }
 ]

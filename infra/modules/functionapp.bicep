@@ -21,7 +21,7 @@ param planName string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
 @description('Hosting plan: Flex Consumption, or Elastic Premium (EP1).')
 @allowed([
@@ -57,8 +57,8 @@ param identityId string
 @description('Client id of that identity.')
 param clientId string
 
-@description('Storage account of the host.')
-param storageName string
+@description('Address of the blobs of the host\'s storage account.')
+param blobServiceUri string
 
 @description('Address of the container of the packages.')
 param packageContainerUrl string
@@ -69,14 +69,24 @@ param insightsConnection string
 @description('Connections of the processors.')
 param cosmosConnections cosmosConnection[]
 
+@description('Whether to spread the instances over availability zones.')
+param zoneRedundant bool
+
+@description('Whether its resource logs go to the workspace.')
+param resourceLogs bool
+
+@description('Resource id of the workspace.')
+param workspaceId string
+
 @description('Other app settings, by name.')
-param settings object
+param settings { *: string }
 
 var isFlex = plan == 'flex'
 var packageUrl = isFlex ? '' : '${packageContainerUrl}/feedscale.zip'
 
 var hostSettings = {
-  AzureWebJobsStorage__accountName: storageName
+  // The blobs alone: with __accountName the host tries a table of its own, too, and logs a 403 (Azure/azure-functions-host#10995).
+  AzureWebJobsStorage__blobServiceUri: blobServiceUri
   AzureWebJobsStorage__credential: 'managedidentity'
   AzureWebJobsStorage__clientId: clientId
   APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnection
@@ -95,16 +105,16 @@ var planSettings = isFlex
       WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID: identityId
     }
 
-var cosmosSettings = reduce(cosmosConnections, {}, (all, connection) => union(all, {
-  '${connection.name}__accountEndpoint': connection.endpoint
-  '${connection.name}__credential': 'managedidentity'
-  '${connection.name}__clientId': clientId
-}))
+var settingsOfConnections = [
+  for connection in cosmosConnections: {
+    '${connection.name}__accountEndpoint': connection.endpoint
+    '${connection.name}__credential': 'managedidentity'
+    '${connection.name}__clientId': clientId
+  }
+]
 
-var appSettings = map(items(union(hostSettings, planSettings, cosmosSettings, settings)), setting => {
-  name: setting.key
-  value: setting.value
-})
+var cosmosSettings = reduce(settingsOfConnections, {}, (all, some) => union(all, some))
+var appSettings = union(hostSettings, planSettings, cosmosSettings, settings)
 
 resource serverFarm 'Microsoft.Web/serverfarms@2025-03-01' = {
   name: planName
@@ -119,13 +129,17 @@ resource serverFarm 'Microsoft.Web/serverfarms@2025-03-01' = {
     : {
         name: 'EP1'
         tier: 'ElasticPremium'
+        // Zone redundancy takes two instances at least.
+        capacity: zoneRedundant ? 2 : 1
       }
   properties: isFlex
     ? {
         reserved: true
+        zoneRedundant: zoneRedundant
       }
     : {
         reserved: true
+        zoneRedundant: zoneRedundant
         maximumElasticWorkerCount: 2
       }
 }
@@ -185,8 +199,42 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
       linuxFxVersion: isFlex ? null : ''
       ftpsState: 'Disabled'
       minTlsVersion: '1.2'
-      appSettings: appSettings
+      appSettings: [
+        for setting in items(appSettings): {
+          name: setting.key
+          value: setting.value
+        }
+      ]
     }
+  }
+
+  // No user name and password for deployments: az, azd and func sign in with Entra ID.
+  resource ftp 'basicPublishingCredentialsPolicies' = {
+    name: 'ftp'
+    properties: {
+      allow: false
+    }
+  }
+
+  resource scm 'basicPublishingCredentialsPolicies' = {
+    name: 'scm'
+    properties: {
+      allow: false
+    }
+  }
+}
+
+resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
+  name: 'feedscale'
+  scope: site
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        categoryGroup: 'allLogs'
+        enabled: true
+      }
+    ]
   }
 }
 

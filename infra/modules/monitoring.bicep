@@ -10,15 +10,12 @@ param insightsName string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
 @description('How long logs are kept, in days: 30 to 730.')
 @minValue(30)
 @maxValue(730)
 param retentionDays int
-
-@description('Object id of the identity that sends telemetry.')
-param principalId string
 
 resource workspace 'Microsoft.OperationalInsights/workspaces@2025-02-01' = {
   name: workspaceName
@@ -47,18 +44,8 @@ resource insights 'Microsoft.Insights/components@2020-02-02' = {
   }
 }
 
-// Monitoring Metrics Publisher
-var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb'
-
-resource publisher 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(insights.id, principalId, publisherRole)
-  scope: insights
-  properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', publisherRole)
-    principalId: principalId
-    principalType: 'ServicePrincipal'
-  }
-}
+@description('Resource id of the workspace.')
+output workspaceId string = workspace.id
 
 @description('Resource id of the Application Insights component.')
 output insightsId string = insights.id

@@ -7,7 +7,7 @@ param name string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
 @description('Address space, /24 or larger. The subnets are the first two /26 of it.')
 param addressPrefix string
@@ -20,8 +20,54 @@ param addressPrefix string
 param plan string
 
 @description('Private DNS zones, by the kind of endpoint (the group id of the private link) that they are for. Empty: none.')
-param zones object
+param zones { *: string }
 
+// With no rules of its own: what the network's default rules let in, and everything out.
+resource appGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
+  name: 'nsg-${name}-app'
+  location: location
+  tags: tags
+  properties: {}
+}
+
+// HTTPS for storage and Cosmos DB, which feedscale reads through its gateway, and AMQP under TLS for Service Bus. From peered networks, too.
+resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
+  name: 'nsg-${name}-endpoints'
+  location: location
+  tags: tags
+  properties: {
+    securityRules: [
+      {
+        name: 'allow-https-and-amqps-from-networks'
+        properties: {
+          priority: 100
+          direction: 'Inbound'
+          access: 'Allow'
+          protocol: 'Tcp'
+          sourceAddressPrefix: 'VirtualNetwork'
+          sourcePortRange: '*'
+          destinationAddressPrefix: 'VirtualNetwork'
+          destinationPortRanges: ['443', '5671']
+        }
+      }
+      {
+        name: 'deny-all-else'
+        properties: {
+          priority: 4096
+          direction: 'Inbound'
+          access: 'Deny'
+          protocol: '*'
+          sourceAddressPrefix: '*'
+          sourcePortRange: '*'
+          destinationAddressPrefix: '*'
+          destinationPortRange: '*'
+        }
+      }
+    ]
+  }
+}
+
+// Without the property subnets, so that subnets that others made stay. Those below are resources of their own.
 resource vnet 'Microsoft.Network/virtualNetworks@2025-01-01' = {
   name: name
   location: location
@@ -30,37 +76,43 @@ resource vnet 'Microsoft.Network/virtualNetworks@2025-01-01' = {
     addressSpace: {
       addressPrefixes: [addressPrefix]
     }
-    subnets: [
+  }
+}
+
+resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' = {
+  parent: vnet
+  name: 'app'
+  properties: {
+    addressPrefix: cidrSubnet(addressPrefix, 26, 0)
+    networkSecurityGroup: {
+      id: appGroup.id
+    }
+    delegations: [
       {
         name: 'app'
         properties: {
-          addressPrefix: cidrSubnet(addressPrefix, 26, 0)
-          delegations: [
-            {
-              name: 'app'
-              properties: {
-                serviceName: plan == 'flex' ? 'Microsoft.App/environments' : 'Microsoft.Web/serverFarms'
-              }
-            }
-          ]
-        }
-      }
-      {
-        name: 'endpoints'
-        properties: {
-          addressPrefix: cidrSubnet(addressPrefix, 26, 1)
+          serviceName: plan == 'flex' ? 'Microsoft.App/environments' : 'Microsoft.Web/serverFarms'
         }
       }
     ]
   }
+}
 
-  resource app 'subnets' existing = {
-    name: 'app'
+resource endpointSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' = {
+  parent: vnet
+  name: 'endpoints'
+  properties: {
+    addressPrefix: cidrSubnet(addressPrefix, 26, 1)
+    networkSecurityGroup: {
+      id: endpointGroup.id
+    }
+    // Without this the group does not hold for private endpoints.
+    privateEndpointNetworkPolicies: 'NetworkSecurityGroupEnabled'
   }
-
-  resource endpoints 'subnets' existing = {
-    name: 'endpoints'
-  }
+  // A network takes one change at a time.
+  dependsOn: [
+    appSubnet
+  ]
 }
 
 resource zone 'Microsoft.Network/privateDnsZones@2024-06-01' = [
@@ -92,13 +144,13 @@ resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01'
 output vnetId string = vnet.id
 
 @description('Resource id of the subnet that the app sends through.')
-output appSubnetId string = vnet::app.id
+output appSubnetId string = appSubnet.id
 
 @description('Resource id of the subnet of the private endpoints.')
-output endpointSubnetId string = vnet::endpoints.id
+output endpointSubnetId string = endpointSubnet.id
 
 @description('Resource ids of the zones, by the same keys.')
-output zoneIds object = toObject(
+output zoneIds { *: string } = toObject(
   items(zones),
   item => item.key,
   item => resourceId('Microsoft.Network/privateDnsZones', item.value)

@@ -7,7 +7,7 @@ param name string
 param location string
 
 @description('Tags.')
-param tags object
+param tags { *: string }
 
 @description('Resource id of the subnet that the endpoint gets an address in.')
 param subnetId string
@@ -18,7 +18,6 @@ param targetId string
 @description('Group id of the private link.')
 @allowed([
   'blob'
-  'queue'
   'table'
   'namespace'
   'Sql'
@@ -26,7 +25,7 @@ param targetId string
 param group string
 
 @description('Resource ids of the private DNS zones, by group.')
-param zoneIds object
+param zoneIds { *: string }
 
 resource endpoint 'Microsoft.Network/privateEndpoints@2025-01-01' = {
   name: name

@@ -9,7 +9,7 @@ param name string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
 @description('Name of the queue.')
 param queueName string
@@ -20,8 +20,14 @@ param requireSessions bool
 @description('How long an event waits before it is dead-lettered: ISO 8601.')
 param timeToLive string
 
-@description('Object id of the identity that sends the events.')
-param principalId string
+@description('Whether to lock it against being deleted.')
+param deleteLock bool
+
+@description('Whether its resource logs go to the workspace.')
+param resourceLogs bool
+
+@description('Resource id of the workspace.')
+param workspaceId string
 
 @description('Whether the namespace is reached by a private endpoint only. That takes the Premium tier; otherwise it is Standard.')
 param isPrivate bool
@@ -30,11 +36,11 @@ param isPrivate bool
 param endpointSubnetId string
 
 @description('Resource ids of the private DNS zones, by group. Unused where isPrivate is false.')
-param zoneIds object
+param zoneIds { *: string }
 
 var tier = isPrivate ? 'Premium' : 'Standard'
 
-resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
+resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
   name: name
   location: location
   tags: tags
@@ -69,16 +75,26 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
   }
 }
 
-// Azure Service Bus Data Sender
-var senderRole = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39'
-
-resource sender 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(namespace::queue.id, principalId, senderRole)
-  scope: namespace::queue
+resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
+  name: 'feedscale'
+  scope: namespace
   properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', senderRole)
-    principalId: principalId
-    principalType: 'ServicePrincipal'
+    workspaceId: workspaceId
+    logs: [
+      {
+        categoryGroup: 'allLogs'
+        enabled: true
+      }
+    ]
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (deleteLock) {
+  name: 'feedscale'
+  scope: namespace
+  properties: {
+    level: 'CanNotDelete'
+    notes: 'Events that nobody took yet are in here.'
   }
 }
 

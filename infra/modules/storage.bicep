@@ -9,28 +9,25 @@ param name string
 param location string
 
 @description('Tags of all resources.')
-param tags object
+param tags { *: string }
 
-@description('Redundancy.')
-@allowed([
-  'Standard_LRS'
-  'Standard_ZRS'
-])
-param sku string
+@description('Name of the state table.')
+param tableName string
 
-@description('Object id of the identity that feedscale runs as.')
-param principalId string
+@description('Name of the container of the packages.')
+param containerName string
 
-@description('Object id of who uploads packages. Empty: nobody.')
-param deployerPrincipalId string
+@description('Whether to keep copies in three availability zones (Standard_ZRS) rather than in one (Standard_LRS).')
+param zoneRedundant bool
 
-@description('What deployerPrincipalId is.')
-@allowed([
-  'User'
-  'Group'
-  'ServicePrincipal'
-])
-param deployerPrincipalType string
+@description('Whether to lock it against being deleted.')
+param deleteLock bool
+
+@description('Whether its resource logs go to the workspace.')
+param resourceLogs bool
+
+@description('Resource id of the workspace.')
+param workspaceId string
 
 @description('Whether the account is reached by private endpoints only.')
 param isPrivate bool
@@ -39,10 +36,7 @@ param isPrivate bool
 param endpointSubnetId string
 
 @description('Resource ids of the private DNS zones, by group. Unused where isPrivate is false.')
-param zoneIds object
-
-var containerName = 'packages'
-var tableName = 'feedscale'
+param zoneIds { *: string }
 
 resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   name: name
@@ -50,7 +44,7 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   tags: tags
   kind: 'StorageV2'
   sku: {
-    name: sku
+    name: zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS'
   }
   properties: {
     allowBlobPublicAccess: false
@@ -85,44 +79,45 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   }
 }
 
-// Storage Blob Data Owner, Storage Blob Data Contributor, Storage Table Data Contributor
-var blobOwnerRole = 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b'
-var blobContributorRole = 'ba92f5b4-2d11-453d-a403-e96b0029c9fe'
-var tableContributorRole = '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3'
+resource blobLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
+  name: 'feedscale'
+  scope: account::blobs
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        categoryGroup: 'allLogs'
+        enabled: true
+      }
+    ]
+  }
+}
 
-// Of the account, since the Functions host makes the containers of its locks and keys itself.
-resource hostBlobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(account.id, principalId, blobOwnerRole)
+resource tableLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
+  name: 'feedscale'
+  scope: account::tables
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        categoryGroup: 'allLogs'
+        enabled: true
+      }
+    ]
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (deleteLock) {
+  name: 'feedscale'
   scope: account
   properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', blobOwnerRole)
-    principalId: principalId
-    principalType: 'ServicePrincipal'
-  }
-}
-
-resource stateTable 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(account::tables::state.id, principalId, tableContributorRole)
-  scope: account::tables::state
-  properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', tableContributorRole)
-    principalId: principalId
-    principalType: 'ServicePrincipal'
-  }
-}
-
-resource deployer 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (!empty(deployerPrincipalId)) {
-  name: guid(account::blobs::packages.id, deployerPrincipalId, blobContributorRole)
-  scope: account::blobs::packages
-  properties: {
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', blobContributorRole)
-    principalId: deployerPrincipalId
-    principalType: deployerPrincipalType
+    level: 'CanNotDelete'
+    notes: 'What feedscale knows of its processors is in here.'
   }
 }
 
 module endpoints 'privateendpoint.bicep' = [
-  for group in ['blob', 'queue', 'table']: if (isPrivate) {
+  for group in ['blob', 'table']: if (isPrivate) {
     name: '${name}-${group}-endpoint'
     params: {
       name: 'pep-${name}-${group}'
@@ -138,6 +133,9 @@ module endpoints 'privateendpoint.bicep' = [
 
 @description('Name of the account.')
 output name string = account.name
+
+@description('Address of the blobs.')
+output blobServiceUri string = account.properties.primaryEndpoints.blob
 
 @description('Address of the container of the packages.')
 output packageContainerUrl string = '${account.properties.primaryEndpoints.blob}${containerName}'

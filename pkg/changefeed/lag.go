@@ -13,19 +13,20 @@ type Status string
 // The statuses, worst first. A processor has the worst status of its partitions.
 const (
 	StatusUnknown        Status = "unknown"        // could not be measured in this tick
+	StatusStalled        Status = "stalled"        // pending, and its position has not moved for stalledAfter though somebody owned it
+	StatusExpiring       Status = "expiring"       // the oldest pending change leaves its retention within a quarter of it
 	StatusBootstrap      Status = "bootstrap"      // no lease exists yet: the processor has to run once
 	StatusSplitting      Status = "splitting"      // the partition key range was split or merged, and the lease not replaced yet
-	StatusStalled        Status = "stalled"        // pending and owned, without checkpoint progress for stalledAfter
-	StatusUnclaimed      Status = "unclaimed"      // pending, without a live owner
+	StatusUnclaimed      Status = "unclaimed"      // pending, replicas were asked for, and nobody owned or wrote its lease for stalledAfter
 	StatusUncheckpointed Status = "uncheckpointed" // the lease has no continuation and the processor starts from now
 	StatusLagging        Status = "lagging"        // pending, and being worked on
 	StatusOK             Status = "ok"             // nothing pending
 )
 
 // Statuses returns every status, worst first.
-func Statuses() [8]Status {
+func Statuses() [9]Status {
 	return [...]Status{
-		StatusUnknown, StatusBootstrap, StatusSplitting, StatusStalled,
+		StatusUnknown, StatusStalled, StatusExpiring, StatusBootstrap, StatusSplitting,
 		StatusUnclaimed, StatusUncheckpointed, StatusLagging, StatusOK,
 	}
 }
@@ -59,6 +60,10 @@ type Partition struct {
 	Approximate bool   `json:"approximate,omitempty"` // something is pending, but Lag is not exact
 	Error       string `json:"error,omitempty"`       // why Lag is nil or incomplete, and what to do about it
 
+	Measured time.Time `json:"measured,omitzero"` // when the reading was made, where it was carried over from an earlier tick; zero = in this tick
+	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
+	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
+
 	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
 	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
@@ -67,6 +72,9 @@ type Partition struct {
 
 // Count returns the number of partition key ranges that the partition stands for, at least 1.
 func (p *Partition) Count() int { return max(1, p.Ranges) }
+
+// Carried reports whether the reading was taken over from an earlier tick.
+func (p *Partition) Carried() bool { return !p.Measured.IsZero() }
 
 // Known reports whether all of the partition was measured.
 func (p *Partition) Known() bool { return p.Lag != nil && p.Error == "" }
@@ -79,6 +87,9 @@ type ProcessorLag struct {
 	Time       time.Time     `json:"time"`                // when it was measured
 	Partitions []Partition   `json:"partitions"`          // one per lease, in the order of lease tokens
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
+	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" where it holds no leases
+	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that others replaced and that nobody deleted
+	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = for ever, or unknown
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
 	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
 	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
@@ -110,7 +121,22 @@ func (l *ProcessorLag) Lag() *int64 {
 			*sum = AddLag(*sum, *lag)
 		}
 	}
+	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that it
+	// may never sleep (docs/lag.md, Leases without a continuation).
+	if sum != nil && *sum == 0 && l.uncheckpointed() {
+		*sum = 1
+	}
 	return sum
+}
+
+// uncheckpointed reports whether a partition is.
+func (l *ProcessorLag) uncheckpointed() bool {
+	for i := range l.Partitions {
+		if l.Partitions[i].Status == StatusUncheckpointed {
+			return true
+		}
+	}
+	return false
 }
 
 // Age returns the greatest age of a pending change, in seconds; nil where nothing is pending or no

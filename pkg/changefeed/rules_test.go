@@ -140,7 +140,7 @@ func TestAProcessorIsTheSumOfItsPartitions(t *testing.T) {
 	}
 	t.Run("the worst status of the partitions, worst first", func(t *testing.T) {
 		t.Parallel()
-		order := []changefeed.Status{"unknown", "bootstrap", "splitting", "stalled", "unclaimed", "uncheckpointed", "lagging", "ok"}
+		order := []changefeed.Status{"unknown", "stalled", "expiring", "bootstrap", "splitting", "unclaimed", "uncheckpointed", "lagging", "ok"}
 		for i, worse := range order {
 			for _, better := range order[i:] {
 				l := changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(1, better), at(1, worse)}}

@@ -45,7 +45,7 @@ func (c *consumer) run(ctx context.Context) error {
 func (c *consumer) act(ctx context.Context, e events.ScaleEvent) error {
 	fleet := c.fleets[e.Processor]
 	if fleet == nil {
-		return fmt.Errorf("there is no processor %q here: %w", e.Processor, events.ErrDeadLetter)
+		return fmt.Errorf("there is no processor %q here: %w", e.Subject(), events.ErrDeadLetter)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

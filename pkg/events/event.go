@@ -80,7 +80,8 @@ func (d Data) Subject() string {
 	return d.Processor
 }
 
-// ID identifies the event. It is also the message id by which a queue detects duplicates.
+// ID identifies the event. It is also the message id by which a queue detects duplicates. Of two events of
+// one subject that have an epoch the newer has the greater id, as text, and one without comes first.
 func (d Data) ID() string {
 	if d.Epoch == 0 {
 		return fmt.Sprintf("%s-%012d", d.Subject(), d.Sequence)

@@ -168,7 +168,7 @@ func TestIDsSortAsTheirEventsDo(t *testing.T) {
 	id := func(epoch, sequence int64) string {
 		return events.Data{Processor: "orders", Epoch: epoch, Sequence: sequence}.ID()
 	}
-	sorted := []string{id(1, 1), id(1, 2), id(1, 10), id(999_999_999, 1), id(1_767_225_600, 9), id(1_767_225_600, 10), id(1_767_225_601, 1), id(events.MaxEpoch, events.MaxSequence)}
+	sorted := []string{id(0, 42), id(1, 1), id(1, 2), id(1, 10), id(999_999_999, 1), id(1_767_225_600, 9), id(1_767_225_600, 10), id(1_767_225_601, 1), id(events.MaxEpoch, events.MaxSequence)}
 	if !slices.IsSorted(sorted) {
 		t.Errorf("not sorted: %q", sorted)
 	}

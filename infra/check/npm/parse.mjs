@@ -7,12 +7,12 @@ await Parser.init()
 const parser = new Parser()
 parser.setLanguage(await Language.load(fileURLToPath(import.meta.resolve('tree-sitter-bicep/tree-sitter-bicep.wasm'))))
 
-// Named nodes, and what does not fit the grammar. Leaves carry their text.
+// Named nodes, the word existing, and what does not fit the grammar. Leaves carry their text.
 function tree(node, field) {
   const children = []
   for (let i = 0; i < node.childCount; i++) {
     const child = node.child(i)
-    if (child.isNamed || child.isError || child.isMissing) children.push(tree(child, node.fieldNameForChild(i)))
+    if (child.isNamed || child.isError || child.isMissing || child.type === 'existing') children.push(tree(child, node.fieldNameForChild(i)))
   }
   return {
     type: node.type,

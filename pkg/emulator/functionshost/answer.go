@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// ErrHang is an answer after which the host waits for a result until
-// functionTimeout: it was successful and had no content.
-var ErrHang = errors.New("the host would hang until functionTimeout")
+// errNothing is an answer after which the host waits for a result that never comes, until
+// functionTimeout: it was successful and had no content (Workers/Http/DefaultHttpWorkerService.cs:198-214,
+// seen on host 4.1037).
+var errNothing = errors.New("the answer has no content: answer at least {}")
 
 // answer is what a handler says to an invocation.
 type answer struct {
@@ -31,15 +32,16 @@ func readAnswer(response *http.Response) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("reading the answer: %w", err)
 	}
-	if len(raw) == 0 {
-		return answer{}, fmt.Errorf("the answer %d is empty, answer at least {}: %w", response.StatusCode, ErrHang)
-	}
 	contentType := response.Header.Get("Content-Type")
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" && media != "text/json" {
+	media, _, err := mime.ParseMediaType(contentType)
+	isJSON := err == nil && (media == "application/json" || media == "text/json")
+	switch {
+	case response.ContentLength == 0 && len(raw) == 0:
+		return answer{}, errNothing // whatever its type
+	case !isJSON:
 		return answer{}, fmt.Errorf("invalid HttpResponseMessage: the content type is %q, it must be application/json", contentType)
-	}
-	if strings.TrimSpace(string(raw)) == "null" {
-		return answer{}, fmt.Errorf("the answer %d is null, answer at least {}: %w", response.StatusCode, ErrHang)
+	case len(raw) == 0 || strings.TrimSpace(string(raw)) == "null":
+		return answer{}, errNothing
 	}
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil {

@@ -49,8 +49,9 @@ type hostJSON struct {
 // app is a function app as the host understands it.
 type app struct {
 	root            string
-	settings        map[string]string
+	settings        map[string]string // all of the host's environment
 	functions       []*function
+	inError         map[string]error // functions that do not run, and why
 	routePrefix     string
 	bundle          bool // an extension bundle is configured
 	forward         bool // HTTP-only functions get the original request
@@ -66,8 +67,11 @@ type app struct {
 	port             int // 0 = any free one
 }
 
+// errNotImitated is for what the host can do and this stand-in cannot. No app starts with it.
+var errNotImitated = errors.New("not imitated by this stand-in")
+
 // readApp reads a staged function app.
-func readApp(root string, settings map[string]string) (*app, error) {
+func readApp(root string, settings map[string]string, now time.Time) (*app, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("reading the function app %s: %w", root, err)
@@ -80,14 +84,11 @@ func readApp(root string, settings map[string]string) (*app, error) {
 	if err := json.Unmarshal(raw, &host); err != nil {
 		return nil, fmt.Errorf("reading host.json: %w", err)
 	}
-	a := &app{root: root, settings: settings}
+	a := &app{root: root, settings: settings, inError: map[string]error{}}
 	if err := a.configure(host); err != nil {
 		return nil, fmt.Errorf("host.json: %w", err)
 	}
-	if a.functions, err = readFunctions(a); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a, readFunctions(a, now)
 }
 
 func (a *app) configure(host hostJSON) error {
@@ -99,7 +100,7 @@ func (a *app) configure(host hostJSON) error {
 	case len(host.CustomHandler.HTTP) > 0:
 		return errors.New("customHandler.http excludes function.json files")
 	case len(host.Retry) > 0:
-		return errors.New("retry policies are not imitated by this stand-in")
+		return fmt.Errorf("retry policies are %w", errNotImitated)
 	case host.ExtensionBundle != nil && (host.ExtensionBundle.ID == "" || host.ExtensionBundle.Version == ""):
 		return errors.New("extensionBundle needs an id and a version")
 	}

@@ -4,18 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 )
 
-// handler is the host's front: the functions' routes, /admin, and a page that
-// says the host is up.
-func (h *Host) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /admin/functions/{name}", h.serveAdmin)
-	mux.HandleFunc("/", h.serveFunction)
-	return mux
+// serve is the host's front: /admin, the functions' routes, and a page that says the host is up.
+func (h *Host) serve(w http.ResponseWriter, request *http.Request) {
+	path := strings.TrimSuffix(strings.ToLower(request.URL.Path), "/")
+	switch name, isFunction := strings.CutPrefix(path, "/admin/functions/"); {
+	case path == "/admin/host/ping" && (request.Method == http.MethodGet || request.Method == http.MethodPost):
+		// No key, and no question to the handler (WebJobs.Script.WebHost/Controllers/HostController.cs, Ping).
+	case isFunction && request.Method == http.MethodPost:
+		h.serveAdmin(w, request, name)
+	default:
+		h.serveFunction(w, request)
+	}
 }
 
 func (h *Host) serveFunction(w http.ResponseWriter, request *http.Request) {
@@ -36,13 +41,9 @@ func (h *Host) serveFunction(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// authorized compares the key of a request with those of the level. The header
-// wins over the query, also where it is wrong.
+// authorized compares the key of a request with those of the level.
 func (h *Host) authorized(request *http.Request, f *function, level string) bool {
-	key := request.URL.Query().Get("code")
-	if header, ok := request.Header["X-Functions-Key"]; ok {
-		key = header[0]
-	}
+	key := requestKey(request)
 	switch level {
 	case "anonymous":
 		return true
@@ -50,6 +51,14 @@ func (h *Host) authorized(request *http.Request, f *function, level string) bool
 		return key == h.keys[f.name] || key == h.master
 	}
 	return key == h.master
+}
+
+// requestKey is the key of a request. The header wins over the query, also where it is wrong.
+func requestKey(request *http.Request) string {
+	if header, ok := request.Header["X-Functions-Key"]; ok {
+		return header[0]
+	}
+	return request.URL.Query().Get("code")
 }
 
 // hopByHop are the headers that concern one connection only.
@@ -67,44 +76,58 @@ func copyHeader(to, from http.Header) {
 	}
 }
 
-// forward sends the original request to the handler, and its answer back as it
-// is, whatever its status.
+// forward sends the original request to the handler, and its answer back as it is, whatever its
+// status. The host rewrites the query, and forwards only a body whose length is announced, with
+// its headers (Extensions/HttpRequestExtensions.cs, ToHttpRequestMessage). A client that goes does
+// not end the request to the handler (Workers/Http/DefaultHttpWorkerService.cs:128).
 func (h *Host) forward(w http.ResponseWriter, request *http.Request, f *function) {
-	id := newGUID()
-	err := h.timed(request.Context(), f, id, func(ctx context.Context) error {
-		forwarded, err := http.NewRequestWithContext(ctx, request.Method, h.worker.url(request.URL.RequestURI()), request.Body)
+	var (
+		id       = newGUID()
+		response *http.Response
+		answer   []byte
+	)
+	err := h.timed(h.background, f, id, func(ctx context.Context) error {
+		forwarded, err := http.NewRequestWithContext(ctx, request.Method, h.worker.url(request.URL.EscapedPath()), nil)
 		if err != nil {
 			return err
 		}
+		forwarded.URL.RawQuery = rewriteQuery(request.URL.RawQuery)
 		copyHeader(forwarded.Header, request.Header)
+		if request.ContentLength > 0 {
+			forwarded.Body, forwarded.ContentLength = request.Body, request.ContentLength
+		} else {
+			maps.DeleteFunc(forwarded.Header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Content-") })
+		}
 		forwarded.Host = request.Host
-		forwarded.ContentLength = request.ContentLength
 		signRequest(forwarded.Header, id)
-		response, err := h.worker.client.Do(forwarded)
+		response, err = h.worker.client.Do(forwarded)
 		if err != nil {
 			return h.unanswered(err)
 		}
 		defer response.Body.Close()
-		body, err := readAll(response.Body)
-		if err != nil {
+		if answer, err = readAll(response.Body); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
 		}
-		copyHeader(w.Header(), response.Header)
-		w.WriteHeader(response.StatusCode)
-		_, _ = w.Write(body) // the client may have gone
 		return nil
 	})
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
+		return
 	}
+	copyHeader(w.Header(), response.Header)
+	w.WriteHeader(response.StatusCode)
+	_, _ = w.Write(answer) // the client may have gone
 }
 
-// serveAdmin runs a function by hand. The host answers before the function has
-// run.
-func (h *Host) serveAdmin(w http.ResponseWriter, request *http.Request) {
-	f := h.find(request.PathValue("name"))
-	switch {
-	case !h.authorized(request, nil, "admin"):
+// serveAdmin runs a function by hand. The host answers before the function has run. A key that is
+// not the master key, but one of the app's, is forbidden rather than unknown (seen on host 4.1037).
+func (h *Host) serveAdmin(w http.ResponseWriter, request *http.Request, name string) {
+	f := h.find(name)
+	switch key := requestKey(request); {
+	case key != h.master && slices.Contains(slices.Collect(maps.Values(h.keys)), key):
+		w.WriteHeader(http.StatusForbidden)
+		return
+	case key != h.master:
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	case f == nil:
@@ -122,9 +145,9 @@ func (h *Host) serveAdmin(w http.ResponseWriter, request *http.Request) {
 	var p payload
 	switch {
 	case f.timer != nil:
-		p = f.timerPayload(h.now(), Tick{})
+		p = f.timerPayload(h.clock.Now(), Tick{})
 	case f.trigger.is("serviceBusTrigger"):
-		p = f.messagePayload(h.now(), Message{Body: []byte(body.Input), DeliveryCount: 1})
+		p = f.messagePayload(h.clock.Now(), Message{Body: []byte(body.Input), DeliveryCount: 1})
 	default:
 		http.Error(w, "this stand-in runs no "+f.trigger.kind+" by hand", http.StatusNotImplemented)
 		return

@@ -2,6 +2,7 @@ package functionshost_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"the name of the function is its route", plainHost, ``, "GET", "/api/web", 200, `{}`},
 		{"in any case", plainHost, ``, "GET", "/API/Web", 200, `{}`},
+		{"with a slash at the end", plainHost, ``, "GET", "/api/web/", 200, `{}`},
+		{"not with two", plainHost, ``, "GET", "/api/web//", 404, ``},
 		{"not without the prefix", plainHost, ``, "GET", "/web", 404, ``},
 		{"another prefix", withPrefix("v1"), ``, "GET", "/v1/web", 200, `{}`},
 		{"no prefix", withPrefix(""), ``, "GET", "/web", 200, `{}`},
@@ -42,6 +45,7 @@ func TestRoutes(t *testing.T) {
 		{"all the rest", plainHost, `,"route":"files/{*path}"`, "GET", "/api/files/a/b.css", 200, `{"path":"a/b.css"}`},
 		{"a listed method", plainHost, `,"methods":["get","post"]`, "POST", "/api/web", 200, `{}`},
 		{"another method is not found, rather than not allowed", plainHost, `,"methods":["get"]`, "POST", "/api/web", 404, ``},
+		{"HEAD is another method than GET", plainHost, `,"methods":["get"]`, "HEAD", "/api/web", 404, ``},
 		{"an unknown path", plainHost, ``, "GET", "/api/other", 404, ``},
 		{"the root says that the app is up", plainHost, ``, "GET", "/", 200, ``},
 	}
@@ -52,6 +56,9 @@ func TestRoutes(t *testing.T) {
 			got := r.do(t, c.method, c.path, "", nil)
 			if got.status != c.want {
 				t.Errorf("got %d, want %d", got.status, c.want)
+			}
+			if got.status == 404 && got.body != "" {
+				t.Errorf("the 404 says %q, want nothing", got.body)
 			}
 			if c.wantParams == "" {
 				return
@@ -132,7 +139,7 @@ func TestAForwardedRequestIsTheOriginal(t *testing.T) {
 		t.Errorf("the answer did not come back as it was: %+v", got)
 	}
 	s := r.lastSeen(t)
-	if s.Method != "PUT" || s.URI != "/api/lag/orders?x=1&x=2" || s.Body != "the body" {
+	if s.Method != "PUT" || s.URI != "/api/lag/orders?x=1,2" || s.Body != "the body" {
 		t.Errorf("got %s %s with %q", s.Method, s.URI, s.Body)
 	}
 	if s.Host != strings.TrimPrefix(r.URL(), "http://") {
@@ -146,6 +153,47 @@ func TestAForwardedRequestIsTheOriginal(t *testing.T) {
 	}
 	if s.Header.Get("X-Azure-Functions-InvocationId") == "" {
 		t.Error("the invocation id is missing")
+	}
+}
+
+func TestAForwardedQueryIsRewritten(t *testing.T) {
+	t.Parallel()
+	r := app{host: forwardHost, functions: map[string]string{"web": web(`,"authLevel":"anonymous"`)}}.start(t)
+	cases := []struct{ name, query, want string }{
+		{"none", "", ""},
+		{"as seen on the host", "?a=1&a=2&b&c=+", "?a=1,2&b=&c=%20"},
+		{"names differ by more than case", "?Name=1&b=2&name=3", "?Name=1,3&b=2"},
+		{"what needs no escape loses it", "?a=%2C%7E%40%61", "?a=,~@a"},
+		{"and what needs one gets it", "?a=/:'x", "?a=%2F%3A%27x"},
+		{"beyond ASCII", "?a=%C3%BC", "?a=%C3%BC"},
+		{"an escape that is none", "?a=100%", "?a=100%25"},
+		{"nothing between two &", "?a=1&&b=2&", "?a=1&b=2"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r.do(t, "GET", "/api/web"+c.query, "", nil)
+			if got, want := r.lastSeen(t).URI, "/api/web"+c.want; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestForwardingTakesOnlyABodyWhoseLengthIsAnnounced(t *testing.T) {
+	t.Parallel()
+	r := app{host: forwardHost, functions: map[string]string{"web": web(`,"authLevel":"anonymous"`)}}.start(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL()+"/api/web", io.NopCloser(strings.NewReader("in chunks")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "text/plain")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if got := r.lastSeen(t); got.Body != "" || got.Header.Get("Content-Type") != "" || len(got.TransferEncoding) != 0 {
+		t.Errorf("the handler got %q of type %q, %v", got.Body, got.Header.Get("Content-Type"), got.TransferEncoding)
 	}
 }
 
@@ -227,7 +275,7 @@ func TestAWrappedResponse(t *testing.T) {
 		{"text is not taken for base64", "res", `{"Outputs":{"res":{"body":"abcd"}}}`, 200, "abcd", "text/plain; charset=utf-8"},
 		{"no output", "res", `{}`, 200, "", ""},
 		{"as ReturnValue", "$return", `{"ReturnValue":{"statusCode":"202","body":"soon"}}`, 202, "soon", "text/plain; charset=utf-8"},
-		{"a failed invocation is a 500", "res", `null`, 500, "", ""},
+		{"a failed invocation is a 500", "res", `[]`, 500, "", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,7 +322,8 @@ func TestAdminRunsAFunctionByHand(t *testing.T) {
 		{"a queue function", "take", `{"input":"hi"}`, master, 202, "/take"},
 		{"a function that is not there", "none", `{"input":""}`, master, 404, ""},
 		{"without a key", "poll", `{"input":""}`, http.Header{"Content-Type": {"application/json"}}, 401, ""},
-		{"with the function's key", "poll", `{"input":""}`, http.Header{"Content-Type": {"application/json"}, "X-Functions-Key": {r.Key("poll")}}, 401, ""},
+		{"with the function's key", "poll", `{"input":""}`, http.Header{"Content-Type": {"application/json"}, "X-Functions-Key": {r.Key("poll")}}, 403, ""},
+		{"with a key of nothing", "poll", `{"input":""}`, http.Header{"Content-Type": {"application/json"}, "X-Functions-Key": {"wrong"}}, 401, ""},
 		{"without a content type", "poll", `{"input":""}`, http.Header{"X-Functions-Key": {r.MasterKey()}}, 415, ""},
 		{"without a body", "poll", ``, master, 400, ""},
 		{"an HTTP function", "web", `{"input":""}`, master, 501, ""},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // function is one folder with a function.json.
@@ -21,14 +22,14 @@ type function struct {
 	route    *route // of an httpTrigger
 }
 
-// readFunctions finds the functions of the app: immediate subfolders of the
-// root only. A folder without function.json is no function.
-func readFunctions(a *app) ([]*function, error) {
+// readFunctions finds the functions of the app: immediate subfolders of the root only. A folder
+// without function.json is no function. One with a mistake is in error, and the rest goes on
+// (Host/HostFunctionMetadataProvider.cs:73-99, seen on host 4.1037 for a missing setting).
+func readFunctions(a *app, now time.Time) error {
 	entries, err := os.ReadDir(a.root)
 	if err != nil {
-		return nil, fmt.Errorf("reading the function app: %w", err)
+		return fmt.Errorf("reading the function app: %w", err)
 	}
-	var functions []*function
 	for _, entry := range entries {
 		path := filepath.Join(a.root, entry.Name(), "function.json")
 		raw, err := os.ReadFile(path)
@@ -36,21 +37,22 @@ func readFunctions(a *app) ([]*function, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the function app: %w", err)
+			return fmt.Errorf("reading the function app: %w", err)
 		}
-		f, err := readFunction(entry.Name(), raw, a)
-		if err != nil {
-			return nil, fmt.Errorf("the function %q is in error: %w", entry.Name(), err)
+		f, err := readFunction(entry.Name(), raw, a, now)
+		switch {
+		case errors.Is(err, errNotImitated):
+			return fmt.Errorf("function %q: %w", entry.Name(), err)
+		case err != nil:
+			a.inError[entry.Name()] = err
+		default:
+			a.functions = append(a.functions, f)
 		}
-		functions = append(functions, f)
 	}
-	if len(functions) == 0 {
-		return nil, fmt.Errorf("no functions found in %s: the host looks for function.json in its immediate subfolders only", a.root)
-	}
-	return functions, nil
+	return nil
 }
 
-func readFunction(name string, raw []byte, a *app) (*function, error) {
+func readFunction(name string, raw []byte, a *app, now time.Time) (*function, error) {
 	// "host" would take the file name of host.json's lock.
 	if !regexp.MustCompile(`^(?i)[a-z][a-z0-9_-]{0,127}$`).MatchString(name) || strings.EqualFold(name, "host") {
 		return nil, fmt.Errorf("%q is not a valid function name", name)
@@ -67,7 +69,7 @@ func readFunction(name string, raw []byte, a *app) (*function, error) {
 		return nil, errors.New("at least one binding must be declared")
 	}
 	if len(file.Retry) > 0 {
-		return nil, errors.New("retry policies are not imitated by this stand-in")
+		return nil, fmt.Errorf("retry policies are %w", errNotImitated)
 	}
 	f := &function{
 		name:     name,
@@ -82,7 +84,7 @@ func readFunction(name string, raw []byte, a *app) (*function, error) {
 			return nil, err
 		}
 	}
-	return f, f.indexTrigger(a)
+	return f, f.indexTrigger(a, now)
 }
 
 func (f *function) add(b binding) error {
@@ -97,13 +99,13 @@ func (f *function) add(b binding) error {
 		}
 		f.trigger = b
 	} else if b.direction != directionOut {
-		return fmt.Errorf("input binding %q of type %s is not imitated by this stand-in", b.name, b.kind)
+		return fmt.Errorf("input binding %q of type %s is %w", b.name, b.kind, errNotImitated)
 	}
 	f.bindings = append(f.bindings, b)
 	return nil
 }
 
-func (f *function) indexTrigger(a *app) (err error) {
+func (f *function) indexTrigger(a *app, now time.Time) (err error) {
 	if f.trigger.name == "" {
 		return errors.New("no trigger binding specified: a function must have one")
 	}
@@ -112,7 +114,7 @@ func (f *function) indexTrigger(a *app) (err error) {
 	}
 	switch {
 	case f.trigger.is("timerTrigger"):
-		f.timer, err = newTimer(f.trigger)
+		f.timer, err = newTimer(f.trigger, a.settings, now)
 	case f.trigger.is("httpTrigger"):
 		f.route, err = newRoute(f, a.routePrefix)
 	}

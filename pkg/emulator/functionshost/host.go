@@ -5,80 +5,148 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Version is that of the host which is imitated; it stands in the headers of
-// every request to the handler.
-const Version = "4.1052.200"
+// Version is that of the host which is imitated; it stands in the headers of every request to the
+// handler, in four parts (the file version of the host's assembly, seen on host 4.1037).
+const Version = "4.1037.0.0"
 
 // Options say which function app is run, and how.
 type Options struct {
 	Root string // the staged folder, with host.json
 
-	// Settings are the app settings. They are the whole environment of the
-	// handler, save what the host adds: nothing of the test's own is inherited.
+	// Settings are the app settings. With Environment they are the host's environment: what the
+	// host reads %NAME% from, and what the handler inherits.
 	Settings map[string]string
 
-	Now func() time.Time // the host's clock, for timers and the crash policy; nil = time.Now
+	// Environment is what the host has in its environment besides the settings, as NAME=value; nil
+	// = what this process has. A setting wins over a variable of the same name.
+	Environment []string
+
+	// Storage is where the host finds the locks and the status of its timers. Without one no timer
+	// fires by itself: Timer fires them, so that the test has the ticks in its hand.
+	Storage *Storage
+
+	Clock  *Clock         // nil = the wall clock
+	Random *mathrand.Rand // which slots of a timer come early, and by how much; nil = the same ones in every run
+
+	DrainTime time.Duration // of a host that is stopped; 0 = 11.5 s, as seen on the host
+	KillDelay time.Duration // from functionTimeout to the end of the handler; 0 = 2 s, as seen on the host
 }
 
 // Host is a running function app.
 type Host struct {
-	app    *app
-	log    *log
-	now    func() time.Time
-	worker *worker
-	front  *http.Server
-	url    string
-	master string
-	keys   map[string]string // by function name
+	app       *app
+	log       *log
+	clock     *Clock
+	storage   *Storage
+	drainTime time.Duration
+	killDelay time.Duration
+	worker    *worker
+	front     *http.Server
+	url       string
+	master    string
+	keys      map[string]string // by function name
+	inFlight  atomic.Int64      // invocations
 
-	background context.Context // of invocations nobody waits for; ends with Close
-	end        context.CancelFunc
+	background    context.Context // of invocations; ends with the host
+	end           context.CancelFunc
+	stopListening context.CancelFunc
+	stop          sync.Once
+
+	mu     sync.Mutex
+	random *mathrand.Rand
 }
 
-// Start reads the function app, starts its executable, and waits until that
-// answers. It returns an error for everything for which the host would not
-// start, or would start without one of the functions, with what the handler
-// wrote to stderr last.
+// Start reads the function app, starts its executable, and waits until that answers. It returns
+// an error for everything for which the host would not start, and also where the handler does
+// not, with what that wrote to stderr last. A function for which the app is wrong is in error,
+// which FunctionErrors tells; the others run.
 func Start(ctx context.Context, o Options) (*Host, error) {
-	a, err := readApp(o.Root, o.Settings)
+	if o.DrainTime == 0 {
+		o.DrainTime = drainTime
+	}
+	if o.KillDelay == 0 {
+		o.KillDelay = killDelay
+	}
+	if o.Random == nil {
+		o.Random = mathrand.New(mathrand.NewPCG(1, 1))
+	}
+	if o.Storage != nil {
+		if err := o.Storage.awaitStart(ctx, o.Clock); err != nil {
+			return nil, fmt.Errorf("waiting for the storage: %w", err)
+		}
+	}
+	a, err := readApp(o.Root, environment(o), o.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{app: a, log: &log{}, now: o.Now, master: newKey(), keys: map[string]string{}}
-	if h.now == nil {
-		h.now = time.Now
+	h := &Host{
+		app: a, log: &log{}, clock: o.Clock, storage: o.Storage, random: o.Random,
+		drainTime: o.DrainTime, killDelay: o.KillDelay, master: newKey(), keys: map[string]string{},
 	}
 	for _, f := range a.functions {
 		h.keys[f.name] = newKey()
-		if f.timer != nil {
-			f.timer.arm(h.now())
-		}
+	}
+	for name, err := range a.inError {
+		h.log.add(Error, CategoryHost, "The '%s' function is in error: %v", name, err)
 	}
 	h.background, h.end = context.WithCancel(context.Background())
+	listening, stopListening := context.WithCancel(h.background)
+	h.stopListening = stopListening
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("opening the host's port: %w", err)
 	}
 	h.url = "http://" + listener.Addr().String()
-	h.front = &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
-	h.worker, err = newWorker(a, h.log, h.now, func() { _ = h.front.Close() })
+	h.front = &http.Server{Handler: http.HandlerFunc(h.serve), ReadHeaderTimeout: 10 * time.Second}
+	h.worker, err = newWorker(a, h.log, h.clock, h.halt)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
-	go func() { _ = h.front.Serve(listener) }() // it ends with Close
+	go func() { _ = h.front.Serve(listener) }() // it ends with the host
+	if len(a.functions) == 0 {
+		h.worker.stop(errNoFunctions) // no handler either (Workers/Http/HttpFunctionInvocationDispatcher.cs, InitializeAsync)
+		return h, nil
+	}
 	h.worker.start()
 	if err := h.worker.awaitReady(ctx); err != nil {
 		h.Close()
 		return nil, err
 	}
+	if h.storage != nil {
+		for _, f := range a.functions {
+			if f.timer != nil && !f.disabled {
+				go h.listen(listening, f)
+			}
+		}
+	}
 	return h, nil
+}
+
+// environment is that of the host.
+func environment(o Options) map[string]string {
+	variables := o.Environment
+	if variables == nil {
+		variables = os.Environ()
+	}
+	all := map[string]string{}
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		all[name] = value
+	}
+	maps.Copy(all, o.Settings)
+	return all
 }
 
 // newKey makes a key as the host does: random bytes in URL-safe base64.
@@ -88,21 +156,13 @@ func newKey() string {
 	return base64.URLEncoding.EncodeToString(b[:])
 }
 
-// Close kills the handler, as the host does: there is no graceful end. It
-// returns once the process is gone.
-func (h *Host) Close() {
-	h.end()
-	_ = h.front.Close()
-	h.worker.close()
-}
-
-// Kill kills the handler with SIGKILL from outside, as an operator or the
-// kernel would. For the host that is a crash: it starts another one, unless
-// it was the third in 30 minutes. Ready waits for the new one.
+// Kill kills the handler with SIGKILL from outside, as an operator or the kernel would. For the
+// host that is a crash: it starts another one, unless it was the third in 30 minutes. Ready waits
+// for the new one.
 func (h *Host) Kill() { h.worker.kill(false) }
 
-// Ready waits until the handler answers, and fails where there will be none
-// any more, with the reason.
+// Ready waits until the handler answers, and fails where there will be none any more, with the
+// reason.
 func (h *Host) Ready(ctx context.Context) error { return h.worker.awaitReady(ctx) }
 
 // URL is the base URL of the host's front, without a slash at its end.
@@ -125,7 +185,7 @@ func (h *Host) MasterKey() string { return h.master }
 // Logs is all that was logged so far, in order within one stream.
 func (h *Host) Logs() []LogLine { return h.log.snapshot() }
 
-// Functions are the names of the functions that were found, in order.
+// Functions are the names of the functions that run, in order.
 func (h *Host) Functions() []string {
 	names := make([]string, len(h.app.functions))
 	for i, f := range h.app.functions {
@@ -133,6 +193,9 @@ func (h *Host) Functions() []string {
 	}
 	return names
 }
+
+// FunctionErrors say by name why a function does not run.
+func (h *Host) FunctionErrors() map[string]error { return maps.Clone(h.app.inError) }
 
 // find looks a function up; its name counts in any case, as in the host.
 func (h *Host) find(name string) *function {

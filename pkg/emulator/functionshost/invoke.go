@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,22 +23,7 @@ type Invocation struct {
 func (h *Host) invoke(ctx context.Context, f *function, p payload) (Invocation, error) {
 	invocation := Invocation{ID: newGUID()}
 	err := h.timed(ctx, f, invocation.ID, func(ctx context.Context) error {
-		body, err := json.Marshal(p)
-		if err != nil {
-			return fmt.Errorf("encoding the payload: %w", err)
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.worker.url("/"+f.name), bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Content-Type", "application/json; charset=utf-8")
-		signRequest(request.Header, invocation.ID)
-		response, err := h.worker.client.Do(request)
-		if err != nil {
-			return h.unanswered(err)
-		}
-		defer response.Body.Close()
-		answer, err := readAnswer(response)
+		answer, err := h.send(ctx, f, invocation.ID, p)
 		if err != nil {
 			return err
 		}
@@ -49,6 +35,26 @@ func (h *Host) invoke(ctx context.Context, f *function, p payload) (Invocation, 
 		return nil
 	})
 	return invocation, err
+}
+
+func (h *Host) send(ctx context.Context, f *function, id string, p payload) (answer, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return answer{}, fmt.Errorf("encoding the payload: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.worker.url("/"+f.name), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.ContentLength = -1 // the host sends it in chunks, seen on host 4.1037
+	request.Header.Set("Content-Type", "application/json; charset=utf-8")
+	signRequest(request.Header, id)
+	response, err := h.worker.client.Do(request)
+	if err != nil {
+		return answer{}, h.unanswered(err)
+	}
+	defer response.Body.Close()
+	return readAnswer(response)
 }
 
 // signRequest adds the headers that the host adds to every invocation.
@@ -72,16 +78,57 @@ func (h *Host) unanswered(err error) error {
 	return fmt.Errorf("no answer of the handler: %w", err)
 }
 
-// timed runs an invocation under functionTimeout and logs it as the host does.
-// At the timeout the host kills the handler, with everything else it is doing,
-// and starts another; the request itself is not cancelled before.
+// killDelay is what the host gives to a function beyond functionTimeout before it kills the
+// handler (the SDK's grace period, seen on host 4.1037).
+const killDelay = 2 * time.Second
+
+// timed runs an invocation under functionTimeout and logs it as the host does. At the timeout the
+// invocation has failed, and unless the handler answers within the kill delay the host kills it,
+// with everything else it is doing, and starts another (WebJobs.Script.WebHost/WebScriptHostExceptionHandler.cs:28-65).
 func (h *Host) timed(ctx context.Context, f *function, id string, run func(context.Context) error) error {
+	h.inFlight.Add(1)
+	defer h.inFlight.Add(-1)
 	h.log.add(Information, CategoryHost, "Executing 'Functions.%s' (Id=%s)", f.name, id)
-	stop := h.guard()
-	err := run(ctx)
-	if timedOut := stop(); timedOut {
-		err = fmt.Errorf("timeout value of %s was exceeded, and the handler was killed", h.app.functionTimeout)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.background, cancel)()
+	done := make(chan error, 1)
+	go func() {
+		err := run(ctx)
+		if errors.Is(err, errNothing) {
+			<-ctx.Done()
+		}
+		done <- err
+	}()
+	var timeout <-chan time.Time
+	if h.app.functionTimeout != 0 {
+		reached, stop := h.clock.after(h.app.functionTimeout)
+		defer stop()
+		timeout = reached
 	}
+	select {
+	case err := <-done:
+		return h.ended(f, id, err)
+	case <-timeout:
+	}
+	err := h.ended(f, id, fmt.Errorf("timeout value of %s was exceeded", h.app.functionTimeout))
+	killAt, stop := h.clock.after(h.killDelay)
+	defer stop()
+	select {
+	case <-done:
+	case <-killAt:
+		h.log.add(Warning, CategoryHost, "A function timeout has occurred. Restarting worker process executing invocationId '%s'.", id)
+		h.worker.kill(true)
+		cancel()
+		if nothing := <-done; errors.Is(nothing, errNothing) {
+			err = fmt.Errorf("%w: %w", err, nothing)
+		}
+	}
+	return err
+}
+
+// ended logs the end of an invocation.
+func (h *Host) ended(f *function, id string, err error) error {
 	if err != nil {
 		err = fmt.Errorf("executing function %q: %w", f.name, err)
 		h.log.add(Error, CategoryHost, "Executed 'Functions.%s' (Failed, Id=%s): %v", f.name, id, err)
@@ -89,26 +136,6 @@ func (h *Host) timed(ctx context.Context, f *function, id string, run func(conte
 	}
 	h.log.add(Information, CategoryHost, "Executed 'Functions.%s' (Succeeded, Id=%s)", f.name, id)
 	return nil
-}
-
-// guard kills the handler at functionTimeout unless it is stopped before, which
-// tells whether it was too late. It is then also too late for the old process.
-func (h *Host) guard() (stop func() (timedOut bool)) {
-	if h.app.functionTimeout == 0 {
-		return func() bool { return false }
-	}
-	killed := make(chan struct{})
-	timer := time.AfterFunc(h.app.functionTimeout, func() {
-		h.worker.kill(true)
-		close(killed)
-	})
-	return func() bool {
-		if timer.Stop() {
-			return false
-		}
-		<-killed
-		return true
-	}
 }
 
 // Deliver hands a message to a function with a Service Bus trigger. An error is
@@ -121,7 +148,7 @@ func (h *Host) Deliver(ctx context.Context, name string, m Message) (Invocation,
 	case f.disabled:
 		return Invocation{}, fmt.Errorf("the function %q is disabled", name)
 	}
-	return h.invoke(ctx, f, f.messagePayload(h.now(), m))
+	return h.invoke(ctx, f, f.messagePayload(h.clock.Now(), m))
 }
 
 // readAll reads a body that a test is expected to keep small.

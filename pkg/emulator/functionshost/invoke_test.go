@@ -20,20 +20,16 @@ func TestAnAnswerIsJudgedAsTheHostDoes(t *testing.T) {
 		name                        string
 		status, contentType, answer string
 		want                        string // in the error; "" = success
-		hang                        bool
 	}{
 		{name: "an empty object is enough", answer: `{}`},
 		{name: "any 2xx", status: "202", answer: `{}`},
 		{name: "a charset is fine", contentType: "application/json; charset=utf-8", answer: `{"Outputs":null,"ReturnValue":null}`},
 		{name: "what net/http sniffs is not JSON", contentType: "text/plain; charset=utf-8", answer: `{}`, want: `the content type is "text/plain; charset=utf-8"`},
 		{name: "no content type at all", contentType: " ", answer: `{}`, want: "it must be application/json"},
-		{name: "an empty answer hangs", answer: "", want: "the answer 200 is empty", hang: true},
-		{name: "an empty answer hangs whatever its type", contentType: "text/plain", answer: "", want: "is empty", hang: true},
-		{name: "204 hangs", status: "204", answer: "", want: "the answer 204 is empty", hang: true},
-		{name: "null hangs", answer: " null\n", want: "the answer 200 is null", hang: true},
 		{name: "a list is no answer", answer: `[]`, want: "invalid HttpResponseMessage"},
 		{name: "text is no answer", answer: `done`, want: "invalid HttpResponseMessage"},
 		{name: "Outputs must be an object", answer: `{"Outputs":["a"]}`, want: "invalid HttpResponseMessage"},
+		{name: "302 fails", status: "302", answer: `{}`, want: "does not indicate success: 302"},
 		{name: "not 2xx fails whatever it says", status: "500", answer: `{"Outputs":{"out":"x"},"Logs":["why"]}`, want: "does not indicate success: 500"},
 		{name: "not found fails", status: "404", contentType: "text/plain", answer: "404 page not found", want: "does not indicate success: 404"},
 	}
@@ -47,16 +43,13 @@ func TestAnAnswerIsJudgedAsTheHostDoes(t *testing.T) {
 			if c.contentType != "" {
 				settings["ANSWER_TYPE"] = strings.TrimSpace(c.contentType)
 			}
-			r := app{settings: settings}.start(t)
+			r := app{host: forwardHost, settings: settings}.start(t)
 			_, err := r.Timer(t.Context(), "poll", functionshost.Tick{})
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
-			if got := errors.Is(err, functionshost.ErrHang); got != c.hang {
-				t.Errorf("hang is %v, want %v", got, c.hang)
 			}
 		})
 	}
@@ -133,6 +126,12 @@ func TestAnInvocationRequestIsTheHosts(t *testing.T) {
 	if request.Method != http.MethodPost || request.URI != "/Poll" {
 		t.Errorf("got %s %s, want POST /Poll, in the case of the folder", request.Method, request.URI)
 	}
+	if got := request.TransferEncoding; !slices.Equal(got, []string{"chunked"}) {
+		t.Errorf("the transfer encoding is %v, want chunked", got)
+	}
+	if parts := strings.Split(functionshost.Version, "."); len(parts) != 4 {
+		t.Errorf("the version %s has %d parts, want 4", functionshost.Version, len(parts))
+	}
 	for name, want := range map[string]string{
 		"Content-Type":                   "application/json; charset=utf-8",
 		"X-Azure-Functions-Hostversion":  functionshost.Version,
@@ -171,7 +170,7 @@ func TestTimerPayload(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := app{functions: c.functions, settings: c.settings, now: func() time.Time { return start }}.start(t)
+			r := app{functions: c.functions, settings: c.settings, options: functionshost.Options{Clock: functionshost.NewClock(start)}}.start(t)
 			if _, err := r.Timer(t.Context(), "poll", c.tick); err != nil {
 				t.Fatal(err)
 			}
@@ -192,13 +191,13 @@ func TestTimerPayload(t *testing.T) {
 
 func TestTheStatusOfALaterRunIsThatOfTheOneBefore(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 5, 15, 17, 40, 0, 0, time.UTC)
-	r := app{functions: map[string]string{"poll": hourlyFunction}, now: func() time.Time { return now }}.start(t)
+	clock := functionshost.NewClock(time.Date(2026, 5, 15, 17, 40, 0, 0, time.UTC))
+	r := app{functions: map[string]string{"poll": hourlyFunction}, options: functionshost.Options{Clock: clock}}.start(t)
 	for range 2 {
 		if _, err := r.Timer(t.Context(), "poll", functionshost.Tick{}); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(20 * time.Minute)
+		clock.Advance(20 * time.Minute)
 	}
 	var timer struct {
 		ScheduleStatus struct{ Last, Next, LastUpdated time.Time }
@@ -232,6 +231,50 @@ func TestATimerNeverOverlapsItself(t *testing.T) {
 	}
 	if n := len(r.seen(t)); n != 1 {
 		t.Errorf("the handler got %d requests, want 1", n)
+	}
+}
+
+func TestAnswersWithoutContentHangToFunctionTimeout(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, status, contentType, answer string
+	}{
+		{"empty", "200", "application/json", ""},
+		{"empty, whatever its type", "200", "text/plain", ""},
+		{"204", "204", "application/json", ""},
+		{"null", "200", "application/json", " null\n"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clock := functionshost.NewClock(time.Unix(0, 0))
+			r := app{
+				host:     fiveMinutesHost,
+				settings: map[string]string{"ANSWER": c.answer, "ANSWER_STATUS": c.status, "ANSWER_TYPE": c.contentType},
+				options:  functionshost.Options{Clock: clock},
+			}.start(t)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := r.Timer(t.Context(), "poll", functionshost.Tick{})
+				ended <- err
+			}()
+			eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
+			clock.Advance(5*time.Minute - time.Millisecond)
+			if err := r.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended before functionTimeout: %v", err)
+			default:
+			}
+			clock.Advance(time.Millisecond)
+			r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
+			clock.Advance(2 * time.Second)
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "the answer has no content") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ type Level string
 
 // The levels at which the host writes.
 const (
+	Debug       Level = "Debug"
 	Information Level = "Information"
 	Warning     Level = "Warning"
 	Error       Level = "Error"
@@ -102,10 +103,11 @@ func cutPrefixFold(text, prefix string) (string, bool) {
 	return text[len(prefix):], true
 }
 
+// stdoutLevel is how the host reads stdout (Workers/ProcessManagement/WorkerProcess.cs:198-204).
 func stdoutLevel(string) Level { return Information }
 
-// stderrLevel is how the host reads stderr: an error, unless the line warns, or
-// unless host.json says that stderr is not for errors alone.
+// stderrLevel is how the host reads stderr: an error, unless the line warns, or unless host.json
+// says that stderr is not for errors alone (Workers/ProcessManagement/WorkerProcess.cs:119-148).
 func stderrLevel(errorsOnly bool) func(string) Level {
 	return func(line string) Level {
 		line = strings.ToLower(line)

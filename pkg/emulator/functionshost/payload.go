@@ -31,7 +31,7 @@ func (f *function) timerPayload(now time.Time, tick Tick) payload {
 	p := f.newPayload(now)
 	p.Data[f.trigger.name] = map[string]any{
 		"Schedule":       map[string]any{"AdjustForDST": f.timer.adjustDST},
-		"ScheduleStatus": f.timer.status(),
+		"ScheduleStatus": f.timer.statusPayload(),
 		"IsPastDue":      tick.PastDue,
 	}
 	return p

@@ -7,8 +7,17 @@ import (
 	"os/exec"
 )
 
-// dieWithParent is not possible here.
-func dieWithParent(*exec.Cmd) {}
+// startWithParent starts a command as a child of the test: here a handler that is left behind
+// keeps its parent.
+func startWithParent(command *exec.Cmd) (*os.Process, error) {
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	return command.Process, nil
+}
 
-// endingSignal is not told apart from a failure here.
-func endingSignal(*os.ProcessState) (int, bool) { return 0, false }
+// endParent is not possible here.
+func endParent(*process) {}
+
+// exitCode is not told apart from a signal here.
+func exitCode(state *os.ProcessState) int { return state.ExitCode() }

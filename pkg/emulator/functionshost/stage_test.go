@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,9 @@ func TestMain(m *testing.M) {
 const (
 	plainHost   = `{"version":"2.0","customHandler":{"description":{"defaultExecutablePath":"handler"}}}`
 	forwardHost = `{"version":"2.0","customHandler":{"enableForwardingHttpRequest":true,"description":{"defaultExecutablePath":"handler"}}}`
-	bundleHost  = `{"version":"2.0","customHandler":{"description":{"defaultExecutablePath":"handler"}},
+	// functionTimeout is five minutes.
+	fiveMinutesHost = `{"version":"2.0","functionTimeout":"00:05:00","customHandler":{"description":{"defaultExecutablePath":"handler"}}}`
+	bundleHost      = `{"version":"2.0","customHandler":{"description":{"defaultExecutablePath":"handler"}},
 		"extensionBundle":{"id":"Microsoft.Azure.Functions.ExtensionBundle","version":"[4.*, 5.0.0)"}}`
 
 	timerFunction  = `{"bindings":[{"type":"timerTrigger","direction":"in","name":"timer","schedule":"%SCHEDULE%"}]}`
@@ -54,7 +57,7 @@ type app struct {
 	host      string            // host.json; "" = plainHost
 	functions map[string]string // function.json by folder; nil = one timer function poll
 	settings  map[string]string // besides those that every app has
-	now       func() time.Time
+	options   functionshost.Options
 }
 
 // stage writes the app to a folder.
@@ -89,7 +92,12 @@ func (a app) stage(t *testing.T) functionshost.Options {
 		"RECORD":              filepath.Join(t.TempDir(), "record"),
 	}
 	maps.Copy(settings, a.settings)
-	return functionshost.Options{Root: root, Settings: settings, Now: a.now}
+	o := a.options
+	o.Root, o.Settings = root, settings
+	if o.Environment == nil {
+		o.Environment = []string{}
+	}
+	return o
 }
 
 // running is a started app, with what its handler has seen.
@@ -115,6 +123,7 @@ type seen struct {
 	Method, URI, Host string
 	Header            http.Header
 	Body              string
+	TransferEncoding  []string
 	Environment       []string
 	Arguments         []string
 	Directory         string
@@ -204,4 +213,21 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("%s did not come about", what)
 		}
 	}
+}
+
+// awaitLog waits for a line of the host's log.
+func (r running) awaitLog(t *testing.T, level functionshost.Level, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q in the log", text), func() bool { return r.logged(level, text) > 0 })
+}
+
+// logged counts the lines of a level with a text in them.
+func (r running) logged(level functionshost.Level, text string) int {
+	n := 0
+	for _, line := range r.Logs() {
+		if line.Level == level && strings.Contains(line.Text, text) {
+			n++
+		}
+	}
+	return n
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -27,7 +29,7 @@ const (
 type worker struct {
 	app    *app
 	log    *log
-	now    func() time.Time
+	clock  *Clock
 	port   int
 	client *http.Client // speaks to the handler
 	halt   func()       // takes the host down with the handler
@@ -37,18 +39,26 @@ type worker struct {
 	crashes []time.Time   // that count for the policy
 	stopped error         // why there will be no further process; nil while there may be one
 	changed chan struct{} // closed, and replaced, when any of the above changes
-	ending  bool          // the host closes: an exit is no crash
+	ending  bool          // the host ends: an exit is no crash
+	orphan  *os.Process   // the handler that was left behind
 }
+
+var (
+	errClosed      = errors.New("the host has ended")
+	errNoFunctions = errors.New("there is no function to run, so the host starts no handler")
+)
 
 // process is one run of the executable.
 type process struct {
-	command *exec.Cmd
+	handler *os.Process
+	parent  *exec.Cmd     // what started the handler, and ends with its exit code
+	output  []*os.File    // what the host reads of the handler's stdout and stderr
 	replace bool          // the host kills it to start another: its exit is no crash
 	ready   bool          // it has answered
 	exited  chan struct{} // closed once the policy has been applied to its end
 }
 
-func newWorker(a *app, l *log, now func() time.Time, halt func()) (*worker, error) {
+func newWorker(a *app, l *log, clock *Clock, halt func()) (*worker, error) {
 	port := a.port
 	if port == 0 {
 		free, err := freePort()
@@ -61,7 +71,7 @@ func newWorker(a *app, l *log, now func() time.Time, halt func()) (*worker, erro
 	if a.forward {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
-	return &worker{app: a, log: l, now: now, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
+	return &worker{app: a, log: l, clock: clock, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
 }
 
 func freePort() (int, error) {
@@ -78,8 +88,8 @@ func (w *worker) url(path string) string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(w.port)) + path
 }
 
-// environment is all that the handler gets: the app settings, and the
-// variables of the host.
+// environment is all that the handler gets: the whole environment of the host, and the variables
+// of a custom handler (Workers/Http/HttpWorkerProcess.cs:58-62).
 func (w *worker) environment(workerID string) []string {
 	variables := map[string]string{
 		"FUNCTIONS_CUSTOMHANDLER_PORT":      strconv.Itoa(w.port),
@@ -114,26 +124,24 @@ func (w *worker) start() {
 	command := exec.Command(a.executable, arguments...)
 	command.Dir = a.workingDirectory
 	command.Env = w.environment(workerID)
-	command.WaitDelay = time.Second // a grandchild may keep the pipes open
-	stdout := &console{log: w.log, level: stdoutLevel}
-	stderr := &console{log: w.log, level: stderrLevel(a.stderrIsError)}
-	command.Stdout, command.Stderr = stdout, stderr
-	dieWithParent(command)
-
-	p := &process{command: command, exited: make(chan struct{})}
+	p := &process{parent: command, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel ends the child with the thread that made it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := command.Start()
+		printed, err := w.launch(p)
 		started <- err
 		if err != nil {
 			return
 		}
 		_ = command.Wait() // the exit code says it
-		stdout.flush()
-		stderr.flush()
+		select {
+		case <-printed:
+		case <-time.After(time.Second): // a grandchild may keep the pipes open
+		}
+		p.closeOutput()
+		<-printed
 		w.handleExit(p)
 		close(p.exited)
 	}()
@@ -142,13 +150,53 @@ func (w *worker) start() {
 		w.halt()
 		return
 	}
+	go w.awaitAnswer(p)
+}
+
+// launch starts the process and logs what it prints until that ends.
+func (w *worker) launch(p *process) (printed <-chan struct{}, err error) {
+	var writers []*os.File
+	defer func() {
+		for _, file := range writers {
+			_ = file.Close() // the handler has its own
+		}
+	}()
+	for range 2 {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			p.closeOutput()
+			return nil, err
+		}
+		p.output, writers = append(p.output, reader), append(writers, writer)
+	}
+	p.parent.Stdout, p.parent.Stderr = writers[0], writers[1]
+	if p.handler, err = startWithParent(p.parent); err != nil {
+		p.closeOutput()
+		return nil, err
+	}
 	w.change(func() {
 		w.process = p
 		if w.ending {
-			_ = command.Process.Kill()
+			_ = p.handler.Kill()
 		}
 	})
-	go w.awaitAnswer(p)
+	var readers sync.WaitGroup
+	for i, level := range []func(string) Level{stdoutLevel, stderrLevel(w.app.stderrIsError)} {
+		c := &console{log: w.log, level: level}
+		readers.Go(func() {
+			_, _ = io.Copy(c, p.output[i]) // it ends with the handler, or when it is left behind
+			c.flush()
+		})
+	}
+	done := make(chan struct{})
+	go func() { readers.Wait(); close(done) }()
+	return done, nil
+}
+
+func (p *process) closeOutput() {
+	for _, file := range p.output {
+		_ = file.Close()
+	}
 }
 
 // withPort adds the variable that arguments may name besides the settings.
@@ -195,10 +243,12 @@ func (w *worker) ping(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// handleExit applies the host's policy to the end of a process.
+// handleExit applies the host's policy to the end of a process (Workers/ProcessManagement/WorkerProcess.cs:156-196,
+// Workers/Http/HttpFunctionInvocationDispatcher.cs:145-173): after 0 none is started again, after 200
+// one is, after anything else too, but not after the third within 30 minutes.
 func (w *worker) handleExit(p *process) {
 	w.client.CloseIdleConnections()
-	code := exitCode(p.command)
+	code := exitCode(p.parent.ProcessState)
 	w.mu.Lock()
 	ending, replace, stopped := w.ending, p.replace, w.stopped != nil
 	w.mu.Unlock()
@@ -213,6 +263,7 @@ func (w *worker) handleExit(p *process) {
 	default:
 		w.log.add(Error, CategoryHost, "%s exited with code %d", w.app.executable, code)
 		if w.countCrash() >= maxCrashes {
+			w.log.add(Error, CategoryHost, "Exceeded http worker restart retry count. Shutting down Functions Host")
 			w.stop(fmt.Errorf("the handler exited with code %d, %d times in a row: the host stops%s", code, maxCrashes, w.lastErrors()))
 			w.halt()
 			return
@@ -222,19 +273,11 @@ func (w *worker) handleExit(p *process) {
 	}
 }
 
-// exitCode is the code as .NET has it: 128 and the signal where one ended the process.
-func exitCode(command *exec.Cmd) int {
-	if signal, ok := endingSignal(command.ProcessState); ok {
-		return 128 + signal
-	}
-	return command.ProcessState.ExitCode()
-}
-
 // countCrash counts crashes of which none is more than 30 minutes after the one before.
 func (w *worker) countCrash() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.now()
+	now := w.clock.Now()
 	if n := len(w.crashes); n > 0 && now.Sub(w.crashes[n-1]) > crashInterval {
 		w.crashes = nil
 	}
@@ -308,18 +351,22 @@ func (w *worker) kill(replace bool) {
 	if p == nil {
 		return
 	}
-	_ = p.command.Process.Kill() // it may have ended already
+	_ = p.handler.Kill() // it may have ended already
 	<-p.exited
 }
 
-// close ends the process for good, also one that is being started.
-func (w *worker) close() {
+// close ends the process for good, also one that is being started, or leaves it behind without a
+// parent and without anybody who reads what it prints.
+func (w *worker) close(leave bool) {
 	w.change(func() {
 		w.ending = true
 		if w.stopped == nil {
-			w.stopped = errors.New("the host is closed")
+			w.stopped = errClosed
 		}
 	})
+	if p := w.latest(); leave && p != nil && w.leave(p) {
+		return
+	}
 	for {
 		before := w.latest()
 		w.kill(false)
@@ -328,6 +375,22 @@ func (w *worker) close() {
 		}
 	}
 	w.client.CloseIdleConnections()
+}
+
+// leave lets a process go on without the host, and reports whether there still was one.
+func (w *worker) leave(p *process) bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+	}
+	w.mu.Lock()
+	w.orphan = p.handler
+	w.mu.Unlock()
+	p.closeOutput()
+	endParent(p)
+	w.client.CloseIdleConnections()
+	return true
 }
 
 func (w *worker) latest() *process {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -68,6 +67,9 @@ func TestAnExitWithZeroLeavesTheAppWithoutHandler(t *testing.T) {
 	_, err := r.Timer(t.Context(), "poll", functionshost.Tick{})
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a later invocation says %v, want connection refused", err)
+	}
+	if got := r.do(t, "GET", "/admin/host/ping", "", nil); got.status != http.StatusOK {
+		t.Errorf("the host's ping says %d", got.status)
 	}
 }
 
@@ -168,55 +170,91 @@ func TestKillIsACrashThatTheHostMends(t *testing.T) {
 
 func TestCrashesFarApartDoNotAddUp(t *testing.T) {
 	t.Parallel()
-	var minutes atomic.Int64
-	now := func() time.Time { return time.Unix(0, 0).Add(time.Duration(minutes.Load()) * time.Minute) }
-	r := app{now: now}.start(t)
-	for _, pause := range []int64{0, 30, 31, 30} {
-		minutes.Add(pause)
+	clock := functionshost.NewClock(time.Unix(0, 0))
+	r := app{options: functionshost.Options{Clock: clock}}.start(t)
+	for _, pause := range []time.Duration{0, 30, 31, 30} {
+		clock.Advance(pause * time.Minute)
 		r.Kill()
 		if err := r.Ready(t.Context()); err != nil {
 			t.Fatalf("after a pause of %d minutes: %v", pause, err)
 		}
 	}
-	minutes.Add(30)
+	clock.Advance(30 * time.Minute)
 	r.Kill()
 	if err := r.Ready(t.Context()); err == nil {
 		t.Error("the third crash within the interval left the host running")
 	}
 }
 
-func TestAFunctionThatTimesOutTakesTheProcessWithIt(t *testing.T) {
+func TestAFunctionThatTimesOutTakesTheProcessWithItTwoSecondsLater(t *testing.T) {
 	t.Parallel()
+	clock := functionshost.NewClock(time.Unix(0, 0))
 	r := app{
-		host:      `{"version":"2.0","functionTimeout":"00:00:01","customHandler":{"description":{"defaultExecutablePath":"handler"}}}`,
+		host:      fiveMinutesHost,
 		functions: map[string]string{"hang": hourlyFunction, "slow": hourlyFunction, "poll": timerFunction},
+		options:   functionshost.Options{Clock: clock},
 	}.start(t)
-	before := r.worker(t)
-	bystander := make(chan error, 1)
-	go func() {
-		_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
-		bystander <- err
-	}()
-	_, err := r.Timer(t.Context(), "hang", functionshost.Tick{})
-	if err == nil || !strings.Contains(err.Error(), "timeout value of 1s was exceeded") {
-		t.Errorf("got %v", err)
-	}
-	if err := <-bystander; err == nil {
-		t.Error("a concurrent invocation survived the kill")
-	}
-	if err := r.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if after := r.worker(t); after == "" || after == before {
-		t.Errorf("the process was %s and is %s", before, after)
-	}
-	for range 2 { // with the first, as many as there may be crashes
-		if _, err := r.Timer(t.Context(), "hang", functionshost.Tick{}); err == nil {
-			t.Error("a function that hangs succeeded")
+	for round := 1; round <= 3; round++ { // as many as there may be crashes
+		before := r.worker(t)
+		hanging, bystander := make(chan error, 1), make(chan error, 1)
+		invocations := len(r.seen(t))
+		go func() {
+			_, err := r.Timer(t.Context(), "hang", functionshost.Tick{})
+			hanging <- err
+		}()
+		eventually(t, "the invocation", func() bool { return len(r.seen(t)) == invocations+1 })
+		clock.Advance(time.Minute)
+		go func() {
+			_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
+			bystander <- err
+		}()
+		eventually(t, "the other invocation", func() bool { return len(r.seen(t)) == invocations+2 })
+		clock.Advance(4 * time.Minute)
+		eventually(t, "the failure", func() bool {
+			return r.logged(functionshost.Error, "'Functions.hang' (Failed") == round
+		})
+		if after := r.worker(t); after != before {
+			t.Errorf("the process was %s and is %s, want the same until the delay is over", before, after)
+		}
+		clock.Advance(2 * time.Second)
+		if err := <-hanging; err == nil || !strings.Contains(err.Error(), "timeout value of 5m0s was exceeded") {
+			t.Errorf("got %v", err)
+		}
+		if err := <-bystander; err == nil {
+			t.Error("a concurrent invocation survived the kill")
 		}
 		if err := r.Ready(t.Context()); err != nil {
-			t.Errorf("a timeout counted as a crash: %v", err)
+			t.Fatalf("a timeout counted as a crash: %v", err)
 		}
+		if after := r.worker(t); after == "" || after == before {
+			t.Errorf("the process was %s and is %s", before, after)
+		}
+	}
+}
+
+func TestAnAnswerWithinTheKillDelaySavesTheProcess(t *testing.T) {
+	t.Parallel()
+	clock := functionshost.NewClock(time.Unix(0, 0))
+	r := app{
+		host:      fiveMinutesHost,
+		functions: map[string]string{"slow": hourlyFunction, "poll": timerFunction},
+		options:   functionshost.Options{Clock: clock, KillDelay: time.Minute},
+	}.start(t)
+	before := r.worker(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
+		ended <- err
+	}()
+	eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 2 })
+	clock.Advance(5 * time.Minute)
+	r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
+	release(t, r)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was exceeded") {
+		t.Errorf("got %v, want a failure all the same", err)
+	}
+	if after := r.worker(t); after != before {
+		t.Errorf("the process was %s and is %s", before, after)
 	}
 }
 

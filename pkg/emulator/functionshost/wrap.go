@@ -13,14 +13,14 @@ import (
 // wrap sends the request as part of an invocation payload, and makes the
 // response of the answer's outputs. A failed invocation is a 500.
 func (h *Host) wrap(w http.ResponseWriter, request *http.Request, f *function, parameters map[string]any) {
-	p := f.newPayload(h.now())
+	p := f.newPayload(h.clock.Now())
 	wrapped, err := wrapRequest(request, parameters)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	p.Data[f.trigger.name] = wrapped
-	invocation, err := h.invoke(request.Context(), f, p)
+	invocation, err := h.invoke(h.background, f, p)
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -67,7 +68,8 @@ func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
 //
 // Events come at least once, and a replica count is a level, not a difference. So an event that is stale
 // or repeated is completed without being handled, and where several of one subject wait, only the newest
-// is handled: the others are completed as superseded. What was handled last is remembered for each
+// is handled: the others are completed as superseded. So is one that is older than the time to live of its
+// message, by this machine's clock. What was handled last is remembered for each
 // subject, in memory and for one Run: after a restart the first event of a subject counts, whatever its
 // place.
 //
@@ -76,7 +78,12 @@ func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
 type Consumer struct {
 	queue   queue
 	options ConsumerOptions
+	expired atomic.Int64
 }
+
+// Expired is how many events were completed unhandled because they were older than the time to live of
+// their messages. Many of them say that events wait for long, or that a clock is wrong.
+func (c *Consumer) Expired() int64 { return c.expired.Load() }
 
 // NewConsumer returns a Consumer that authenticates with a connection string, whose policy needs the
 // Listen right. What NewPublisher says of connection string and queue holds here too; nothing is

@@ -105,6 +105,13 @@ func options(spec servicebusfake.QueueSpec, j *journal) servicebus.ConsumerOptio
 // stop stops it before, and returns what Run says.
 func consume(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (stop func() error) {
 	t.Helper()
+	_, stop = consumeWith(t, connectionString, o, handle)
+	return stop
+}
+
+// consumeWith is consume for a test that asks the consumer, too.
+func consumeWith(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (c *servicebus.Consumer, stop func() error) {
+	t.Helper()
 	c, err := servicebus.NewConsumer(connectionString, "scale", o)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +132,7 @@ func consume(t *testing.T, connectionString string, o servicebus.ConsumerOptions
 		}
 	}
 	t.Cleanup(func() { _ = stop() })
-	return stop
+	return c, stop
 }
 
 // into is a handler that hands on what it gets.

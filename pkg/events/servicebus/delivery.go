@@ -81,6 +81,16 @@ func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) 
 	return d, err
 }
 
+// expired reports whether the event is older than its message was to live. The broker counts from when it
+// got the message: not what an event waited in an outbox before that. It also removes expired messages when
+// it sees fit, and may deliver them until then
+// (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
+func (d *delivery) expired() bool {
+	ttl := d.message.TimeToLive
+	// The SDK has 0 for a message that says nothing.
+	return ttl != nil && *ttl > 0 && time.Since(d.event.Time) > *ttl
+}
+
 // keep renews a lock when half of its time has passed, until ctx ends. A lock that cannot be renewed, for
 // want of a connection, is still held to its end.
 func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {

@@ -3,6 +3,7 @@ package servicebus
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +14,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// PublisherOptions are the limits of one Publish. The zero value is what a deployment wants.
+// PublisherOptions say how events are put on a queue.
 type PublisherOptions struct {
+	// TimeToLive is how long a message waits in the queue before the broker drops it, and a Consumer
+	// ignores it; 0 = as long as the queue keeps it. A queue with a shorter default lowers it. An event is
+	// published anew at each heartbeat, so that one older than several heartbeats is of no use to anybody.
+	TimeToLive time.Duration
+
 	TryTimeout time.Duration // of one try, connecting and tokens included; 0 = 5 s. The SDK has no such limit.
 	Tries      int           // until Publish gives up; 0 = 3
 	RetryDelay time.Duration // before the connection is tried again; 0 = 500 ms
@@ -73,7 +79,11 @@ func NewPublisherWithIdentity(namespace string, identity azcore.TokenCredential,
 	return newPublisher(q, o), nil
 }
 
+// maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
+const maxTimeToLive = math.MaxUint32 * time.Millisecond
+
 func (o PublisherOptions) withDefaults() PublisherOptions {
+	o.TimeToLive = min(o.TimeToLive, maxTimeToLive)
 	if o.TryTimeout <= 0 {
 		o.TryTimeout = 5 * time.Second
 	}
@@ -95,7 +105,8 @@ func newPublisher(q queue, o PublisherOptions) *Publisher {
 
 // Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
 // new connection where needed, until its tries are used up or ctx ends. The error is a *Refusal where
-// the service refused, and events.ErrUnreachable where it did not answer.
+// the service refused, which is events.ErrTooLarge where it is the event that is too large, and
+// events.ErrUnreachable where nobody answered.
 func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	e, err := events.Decode(body)
 	if err != nil {
@@ -106,6 +117,9 @@ func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 
 	message := newMessage(e, body)
+	if p.options.TimeToLive > 0 {
+		message.TimeToLive = &p.options.TimeToLive
+	}
 	for try := 1; ; try++ {
 		again, err := p.try(ctx, message)
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -30,6 +31,7 @@ type consumerRun struct {
 	options ConsumerOptions
 	log     *slog.Logger
 	handle  Handler
+	expired *atomic.Int64 // events that were ignored for their age
 
 	running  context.Context // ends when Run is to stop
 	handling context.Context // of all handlers: ends when the grace is over
@@ -46,7 +48,7 @@ type consumerRun struct {
 
 func newConsumerRun(ctx context.Context, c *Consumer, handle Handler) *consumerRun {
 	r := &consumerRun{
-		queue: c.queue, options: c.options, handle: handle, running: ctx,
+		queue: c.queue, options: c.options, handle: handle, expired: &c.expired, running: ctx,
 		log:      c.options.Log.With(slog.String("queue", c.queue.name)),
 		slots:    make(chan struct{}, c.options.Concurrency),
 		sessions: make(chan struct{}, sessionsPerHandler*c.options.Concurrency),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
+
+	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // Kind is what the service refuses, as far as somebody may act by it.
@@ -34,6 +36,9 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return r.Meaning + ": " + r.Remedy }
+
+// Is reports whether the refusal is what a publisher of any kind calls by that error.
+func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }
 
 // Conditions that go-amqp does not name. The SDK lists them in
 // sdk/messaging/azservicebus/internal/errors.go of github.com/Azure/azure-sdk-for-go.

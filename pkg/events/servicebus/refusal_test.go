@@ -51,6 +51,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 		{"the queue is disabled", refusing(servicebusfake.OpSend, "com.microsoft:entity-disabled"), nil, nil, "enable it", servicebus.QueueDisabled, false},
 		{"the broker stays busy", refusing(servicebusfake.OpSend, "com.microsoft:server-busy"), nil, nil, "a larger tier", servicebus.Throttled, false},
 		{"the event is too large", refusing("", ""), encode(t, huge), nil, "shorten the processor's target labels", servicebus.TooLarge, false},
+		{"the event is too large, says the broker", refusing(servicebusfake.OpSend, "amqp:link:message-size-exceeded"), nil, nil, "shorten the processor's target labels", servicebus.TooLarge, false},
 		{"nobody listens", func(t *testing.T) string {
 			s := startBroker(t, "", servicebusfake.QueueSpec{})
 			_ = s.Close()
@@ -77,6 +78,9 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 			}
 			if got := kind(err); got != c.kind {
 				t.Errorf("got kind %q, want %q, of %v", got, c.kind, err)
+			}
+			if got, want := errors.Is(err, events.ErrTooLarge), c.kind == servicebus.TooLarge; got != want {
+				t.Errorf("ErrTooLarge is %v, want %v, in %v", got, want, err)
 			}
 			if got := errors.Is(err, events.ErrUnreachable); got != c.lost {
 				t.Errorf("ErrUnreachable is %v, want %v, in %v", got, c.lost, err)

@@ -17,7 +17,7 @@ const handlerTries = 6
 // subjectQueue has the events of one subject handled one at a time. The mutex of the consumerRun guards
 // it.
 type subjectQueue struct {
-	handled events.Position // of the last event that was
+	handled events.Position // of the last event that was, or had expired
 	current *delivery       // being handled, or waiting to be tried again
 	next    *delivery       // the newest that waits
 	busy    bool            // served by a goroutine
@@ -51,6 +51,7 @@ func (r *consumerRun) serve(q *subjectQueue) {
 	}
 }
 
+// next takes the newest event of a subject that is worth handling, nil where none waits.
 func (r *consumerRun) next(q *subjectQueue) *delivery {
 	for {
 		r.mu.Lock()
@@ -58,10 +59,18 @@ func (r *consumerRun) next(q *subjectQueue) *delivery {
 		q.current, q.next, q.busy = d, nil, d != nil
 		repeated := d != nil && !q.handled.Precedes(d.position)
 		r.mu.Unlock()
-		if !repeated {
+		switch {
+		case d == nil:
+			return nil
+		case repeated:
+			r.complete(d, "stale or repeated")
+		case d.expired():
+			r.remember(q, d.position) // what comes before it is of even less use
+			r.expired.Add(1)
+			r.complete(d, "older than its time to live")
+		default:
 			return d
 		}
-		r.complete(d, "stale or repeated")
 	}
 }
 

@@ -18,6 +18,7 @@ type seen struct {
 	Method, URI, Host string
 	Header            http.Header
 	Body              string
+	TransferEncoding  []string
 	Environment       []string
 	Arguments         []string
 	Directory         string
@@ -53,6 +54,7 @@ func main() {
 		}
 		answer(w)
 	})
+	mux.HandleFunc("GET /test/parent", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getppid()) })
 	mux.HandleFunc("POST /test/release", func(http.ResponseWriter, *http.Request) { release <- struct{}{} })
 	mux.HandleFunc("/api/redirect", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/api/elsewhere", http.StatusFound)
@@ -88,7 +90,7 @@ func record(r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	directory, _ := os.Getwd()
-	line, _ := json.Marshal(seen{r.Method, r.RequestURI, r.Host, r.Header, string(body), os.Environ(), os.Args[1:], directory})
+	line, _ := json.Marshal(seen{r.Method, r.RequestURI, r.Host, r.Header, string(body), r.TransferEncoding, os.Environ(), os.Args[1:], directory})
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
