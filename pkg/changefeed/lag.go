@@ -88,8 +88,8 @@ type ProcessorLag struct {
 	Partitions []Partition   `json:"partitions"`          // one per lease, in the order of lease tokens
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
 	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" where it holds no leases
-	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that others replaced and that nobody deleted
-	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = for ever, or unknown
+	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that other leases replaced and that were not deleted
+	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = without limit, or unknown
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
 	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
 	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
@@ -121,15 +121,15 @@ func (l *ProcessorLag) Lag() *int64 {
 			*sum = AddLag(*sum, *lag)
 		}
 	}
-	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that it
-	// may never sleep (docs/lag.md, Leases without a continuation).
+	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that
+	// it may never sleep (docs/lag.md, Leases without a continuation).
 	if sum != nil && *sum == 0 && l.uncheckpointed() {
 		*sum = 1
 	}
 	return sum
 }
 
-// uncheckpointed reports whether a partition is.
+// uncheckpointed reports whether a partition has the status uncheckpointed.
 func (l *ProcessorLag) uncheckpointed() bool {
 	for i := range l.Partitions {
 		if l.Partitions[i].Status == StatusUncheckpointed {

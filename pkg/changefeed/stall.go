@@ -2,25 +2,25 @@ package changefeed
 
 import "time"
 
-// StallKind is how a partition fails to move.
+// StallKind says how a partition fails to make progress.
 type StallKind string
 
 // The kinds of a stall.
 const (
-	StallHung     StallKind = "hung"     // one owner keeps the lease: its handler does not return
-	StallFlapping StallKind = "flapping" // the lease is given back and taken again: its handler throws
+	StallHung     StallKind = "hung"     // one owner keeps the lease, and its handler does not return
+	StallFlapping StallKind = "flapping" // the lease is released and acquired again and again, since the handler throws
 )
 
-// Stall says since when a partition has not moved, and who tried.
+// Stall says since when the position of a partition has not moved, and which owners had its lease.
 type Stall struct {
 	Kind   StallKind `json:"kind"`
 	Since  time.Time `json:"since"`
-	Owners []string  `json:"owners"` // that were seen since, in the order of their names; at most 5
+	Owners []string  `json:"owners"` // owners seen since then, sorted; at most 5
 }
 
-// Rewound is a position that went backwards: somebody restored, reset or deleted a lease.
+// Rewound is a position that went backwards: a lease was restored, reset or deleted.
 type Rewound struct {
 	From int64     `json:"from"` // LSN of the checkpoint before
 	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 where the lease has none any more
-	Time time.Time `json:"time"` // of the poll that saw it
+	Time time.Time `json:"time"` // of the poll that found it
 }
