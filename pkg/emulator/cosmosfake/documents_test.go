@@ -376,6 +376,23 @@ func TestOffersAreReplacedWithinTheirBounds(t *testing.T) {
 	}
 }
 
+func TestARangeServesNoMoreThanOneRangeCan(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	s := start(t, cosmosfake.Options{Now: clock.now}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Throughput: 60000})
+	c := newClient(t, s)
+	must(t, s.Upsert("db", "c", doc("d", "text", strings.Repeat("x", 1<<20)))) // a read costs 1025 RU
+	served := 0
+	for range 20 {
+		if r := c.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil); r.status == 200 {
+			served++
+		}
+	}
+	if served != 10 {
+		t.Errorf("one range served %d RU in a second", served*1025)
+	}
+}
+
 func TestAServerlessAccountHasNoOffers(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{Serverless: true}, byID("c"))

@@ -175,6 +175,10 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 	if _, changes = c.feed("c", merged, at); len(changes) < 2 {
 		t.Errorf("without it got %s: older changes have higher LSNs here", ids(changes))
 	}
+	children, err := s.Split("db", "c", merged)
+	must(t, err)
+	r, _ = c.feed("c", children[0], "", "If-Modified-Since", since)
+	c.expect(r, "400")
 }
 
 func TestEmptyPagesMayHideMore(t *testing.T) {

@@ -86,13 +86,12 @@ func uniqueViolation() *fault {
 	return &fault{status: http.StatusConflict, message: "Unique index constraint violation.", charge: 1}
 }
 
-// occupy notes a committed version in the place of the one before; either may be nil. The caller holds mu.
+// occupy notes a committed version in the place of the one before; either may be nil. In a transaction who gives a value
+// up comes before who takes it. The caller holds mu.
 func (p *partition) occupy(old, d *document) {
 	if old != nil {
 		for _, occupied := range old.unique {
-			if p.unique[occupied] == old {
-				delete(p.unique, occupied)
-			}
+			delete(p.unique, occupied)
 		}
 	}
 	if d != nil {
