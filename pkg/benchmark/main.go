@@ -152,7 +152,7 @@ func (s *standIn) document() string {
 
 // estimate measures all processors once, and fails where one is incomplete.
 func (s *standIn) estimate(e *estimator.Estimator, processors []estimator.Processor) error {
-	for _, l := range e.Estimate(context.Background(), processors) {
+	for _, l := range e.EstimateAll(context.Background(), processors) {
 		if !l.Complete() {
 			return fmt.Errorf("a processor is incomplete: %s", l.Problem())
 		}

@@ -135,7 +135,7 @@ func countRequests(s *standIn, what string, reads int, processors []estimator.Pr
 		return err
 	}
 	requests, charge := 0, 0.0
-	for _, l := range e.Estimate(context.Background(), processors) {
+	for _, l := range e.EstimateAll(context.Background(), processors) {
 		requests += l.Requests
 		charge += l.Charge
 	}

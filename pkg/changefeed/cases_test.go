@@ -91,10 +91,69 @@ func TestWhatSDKsWriteIntoLeases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			got.Family = changefeed.AnyFamily // TestTheFamilyOfAnEPKLease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTheFamilyOfAnEPKLease(t *testing.T) {
+	t.Parallel()
+	state := base64.URLEncoding.EncodeToString([]byte(`{"V":1,"Mode":"INCREMENTAL","StartFrom":{"Type":"NOW"}}`))
+	for _, c := range []struct {
+		rule, document string
+		want           changefeed.Family
+	}{
+		{".NET writes FeedRange", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}}}`, changefeed.DotNet},
+		{"Java writes feedRange", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","feedRange":{"Range":{"min":"","max":"FF"}}}`, changefeed.Java},
+		{"only Java wraps its position", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","ContinuationToken":"` + state + `"}`, changefeed.Java},
+		{"of a PK-range lease the id says it", `{"id":"p..0","LeaseToken":"0"}`, changefeed.AnyFamily},
+	} {
+		if got, err := changefeed.ParseLease([]byte(c.document)); err != nil || got.Family != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.rule, got.Family, err, c.want)
+		}
+	}
+}
+
+// TestWhatIsZeroInGoIsNotInALease has every zero value of Go that a document can produce: none of them
+// may read as a time, a position or an owner, nor as the start from now.
+func TestWhatIsZeroInGoIsNotInALease(t *testing.T) {
+	t.Parallel()
+	java := func(state string) string {
+		return `{"id":"p..-FF","version":1,"LeaseToken":"-FF","feedRange":{"Range":{"min":"","max":"FF"}},"ContinuationToken":"` + base64.URLEncoding.EncodeToString([]byte(state)) + `"}`
+	}
+	beginning, now := changefeed.StartFrom{Beginning: true}, changefeed.StartFrom{}
+	for _, c := range []struct {
+		rule, document string
+		check          func(changefeed.Lease) bool
+	}{
+		{"a start at the year 1 is the beginning", java(`{"StartFrom":{"Type":"POINT_IN_TIME","PointInTimeMs":-62135596800000}}`), func(l changefeed.Lease) bool { return *l.StartFrom == beginning }},
+		{"a start at a time without the time is 1970, before every change", java(`{"StartFrom":{"Type":"POINT_IN_TIME"}}`), func(l changefeed.Lease) bool { return !l.StartFrom.Now() }},
+		{"a start from now says so", java(`{"StartFrom":{"Type":"NOW"}}`), func(l changefeed.Lease) bool { return *l.StartFrom == now }},
+		{"a state without a start leaves it to the configuration", java(`{}`), func(l changefeed.Lease) bool { return l.StartFrom == nil && l.Continuation == "" }},
+		{"a token that is null is none", java(`{"StartFrom":{"Type":"BEGINNING"},"Continuation":{"Continuation":[{"token":null}]}}`), func(l changefeed.Lease) bool { return l.Continuation == "" && *l.StartFrom == beginning }},
+		{"an owner that is null, and one that is empty, are none", `{"id":"p..0","LeaseToken":"0","Owner":null}`, func(l changefeed.Lease) bool { return l.Owner == "" }},
+		{"a timestamp that is null leaves it to _ts", `{"id":"p..0","LeaseToken":"0","timestamp":null,"_ts":1772668516}`, func(l changefeed.Lease) bool { return l.Time.Unix() == 1772668516 }},
+		{"neither of them is unknown", `{"id":"p..0","LeaseToken":"0","timestamp":null}`, func(l changefeed.Lease) bool { return l.Time.IsZero() }},
+		{"a timestamp of the year 1 is unknown", `{"id":"p..0","LeaseToken":"0","timestamp":"0001-01-01T00:00:00Z","_ts":1772668516}`, func(l changefeed.Lease) bool { return l.Time.Unix() == 1772668516 }},
+		{"no continuation is none", `{"id":"p..0","LeaseToken":"0"}`, func(l changefeed.Lease) bool { return l.Continuation == "" }},
+		{"nor is an empty one", `{"id":"p..0","LeaseToken":"0","ContinuationToken":""}`, func(l changefeed.Lease) bool { return l.Continuation == "" }},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			l, err := changefeed.ParseLease([]byte(c.document))
+			if err != nil || !c.check(l) {
+				t.Errorf("%+v, %v", l, err)
+			}
+		})
+	}
+	if lsn, ok := changefeed.ContinuationLSN(`""`); ok {
+		t.Errorf("an empty ETag is LSN %d", lsn)
+	}
+	if r := changefeed.Measure(changefeed.Answer{Status: 200, SessionToken: "0:0", Page: changefeed.Page{Items: 1, First: &changefeed.Item{LSN: new(int64(1))}}}); r.Lag != 1 || !r.Approximate {
+		t.Errorf("a session at 0 behind an item: %+v", r)
 	}
 }
 
@@ -119,6 +178,7 @@ func TestWhichDocumentsAreAProcessorsLeases(t *testing.T) {
 		{"the lock is no lease", changefeed.Identity{AccountHost: "acct.documents.azure.com"}, "acct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.lock", false},
 		{"not those of a container of the same name before this one", changefeed.Identity{AccountHost: "acct.documents.azure.com"}, "acct.documents.azure.com_q0oIAA==_q0oIALS6YvA=..0", false},
 		{"not those of a processor whose name ends in this one's", changefeed.Identity{ProcessorName: "proc", AccountHost: "acct.documents.azure.com"}, "my-procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0", false},
+		{"not those of a container whose name goes on with dots", changefeed.Identity{ProcessorName: "proc", AccountHost: "acct.documents.azure.com"}, "procacct.documents.azure.com_mydb_mycoll..eu..0", false},
 		{"not those of a processor whose name begins with this one's", changefeed.Identity{ProcessorName: "proc", AccountHost: "acct.documents.azure.com"}, "proc2acct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..0", false},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -129,8 +189,9 @@ func TestWhichDocumentsAreAProcessorsLeases(t *testing.T) {
 				t.Fatal(err)
 			}
 			documents := []changefeed.LeaseDocument{{Lease: changefeed.Lease{ID: c.id, Token: "0"}}}
-			if got := len(changefeed.Select(documents, prefixes)) == 1; got != c.own {
-				t.Errorf("%s: %v, want %v", c.id, got, c.own)
+			selected, err := changefeed.Select(documents, prefixes, changefeed.AnyFamily)
+			if got := len(selected) == 1; got != c.own || err != nil {
+				t.Errorf("%s: %v, %v; want %v", c.id, got, err, c.own)
 			}
 		})
 	}

@@ -16,12 +16,28 @@ type Identity struct {
 	ContainerRID  string // _rid of the monitored container
 }
 
+// Family is who writes leases: the SDKs that understand each other's.
+type Family string
+
+// The families.
+const (
+	AnyFamily Family = ""       // whichever is found
+	DotNet    Family = "dotnet" // .NET v3, V2 and Azure Functions triggers
+	Java      Family = "java"
+)
+
+// Prefix is what the ids of a processor's leases begin with.
+type Prefix struct {
+	Text   string
+	Family Family // that alone writes such ids; AnyFamily where the lease itself says it
+}
+
 // Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,
 // Java's EPK processor) and with names (Java's PK-range processor), each with the host as given
 // (Java) and in lower case (.NET). The error says that ContainerRID is not the RID of a container.
 // Sources: azure-cosmos-dotnet-v3, CosmosContainerExtensions.cs; azure-sdk-for-java, getLeasePrefix
 // of its change feed processors.
-func (i Identity) Prefixes() ([]string, error) {
+func (i Identity) Prefixes() ([]Prefix, error) {
 	databaseRID, err := DatabaseRID(i.ContainerRID)
 	if err != nil {
 		return nil, err
@@ -30,11 +46,11 @@ func (i Identity) Prefixes() ([]string, error) {
 	if lower := strings.ToLower(i.AccountHost); lower != i.AccountHost {
 		hosts = append(hosts, lower)
 	}
-	prefixes := make([]string, 0, 2*len(hosts))
+	prefixes := make([]Prefix, 0, 2*len(hosts))
 	for _, host := range hosts {
 		prefixes = append(prefixes,
-			i.ProcessorName+host+"_"+databaseRID+"_"+i.ContainerRID+"..",
-			i.ProcessorName+host+"_"+i.Database+"_"+i.Container+"..")
+			Prefix{Text: i.ProcessorName + host + "_" + databaseRID + "_" + i.ContainerRID + ".."},
+			Prefix{Text: i.ProcessorName + host + "_" + i.Database + "_" + i.Container + "..", Family: Java})
 	}
 	return prefixes, nil
 }

@@ -98,6 +98,9 @@ func foundProcessor(prefix string, found []FoundLease) FoundProcessor {
 	documents := make([]LeaseDocument, len(found))
 	for i, d := range found {
 		documents[i] = d.LeaseDocument
+		if documents[i].Token == "" {
+			_, documents[i].Token = splitLeaseID(d.ID)
+		}
 		if d.Err == nil {
 			formats[d.Format], modes[d.Mode] = true, true
 		}
@@ -106,7 +109,7 @@ func foundProcessor(prefix string, found []FoundLease) FoundProcessor {
 		Prefix:  prefix,
 		Formats: slices.Sorted(maps.Keys(formats)),
 		Modes:   slices.Sorted(maps.Keys(modes)),
-		Leases:  Select(documents, []string{prefix + ".."}),
+		Leases:  newestOfEach(documents),
 	}
 }
 

@@ -60,6 +60,9 @@ type Partition struct {
 	Approximate bool   `json:"approximate,omitempty"` // something is pending, but Lag is not exact
 	Error       string `json:"error,omitempty"`       // why Lag is nil or incomplete, and what to do about it
 
+	ReadCharge float64 `json:"readCharge,omitempty"` // request units of the page that was read; 0 where none was
+	Unchanged  bool    `json:"unchanged,omitempty"`  // neither the position nor the newest LSN moved since the poll before
+
 	Measured time.Time `json:"measured,omitzero"` // when the reading was made, where it was carried over from an earlier tick; zero = in this tick
 	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
 	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil

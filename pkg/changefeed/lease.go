@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type Lease struct {
 	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
 	Bounds       *Range     // bounds of the range of a PK-range lease, where the lease holds them; else nil
 	Mode         Mode       // of the change feed that the processor reads
+	Family       Family     // of an EPK lease: Java or DotNet; AnyFamily for a PK-range lease, whose id says it
 	Owner        string     // "" where nobody owns it
 	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
 	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
@@ -99,6 +101,10 @@ func ParseLease(document []byte) (Lease, error) {
 		l.Bounds = bounds
 		return l, nil
 	}
+	l.Family = DotNet
+	if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
+		l.Family = Java
+	}
 	return l, l.readEPK(bounds)
 }
 
@@ -106,6 +112,7 @@ func ParseLease(document []byte) (Lease, error) {
 // bounds.
 func (l *Lease) readEPK(bounds *Range) error {
 	if state, wrapped := parseState(l.Continuation); wrapped {
+		l.Family = Java
 		if err := l.applyState(state); err != nil {
 			return fmt.Errorf("%w: %v", ErrNotALease, err)
 		}
@@ -154,7 +161,7 @@ func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	if s, ok := optionalString(raw); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")
 		for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} { // Java leaves out seconds that are zero
-			if t, err := time.Parse(layout, s); err == nil {
+			if t, err := time.Parse(layout, s); err == nil && t.Year() > 1 {
 				return t.UTC()
 			}
 		}

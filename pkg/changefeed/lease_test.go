@@ -162,6 +162,7 @@ func TestParseEPKLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			got.Family = changefeed.AnyFamily // TestTheFamilyOfAnEPKLease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -204,17 +205,17 @@ func TestPrefixes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..",
-		"procAcct.documents.azure.com_mydb_mycoll..",
-		"procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..",
-		"procacct.documents.azure.com_mydb_mycoll..",
+	want := []changefeed.Prefix{
+		{Text: "procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
+		{Text: "procAcct.documents.azure.com_mydb_mycoll..", Family: changefeed.Java},
+		{Text: "procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
+		{Text: "procacct.documents.azure.com_mydb_mycoll..", Family: changefeed.Java},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	identity.ProcessorName, identity.AccountHost = "", "localhost"
-	if got, _ := identity.Prefixes(); len(got) != 2 || got[0] != "localhost_q0oIAA==_q0oIALS6YvQ=.." {
+	if got, _ := identity.Prefixes(); len(got) != 2 || got[0].Text != "localhost_q0oIAA==_q0oIALS6YvQ=.." {
 		t.Errorf("an empty name and a lower-case host give %q", got)
 	}
 	identity.ContainerRID = "q0oI"
@@ -244,23 +245,43 @@ func TestSelect(t *testing.T) {
 		return changefeed.LeaseDocument{Lease: changefeed.Lease{ID: id, Token: token, Owner: owner, Time: at(minute), TS: ts}}
 	}
 	broken := changefeed.LeaseDocument{Lease: changefeed.Lease{ID: "p_rid..7"}, Err: changefeed.ErrNotALease}
-	prefixes := []string{"p_rid..", "p_name.."}
+	java := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
+		d.Family = changefeed.Java
+		return d
+	}
+	free := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
+		d.Owner = ""
+		return d
+	}
+	prefixes := []changefeed.Prefix{{Text: "p_rid.."}, {Text: "p_name..", Family: changefeed.Java}, {Text: "P_rid.."}, {Text: "P_name..", Family: changefeed.Java}}
 	for _, c := range []struct {
 		rule      string
 		documents []changefeed.LeaseDocument
-		want      []string // token/owner
+		family    changefeed.Family
+		want      []string // token/owner; nil = ErrMixed
 	}{
-		{"another processor's leases are not ours", []changefeed.LeaseDocument{lease("p_rid..0", "0", "a", 1, 1), lease("pp_rid..0", "0", "b", 2, 2), lease("p_rid2..0", "0", "c", 2, 2)}, []string{"0/a"}},
-		{"the same id twice, as under GUID keys: the newer counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 9), lease("p_rid..0", "0", "new", 2, 1)}, []string{"0/new"}},
-		{"both spellings of the id: the newer counts", []changefeed.LeaseDocument{lease("p_name..0", "0", "new", 2, 1), lease("p_rid..0", "0", "old", 1, 1)}, []string{"0/new"}},
-		{"the same timestamp: the newer _ts counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 1), lease("p_name..0", "0", "new", 1, 2)}, []string{"0/new"}},
-		{"ordered as numbers", []changefeed.LeaseDocument{lease("p_rid..10", "10", "", 1, 1), lease("p_rid..9", "9", "", 1, 1)}, []string{"9/", "10/"}},
-		{"one that cannot be read is kept, under what its id names", []changefeed.LeaseDocument{broken}, []string{"7/"}},
+		{"another processor's leases are not ours", []changefeed.LeaseDocument{lease("p_rid..0", "0", "a", 1, 1), lease("pp_rid..0", "0", "b", 2, 2), lease("p_rid2..0", "0", "c", 2, 2)}, "", []string{"0/a"}},
+		{"nor are those of a container whose name goes on with dots", []changefeed.LeaseDocument{lease("p_rid..0", "0", "a", 1, 1), lease("p_rid..eu..0", "0", "b", 2, 2)}, "", []string{"0/a"}},
+		{"the same id twice, as under GUID keys: the newer counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 9), lease("p_rid..0", "0", "new", 2, 1)}, "", []string{"0/new"}},
+		{"both spellings of the host: the newer counts", []changefeed.LeaseDocument{lease("P_rid..0", "0", "new", 2, 1), lease("p_rid..0", "0", "old", 1, 1)}, "", []string{"0/new"}},
+		{"the same timestamp: the newer _ts counts", []changefeed.LeaseDocument{lease("p_rid..0", "0", "old", 1, 1), lease("P_rid..0", "0", "new", 1, 2)}, "", []string{"0/new"}},
+		{"ordered as numbers", []changefeed.LeaseDocument{lease("p_rid..10", "10", "", 1, 1), lease("p_rid..9", "9", "", 1, 1)}, "", []string{"9/", "10/"}},
+		{"one that cannot be read is kept, under what its id names", []changefeed.LeaseDocument{broken}, "", []string{"7/"}},
+		{"Java goes over from names to RIDs: both are its own", []changefeed.LeaseDocument{lease("p_name..0", "0", "old", 1, 1), java(lease("p_rid..-FF", "-FF", "new", 2, 1))}, "", []string{"0/old", "-FF/new"}},
+		{"both families are live: a complaint", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, "", nil},
+		{"with leaseFormat dotnet those of .NET count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.DotNet, []string{"0/dotnet"}},
+		{"with leaseFormat java those of Java count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.Java, []string{"0/java"}},
+		{"one family was given up: the other counts", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 30, 1)}, "", []string{"0/dotnet"}},
+		{"one family is owned by nobody: the newer counts", []changefeed.LeaseDocument{free(lease("p_name..0", "0", "java", 1, 1)), lease("p_rid..0", "0", "dotnet", 2, 1)}, "", []string{"0/dotnet"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, l := range changefeed.Select(c.documents, prefixes) {
+			selected, err := changefeed.Select(c.documents, prefixes, c.family)
+			if (c.want == nil) != errors.Is(err, changefeed.ErrMixed) {
+				t.Fatalf("error %v", err)
+			}
+			for _, l := range selected {
 				got = append(got, l.Token+"/"+l.Owner)
 			}
 			if !reflect.DeepEqual(got, c.want) {

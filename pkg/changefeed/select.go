@@ -2,8 +2,10 @@ package changefeed
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 )
 
 // LeaseDocument is a document of a lease container: a lease, or the error of ParseLease.
@@ -12,21 +14,73 @@ type LeaseDocument struct {
 	Err error // wraps ErrNotALease; nil for a lease
 }
 
-// Select returns the leases whose id has one of the prefixes, one per lease token and ordered by
-// it. Of several with one token the newest counts. There can be several where the lease container's
-// partition key is a GUID, which permits documents with the same id, and where the ids were written
-// with two spellings of the host.
-func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
-	byToken := make(map[string]int)
-	var selected []LeaseDocument
+// mixedWithin is how close the newest writes of two families have to be for both to count as live: a
+// lease is renewed every 17 s and expires after 60 s, in all SDKs.
+const mixedWithin = 2 * time.Minute
+
+// ErrMixed says that both .NET and Java keep leases under one identity at the same time: one of them is
+// somebody else's, and nothing tells which.
+var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix, so that either may be another processor's")
+
+// Select returns the leases that belong to a processor, one per lease token and ordered by it: those
+// whose id is one of the prefixes and a lease token, and which a family wrote. With AnyFamily, the
+// leases of the family that wrote last count; the error is ErrMixed where both write.
+//
+// Of several leases with one token the newest counts. There can be several where the lease container's
+// partition key is a GUID, which permits documents with the same id, and where the ids were written with
+// two spellings of the host.
+func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]LeaseDocument, error) {
+	own := make(map[Family][]LeaseDocument, 2)
 	for _, d := range documents {
-		rest, ok := cutPrefixes(d.ID, prefixes)
-		if !ok {
-			continue
+		if rest, of, ok := cutPrefixes(d, prefixes); ok {
+			if d.Token == "" {
+				d.Token = rest // from the id, for a document whose token cannot be read
+			}
+			own[of] = append(own[of], d)
 		}
-		if d.Token == "" {
-			d.Token = rest // from the id, for a document whose token cannot be read
+	}
+	if family == AnyFamily {
+		var err error
+		if family, err = newest(own); err != nil {
+			return nil, err
 		}
+	}
+	return newestOfEach(own[family]), nil
+}
+
+// newest returns the family that wrote a lease last.
+func newest(own map[Family][]LeaseDocument) (Family, error) {
+	written := func(f Family) (last time.Time) {
+		for _, d := range own[f] {
+			if d.Time.After(last) {
+				last = d.Time
+			}
+		}
+		return last
+	}
+	switch dotnet, java := written(DotNet), written(Java); {
+	case len(own[Java]) == 0:
+		return DotNet, nil
+	case len(own[DotNet]) == 0:
+		return Java, nil
+	case owned(own[DotNet]) && owned(own[Java]) && dotnet.Sub(java).Abs() < mixedWithin:
+		return AnyFamily, ErrMixed
+	case java.After(dotnet):
+		return Java, nil
+	default:
+		return DotNet, nil
+	}
+}
+
+func owned(leases []LeaseDocument) bool {
+	return slices.ContainsFunc(leases, func(d LeaseDocument) bool { return d.Owner != "" })
+}
+
+// newestOfEach returns the newest lease of each token, ordered by token.
+func newestOfEach(leases []LeaseDocument) []LeaseDocument {
+	byToken := make(map[string]int, len(leases))
+	var selected []LeaseDocument
+	for _, d := range leases {
 		at, seen := byToken[d.Token]
 		switch {
 		case !seen:
@@ -40,13 +94,23 @@ func Select(documents []LeaseDocument, prefixes []string) []LeaseDocument {
 	return selected
 }
 
-func cutPrefixes(id string, prefixes []string) (rest string, ok bool) {
+// cutPrefixes returns what follows the prefix in the id of a lease, and who wrote it. A lease token has
+// no "..", so that the leases of container "orders..eu" are not those of "orders".
+func cutPrefixes(d LeaseDocument, prefixes []Prefix) (rest string, of Family, ok bool) {
 	for _, p := range prefixes {
-		if rest, ok := strings.CutPrefix(id, p); ok {
-			return rest, true
+		rest, ok := strings.CutPrefix(d.ID, p.Text)
+		if !ok || strings.Contains(rest, "..") {
+			continue
 		}
+		switch {
+		case p.Family != AnyFamily:
+			return rest, p.Family, true
+		case d.Family != AnyFamily:
+			return rest, d.Family, true
+		}
+		return rest, DotNet, true
 	}
-	return "", false
+	return "", AnyFamily, false
 }
 
 // compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.

@@ -12,3 +12,13 @@ type StartFrom struct {
 // Now reports whether the processor starts from now. Then the lag of a lease without a continuation
 // cannot be measured.
 func (s StartFrom) Now() bool { return !s.Beginning && s.Time.IsZero() }
+
+// StartAt is the start at a time. The year 1 is how the SDKs write the beginning
+// (azure-cosmos-dotnet-v3, WithStartTime(DateTime.MinValue); Go's zero time is the same moment, and
+// would read as now).
+func StartAt(t time.Time) StartFrom {
+	if t.UTC().Year() <= 1 {
+		return StartFrom{Beginning: true}
+	}
+	return StartFrom{Time: t.UTC()}
+}

@@ -68,8 +68,8 @@ func (l *Lease) applyState(s javaState) error {
 			l.Continuation = *c.Continuation[0].Token
 		}
 	}
-	if l.Continuation != "" {
-		return nil
+	if l.Continuation != "" && s.StartFrom.Type != "POINT_IN_TIME" {
+		return nil // a start time is sent with the position, too; any other start is over
 	}
 	switch s.StartFrom.Type {
 	case "BEGINNING":
@@ -77,7 +77,9 @@ func (l *Lease) applyState(s javaState) error {
 	case "NOW":
 		l.StartFrom = &StartFrom{}
 	case "POINT_IN_TIME":
-		l.StartFrom = &StartFrom{Time: time.UnixMilli(s.StartFrom.PointInTimeMs).UTC()}
+		if at := StartAt(time.UnixMilli(s.StartFrom.PointInTimeMs)); l.Continuation == "" || !at.Beginning {
+			l.StartFrom = &at
+		}
 	case "LEASE":
 		l.Continuation = s.StartFrom.Etag
 	}

@@ -71,7 +71,7 @@ func (a *Account) refusal(s subject, status, substatus int) *Refusal {
 	switch {
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && identity:
 		r.Kind = NotPermitted
-	case status == http.StatusForbidden && substatus == substatusKeysDisabled:
+	case substatus == substatusKeysDisabled && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		r.Kind = KeysDisabled
 	case status == http.StatusUnauthorized:
 		r.Kind = KeyRefused

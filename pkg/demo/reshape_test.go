@@ -36,7 +36,7 @@ func newOrders(t *testing.T, w *demo.World) *orders {
 // measure measures once; all must be known, whatever happens to the partitions.
 func (o *orders) measure() changefeed.ProcessorLag {
 	o.t.Helper()
-	measured := o.estimator.Estimate(o.t.Context(), []estimator.Processor{o.processor})[0]
+	measured := o.estimator.EstimateAll(o.t.Context(), []estimator.Processor{o.processor})[0]
 	if !measured.Complete() {
 		o.t.Fatalf("not all is known: %s", measured.Problem())
 	}

@@ -42,13 +42,13 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	}{
 		{".NET", "-FF=6 lagging", of.DotNetEPK(keys, testworld.At(4))},
 		{"Java", "-FF=4 lagging", of.JavaEPK(keys, leasefake.FromNow(), testworld.At(6))},
-		{"Java, which has not said yet where it starts", "-FF=1 uncheckpointed", of.JavaEPK(keys, leasefake.FromBeginning(), none)},
+		{"Java, which has not said yet where it starts", "-FF=~0 uncheckpointed", of.JavaEPK(keys, leasefake.FromBeginning(), none)},
 		{"Java from the beginning, which wins over the configuration", "-FF=10 lagging", of.JavaEPKUnread(keys, leasefake.FromBeginning(), none)},
-		{"Java from now", "-FF=1 uncheckpointed", of.JavaEPKUnread(keys, leasefake.FromNow(), none)},
+		{"Java from now", "-FF=~0 uncheckpointed", of.JavaEPKUnread(keys, leasefake.FromNow(), none)},
 		{"Java from a time in the past", "-FF=10 lagging", of.JavaEPKUnread(keys, leasefake.FromTime(time.Now().Add(-time.Hour)), none)},
 		{"Java from another lease", "-FF=7 lagging", of.JavaEPKUnread(keys, leasefake.FromLease(`"3"`, keys), none)},
 		{"Java from the beginning, at a position without a token", "-FF=10 lagging", of.JavaEPKMigrated(keys, leasefake.FromBeginning(), none)},
-		{"Java from now, at a position without a token", "-FF=1 uncheckpointed", of.JavaEPKMigrated(keys, leasefake.FromNow(), none)},
+		{"Java from now, at a position without a token", "-FF=~0 uncheckpointed", of.JavaEPKMigrated(keys, leasefake.FromNow(), none)},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			w.put(c.lease)
@@ -69,13 +69,13 @@ func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
 	p := w.processor("orders")
 	w.epk(p, w.ranges("orders")[0].Span(), testworld.At(4))
 	e := estimator.New(16, time.Now) // remembers the ranges of before
-	check(t, e.Estimate(t.Context(), []estimator.Processor{p})[0], "-FF=0 ok")
+	check(t, e.EstimateAll(t.Context(), []estimator.Processor{p})[0], "-FF=0 ok")
 	_, err := w.Account.Split(database, "orders", "0")
 	testworld.Must(w.t, err)
-	check(t, e.Estimate(t.Context(), []estimator.Processor{p})[0], "-FF=1 splitting")
+	check(t, e.EstimateAll(t.Context(), []estimator.Processor{p})[0], "-FF=~1 splitting")
 	w.Write("orders", 6)
-	l := e.Estimate(t.Context(), []estimator.Processor{p})[0]
-	check(t, l, "-FF=6 splitting")
+	l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
+	check(t, l, "-FF=~6 splitting")
 	if l.PartitionCount() != 2 {
 		t.Errorf("%d partitions, want 2", l.PartitionCount())
 	}
@@ -196,7 +196,7 @@ func TestAllVersionsAndDeletesAreReadInTheirMode(t *testing.T) {
 	f.Continuation = nil
 	w.epk(p, changefeed.Range{Min: "", Max: "FF"}, f)
 	p.StartFrom = changefeed.StartFrom{Beginning: true}
-	check(t, w.estimate(p)[0], "-FF=1 uncheckpointed")
+	check(t, w.estimate(p)[0], "-FF=~0 uncheckpointed")
 }
 
 func TestAnEPKLeaseThatNamesNoRangeIsNamed(t *testing.T) {
@@ -227,7 +227,7 @@ func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
 	before := w.Account.Requests().Requests[cosmosfake.ReadRanges]
 	e := estimator.New(16, time.Now)
 	for range 3 {
-		lags := e.Estimate(t.Context(), []estimator.Processor{orders, payments})
+		lags := e.EstimateAll(t.Context(), []estimator.Processor{orders, payments})
 		check(t, lags[0], "0=0 ok")
 		check(t, lags[1], "-FF=0 ok")
 	}

@@ -1,10 +1,9 @@
 // Package estimator measures the lag of many change feed processors at once: one query per lease
 // container, one page of the change feed per lease. What two processors both need is read once.
 //
-// It plans the requests of a tick and joins their answers. What an answer means is decided by
-// package changefeed, what a request looks like by package cosmos, and what follows from the lag by
-// package scaling. The rules are in docs/lag.md. Start with Estimate, which calls the steps in
-// their order.
+// It plans the requests of a tick and joins their answers. What an answer means is decided by package
+// changefeed, what a request looks like by package cosmos, and what follows from the lag by package
+// scaling. The rules are in docs/lag.md. Start with [Estimator.Estimate].
 //
 // The package is internal to the program: its API may change in any release.
 package estimator
@@ -28,25 +27,32 @@ type Processor struct {
 	LeaseContainer cosmos.Container
 	ProcessorName  string               // as the application gives it to the SDK, which puts it into lease ids; may be empty
 	AccountHost    string               // host of the endpoint that the application uses, which is in lease ids
+	LeaseFormat    changefeed.Family    // whose leases count; AnyFamily = whichever is found
 	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from
+
+	Last changefeed.ProcessorLag // what the last tick measured: what this one leaves out is carried over from it
 }
 
-// Estimator measures processors. From one tick to the next it remembers the RIDs of containers and,
-// of containers whose processors keep EPK leases or had a split, the partition key ranges; nothing
+// Estimator measures processors. From one tick to the next it remembers the properties of containers
+// and, of containers whose processors keep EPK leases or had a split, the partition key ranges; nothing
 // else. It is safe for concurrent use.
 type Estimator struct {
 	concurrency int
 	now         func() time.Time
 
-	mu     sync.Mutex
-	rids   map[source]string
-	ranges map[source]changefeed.Ranges
+	mu         sync.Mutex
+	containers map[source]*described
+	ranges     map[source]changefeed.Ranges
+	nearest    map[source]found
 }
 
-// New makes an Estimator that has at most concurrency requests in flight at once at each account;
-// it must be at least 1. now is the clock that ProcessorLag.Time is taken from.
+// New makes an Estimator that has at most concurrency requests in flight at once at each account; it
+// must be at least 1. now is the clock that ProcessorLag.Time is taken from.
 func New(concurrency int, now func() time.Time) *Estimator {
-	return &Estimator{concurrency: concurrency, now: now, rids: make(map[source]string), ranges: make(map[source]changefeed.Ranges)}
+	return &Estimator{
+		concurrency: concurrency, now: now,
+		containers: make(map[source]*described), ranges: make(map[source]changefeed.Ranges), nearest: make(map[source]found),
+	}
 }
 
 // source is a container in an account.
@@ -55,40 +61,79 @@ type source struct {
 	container cosmos.Container
 }
 
-// Estimate measures the processors; the result has one ProcessorLag for each, in their order. It
-// returns no error: what could not be measured is unknown in the result, with the reason, and never
-// keeps the others from being measured. When ctx ends, it returns with what is known by then.
-func (e *Estimator) Estimate(ctx context.Context, processors []Processor) []changefeed.ProcessorLag {
-	t := &tick{Estimator: e, reads: make(map[read]*page), measured: make([]*measured, len(processors))}
+// Estimate measures processors and hands each ProcessorLag over as soon as it is known, from many
+// goroutines; i is the index of the processor. It returns when all are handed over. It returns no
+// error: what could not be measured is unknown in the result, with the reason, and never keeps the
+// others from being measured. When ctx ends, what is not known by then is unknown; when budgetUntil
+// passes, what an account's RU budget has not allowed by then is carried over from Processor.Last.
+//
+// Processors whose leases are in one container make up a pipeline of their own, and within it those
+// that monitor one container: an account that hangs delays nobody but those that need it.
+func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
+	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
+	t := &tick{Estimator: e, reads: make(map[read]*page), slots: make(map[*cosmos.Account]chan struct{})}
+	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
-		t.measured[i] = &measured{processor: p}
+		leases := source{p.LeaseAccount, p.LeaseContainer}
+		pipelines[leases] = append(pipelines[leases], &measured{index: i, processor: p})
 	}
-	t.identify(ctx, t.measured)
-	t.queryLeases(ctx, t.measured)
-	t.readFeeds(ctx, t.measured)
-	t.followRecreation(ctx)
-	t.followSplits(ctx)
+	var running sync.WaitGroup
+	for leases, group := range pipelines {
+		running.Go(func() {
+			t.identify(ctx, group)
+			t.queryLeases(ctx, leases, group)
+			units := make(map[source][]*measured)
+			for _, m := range group {
+				units[m.source()] = append(units[m.source()], m)
+			}
+			var reading sync.WaitGroup
+			for _, unit := range units {
+				reading.Go(func() {
+					t.measure(ctx, unit)
+					now := e.now()
+					for _, m := range unit {
+						done(m.index, m.lag(now))
+					}
+				})
+			}
+			reading.Wait()
+		})
+	}
+	running.Wait()
+}
 
-	now := e.now()
+// EstimateAll is Estimate for those who wait for everybody: the result has one ProcessorLag for each
+// processor, in their order.
+func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []changefeed.ProcessorLag {
 	lags := make([]changefeed.ProcessorLag, len(processors))
-	for i, m := range t.measured {
-		lags[i] = m.lag(now)
+	until, ok := ctx.Deadline()
+	if !ok {
+		until = time.Now().Add(time.Hour)
 	}
+	e.Estimate(ctx, until, processors, func(i int, lag changefeed.ProcessorLag) { lags[i] = lag })
 	return lags
+}
+
+// measure reads the feeds of processors that monitor one container.
+func (t *tick) measure(ctx context.Context, unit []*measured) {
+	t.readFeeds(ctx, unit)
+	t.followRecreation(ctx, unit)
+	t.followSplits(ctx, unit)
 }
 
 // tick is the state of one call of Estimate.
 type tick struct {
 	*Estimator
-	measured []*measured
-	reads    map[read]*page // by position: two processors at the same position share a page
-	planned  []*page        // to be read by the next readPlanned
+
+	mu    sync.Mutex
+	reads map[read]*page // by position: two processors at the same position share a page
+	slots map[*cosmos.Account]chan struct{}
 }
 
 // The shares of the time left that a step may take, from 0 to 1. They leave time for the next step
 // where an account does not answer in this one.
 const (
-	preparationShare = 0.5  // RIDs, leases and partition key ranges, each
+	preparationShare = 0.5  // properties, leases and partition key ranges, each
 	feedsShare       = 0.75 // pages of the change feed
 )
 
@@ -101,138 +146,160 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
-// identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
-// hold the RID of the monitored container, which is read once per container.
+// described is the properties of a container, read once.
+type described struct {
+	once  sync.Mutex // held while they are read
+	known bool
+	cosmos.Description
+}
+
+// describe returns the properties of a container, from memory where they were read before. Where
+// several ask at once, one of them reads.
+func (t *tick) describe(ctx context.Context, s source) (cosmos.Description, cosmos.Usage, error) {
+	t.Estimator.mu.Lock()
+	d := t.containers[s]
+	if d == nil {
+		d = &described{}
+		t.containers[s] = d
+	}
+	t.Estimator.mu.Unlock()
+	d.once.Lock()
+	defer d.once.Unlock()
+	if d.known {
+		return d.Description, cosmos.Usage{}, nil
+	}
+	description, usage, err := s.account.Describe(ctx, s.container)
+	if err == nil {
+		d.Description, d.known = description, true
+	}
+	return description, usage, err
+}
+
+// identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They hold
+// the RID of the monitored container.
 func (t *tick) identify(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	first := make(map[source]*measured)
-	var sources []source
+	groups := make(map[source][]*measured)
 	for _, m := range processors {
-		s := m.source()
-		if _, seen := first[s]; !seen {
-			first[s] = m
-			sources = append(sources, s)
-		}
+		groups[m.source()] = append(groups[m.source()], m)
 	}
-	failed := make([]error, len(sources))
-	rids := make([]string, len(sources))
-	t.each(len(sources), func(i int) *cosmos.Account { return sources[i].account }, func(i int) {
-		var usage cosmos.Usage
-		rids[i], usage, failed[i] = t.rid(ctx, sources[i])
-		first[sources[i]].usage.Add(usage)
-	})
-	byRID, byError := make(map[source]string), make(map[source]error)
-	for i, s := range sources {
-		byRID[s], byError[s] = rids[i], failed[i]
+	var reading sync.WaitGroup
+	for s, group := range groups {
+		reading.Go(func() {
+			description, usage, err := t.describe(ctx, s)
+			group[0].usage.Add(usage)
+			for _, m := range group {
+				if m.described, m.err = description, err; err != nil {
+					continue
+				}
+				m.prefixes, m.err = changefeed.Identity{
+					ProcessorName: m.processor.ProcessorName,
+					AccountHost:   m.processor.AccountHost,
+					Database:      s.container.Database,
+					Container:     s.container.ID,
+					ContainerRID:  description.RID,
+				}.Prefixes()
+			}
+		})
 	}
-	for _, m := range processors {
-		s := m.source()
-		m.rid = byRID[s]
-		if m.err = byError[s]; m.err == nil {
-			m.prefixes, m.err = changefeed.Identity{
-				ProcessorName: m.processor.ProcessorName,
-				AccountHost:   m.processor.AccountHost,
-				Database:      s.container.Database,
-				Container:     s.container.ID,
-				ContainerRID:  byRID[s],
-			}.Prefixes()
-		}
-	}
+	reading.Wait()
 }
 
-// rid returns the RID of a container, from memory where it was read before.
-func (t *tick) rid(ctx context.Context, s source) (string, cosmos.Usage, error) {
-	t.mu.Lock()
-	rid := t.rids[s]
-	t.mu.Unlock()
-	if rid != "" {
-		return rid, cosmos.Usage{}, nil
-	}
-	rid, usage, err := s.account.RID(ctx, s.container)
-	if err == nil {
-		t.mu.Lock()
-		t.rids[s] = rid
-		t.mu.Unlock()
-	}
-	return rid, usage, err
-}
-
-// forget drops the RID and the ranges of a container, so that they are read again: a container to
-// whose RID no lease belongs may have been deleted and created again under the same name.
+// forget drops what is remembered of a container, so that it is read again: a container to whose RID no
+// lease belongs may have been deleted and created again under the same name.
 func (t *tick) forget(s source) {
-	t.mu.Lock()
-	delete(t.rids, s)
+	t.Estimator.mu.Lock()
+	delete(t.containers, s)
 	delete(t.ranges, s)
-	t.mu.Unlock()
+	t.Estimator.mu.Unlock()
 }
 
-// queryLeases reads the leases of the processors with one query per lease container, and selects
-// those of each processor. A lease container that does not exist holds no leases.
-func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
+// queryLeases reads the leases of the processors with one query, and selects those of each processor. A
+// lease container that does not exist holds no leases. A query that fails says nothing of the
+// containers: what is remembered of them stays.
+func (t *tick) queryLeases(ctx context.Context, leases source, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	groups := make(map[source][]*measured)
-	var sources []source
+	var (
+		group []*measured
+		texts []string
+	)
 	for _, m := range processors {
 		if m.err != nil {
 			continue
 		}
-		s := source{m.processor.LeaseAccount, m.processor.LeaseContainer}
-		if groups[s] == nil {
-			sources = append(sources, s)
+		group = append(group, m)
+		for _, p := range m.prefixes {
+			texts = append(texts, p.Text)
 		}
-		groups[s] = append(groups[s], m)
 	}
-	t.each(len(sources), func(i int) *cosmos.Account { return sources[i].account }, func(i int) {
-		group := groups[sources[i]]
-		var prefixes []string
-		for _, m := range group {
-			prefixes = append(prefixes, m.prefixes...)
+	if len(group) == 0 {
+		return
+	}
+	documents, usage, err := leases.account.Leases(ctx, leases.container, texts)
+	group[0].usage.Add(usage)
+	if errors.Is(err, cosmos.ErrMissing) {
+		documents, err = nil, nil
+	}
+	for _, m := range group {
+		m.leases, m.err = nil, err
+		if err != nil {
+			continue
 		}
-		documents, usage, err := sources[i].account.Leases(ctx, sources[i].container, prefixes)
-		group[0].usage.Add(usage)
-		for _, m := range group {
-			m.leases, m.err = nil, err
-			if errors.Is(err, cosmos.ErrMissing) {
-				m.err = nil
-			}
-			if m.err == nil {
-				for _, d := range changefeed.Select(documents, m.prefixes) {
-					m.leases = append(m.leases, measuredLease{LeaseDocument: d})
-				}
-			}
-			if len(m.leases) == 0 {
-				t.forget(m.source())
-			}
+		var selected []changefeed.LeaseDocument
+		if selected, m.err = changefeed.Select(documents, m.prefixes, m.processor.LeaseFormat); m.err != nil {
+			m.err = mixed(m.err)
+			continue
 		}
-	})
+		for _, d := range selected {
+			m.leases = append(m.leases, measuredLease{LeaseDocument: d})
+		}
+		if len(m.leases) == 0 {
+			t.forget(m.source())
+			t.findNearest(ctx, leases, m)
+		}
+	}
 }
 
-// each calls do for 0..n-1, with at most concurrency calls in flight at once per account, and
-// returns when all are done. It uses a bounded number of goroutines, since a tick may have ten
-// thousand calls.
-func (t *tick) each(n int, account func(int) *cosmos.Account, do func(int)) {
-	byAccount := make(map[*cosmos.Account][]int)
-	for i := range n {
-		byAccount[account(i)] = append(byAccount[account(i)], i)
+// parallel calls do for 0..n-1, with at most concurrency calls in flight at once at an account, whoever
+// else asks it, and returns when all are done. It has no more goroutines than calls in flight, since a
+// tick may have a hundred thousand calls.
+func (t *tick) parallel(account *cosmos.Account, n int, do func(int)) {
+	t.mu.Lock()
+	slots := t.slots[account]
+	if slots == nil {
+		slots = make(chan struct{}, t.concurrency)
+		t.slots[account] = slots
 	}
-	var wg sync.WaitGroup
-	for _, calls := range byAccount {
-		next := make(chan int)
-		for range min(t.concurrency, len(calls)) {
-			wg.Go(func() {
-				for i := range next {
-					do(i)
-				}
-			})
+	t.mu.Unlock()
+	var (
+		mu      sync.Mutex
+		next    int
+		running sync.WaitGroup
+	)
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == n {
+			return 0, false
 		}
-		wg.Go(func() {
-			defer close(next)
-			for _, i := range calls {
-				next <- i
+		next++
+		return next - 1, true
+	}
+	for {
+		slots <- struct{}{}
+		i, ok := take()
+		if !ok {
+			<-slots
+			break
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			for ; ok; i, ok = take() {
+				do(i)
 			}
 		})
 	}
-	wg.Wait()
+	running.Wait()
 }

@@ -10,12 +10,15 @@ import (
 
 // measured is what is known about one processor in the course of a tick.
 type measured struct {
+	index     int // in the arguments of Estimate
 	processor Processor
-	rid       string // of the monitored container, as its leases were looked up by
-	prefixes  []string
+	described cosmos.Description // of the monitored container, as its leases were looked up by
+	prefixes  []changefeed.Prefix
 	leases    []measuredLease
+	nearest   string // what the lease container holds where there are no leases
 	usage     cosmos.Usage
 	err       error // why the whole processor is unknown
+	last      map[string]*changefeed.Partition
 }
 
 // measuredLease is one lease, and the pages that say how far behind it is.
@@ -30,12 +33,19 @@ func (m *measured) source() source {
 	return source{m.processor.Account, m.processor.Container}
 }
 
-// unreadable reports whether there is no position to read a lease from.
-func (m *measured) unreadable(l *measuredLease) bool {
-	return l.Err != nil || m.uncheckpointed(l)
+// before returns what the last tick measured of a lease; nil where it did not.
+func (m *measured) before(l *measuredLease) *changefeed.Partition {
+	if m.last == nil {
+		m.last = make(map[string]*changefeed.Partition, len(m.processor.Last.Partitions))
+		for i := range m.processor.Last.Partitions {
+			p := &m.processor.Last.Partitions[i]
+			m.last[p.Lease] = p
+		}
+	}
+	return m.last[l.Token]
 }
 
-// startFrom returns where a lease without a continuation starts: as the lease itself says, else as
+// startFrom returns where a lease starts that has no continuation: as the lease itself says, else as
 // configured.
 func (m *measured) startFrom(l *measuredLease) changefeed.StartFrom {
 	if l.StartFrom != nil {
@@ -45,11 +55,14 @@ func (m *measured) startFrom(l *measuredLease) changefeed.StartFrom {
 }
 
 // uncheckpointed reports whether a lease has no continuation and its processor starts from now, so
-// that nothing says what is pending. The feed of all versions and deletes can be read from now on
-// only, whatever startFrom says.
+// that its position is in its owner's memory alone. The feed of all versions and deletes can be read
+// from now on only, whatever startFrom says.
 func (m *measured) uncheckpointed(l *measuredLease) bool {
 	return l.Continuation == "" && (m.startFrom(l).Now() || l.Mode == changefeed.FullFidelity)
 }
+
+// fromNow is the continuation of a read that answers with the newest LSN and without changes.
+const fromNow = "*"
 
 // read returns the position of a lease in a partition key range, or in a part of it.
 func (m *measured) read(l *measuredLease, rangeID string, part changefeed.Range) read {
@@ -57,8 +70,13 @@ func (m *measured) read(l *measuredLease, rangeID string, part changefeed.Range)
 		source:   m.source(),
 		position: cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part, Continuation: l.Continuation},
 	}
-	if l.Continuation == "" {
+	switch {
+	case m.uncheckpointed(l):
+		r.position.Continuation = fromNow
+	case l.Continuation == "":
 		r.position.Since = m.startFrom(l).Time
+	case l.StartFrom != nil:
+		r.position.Since = l.StartFrom.Time // Java sends it with the token, too
 	}
 	return r
 }
@@ -80,18 +98,27 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 		lag.Error = m.err.Error()
 		return lag
 	}
-	lag.Bootstrap = len(m.leases) == 0
+	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.boundParts()
 	for i := range m.leases {
-		if l := &m.leases[i]; !l.leftover {
-			lag.Partitions = append(lag.Partitions, m.partition(l))
+		l := &m.leases[i]
+		if l.leftover {
+			lag.Leftover = append(lag.Leftover, l.Token)
+			continue
 		}
+		lag.Partitions = append(lag.Partitions, m.partition(l, now))
+		if l.Mode == changefeed.FullFidelity {
+			lag.Retention = m.described.Retention
+		}
+	}
+	if lag.Retention == 0 {
+		lag.Retention = m.described.TTL
 	}
 	return lag
 }
 
 // partition applies the table of docs/lag.md (What each answer counts) to one lease.
-func (m *measured) partition(l *measuredLease) changefeed.Partition {
+func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partition {
 	partition := changefeed.Partition{
 		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, Position: l.Continuation,
 		Status: changefeed.StatusUnknown,
@@ -102,56 +129,125 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 	switch {
 	case l.Err != nil:
 		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
-	case m.uncheckpointed(l):
-		partition.Lag, partition.Status = one(), changefeed.StatusUncheckpointed
+	case l.leftOut() != nil:
+		m.carry(&partition, l, now)
+	case m.uncheckpointed(l) && !l.gone() && l.pages[0].err == nil:
+		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
+		partition.SessionLSN = l.pages[0].reading.SessionLSN
 	case l.gone():
-		sumPages(&partition, l.pages)
+		m.sumPages(&partition, l)
 	case l.pages[0].err != nil:
 		partition.Error = l.pages[0].err.Error()
+	case l.pages[0].unchanged != nil:
+		m.repeat(&partition, l.pages[0].unchanged, now)
 	default:
-		applyReading(&partition, l.pages[0].reading)
+		applyReading(&partition, l.pages[0])
+		partition.Unchanged = m.unchanged(&partition, l)
 	}
 	return partition
 }
 
-func applyReading(partition *changefeed.Partition, r changefeed.Reading) {
+// leftOut returns a page that the budget left out; nil where it left out none.
+func (l *measuredLease) leftOut() *page {
+	for _, p := range l.pages {
+		if p.leftOut {
+			return p
+		}
+	}
+	return nil
+}
+
+// carry takes over what an earlier tick measured of a lease: never unknown, never zero by itself, and
+// with its time.
+func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now time.Time) {
+	last := m.before(l)
+	if last == nil || !last.Known() {
+		partition.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
+		return
+	}
+	m.repeat(partition, last, now)
+	partition.Approximate = true
+	partition.Measured = last.Measured
+	if partition.Measured.IsZero() {
+		partition.Measured = m.processor.Last.Time
+	}
+}
+
+// repeat takes over a reading: nothing can have changed of it but the age.
+func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Partition, now time.Time) {
+	lag := *last.Lag
+	partition.Lag, partition.Approximate, partition.SessionLSN, partition.Ranges = &lag, last.Approximate, last.SessionLSN, last.Ranges
+	partition.ReadCharge, partition.Unchanged = last.ReadCharge, true
+	if last.Age != nil {
+		partition.Age = new(*last.Age + max(0, int64(now.Sub(m.processor.Last.Time)/time.Second)))
+	}
+	partition.Status = changefeed.StatusOK
+	if lag > 0 {
+		partition.Status = changefeed.StatusLagging
+	}
+	if last.Status == changefeed.StatusUncheckpointed && partition.Position == "" {
+		partition.Status = changefeed.StatusUncheckpointed
+	}
+}
+
+func applyReading(partition *changefeed.Partition, p *page) {
+	r := p.reading
 	lag := r.Lag
 	partition.Lag, partition.Age, partition.Approximate = &lag, r.Age, r.Approximate
 	partition.SessionLSN = r.SessionLSN
+	partition.ReadCharge = p.usage.Charge
 	partition.Status = changefeed.StatusOK
 	if lag > 0 {
 		partition.Status = changefeed.StatusLagging
 	}
 }
 
-// sumPages measures a lease whose range is gone as the sum over the ranges that replaced it. It is
-// at least 1, since only a running processor can replace the lease. A range that is gone in turn
-// counts 1, approximate.
-func sumPages(partition *changefeed.Partition, pages []*page) {
-	sum := int64(0)
+// unchanged reports whether neither the position nor the newest LSN has moved since the last tick.
+func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) bool {
+	last := m.before(l)
+	return last != nil && last.Position == partition.Position && last.SessionLSN != nil && partition.SessionLSN != nil && *last.SessionLSN == *partition.SessionLSN
+}
+
+// sumPages measures a lease whose range is gone as the sum over the ranges that replaced it. It is at
+// least 1, since only a running processor can replace the lease. A range that is gone in turn counts 1,
+// approximate.
+//
+// Each of those ranges begins with the LSNs of the one that is gone, so that what was pending before the
+// split would count in each. Where the last newest LSN of that range is known, it counts once: as the
+// greatest of what they say of it.
+func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
+	var split *int64
+	if last := m.before(l); last != nil && last.Position == l.Continuation {
+		split = last.SessionLSN
+	}
+	before, after := int64(0), int64(0)
 	partition.Status = changefeed.StatusSplitting
-	partition.Ranges = len(pages)
-	partition.Approximate = len(pages) == 0
-	for _, p := range pages {
+	partition.Ranges = len(l.pages)
+	partition.Approximate = true
+	for _, p := range l.pages {
 		switch {
 		case p.gone:
-			sum = changefeed.AddLag(sum, 1)
-			partition.Approximate = true
+			after = changefeed.AddLag(after, 1)
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:
-			sum = changefeed.AddLag(sum, p.reading.Lag)
-			partition.Approximate = partition.Approximate || p.reading.Approximate
+			old, young := divide(p.reading, split)
+			before, after = max(before, old), changefeed.AddLag(after, young)
 			if age := p.reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
 				partition.Age = age
 			}
 		}
 	}
-	sum = max(1, sum)
-	partition.Lag = &sum
+	partition.Lag = new(max(1, changefeed.AddLag(before, after)))
+	partition.SessionLSN = split
 }
 
-func one() *int64 {
-	n := int64(1)
-	return &n
+// divide divides the lag of a range into what was pending when it was made of another one, whose newest
+// LSN was split then, and what came since.
+func divide(r changefeed.Reading, split *int64) (before, after int64) {
+	if split == nil || r.FirstLSN == nil || r.SessionLSN == nil || *r.FirstLSN > *split {
+		return 0, r.Lag
+	}
+	before = min(r.Lag, *split-*r.FirstLSN+1)
+	return before, r.Lag - before
 }

@@ -262,16 +262,15 @@ func (m *model) expect(s *simulated, now time.Time) map[string]expectation {
 		if !c.alive {
 			counted = slices.DeleteFunc(slices.Clone(counted), func(p part) bool { return covered(p.keys, covers) })
 		}
-		if c.position == unset && s.processor.StartFrom.Now() {
-			expected[c.token] = expectation{lag: 1, status: changefeed.StatusUncheckpointed}
-		} else if len(counted) > 0 {
-			expected[c.token] = m.measure(c, counted, now)
+		if len(counted) > 0 {
+			expected[c.token] = m.measure(c, counted, c.position == unset && s.processor.StartFrom.Now(), now)
 		}
 	}
 	return expected
 }
 
-func (m *model) measure(c claim, counted []part, now time.Time) expectation {
+// measure is what a lease lags by; one that is uncheckpointed has nothing that anybody could know.
+func (m *model) measure(c claim, counted []part, uncheckpointed bool, now time.Time) expectation {
 	m.t.Helper()
 	e := expectation{status: changefeed.StatusOK}
 	wakes := !c.alive
@@ -280,6 +279,9 @@ func (m *model) measure(c claim, counted []part, now time.Time) expectation {
 			wakes = true
 			e.lag++
 			e.approximate = true
+			continue
+		}
+		if uncheckpointed {
 			continue
 		}
 		lag, since := m.pending(p.shard, p.keys, max(0, c.position))
@@ -293,7 +295,9 @@ func (m *model) measure(c claim, counted []part, now time.Time) expectation {
 	}
 	switch {
 	case wakes:
-		e.lag, e.status = max(1, e.lag), changefeed.StatusSplitting
+		e.lag, e.status, e.approximate = max(1, e.lag), changefeed.StatusSplitting, true
+	case uncheckpointed:
+		e.status, e.approximate = changefeed.StatusUncheckpointed, true
 	case e.lag > 0:
 		e.status = changefeed.StatusLagging
 	}

@@ -299,7 +299,7 @@ func (s *simulation) check(e *estimator.Estimator, simulated []*simulated) {
 	for _, p := range simulated {
 		processors = append(processors, p.processor)
 	}
-	for i, l := range e.Estimate(s.t.Context(), processors) {
+	for i, l := range e.EstimateAll(s.t.Context(), processors) {
 		s.compare(simulated[i], l)
 	}
 }

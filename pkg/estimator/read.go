@@ -2,7 +2,10 @@ package estimator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -21,92 +24,210 @@ type page struct {
 	usage     cosmos.Usage
 	reading   changefeed.Reading
 	gone      bool
+	leftOut   bool // by the RU budget
 	err       error
+	ready     chan struct{} // closed when the above is known
 
-	containerRID string // of the container that answered; "" where it did not say
+	last         *changefeed.Partition // what the last tick measured at this very position; nil where it did not
+	unchanged    *changefeed.Partition // last, where nothing has changed since and nothing was read
+	measured     time.Time             // when the lease was measured last; zero = never
+	containerRID string                // of the container that answered; "" where it did not say
 }
 
-// readFeeds reads the pages of every lease that has a position, unless they were read in this tick
-// already.
+// readFeeds reads the pages of every lease, unless they were read in this tick already.
 func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 	t.needRanges(ctx, processors)
+	var planned []*page
 	for _, m := range processors {
 		if m.err != nil {
 			continue
 		}
 		m.dropDuplicates(t.rangesOf(m))
 		for i := range m.leases {
-			if l := &m.leases[i]; !l.leftover && !m.unreadable(l) {
-				t.route(m, l)
+			if l := &m.leases[i]; !l.leftover && l.Err == nil {
+				planned = append(planned, t.route(m, l)...)
 			}
 		}
 	}
-	t.readPlanned(ctx)
+	t.readPlanned(ctx, processors, planned)
 }
 
-// route plans the pages of a lease. A PK-range lease names its range. An EPK lease is read in the
-// ranges that overlap its bounds: by range id alone where one range has the same bounds, by a part
-// of the range where the lease is narrower, and in each of several ranges where it is wider, which
-// means that its range was split. The .NET SDK routes alike, and answers the last case itself with
-// 410/1002 (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
-func (t *tick) route(m *measured, l *measuredLease) {
+// route plans the pages of a lease, and returns those that nobody has planned before. A PK-range lease
+// names its range. An EPK lease is read in the ranges that overlap its bounds: by range id alone where
+// one range has the same bounds, by a part of the range where the lease is narrower, and in each of
+// several ranges where it is wider, which means that its range was split. The .NET SDK routes alike, and
+// answers the last case itself with 410/1002 (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
+func (t *tick) route(m *measured, l *measuredLease) []*page {
 	if l.Range == nil {
-		l.pages = []*page{t.page(m, m.read(l, l.Token, changefeed.Range{}))}
-		return
+		l.pages = nil
+		return t.plan(nil, m, l, m.read(l, l.Token, changefeed.Range{}))
 	}
 	overlapping := t.rangesOf(m).Overlapping(*l.Range)
 	if len(overlapping) == 0 {
 		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)
-		return
+		return nil
 	}
 	l.pages, l.splitting = nil, len(overlapping) > 1
+	var planned []*page
 	for _, r := range overlapping {
-		t.plan(m, l, r, l.Range.Clip(r.Span()))
+		planned = t.planPart(planned, m, l, r, l.Range.Clip(r.Span()))
 	}
+	return planned
 }
 
-// plan adds the page of a part of a range, which may be all of it.
-func (t *tick) plan(m *measured, l *measuredLease, r changefeed.PartitionKeyRange, part changefeed.Range) {
+// planPart plans the page of a part of a range, which may be all of it.
+func (t *tick) planPart(planned []*page, m *measured, l *measuredLease, r changefeed.PartitionKeyRange, part changefeed.Range) []*page {
 	if part.Equal(r.Span()) {
 		part = changefeed.Range{}
 	}
-	l.pages = append(l.pages, t.page(m, m.read(l, r.ID, part)))
+	return t.plan(planned, m, l, m.read(l, r.ID, part))
 }
 
-// page returns the page of a read. It is planned once, and charged to the processor that asks
-// first.
-func (t *tick) page(m *measured, r read) *page {
-	if t.reads[r] == nil {
-		p := &page{read: r, chargedTo: m}
+// plan adds the page of a read to a lease, and to those planned unless another one has planned it. It is
+// charged to the processor that asks first.
+func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*page {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.reads[r]
+	if p == nil {
+		p = &page{read: r, chargedTo: m, ready: make(chan struct{})}
 		t.reads[r] = p
-		t.planned = append(t.planned, p)
+		planned = append(planned, p)
+		if last := m.before(l); last != nil && last.Known() {
+			p.measured = last.Measured
+			if p.measured.IsZero() {
+				p.measured = m.processor.Last.Time
+			}
+			if last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
+				p.last = last
+			}
+		}
 	}
-	return t.reads[r]
+	l.pages = append(l.pages, p)
+	return planned
 }
 
-// readPlanned reads the pages that were planned since it was called last.
-func (t *tick) readPlanned(ctx context.Context) {
+// readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
+// leaves out each in turn. It returns when all pages of the processors are read, be it by others.
+//
+// The newest LSN of a range is the same whatever position it is read from. So where several positions of
+// a range are read, one is read first; another one that has not moved since the last tick, when the
+// range had the same newest LSN, has the same lag as then and need not be read (docs/decisions/0008).
+func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
-	planned := t.planned
-	t.planned = nil
-	t.each(len(planned), func(i int) *cosmos.Account { return planned[i].read.source.account }, func(i int) {
-		planned[i].fetch(ctx)
-	})
+	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured.Compare(b.measured) })
+	first, rest := leaders(planned)
+	newest := make(map[string]int64)
+	t.fetchAll(ctx, first)
+	for _, p := range first {
+		if p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil {
+			newest[p.read.position.Range] = *p.reading.SessionLSN
+		}
+	}
+	var needed []*page
+	for _, p := range rest {
+		lsn, known := newest[p.read.position.Range]
+		if known && p.last != nil && *p.last.SessionLSN == lsn {
+			p.unchanged = p.last
+			close(p.ready)
+			continue
+		}
+		needed = append(needed, p)
+	}
+	t.fetchAll(ctx, needed)
 	for _, p := range planned {
 		p.chargedTo.usage.Add(p.usage)
 	}
+	for _, m := range processors {
+		for i := range m.leases {
+			for _, p := range m.leases[i].pages {
+				<-p.ready
+			}
+		}
+	}
 }
 
-func (p *page) fetch(ctx context.Context) {
-	var answer changefeed.Answer
-	answer, p.usage, p.err = p.read.source.account.FeedPage(ctx, p.read.source.container, p.read.position)
-	p.containerRID = answer.ContainerRID
-	switch {
-	case p.err != nil:
-	case changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone:
-		p.gone = true
-	default:
-		p.reading, p.err = changefeed.Measure(answer, p.read.position.Mode)
+// leaders divides pages into one for each range that has several, and the rest. Where there is one page
+// for a range it leads alone.
+func leaders(planned []*page) (first, rest []*page) {
+	seen := make(map[string]bool, len(planned))
+	for _, p := range planned {
+		whole := p.read.position.Part == (changefeed.Range{}) && p.read.position.Mode == changefeed.Incremental
+		if whole && seen[p.read.position.Range] {
+			rest = append(rest, p)
+			continue
+		}
+		seen[p.read.position.Range] = whole
+		first = append(first, p)
 	}
+	return first, rest
+}
+
+func (t *tick) fetchAll(ctx context.Context, pages []*page) {
+	if len(pages) == 0 {
+		return
+	}
+	t.parallel(pages[0].read.source.account, len(pages), func(i int) {
+		pages[i].fetch(ctx)
+		close(pages[i].ready)
+	})
+}
+
+const (
+	// maxEmptyPages is how many pages without a change are read on from until something counts as
+	// pending: the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
+	maxEmptyPages = 4
+	// dearPage is the charge, in request units, from which on a page is worth a question beforehand
+	// whether anything has changed: that costs one.
+	dearPage = 4
+)
+
+// fetch reads the page, and reads on where it is empty: only a 304 says that nothing follows.
+func (p *page) fetch(ctx context.Context) {
+	if p.last != nil && p.last.Unchanged && p.last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
+		return
+	}
+	position := p.read.position
+	for range maxEmptyPages {
+		answer, usage, err := p.read.source.account.FeedPage(ctx, p.read.source.container, position)
+		p.usage.Add(usage)
+		if answer.ContainerRID != "" {
+			p.containerRID = answer.ContainerRID
+		}
+		switch {
+		case errors.Is(err, cosmos.ErrBudget):
+			p.leftOut = true
+			return
+		case err != nil:
+			p.err = err
+			return
+		case changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone:
+			p.gone = true
+			return
+		}
+		p.reading = changefeed.Measure(answer)
+		if !p.reading.More || answer.ETag == "" || answer.ETag == position.Continuation {
+			return
+		}
+		position.Continuation = answer.ETag
+	}
+}
+
+// stillUnchanged asks for the newest LSN alone, for one request unit and without a document: where it is
+// that of the last tick, so is the lag.
+func (p *page) stillUnchanged(ctx context.Context) bool {
+	position := p.read.position
+	position.Continuation, position.Since = fromNow, time.Time{}
+	answer, usage, err := p.read.source.account.FeedPage(ctx, p.read.source.container, position)
+	p.usage.Add(usage)
+	if err != nil || changefeed.OutcomeOf(answer.Status, answer.Substatus) != changefeed.Answered {
+		return false // reading the page says why
+	}
+	lsn, ok := changefeed.SessionLSN(answer.SessionToken)
+	if !ok || lsn != *p.last.SessionLSN {
+		return false
+	}
+	p.containerRID, p.unchanged = answer.ContainerRID, p.last
+	return true
 }

@@ -22,7 +22,7 @@ func TestAContainerThatWasRecreatedIsAnother(t *testing.T) {
 	e := estimator.New(16, time.Now)
 	estimate := func() string {
 		t.Helper()
-		return describe(e.Estimate(t.Context(), []estimator.Processor{p})[0])
+		return describe(e.EstimateAll(t.Context(), []estimator.Processor{p})[0])
 	}
 	if got := estimate(); got != "0=0 ok" {
 		t.Fatal(got)

@@ -75,7 +75,7 @@ func TestWhatIsNotFoundIsNotAlwaysTheLeaseContainer(t *testing.T) {
 		{"the lease container", cosmosfake.QueryDocuments, 0, "bootstrap"},
 		{"its database", cosmosfake.QueryDocuments, 1003, "bootstrap"},
 		{"404 with 1002 is a session that is not there yet", cosmosfake.QueryDocuments, 1002, "error"},
-		{"no account at the endpoint", cosmosfake.ReadAccount, 0, "error"},
+		{"the account's description is not needed", cosmosfake.ReadAccount, 0, "0=2 lagging"},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			t.Parallel()
@@ -117,8 +117,8 @@ func TestAPageOfLeasesIsNotAllOfThem(t *testing.T) {
 		return nil
 	})
 	check(t, w.estimate(p)[0], "bootstrap")
-	if got := queries.Load(); got != 2 {
-		t.Errorf("%d pages, want 2", got)
+	if got := queries.Load(); got < 2 {
+		t.Errorf("%d pages, want 2, and those of looking what else is there", got)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			defer cancel()
-			lags := estimator.New(16, time.Now).Estimate(ctx, []estimator.Processor{silent, p})
+			lags := estimator.New(16, time.Now).EstimateAll(ctx, []estimator.Processor{silent, p})
 			if ctx.Err() != nil {
 				t.Error("the other account's time is used up")
 			}

@@ -4,27 +4,52 @@ import (
 	"context"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
 // followSplits handles leases whose partition key range is gone or is several ranges now
 // (docs/lag.md, Splits and merges). The leases are read once more, since a processor may just have
 // replaced them. For one that was not replaced, the ranges that its keys are in now are read from
 // the lease's own position.
-func (t *tick) followSplits(ctx context.Context) {
-	affected := goneIn(t.measured)
+func (t *tick) followSplits(ctx context.Context, unit []*measured) {
+	affected := goneIn(unit)
 	if len(affected) == 0 {
 		return
 	}
-	t.queryLeases(ctx, affected)
+	t.queryLeases(ctx, source{affected[0].processor.LeaseAccount, affected[0].processor.LeaseContainer}, affected)
 	t.refreshRanges(ctx, affected)
 	t.readFeeds(ctx, affected)
-	for _, m := range goneIn(affected) {
-		t.planReplacements(m)
+	t.followForeign(ctx, affected)
+	affected = goneIn(affected)
+	var planned []*page
+	for _, m := range affected {
+		planned = append(planned, t.planReplacements(m)...)
 	}
-	t.readPlanned(ctx)
+	t.readPlanned(ctx, affected, planned)
 	for _, m := range affected {
 		m.dropDuplicates(t.rangesOf(m))
+	}
+}
+
+// followForeign looks the leases of a container up again that was created anew, by its new RID.
+func (t *tick) followForeign(ctx context.Context, processors []*measured) {
+	var affected []*measured
+	for _, m := range processors {
+		if m.err == nil && m.foreign(t.rangesOf(m)) {
+			affected = append(affected, m)
+		}
+	}
+	if len(affected) == 0 {
+		return
+	}
+	old := affected[0].described.RID
+	s := affected[0].source()
+	ranges := t.rangesOf(affected[0])
+	t.forget(s)
+	t.setRanges(s, ranges)
+	description, usage, err := t.describe(ctx, s)
+	affected[0].usage.Add(usage)
+	if err == nil && description.RID != old {
+		t.lookUpAgain(ctx, affected)
 	}
 }
 
@@ -48,7 +73,7 @@ func goneIn(processors []*measured) []*measured {
 // planReplacements plans a page for each range that replaced the range of a lease. Keys for which a
 // newer lease exists are counted with that lease; a lease all of whose keys have one is a leftover
 // and is not counted.
-func (t *tick) planReplacements(m *measured) {
+func (t *tick) planReplacements(m *measured) (planned []*page) {
 	ranges := t.rangesOf(m)
 	for i := range m.leases {
 		l := &m.leases[i]
@@ -57,18 +82,19 @@ func (t *tick) planReplacements(m *measured) {
 		}
 		shares, exists := l.shares(ranges)
 		if exists {
-			l.pages = []*page{t.reread(m, l.pages[0].read)}
+			planned = append(planned, t.reread(m, l)...)
 			continue
 		}
 		l.pages, l.splitting = nil, true
 		covered := m.covered(i, ranges)
 		for _, s := range shares {
 			if !s.keys.Covered(covered) {
-				t.plan(m, l, s.of, s.keys)
+				planned = t.planPart(planned, m, l, s.of, s.keys)
 			}
 		}
 		l.leftover = len(shares) > 0 && len(l.pages) == 0
 	}
+	return planned
 }
 
 // share is the part of a range that a lease stands for.
@@ -141,20 +167,30 @@ func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, e
 	return keys, exists
 }
 
-// reread plans a read once more, whose range the service said was gone and which exists.
-func (t *tick) reread(m *measured, r read) *page {
+// reread plans the read of a lease once more, whose range the service said was gone and which exists.
+func (t *tick) reread(m *measured, l *measuredLease) []*page {
+	r := l.pages[0].read
+	t.mu.Lock()
 	if t.reads[r].gone {
 		delete(t.reads, r)
 	}
-	return t.page(m, r)
+	t.mu.Unlock()
+	l.pages = nil
+	return t.plan(nil, m, l, r)
 }
 
-// rangesOf returns the partition key ranges of a processor's container, nil where they were not
-// needed yet.
+// rangesOf returns the partition key ranges of a processor's container, nil where they were not needed
+// yet.
 func (t *tick) rangesOf(m *measured) changefeed.Ranges {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Estimator.mu.Lock()
+	defer t.Estimator.mu.Unlock()
 	return t.ranges[m.source()]
+}
+
+func (t *tick) setRanges(s source, ranges changefeed.Ranges) {
+	t.Estimator.mu.Lock()
+	defer t.Estimator.mu.Unlock()
+	t.ranges[s] = ranges
 }
 
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
@@ -178,31 +214,26 @@ func (m *measured) hasEPK() bool {
 	return false
 }
 
-// refreshRanges reads the partition key ranges of the processors' containers, each once.
+// refreshRanges reads the partition key ranges of the container that the processors monitor, once.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
+	var group []*measured
+	for _, m := range processors {
+		if m.err == nil {
+			group = append(group, m)
+		}
+	}
+	if len(group) == 0 {
+		return
+	}
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	bySource := make(map[source][]*measured)
-	var sources []source
-	for _, m := range processors {
-		s := m.source()
-		if m.err != nil {
-			continue
-		}
-		if bySource[s] == nil {
-			sources = append(sources, s)
-		}
-		bySource[s] = append(bySource[s], m)
+	s := group[0].source()
+	ranges, usage, err := s.account.Ranges(ctx, s.container)
+	group[0].usage.Add(usage)
+	for _, m := range group {
+		m.err = err
 	}
-	t.each(len(sources), func(i int) *cosmos.Account { return sources[i].account }, func(i int) {
-		ranges, usage, err := sources[i].account.Ranges(ctx, sources[i].container)
-		group := bySource[sources[i]]
-		group[0].usage.Add(usage)
-		for _, m := range group {
-			m.err = err
-		}
-		t.mu.Lock()
-		t.ranges[sources[i]] = ranges
-		t.mu.Unlock()
-	})
+	if err == nil {
+		t.setRanges(s, ranges)
+	}
 }

@@ -38,7 +38,7 @@ func watch(s *shop) *watcher {
 // measure measures once; all must be known, whatever happens to the partitions.
 func (w *watcher) measure() (lag int64, status changefeed.Status) {
 	w.s.t.Helper()
-	measured := w.estimator.Estimate(w.s.t.Context(), []estimator.Processor{w.processor})[0]
+	measured := w.estimator.EstimateAll(w.s.t.Context(), []estimator.Processor{w.processor})[0]
 	if !measured.Complete() {
 		w.s.t.Fatalf("not all is known: %s", measured.Problem())
 	}

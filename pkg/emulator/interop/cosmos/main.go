@@ -96,7 +96,7 @@ func lag(ctx context.Context, server *cosmosfake.Server, secure *tls.Config, wor
 	if err != nil {
 		return "", err
 	}
-	measured := estimator.New(4, time.Now).Estimate(ctx, []estimator.Processor{{
+	measured := estimator.New(4, time.Now).EstimateAll(ctx, []estimator.Processor{{
 		Name: words[1], AccountHost: account.Host(),
 		Account: account, Container: client.Container{Database: words[0], ID: words[1]},
 		LeaseAccount: account, LeaseContainer: client.Container{Database: words[0], ID: words[2]},
