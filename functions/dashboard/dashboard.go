@@ -1,4 +1,4 @@
-// Package dashboard is the HTTP function with the page for people (DESIGN 10):
+// Package dashboard is the HTTP function with the page for people:
 // one document that needs no other, and asks the processors function, with the
 // key that it was opened with, for what it shows. function.json beside it is
 // what the host reads.

@@ -1,4 +1,4 @@
-// Package metrics is the HTTP function that Prometheus scrapes (DESIGN 10).
+// Package metrics is the HTTP function that Prometheus scrapes.
 // function.json beside it is what the host reads.
 //
 // It has two kinds of series. Those named feedscale_processor_* and

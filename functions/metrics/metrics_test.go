@@ -271,12 +271,13 @@ func TestTicksAreCounted(t *testing.T) {
 	incomplete.Decision.Direction = scaling.None
 	failed := state.State{Processor: "audit", AttemptedAt: polledAt, Lag: changefeed.ProcessorLag{Error: "no", Charge: 1, Requests: 1}}
 
-	g.Observe(report.Tick{Polled: []state.State{lagging("orders"), failed}, Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, nil)
-	g.Observe(report.Tick{Polled: []state.State{incomplete}, Unpublished: 2}, 500*time.Millisecond, errors.New("nothing could be committed"))
+	g.Observe(report.Tick{Polled: []state.State{lagging("orders"), failed}, Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, true, nil)
+	g.Observe(report.Tick{Polled: []state.State{incomplete}, Unpublished: 2}, 500*time.Millisecond, false, errors.New("nothing could be committed"))
 	want(t, g.scrape(t), map[string]float64{
 		`feedscale_ticks_total{result="ok"}`:                              1,
 		`feedscale_ticks_total{result="failed"}`:                          1,
 		`feedscale_tick_duration_seconds`:                                 2,
+		`feedscale_tick_overruns_total`:                                   1,
 		`feedscale_polls_total{processor="orders",result="complete"}`:     1,
 		`feedscale_polls_total{processor="orders",result="incomplete"}`:   1,
 		`feedscale_polls_total{processor="orders",result="failed"}`:       0,
@@ -322,7 +323,7 @@ func TestNamesAndUnitsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t, "orders")
 	g.commit(t, lagging("orders"), nil)
-	g.Observe(report.Tick{}, time.Second, nil)
+	g.Observe(report.Tick{}, time.Second, false, nil)
 	problems, err := promlint.New(strings.NewReader(g.text(t))).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +341,7 @@ func TestAStoreThatCannotBeReadLeavesTheSeriesOfTheProcess(t *testing.T) {
 	if err := g.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g.Observe(report.Tick{}, time.Second, nil)
+	g.Observe(report.Tick{}, time.Second, false, nil)
 	for range 3 {
 		g.now = g.now.Add(time.Minute)
 		found := g.scrape(t)

@@ -22,6 +22,7 @@ const (
 type ticks struct {
 	total          *prometheus.CounterVec
 	duration       prometheus.Histogram
+	overruns       prometheus.Counter
 	polls          *prometheus.CounterVec
 	decisions      *prometheus.CounterVec
 	requests       *prometheus.CounterVec
@@ -44,6 +45,7 @@ func newTicks(processors []string) ticks {
 			Name: "feedscale_tick_duration_seconds", Help: "How long the ticks of this process took, from loading the state to publishing.",
 			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300}, // up to functionTimeout
 		}),
+		overruns:       prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_tick_overruns_total", Help: "Ticks of this process that took longer than the timer's schedule allows."}),
 		polls:          counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", "processor", "result"),
 		decisions:      counter("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", "processor", "direction"),
 		requests:       counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", "processor"),
@@ -71,12 +73,12 @@ func newTicks(processors []string) ticks {
 }
 
 func (t *ticks) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.total, t.duration, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.unpublished}
+	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.unpublished}
 }
 
 // Observe counts a tick of this process: what came of it, how long it took,
 // and the error that Tick returned. It is safe for concurrent use.
-func (h *Handler) Observe(result report.Tick, duration time.Duration, err error) {
+func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bool, err error) {
 	t := &h.ticks
 	if err != nil {
 		t.total.WithLabelValues(resultFailed).Inc()
@@ -84,6 +86,9 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, err error)
 		t.total.WithLabelValues(resultOK).Inc()
 	}
 	t.duration.Observe(duration.Seconds())
+	if overran {
+		t.overruns.Inc()
+	}
 	t.commitFailures.Add(float64(result.Uncommitted))
 	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
 	for _, s := range result.Polled {

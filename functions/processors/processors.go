@@ -1,6 +1,6 @@
 // Package processors is the HTTP function that answers KEDA and people: what
 // the state store holds of each processor, without a call to Cosmos DB
-// (DESIGN 10). function.json beside it is what the host reads.
+// (docs/act.md, HTTP). function.json beside it is what the host reads.
 package processors
 
 import (
@@ -47,6 +47,8 @@ type Handler struct {
 	Store      state.Store
 	Now        func() time.Time
 	Log        *slog.Logger
+
+	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
 }
 
 // Register adds the routes to a mux.
@@ -109,7 +111,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 	s := record.State
 	switch {
 	case s.AttemptedAt.IsZero():
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was never polled", p.Name))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, h.neverPolled(p.Name))
 	case h.stale(p, s):
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", p.Name, s.AttemptedAt.Format(time.RFC3339), staleAfter))
 	case s.Decision == nil:
@@ -140,7 +142,16 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 	h.write(w, report.History{Processor: name, Samples: append([]state.Sample{}, samples...)})
 }
 
-// stale tells whether more than three polls are overdue.
+// neverPolled says that a processor was never polled and, where it is known, why.
+func (h *Handler) neverPolled(name string) string {
+	text := "processor " + name + " was never polled"
+	if h.NeverPolled != "" {
+		text += ", since " + h.NeverPolled
+	}
+	return text
+}
+
+// stale reports whether more than three polls are overdue.
 func (h *Handler) stale(p Processor, s state.State) bool {
 	due := s.AttemptedAt
 	for range staleAfter {
@@ -152,7 +163,11 @@ func (h *Handler) stale(p Processor, s state.State) bool {
 func (h *Handler) load(ctx context.Context, p Processor) (report.Stored, error) {
 	record, err := h.Store.Load(ctx, p.Name)
 	record.State.Processor = p.Name
-	return report.NewStored(record.State), err
+	stored := report.NewStored(record.State)
+	if err == nil && record.State.AttemptedAt.IsZero() && h.NeverPolled != "" {
+		stored.Error = new(h.neverPolled(p.Name))
+	}
+	return stored, err
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {

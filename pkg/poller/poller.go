@@ -1,8 +1,9 @@
-// Package poller runs one tick: it finds the processors that are due, measures them, decides,
-// commits and publishes (docs/architecture.md, The flow of a tick).
+// Package poller runs one tick: it finds the processors that are due, measures them, decides, commits,
+// and publishes.
 //
-// It joins the packages estimator, scaling, state and events, and has two rules of its own: which
-// processors are due, and when an event is published. Start with Tick.
+// It joins the estimator, scaling, a state store and a publisher. Its own rules are when a processor is
+// due (due.go) and when an event is (publish.go); they are documented in docs/operate.md. Start with
+// [Poller.Tick].
 //
 // The package is internal to the program: its API may change in any release.
 package poller
@@ -35,21 +36,23 @@ type Processor struct {
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
-// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one
-// that is committed later is dropped.
+// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one that
+// is committed later is dropped.
 type Poller struct {
-	Processors []Processor
-	Estimator  *estimator.Estimator
-	Store      state.Store
-	Publisher  events.Publisher
-	Heartbeat  time.Duration // an unchanged decision is published again after this time; 0 = never
-	Timeout    time.Duration // of one tick; a fifth of it is kept for commit and publish
-	Retention  time.Duration // samples are removed when their hour ended this long ago; 0 = never
-	Now        func() time.Time
-	Log        *slog.Logger
+	Processors  []Processor
+	Estimator   *estimator.Estimator
+	Store       state.Store
+	Publisher   events.Publisher
+	Destination string        // where Publisher delivers to: another one than the last time gets every decision again
+	Heartbeat   time.Duration // an unchanged decision is published again after this time; 0 = never
+	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
+	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
+	Ticks       Schedule      // of the timer: the RU budget makes no read wait for longer than until the next tick; nil: for the time of the tick
+	Now         func() time.Time
+	Log         *slog.Logger
 
 	mu      sync.Mutex
-	drained bool // the outboxes of processors that are no longer configured are empty
+	drained bool // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
@@ -58,110 +61,259 @@ type Mode struct {
 	DryRun bool // commit and publish nothing
 }
 
-// parallel is the greatest number of requests to the store, or to the queue, that a tick has in
-// flight.
-const parallel = 32
+const (
+	// parallel is the greatest number of requests to the store, or to the queue, that a tick has in
+	// flight.
+	parallel = 32
+	// loadShare is the share of the tick that loading one state may take.
+	loadShare = 6
+	// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
+	// hangs keeps the others waiting no longer.
+	waveAfter = 500 * time.Millisecond
+	// drainTime is how long a tick may still commit what is decided once it was told to stop.
+	drainTime = 5 * time.Second
+)
 
-// poll is the state of one processor in the course of a tick.
+// poll is one processor in the course of a tick.
 type poll struct {
 	processor Processor
 	record    state.Record
-	state     state.State
+	due       bool
+	state     state.State // of the poll, where it is due
 	event     *state.Event
 	committed bool
+	dropped   bool  // nothing of it is kept: the tick was told to stop before it was measured
 	err       error // why its state could not be loaded, or the decision not be stored
+	left      int   // events that stay in the outbox
 }
 
-// Tick polls the processors that are due. It returns an error only where no processor at all could
-// be committed; every smaller failure is in the result and in the log.
-func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
-	start := p.Now().UTC().Truncate(time.Millisecond)
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
-	defer cancel()
+// tick is one tick in progress.
+type tick struct {
+	*Poller
+	mode        Mode
+	start       time.Time
+	stopping    context.Context // ends where the tick is told to stop
+	took        report.Durations
+	finishing   sync.WaitGroup
+	store       chan struct{} // slots
+	queue       chan struct{}
+	unreachable atomic.Bool // the queue gave no answer
+}
 
-	polls := p.load(ctx)
-	due := p.due(polls, start, mode)
-	p.measure(ctx, due, start)
-	if !mode.DryRun {
-		p.commit(ctx, due)
+// Tick polls the processors that are due. It returns an error only where no processor at all could be
+// committed; every smaller failure is in the result and in the log.
+//
+// Each processor is decided, committed and published as soon as it is measured, whatever the others wait
+// for. Where ctx ends, what is decided by then is committed, and what is not measured, or not published,
+// is left for the next tick.
+func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
+	t := &tick{
+		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
+		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel),
 	}
-	result := report.Tick{Polled: make([]state.State, 0, len(due))}
-	for _, d := range due {
+	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		working, cancel = context.WithDeadline(working, deadline)
+		defer cancel()
+	}
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			time.AfterFunc(drainTime, cancel)
+		}
+	})()
+
+	polls := t.run(working)
+	result := report.Tick{}
+	var failure error
+	due := 0
+	for _, d := range polls {
+		result.Unpublished += d.left
+		if !d.due || d.dropped {
+			continue
+		}
+		due++
 		result.Polled = append(result.Polled, d.state)
 		if d.err != nil {
 			result.Uncommitted++
+			failure = d.err
 		}
 	}
+	if !mode.DryRun {
+		result.Unpublished += t.publishOrphans(working)
+	}
+	result.Took = t.took.Longest()
 	if mode.DryRun {
 		return result, nil
 	}
-	result.Unpublished = p.publish(ctx, polls)
-	p.prune(ctx, due)
-	p.Log.Info("tick", "polled", len(due), "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(start).String())
-	if len(due) > 0 && result.Uncommitted == len(due) {
-		return result, fmt.Errorf("nothing could be committed: %w", due[0].err)
+	p.Log.Info("tick", "polled", due, "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(t.start).String())
+	if due > 0 && result.Uncommitted == due {
+		return result, fmt.Errorf("nothing could be committed: %w", failure)
 	}
 	return result, nil
 }
 
-// load reads the stored state and outbox of every processor.
-func (p *Poller) load(ctx context.Context) []*poll {
-	polls := make([]*poll, len(p.Processors))
-	each(len(polls), func(i int) {
-		polls[i] = &poll{processor: p.Processors[i]}
-		polls[i].record, polls[i].err = p.Store.Load(ctx, p.Processors[i].Name)
-		if err := polls[i].err; err != nil {
-			p.Log.Error("the state cannot be loaded", "processor", p.Processors[i].Name, "error", err.Error())
+// run loads the states side by side, and measures those that are loaded in waves: one wave where the
+// store answers, and another for what hung.
+func (t *tick) run(ctx context.Context) []*poll {
+	polls := make([]*poll, len(t.Processors))
+	loaded := make(chan *poll)
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		for i := range t.Processors {
+			d := &poll{processor: t.Processors[i]}
+			polls[i] = d
+			t.store <- struct{}{}
+			loading.Go(func() {
+				t.load(ctx, d)
+				<-t.store
+				loaded <- d
+			})
 		}
 	})
+	go func() {
+		loading.Wait()
+		close(loaded)
+	}()
+	var waves sync.WaitGroup
+	for {
+		wave, more := collect(loaded)
+		if len(wave) > 0 {
+			waves.Go(func() { t.measure(ctx, wave) })
+		}
+		if !more {
+			break
+		}
+	}
+	waves.Wait()
+	t.finishing.Wait()
 	return polls
 }
 
-// due selects the processors to poll now. One whose state could not be loaded is among them, so
-// that it is reported; it is not measured.
-func (p *Poller) due(polls []*poll, now time.Time, mode Mode) []*poll {
-	var due []*poll
-	for _, d := range polls {
-		if mode.All || d.processor.due(d.record.State, now) {
-			due = append(due, d)
+// collect takes what comes until nothing has come for a while; more is false at the end of all.
+func collect(loaded <-chan *poll) (wave []*poll, more bool) {
+	d, more := <-loaded
+	if !more {
+		return nil, false
+	}
+	wave = append(wave, d)
+	idle := time.NewTimer(waveAfter)
+	defer idle.Stop()
+	for {
+		select {
+		case d, more := <-loaded:
+			if !more {
+				return wave, false
+			}
+			wave = append(wave, d)
+			idle.Reset(waveAfter)
+		case <-idle.C:
+			return wave, true
 		}
 	}
-	return due
 }
 
-// measure estimates the lag of the processors, decides, and prepares what is to be committed. It
-// takes at most four fifths of the time left.
-func (p *Poller) measure(ctx context.Context, due []*poll, now time.Time) {
-	deadline, _ := ctx.Deadline() // of the tick, or an earlier one of the caller
-	left := time.Until(deadline)
-	ctx, cancel := context.WithTimeout(ctx, left-left/5)
+// load reads what is stored of a processor. It has its own share of the tick's time.
+func (t *tick) load(ctx context.Context, d *poll) {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
 	defer cancel()
+	began := time.Now()
+	d.record, d.err = t.Store.Load(ctx, d.processor.Name)
+	t.took.Add("the state", time.Since(began))
+	if d.err != nil {
+		t.Log.Error("the state cannot be loaded", "processor", d.processor.Name, "error", d.err.Error())
+	}
+	d.due = t.mode.All || d.err != nil || d.processor.due(d.record.State, t.start)
+}
+
+// measure measures the processors of a wave that are due, and finishes each as soon as it is known.
+func (t *tick) measure(ctx context.Context, wave []*poll) {
 	var (
-		loaded     []*poll
+		due        []*poll
 		processors []estimator.Processor
 	)
-	for _, d := range due {
-		if d.err != nil {
-			d.state = state.State{Processor: d.processor.Name, AttemptedAt: now, Lag: changefeed.ProcessorLag{Time: now, Error: d.err.Error()}}
-			continue
+	for _, d := range wave {
+		switch {
+		case !d.due:
+			t.finishing.Go(func() { t.publishPending(ctx, d) })
+		case d.err != nil:
+			d.state = state.State{Processor: d.processor.Name, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+		default:
+			p := d.processor.Processor
+			p.Last = d.record.State.Lag
+			due, processors = append(due, d), append(processors, p)
 		}
-		loaded, processors = append(loaded, d), append(processors, d.processor.Processor)
 	}
-	var delay time.Duration
-	for i, lag := range p.Estimator.Estimate(ctx, processors) {
-		delay += lag.Delay
-		p.decide(loaded[i], lag, now)
+	if len(due) == 0 {
+		return
 	}
-	if delay > 0 {
-		p.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", delay.String())
+	measuring, cancel := t.measuring(ctx)
+	defer cancel()
+	began := time.Now()
+	var delay atomic.Int64
+	t.Estimator.Estimate(measuring, t.budgetUntil(measuring), processors, func(i int, lag changefeed.ProcessorLag) {
+		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
+		delay.Add(int64(lag.Delay))
+		t.finishing.Go(func() { t.finish(ctx, due[i], lag) })
+	})
+	if d := time.Duration(delay.Load()); d > 0 {
+		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
 	}
 }
 
-func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
-	last := d.record.State
+// measuring returns a context for measuring: it ends with the tick, but for a fifth of the time left,
+// and at once where the tick is told to stop.
+func (t *tick) measuring(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	measuring, cancel := context.WithTimeout(ctx, left-left/5)
+	stop := context.AfterFunc(t.stopping, cancel)
+	return measuring, func() {
+		stop()
+		cancel()
+	}
+}
+
+// budgetUntil is until when a read may wait for the RU budget: what is not allowed by then is carried
+// over, rather than making the tick overrun its slot.
+func (t *tick) budgetUntil(ctx context.Context) time.Time {
+	until, _ := ctx.Deadline()
+	if t.Ticks == nil {
+		return until
+	}
+	now := t.Now()
+	if next := t.Ticks.Next(nearestSecond(now)); !next.IsZero() {
+		slot := time.Now().Add(next.Sub(now) * 4 / 5)
+		if slot.Before(until) {
+			return slot
+		}
+	}
+	return until
+}
+
+// finish decides, commits and publishes.
+func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+	if t.stopping.Err() != nil && !lag.Complete() {
+		d.dropped = true // it was told to stop before this was measured: the next tick does
+		return
+	}
+	t.decide(d, lag)
+	if t.mode.DryRun || d.err != nil {
+		return
+	}
+	t.commit(ctx, d)
+	if t.stopping.Err() == nil {
+		t.publish(ctx, d)
+		t.prune(ctx, d)
+	}
+}
+
+func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
+	last, now := d.record.State, t.start
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory})
 	d.state = state.State{
 		Processor:   d.processor.Name,
+		Epoch:       last.Epoch,
 		AttemptedAt: now,
 		PolledAt:    last.PolledAt,
 		Lag:         outcome.Lag,
@@ -171,17 +323,15 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 		Published:   last.Published,
 		Paused:      d.processor.Policy.Paused,
 	}
+	if d.state.Epoch == 0 {
+		d.state.Epoch = now.Unix()
+	}
 	if outcome.Lag.Known() {
 		d.state.PolledAt = now
 	}
 	d.state.Record(last.Recorded)
-	if problem := outcome.Lag.Problem(); problem != "" {
-		p.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
-	}
-	if now := stalled(outcome.Lag); now > stalled(last.Lag) {
-		p.Log.Warn("a processor is stalled", "processor", d.processor.Name, "partitions", now, "next", "look at the log of the owner: it holds the lease of pending changes, but its checkpoint does not move")
-	}
-	if !p.eventDue(d.state, now) {
+	t.say(d, last, outcome.Lag)
+	if !t.eventDue(d.state, now) {
 		return
 	}
 	d.state.Sequence++
@@ -191,161 +341,73 @@ func (p *Poller) decide(d *poll, lag changefeed.ProcessorLag, now time.Time) {
 		return
 	}
 	d.event = &state.Event{Processor: d.state.Processor, Sequence: d.state.Sequence, Body: event}
-	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active}
+	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active, Destination: t.Destination}
 }
 
-// stalled returns the number of stalled partitions.
-func stalled(lag changefeed.ProcessorLag) int {
+// say logs what an operator has to know of a measurement, once.
+func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
+	if problem := lag.Problem(); problem != "" {
+		t.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
+	}
+	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
+		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
+	}
+	for _, s := range []struct {
+		status changefeed.Status
+		says   string
+		next   string
+	}{
+		{changefeed.StatusStalled, "a processor is stalled", "look at the log of the owner: it holds the lease of pending changes, but its checkpoint does not move"},
+		{changefeed.StatusExpiring, "changes of a processor are about to expire", "they leave their retention unread: see that the processor runs, or lengthen the retention"},
+	} {
+		if n := with(lag, s.status); n > with(last.Lag, s.status) {
+			t.Log.Warn(s.says, "processor", d.processor.Name, "partitions", n, "next", s.next)
+		}
+	}
+}
+
+// with counts the partitions that have a status.
+func with(lag changefeed.ProcessorLag, status changefeed.Status) int {
 	n := 0
 	for i := range lag.Partitions {
-		if lag.Partitions[i].Status == changefeed.StatusStalled {
+		if lag.Partitions[i].Status == status {
 			n++
 		}
 	}
 	return n
 }
 
-// eventDue reports whether a decision is to be published (docs/act.md, Scale events): the first one
-// of a processor, one whose replicas or activity differ from what was published last, and at the
-// heartbeat any.
-func (p *Poller) eventDue(s state.State, now time.Time) bool {
-	switch {
-	case s.Decision == nil, s.Paused:
-		return false
-	case s.Published == nil:
-		return true
-	case s.Published.Replicas != s.Decision.Replicas, s.Published.Active != s.Decision.Active:
-		return true
-	default:
-		return p.Heartbeat > 0 && now.Sub(s.Published.Time) >= p.Heartbeat
-	}
-}
-
-// commit writes each State together with its event, in one atomic step per processor.
-func (p *Poller) commit(ctx context.Context, due []*poll) {
-	each(len(due), func(i int) {
-		d := due[i]
-		if d.err != nil {
-			return
-		}
-		err := p.Store.Commit(ctx, d.record.Version, d.state, d.event)
-		if err != nil {
-			d.state.Sequence, d.state.Published = d.record.State.Sequence, d.record.State.Published
-		}
-		switch {
-		case errors.Is(err, state.ErrConflict):
-			p.Log.Info("another tick was faster: this one's result is dropped", "processor", d.state.Processor)
-		case err != nil:
-			d.err = err
-			p.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
-		default:
-			d.committed = true
-		}
-	})
-}
-
-// prune removes old samples of the processors for which this tick is the first of an hour. What
-// fails is tried again an hour later.
-func (p *Poller) prune(ctx context.Context, due []*poll) {
-	each(len(due), func(i int) {
-		d := due[i]
-		now := d.state.AttemptedAt
-		if p.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(d.record.State.AttemptedAt.Truncate(time.Hour)) {
-			return
-		}
-		if err := p.Store.Prune(ctx, d.state.Processor, now.Add(-p.Retention)); err != nil {
-			p.Log.Warn("old samples cannot be removed", "processor", d.state.Processor, "error", err.Error())
-		}
-	})
-}
-
-// publish delivers every pending event, those of earlier ticks first, and returns how many are
-// left. After an event that cannot be delivered, no later one of its processor is tried; after a
-// queue that cannot be reached, none at all.
-func (p *Poller) publish(ctx context.Context, polls []*poll) (left int) {
-	var pending [][]state.Event
-	for _, d := range polls {
-		outbox := d.record.Outbox
-		if d.committed && d.event != nil {
-			outbox = append(outbox, *d.event)
-		}
-		if len(outbox) > 0 {
-			pending = append(pending, outbox)
-		}
-	}
-	var unreachable atomic.Bool
-	left = p.deliverAll(ctx, pending, &unreachable)
-	// Those of removed processors come last, since finding them may take long.
-	return left + p.publishOrphans(ctx, &unreachable)
-}
-
-// deliverAll delivers the events of several processors, each processor's in their order, and
-// returns how many are left.
-func (p *Poller) deliverAll(ctx context.Context, pending [][]state.Event, unreachable *atomic.Bool) (left int) {
-	failed := make([]int, len(pending))
-	each(len(pending), func(i int) {
-		for n, event := range pending[i] {
-			failed[i] = len(pending[i]) - n
-			if unreachable.Load() {
-				return
-			}
-			err := p.deliver(ctx, event)
-			if errors.Is(err, events.ErrUnreachable) && unreachable.Swap(true) {
-				return // logged already
-			}
-			if err != nil {
-				p.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
-				return
-			}
-		}
-		failed[i] = 0
-	})
-	for _, n := range failed {
-		left += n
-	}
-	return left
-}
-
-func (p *Poller) deliver(ctx context.Context, e state.Event) error {
-	if err := p.Publisher.Publish(ctx, e.Body); err != nil {
-		return err
-	}
-	// Where this fails, the same bytes are published again under the same id, by which a consumer
-	// knows them.
-	if err := p.Store.Remove(ctx, e.Processor, e.Sequence); err != nil {
-		p.Log.Warn("a published event cannot be removed from the outbox: it will be published again", "processor", e.Processor, "sequence", e.Sequence, "error", err.Error())
-	}
-	return nil
-}
-
-// publishOrphans delivers the pending events of processors that are no longer configured. Nothing
-// adds to them, so once all are delivered the process does not look for more.
-func (p *Poller) publishOrphans(ctx context.Context, unreachable *atomic.Bool) (left int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.drained {
-		return 0
-	}
-	configured := make([]string, len(p.Processors))
-	for i, processor := range p.Processors {
-		configured[i] = processor.Name
-	}
-	removed, err := p.Store.Outbox(ctx, configured)
+// commit writes a State, and its event, in one step.
+func (t *tick) commit(ctx context.Context, d *poll) {
+	t.store <- struct{}{}
+	defer func() { <-t.store }()
+	began := time.Now()
+	err := t.Store.Commit(ctx, d.record.Version, d.state, d.event)
+	t.took.Add("the state", time.Since(began))
 	if err != nil {
-		p.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
-		return 0
+		d.state.Sequence, d.state.Published = d.record.State.Sequence, d.record.State.Published
 	}
-	var orphans [][]state.Event
-	for _, e := range removed {
-		if last := len(orphans) - 1; last >= 0 && orphans[last][0].Processor == e.Processor {
-			orphans[last] = append(orphans[last], e)
-		} else {
-			orphans = append(orphans, []state.Event{e})
-		}
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		t.Log.Info("another tick was faster: this one's result is dropped", "processor", d.state.Processor)
+	case err != nil:
+		d.err = err
+		t.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
+	default:
+		d.committed = true
 	}
-	left = p.deliverAll(ctx, orphans, unreachable)
-	p.drained = left == 0
-	return left
+}
+
+// prune lets the store forget old samples of a processor that begins a new hour with this tick. What
+// fails is tried again in an hour.
+func (t *tick) prune(ctx context.Context, d *poll) {
+	now := d.state.AttemptedAt
+	if t.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(d.record.State.AttemptedAt.Truncate(time.Hour)) {
+		return
+	}
+	if err := t.Store.Prune(ctx, d.state.Processor, now.Add(-t.Retention)); err != nil {
+		t.Log.Warn("old samples cannot be removed", "processor", d.state.Processor, "error", err.Error())
+	}
 }
 
 // each calls do for 0..n-1, at most parallel at once, and waits for all.
@@ -358,5 +420,5 @@ func each(n int, do func(int)) {
 			return nil
 		})
 	}
-	_ = calls.Wait() // none fails for all
+	_ = calls.Wait() // do reports no error
 }

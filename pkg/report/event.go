@@ -11,6 +11,7 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 	d, totals := s.Decision, s.Lag.Totals()
 	data := events.Data{
 		Processor:         s.Processor,
+		Epoch:             s.Epoch,
 		Sequence:          s.Sequence,
 		DesiredReplicas:   d.Replicas,
 		Active:            d.Active,

@@ -7,6 +7,7 @@ type Tick struct {
 	Polled      []state.State // of each processor that was polled, in the order of the configuration
 	Uncommitted int           // how many of them could not be committed, for want of the store
 	Unpublished int           // events that stay in the outbox for the next tick
+	Took        []Took        // whom it waited for, the longest first
 }
 
 // Complete reports whether everything that was polled is known, and stored and published.

@@ -19,7 +19,7 @@ func (Empty) Commit(context.Context, Version, State, *Event) error { return nil 
 func (Empty) Outbox(context.Context, []string) ([]Event, error) { return nil, nil }
 
 // Remove has nothing to remove.
-func (Empty) Remove(context.Context, string, int64) error { return nil }
+func (Empty) Remove(context.Context, string, ...int64) error { return nil }
 
 // History returns no sample.
 func (Empty) History(context.Context, string, time.Time, time.Time) ([]Sample, error) {

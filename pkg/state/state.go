@@ -17,6 +17,7 @@ import (
 // State is everything that is remembered of one processor. Each tick replaces it as a whole.
 type State struct {
 	Processor   string    `json:"processor"`
+	Epoch       int64     `json:"epoch,omitempty"`   // Unix seconds at which this State began: events are ordered by it first; 0 in States of earlier releases
 	AttemptedAt time.Time `json:"attemptedAt"`       // time of the last poll, whatever its result
 	PolledAt    time.Time `json:"polledAt,omitzero"` // time of the last poll that measured something; zero where none did
 
@@ -36,6 +37,8 @@ type Published struct {
 	Time     time.Time `json:"time"`
 	Replicas int       `json:"replicas"`
 	Active   bool      `json:"active"`
+
+	Destination string `json:"destination,omitempty"` // where it was delivered to; "" in States of earlier releases
 }
 
 // Version identifies one stored State, like an ETag. The empty Version means that nothing is
@@ -81,7 +84,7 @@ type Store interface {
 
 	// Remove removes a published event from the outbox. It is no error where the event is not
 	// there: two ticks may publish the same event.
-	Remove(ctx context.Context, processor string, sequence int64) error
+	Remove(ctx context.Context, processor string, sequences ...int64) error
 
 	// History returns the samples of a processor with from <= Time < to, oldest first, nil where
 	// there are none.

@@ -33,6 +33,9 @@ type Options struct {
 	ReadOnly   bool      // nothing may be written: a state file that is not there is not created
 	Version    string    // of this build
 	Now        func() time.Time
+
+	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
+	NeverPolled string
 }
 
 // App is everything that a configuration asks for, wired together.
@@ -67,15 +70,17 @@ func New(c config.Config, o Options) (*App, error) {
 	}
 	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
 	a.poller = &poller.Poller{
-		Processors: list,
-		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),
-		Store:      a.store,
-		Publisher:  a.meters.Publisher(a.events),
-		Heartbeat:  c.Settings.Heartbeat,
-		Timeout:    c.Settings.TickTimeout,
-		Retention:  c.Settings.History,
-		Now:        o.Now,
-		Log:        o.Log,
+		Processors:  list,
+		Estimator:   estimator.New(c.Settings.Concurrency, o.Now),
+		Store:       a.store,
+		Publisher:   a.meters.Publisher(a.events),
+		Destination: connect.Destination(c.Settings.Events),
+		Ticks:       c.Settings.Timer,
+		Heartbeat:   c.Settings.Heartbeat,
+		Timeout:     c.Settings.TickTimeout,
+		Retention:   c.Settings.History,
+		Now:         o.Now,
+		Log:         o.Log,
 	}
 	return a, nil
 }
@@ -85,11 +90,21 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return a.poller.Tick(ctx, mode)
 }
 
-// Tick is one tick over the processors that are due, counted.
+// Tick is one tick over the processors that are due, counted. One that takes longer than the timer's
+// schedule allows is said, with whom it waited for: under a Functions host the next one begins at once.
 func (a *App) Tick(ctx context.Context) (report.Tick, error) {
 	start := a.options.Now()
 	result, err := a.poller.Tick(ctx, poller.Mode{})
-	a.meters.Observe(result, a.options.Now().Sub(start), err)
+	end := a.options.Now()
+	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
+	a.meters.Observe(result, end.Sub(start), overran, err)
+	if overran && ctx.Err() == nil {
+		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
+		if len(result.Took) > 0 {
+			attributes = append(attributes, "longest", result.Took[0].Who, "longestTook", result.Took[0].Time.Round(time.Millisecond).String())
+		}
+		a.options.Log.Warn("a tick took longer than its schedule allows", attributes...)
+	}
 	return result, err
 }
 
@@ -105,7 +120,7 @@ func (a *App) register(mux *http.ServeMux) {
 
 // processors is the HTTP function over the app's store.
 func (a *App) processors() *processors.Handler {
-	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log}
+	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
 	for _, p := range a.poller.Processors {
 		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {
 			return p.NextPoll(a.config.Settings.Timer, s, t)

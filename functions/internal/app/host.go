@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/poll"
@@ -15,7 +16,9 @@ import (
 
 const (
 	readHeaderTimeout = 10 * time.Second
-	shutdownTimeout   = 2 * time.Second // for requests under way
+	// shutdownTimeout is for requests in flight, the tick among them. A Functions host gives 11 to 12 s
+	// from its own signal to its end.
+	shutdownTimeout = 9 * time.Second
 )
 
 // Host is an App that answers HTTP.
@@ -25,8 +28,8 @@ type Host struct {
 	mux      *http.ServeMux
 }
 
-// Listen takes the address of a configuration, and then wires it: a process that cannot have the
-// address has not touched the state.
+// Listen takes the address of a configuration, and then wires it: a process that cannot have the address
+// has not touched the state.
 func Listen(c config.Config, o Options) (*Host, error) {
 	listener, err := net.Listen("tcp", c.Settings.Listen)
 	if err != nil {
@@ -54,12 +57,13 @@ func (h *Host) HandlePoll(ctx context.Context) {
 	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.Tick, Base: ctx, Log: h.options.Log})
 }
 
-// Serve answers HTTP until work, which ends with ctx or with the server, returns.
+// Serve answers HTTP until work, which ends with ctx or with the server, returns. Then requests in flight
+// have some seconds to end.
 func (h *Host) Serve(ctx context.Context, work func(context.Context) error) error {
 	log := h.options.Log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: h.mux, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: spelled(h.mux), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)
@@ -79,8 +83,26 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	return err
 }
 
-// TickForever polls at once and then at every time of the timer's schedule, until ctx ends. A tick
-// that takes longer than the schedule's step lets the times pass that it covers.
+// spelled lets a path below /api be written in any case and with a slash at its end, as the routes of a
+// Functions host may be, which forwards the path as it was written. Names of processors are in lower
+// case.
+func spelled(next http.Handler) http.Handler {
+	const api = "/api/"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.Path; len(path) > len(api) && strings.EqualFold(path[:len(api)], api) {
+			if plain := strings.TrimSuffix(strings.ToLower(path), "/"); plain != path {
+				u := *r.URL
+				u.Path, u.RawPath = plain, ""
+				r = r.Clone(r.Context())
+				r.URL = &u
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// TickForever polls at once and then at every time of the timer's schedule, until ctx ends. A tick that
+// takes longer than the schedule's step lets the times pass that it covers.
 func (h *Host) TickForever(ctx context.Context) error {
 	for {
 		if _, err := h.Tick(ctx); err != nil && ctx.Err() == nil {

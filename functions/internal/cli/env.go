@@ -22,6 +22,8 @@ type Env struct {
 	Now     func() time.Time
 	Version string // of this build
 
+	Parent func() int // process id of who started this process; nil = nobody cares
+
 	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none.
 	Terminal func() (width, height int, ok bool)
 }
@@ -29,7 +31,7 @@ type Env struct {
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
 func OS(release string) Env {
 	return Env{
-		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release),
+		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release), Parent: os.Getppid,
 		Terminal: func() (width, height int, ok bool) {
 			fd := int(os.Stdout.Fd())
 			if !term.IsTerminal(fd) {

@@ -2,56 +2,140 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends
-// it with SIGKILL. Its log goes to standard output, since the host takes every line of standard error
-// for an error.
+// StatusRestart is how serve ends on a signal: a Functions host starts a worker again that ended with
+// it, does not count that as a crash, and never restarts one that ended with 0 (azure-functions-host,
+// WorkerConstants.cs).
+const StatusRestart = 200
+
+// Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends it.
 func Serve() Command {
-	return Command{"serve", "be the custom handler of an Azure Functions host", func(ctx context.Context, env Env, args []string) error {
-		return host(ctx, env, "serve", args, env.Stdout, func(ctx context.Context, h *app.Host) error {
-			h.HandlePoll(ctx)
-			return h.Serve(ctx, func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			})
-		})
-	}}
+	return Command{"serve", "be the custom handler of an Azure Functions host", serve}
+}
+
+func serve(ctx context.Context, env Env, args []string) error {
+	file, err := configFlag(env, "serve", args)
+	if err != nil {
+		return err
+	}
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
+	if err != nil {
+		// In one line: the host takes each for a message of its own, and starts the handler three times.
+		log.Error("the configuration has mistakes: nothing was started", "mistakes", strings.Split(err.Error(), "\n"))
+		return Usage(nil)
+	}
+	never := underHost(env, log)
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now, NeverPolled: never})
+	if err != nil {
+		log.Error("the handler cannot start", "error", err.Error())
+		return Usage(nil)
+	}
+	defer h.Close()
+	ctx, cancel := withParent(ctx, env, log)
+	defer cancel()
+	h.HandlePoll(ctx)
+	err = h.Serve(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
+	if err == nil && ctx.Err() != nil {
+		log.Info("the handler ends", "cause", context.Cause(ctx).Error())
+		return Failure{Status: StatusRestart}
+	}
+	if err != nil {
+		log.Error("the handler failed", "error", err.Error())
+		return Incomplete(nil)
+	}
+	return nil
+}
+
+// underHost says what of the environment of a Functions host will not work as it looks, and returns why
+// nothing is ever polled; "" where nothing keeps the host from it.
+func underHost(env Env, log *slog.Logger) (never string) {
+	if env.Getenv("FEEDSCALE_TIMER_SCHEDULE") == "" {
+		never = "the app setting FEEDSCALE_TIMER_SCHEDULE is missing, without which the host disables the function poll: set it, for example to */15 * * * * *"
+		log.Error("nothing is polled", "next", never)
+	}
+	for _, name := range []string{"WEBSITE_TIME_ZONE", "TZ"} {
+		if zone := env.Getenv(name); zone != "" && zone != "UTC" && zone != "Etc/UTC" {
+			log.Warn("the host's timer follows local time, while the schedules of processors are in UTC", "setting", name, "zone", zone, "next", "remove the setting, or mind the difference in FEEDSCALE_TIMER_SCHEDULE")
+			break
+		}
+	}
+	return never
+}
+
+// errParentGone is why serve ends without a signal.
+var errParentGone = errors.New("the Functions host that started it is gone")
+
+// parentCheck is how often the parent is looked for.
+const parentCheck = time.Second
+
+// withParent returns a context that ends with ctx, or when the process that started this one is gone: a
+// host that ends leaves a handler behind that is in the middle of an invocation, beside the new one.
+func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if env.Parent == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	parent := env.Parent()
+	go func() {
+		look := time.NewTicker(parentCheck)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if env.Parent() != parent {
+					log.Info("draining", "cause", errParentGone.Error())
+					cancel(errParentGone)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // Run is the same without a host: its own timer in place of the function.
 func Run() Command {
-	return Command{"run", "poll and answer HTTP without a Functions host", func(ctx context.Context, env Env, args []string) error {
-		return host(ctx, env, "run", args, env.Stderr, func(ctx context.Context, h *app.Host) error {
-			return h.Serve(ctx, h.TickForever)
-		})
-	}}
+	return Command{"run", "poll and answer HTTP without a Functions host", run}
 }
 
-// host reads the configuration, listens, and hands over to serve until ctx ends.
-func host(ctx context.Context, env Env, command string, args []string, logs io.Writer, serve func(context.Context, *app.Host) error) error {
-	f := NewFlags(env, command, "[--config FILE]")
-	file := f.String("config", "", "the processors file")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	c, err := configure(env, *file)
+func run(ctx context.Context, env Env, args []string) error {
+	file, err := configFlag(env, "run", args)
 	if err != nil {
 		return err
 	}
-	h, err := Listen(env, c, newLog(logs, c.Settings.LogLevel))
+	c, err := configure(env, file)
+	if err != nil {
+		return err
+	}
+	h, err := Listen(env, c, newLog(env.Stderr, c.Settings.LogLevel))
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	return serve(ctx, h)
+	return h.Serve(ctx, h.TickForever)
+}
+
+// configFlag reads the one flag of serve and run.
+func configFlag(env Env, command string, args []string) (file string, err error) {
+	f := NewFlags(env, command, "[--config FILE]")
+	f.StringVar(&file, "config", "", "the processors file")
+	return file, f.Parse(args)
 }
 
 // configure reads the configuration. Its mistakes are printed, each on a line of its own.
@@ -71,17 +155,4 @@ func Listen(env Env, c config.Config, log *slog.Logger) (*app.Host, error) {
 		return nil, Usage(err)
 	}
 	return h, nil
-}
-
-// newLog logs as JSON lines, with times in UTC.
-func newLog(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}))
-}
-
-// UTC writes a log record's time in UTC, as RFC 3339.
-func UTC(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		a.Value = slog.TimeValue(a.Value.Time().UTC())
-	}
-	return a
 }

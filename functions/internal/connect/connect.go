@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -134,16 +135,40 @@ func (c *Connections) Publisher(e config.Events, lines io.Writer) (events.Publis
 	return c.Queue(e)
 }
 
+// Destination names where events go: another queue, or another namespace behind the same setting, is
+// another one.
+func Destination(e config.Events) string {
+	if e.Queue == "" {
+		return "stdout:"
+	}
+	return e.ServiceBus.Namespace + "/" + e.Queue
+}
+
+const (
+	heartbeatsLived = 3                // a message lives so many heartbeats: then a later one has replaced it
+	leastLife       = 30 * time.Minute // of a message
+)
+
+// timeToLive is how long a scale event may wait in the queue; 0, where there is no heartbeat that would
+// replace it, is for as long as the queue keeps it.
+func timeToLive(heartbeat time.Duration) time.Duration {
+	if heartbeat <= 0 {
+		return 0
+	}
+	return max(heartbeatsLived*heartbeat, leastLife)
+}
+
 // Queue returns the publisher to a Service Bus queue.
 func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
+	o := servicebus.PublisherOptions{TimeToLive: timeToLive(c.settings.Heartbeat)}
 	if !e.ServiceBus.UsesIdentity() {
-		return servicebus.NewPublisher(e.ServiceBus.ConnectionString.Reveal(), e.Queue, servicebus.PublisherOptions{})
+		return servicebus.NewPublisher(e.ServiceBus.ConnectionString.Reveal(), e.Queue, o)
 	}
 	credential, err := c.Credential(e.ServiceBus.Identity)
 	if err != nil {
 		return nil, err
 	}
-	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, servicebus.PublisherOptions{})
+	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
 }
 
 // Consumer returns the consumer of a Service Bus queue.

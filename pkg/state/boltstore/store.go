@@ -135,15 +135,21 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 }
 
 // Remove implements state.Store.
-func (s *Store) Remove(ctx context.Context, processor string, sequence int64) error {
+func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64) error {
 	err := s.db.Batch(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return tx.Bucket(outboxBucket).Delete(eventKey(processor, sequence))
+		outbox := tx.Bucket(outboxBucket)
+		for _, sequence := range sequences {
+			if err := outbox.Delete(eventKey(processor, sequence)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return s.failed(fmt.Sprintf("remove event %d", sequence), processor, err)
+		return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
 	}
 	return nil
 }

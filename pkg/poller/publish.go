@@ -1,0 +1,174 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// eventDue reports whether a decision is to be published (docs/operate.md, Events): the first of a
+// processor, one that differs from what was published last, one that another destination has not had,
+// and at the heartbeat one that is unchanged.
+func (p *Poller) eventDue(s state.State, now time.Time) bool {
+	last := s.Published
+	switch {
+	case s.Decision == nil, s.Paused:
+		return false
+	case last == nil:
+		return true
+	case last.Replicas != s.Decision.Replicas, last.Active != s.Decision.Active:
+		return true
+	case last.Destination != p.Destination:
+		return true
+	default:
+		// A time in the future, of a clock that was ahead, is no reason to wait for it.
+		return p.Heartbeat > 0 && now.Sub(last.Time).Abs() >= p.Heartbeat
+	}
+}
+
+// publish delivers what waits in the outbox of a processor that was committed. After a conflict another
+// tick does: this one does not know what that has decided.
+func (t *tick) publish(ctx context.Context, d *poll) {
+	if !d.committed {
+		return
+	}
+	outbox := d.record.Outbox
+	if d.event != nil {
+		outbox = append(outbox, *d.event)
+	}
+	d.left = t.deliver(ctx, outbox)
+}
+
+// publishPending delivers what waits in the outbox of a processor that is not due. It is read again
+// first: meanwhile another process may have decided anew.
+func (t *tick) publishPending(ctx context.Context, d *poll) {
+	if t.mode.DryRun || len(d.record.Outbox) == 0 || t.stopping.Err() != nil {
+		return
+	}
+	record, err := t.Store.Load(ctx, d.processor.Name)
+	if err != nil {
+		d.left = 1
+		t.Log.Error("the state cannot be loaded", "processor", d.processor.Name, "error", err.Error())
+		return
+	}
+	d.left = t.deliver(ctx, record.Outbox)
+}
+
+// deliver publishes the newest event of an outbox, and removes the others: a decision is a level, not an
+// increment, so that a later event of the same subject overtakes an earlier one. It returns how many
+// events are left for the next tick.
+//
+// The event that is published is removed behind its delivery: where the process ends in between, the
+// same bytes go out once more, and their id tells. Where an earlier event was delivered and not removed,
+// it is older than what follows and never comes after it.
+func (t *tick) deliver(ctx context.Context, outbox []state.Event) (left int) {
+	if len(outbox) == 0 {
+		return 0
+	}
+	newest := newestOf(outbox)
+	event := outbox[newest]
+	remove := make([]int64, 0, len(outbox))
+	for i, e := range outbox {
+		if i != newest {
+			remove = append(remove, e.Sequence)
+		}
+	}
+	switch err := t.send(ctx, event); {
+	case err == nil:
+		remove = append(remove, event.Sequence)
+	case errors.Is(err, events.ErrTooLarge):
+		remove = append(remove, event.Sequence)
+		t.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+	default:
+		left = 1
+		if !errors.Is(err, errNotTried) {
+			t.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+		}
+	}
+	if len(remove) == 0 {
+		return left
+	}
+	if err := t.Store.Remove(ctx, event.Processor, remove...); err != nil {
+		t.Log.Warn("published or overtaken events cannot be removed from the outbox: the newest is published again", "processor", event.Processor, "events", len(remove), "error", err.Error())
+	}
+	return left
+}
+
+// errNotTried says that the queue is out of reach, which was said already.
+var errNotTried = errors.New("the queue is out of reach")
+
+// send publishes one event, unless the queue gave no answer to another one of this tick.
+func (t *tick) send(ctx context.Context, e state.Event) error {
+	t.queue <- struct{}{}
+	defer func() { <-t.queue }()
+	if t.unreachable.Load() {
+		return errNotTried
+	}
+	began := time.Now()
+	err := t.Publisher.Publish(ctx, e.Body)
+	t.took.Add("the queue", time.Since(began))
+	if errors.Is(err, events.ErrUnreachable) && t.unreachable.Swap(true) {
+		return errNotTried
+	}
+	return err
+}
+
+// newestOf returns the index of the event that no other one precedes. What cannot be read is none.
+func newestOf(outbox []state.Event) int {
+	newest := len(outbox) - 1
+	if newest == 0 {
+		return 0
+	}
+	var (
+		position events.Position
+		found    bool
+	)
+	for i, stored := range outbox {
+		e, err := events.Decode(stored.Body)
+		if err != nil {
+			continue
+		}
+		if !found || position.Precedes(e.Position()) {
+			newest, position, found = i, e.Position(), true
+		}
+	}
+	return newest
+}
+
+// publishOrphans delivers the pending events of processors that are no longer configured. Nothing adds
+// to them: once all are delivered, the process does not search for them again. It comes last, since the
+// search may take long.
+func (t *tick) publishOrphans(ctx context.Context) (left int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drained || t.stopping.Err() != nil {
+		return 0
+	}
+	configured := make([]string, len(t.Processors))
+	for i, processor := range t.Processors {
+		configured[i] = processor.Name
+	}
+	removed, err := t.Store.Outbox(ctx, configured)
+	if err != nil {
+		t.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
+		return 0
+	}
+	var orphans [][]state.Event
+	for _, e := range removed {
+		if last := len(orphans) - 1; last >= 0 && orphans[last][0].Processor == e.Processor {
+			orphans[last] = append(orphans[last], e)
+		} else {
+			orphans = append(orphans, []state.Event{e})
+		}
+	}
+	counts := make([]int, len(orphans))
+	each(len(orphans), func(i int) { counts[i] = t.deliver(ctx, orphans[i]) })
+	for _, n := range counts {
+		left += n
+	}
+	t.drained = left == 0
+	return left
+}
