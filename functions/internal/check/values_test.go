@@ -14,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -147,9 +148,7 @@ func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 	t.Parallel()
 	web := func(kind serviceKind, address string) serviceEndpoint {
 		e, err := httpEndpoint(kind, address, "SETTING")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return e
 	}
 	bus := func(namespace, connectionString string) serviceEndpoint {
@@ -211,9 +210,7 @@ func TestACertificateThatHasEndedIsRenewed(t *testing.T) {
 func TestAnAccountInAzureIsNamedInWhatMendsIt(t *testing.T) {
 	t.Parallel()
 	endpoint, err := httpEndpoint(cosmosService, "https://shop.documents.azure.com/", "COSMOS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	a := cosmosAccess{Access: connect.Access{Setting: "COSMOS"}, endpoint: endpoint}
 	for _, c := range []struct {
 		rule string
@@ -236,9 +233,7 @@ func TestAnAccountInAzureIsNamedInWhatMendsIt(t *testing.T) {
 func TestATableInAzureIsNamedInWhatMendsIt(t *testing.T) {
 	t.Parallel()
 	endpoint, err := httpEndpoint(tableService, "https://shop.table.core.windows.net", "TABLES")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	byKey := config.Table{Name: "feedscale", Connection: config.StorageConnection{Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=c2VjcmV0")}}
 	byIdentity := config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}
 	const role = "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Storage Table Data Contributor' " +
