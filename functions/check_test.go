@@ -18,15 +18,15 @@ import (
 const badKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
 // checked runs check, which shows no secret.
-func checked(t *testing.T, settings map[string]string) (check.Report, result) {
+func checked(t *testing.T, settings map[string]string) (check.Report, testworld.Result) {
 	t.Helper()
 	r := command(t, t.TempDir(), settings, "check", "--output", "json")
 	for _, secret := range []string{cosmosfake.WellKnownKey, servicebusfake.DefaultKey, "Eby8vdM02xNOcqFlq", badKey} {
-		if strings.Contains(r.stdout+r.stderr, secret) {
-			t.Errorf("a secret is shown: %s%s", r.stdout, r.stderr)
+		if strings.Contains(r.Stdout+r.Stderr, secret) {
+			t.Errorf("a secret is shown: %s%s", r.Stdout, r.Stderr)
 		}
 	}
-	return testworld.Decode[check.Report](t, []byte(r.stdout)), r
+	return testworld.Decode[check.Report](t, []byte(r.Stdout)), r
 }
 
 func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
@@ -45,10 +45,10 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 		"dns ok", "connection ok", "tls skip", "identity skip", "send ok", // the queue
 	}
 	if !slices.Equal(summary, want) {
-		t.Errorf("got  %q\nwant %q\n%s", summary, want, r.stdout)
+		t.Errorf("got  %q\nwant %q\n%s", summary, want, r.Stdout)
 	}
-	if r.status != 0 || !got.OK || r.stderr != "" {
-		t.Errorf("status %d, ok is %v, standard error %q", r.status, got.OK, r.stderr)
+	if r.Status != 0 || !got.OK || r.Stderr != "" {
+		t.Errorf("status %d, ok is %v, standard error %q", r.Status, got.OK, r.Stderr)
 	}
 	if sent := w.Namespace.Messages(testworld.Queue); len(sent) != 0 {
 		t.Errorf("%d messages were sent", len(sent))
@@ -57,8 +57,8 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 		t.Errorf("state was written: %+v, %v", record, err)
 	}
 	fields := regexp.MustCompile(`{"target":"[^"]+","check":"[^"]+","status":"(ok|skip)","detail":"[^"]+","fix":null,"processors":\["orders"\]}`)
-	if n := len(fields.FindAllString(r.stdout, -1)); n != len(want) {
-		t.Errorf("%d of %d lines have all fields, in their order:\n%s", n, len(want), r.stdout)
+	if n := len(fields.FindAllString(r.Stdout, -1)); n != len(want) {
+		t.Errorf("%d of %d lines have all fields, in their order:\n%s", n, len(want), r.Stdout)
 	}
 }
 
@@ -69,11 +69,11 @@ func TestAStorageAccountWithAnotherKeyIsSaidOnceWithWhatMendsIt(t *testing.T) {
 	settings["FEEDSCALE_STATE"] = "table:TABLES/feedscale"
 	got, r := checked(t, settings)
 	failed := slices.DeleteFunc(got.Checks, func(l check.Line) bool { return l.Status != check.Fail })
-	if len(failed) != 1 || got.OK || r.status != 1 {
-		t.Fatalf("status %d, %d lines fail, want one:\n%s", r.status, len(failed), r.stdout)
+	if len(failed) != 1 || got.OK || r.Status != 1 {
+		t.Fatalf("status %d, %d lines fail, want one:\n%s", r.Status, len(failed), r.Stdout)
 	}
 	const fix = "az storage account show-connection-string --name STORAGE_ACCOUNT --resource-group RESOURCE_GROUP --query connectionString --output tsv   # into setting TABLES"
 	if l := failed[0]; !strings.HasSuffix(l.Target, "/feedscale") || l.Check != "write state" || !strings.Contains(l.Detail, "account key") || l.Fix == nil || *l.Fix != fix {
-		t.Errorf("%s", r.stdout)
+		t.Errorf("%s", r.Stdout)
 	}
 }

@@ -40,8 +40,8 @@ func TestEmulateServesWhatItsFlagsAndFileDescribe(t *testing.T) {
 			testworld.Must(t, os.WriteFile(filepath.Join(folder, "world.yaml"), []byte("databases: [empty]\ncontainers:\n- {database: shop, id: leases}\nqueues:\n- {name: scale-events, duplicateDetection: 10m}\n"), 0o600))
 			c, settings := emulating(t, folder, withTLS, "--container", "shop/orders:4:/customerId", "--file", "world.yaml")
 			r := command(t, folder, settings, "poll", "--output", "json")
-			if r.status != 0 || !strings.Contains(r.stdout, `"status":"bootstrap"`) {
-				t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
+			if r.Status != 0 || !strings.Contains(r.Stdout, `"status":"bootstrap"`) {
+				t.Errorf("status %d: %s%s", r.Status, r.Stdout, r.Stderr)
 			}
 			c.interrupt(t)
 		})
@@ -54,9 +54,9 @@ func TestStandInsWithTLSHold(t *testing.T) {
 	folder := t.TempDir()
 	c, settings := emulating(t, folder, true, "--container", "shop/orders", "--container", "shop/leases", "--queue", testworld.Queue)
 	r := command(t, folder, settings, "check", "--output", "json")
-	got, trusted := testworld.Decode[check.Report](t, []byte(r.stdout)), strings.Count(r.stdout, "the certificate is trusted and valid until ")
-	if !got.OK || r.status != 0 || trusted != 2 {
-		t.Errorf("status %d, %d certificates, want those of account and namespace: %s", r.status, trusted, r.stdout)
+	got, trusted := testworld.Decode[check.Report](t, []byte(r.Stdout)), strings.Count(r.Stdout, "the certificate is trusted and valid until ")
+	if !got.OK || r.Status != 0 || trusted != 2 {
+		t.Errorf("status %d, %d certificates, want those of account and namespace: %s", r.Status, trusted, r.Stdout)
 	}
 	c.interrupt(t)
 }

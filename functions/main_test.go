@@ -2,9 +2,7 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -96,23 +94,10 @@ func prepare(t *testing.T, folder string, settings map[string]string, args ...st
 	return c
 }
 
-// result is what a command left.
-type result struct {
-	status         int
-	stdout, stderr string
-}
-
 // command runs the tool to its end.
-func command(t *testing.T, folder string, settings map[string]string, args ...string) result {
+func command(t *testing.T, folder string, settings map[string]string, args ...string) testworld.Result {
 	t.Helper()
-	c := prepare(t, folder, settings, args...)
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return testworld.Run(t, prepare(t, folder, settings, args...))
 }
 
 // running is a command that was started.

@@ -30,8 +30,8 @@ func TestASecondProcessOnAStateFileIsRefused(t *testing.T) {
 	first := start(t, folder, settings, "run")
 	first.stdout.await(t, `"orders-000000000001"`)
 	r := command(t, folder, settings, "poll")
-	if r.status != 2 || !strings.Contains(r.stderr, "another process") {
-		t.Errorf("status %d: %s", r.status, r.stderr)
+	if r.Status != 2 || !strings.Contains(r.Stderr, "another process") {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 	first.interrupt(t)
 }
@@ -63,14 +63,14 @@ func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	run.stdout.await(t, `"orders-000000000001"`)
 
 	r := command(t, folder, settings, "history", "orders", "--output", "json")
-	if samples := testworld.Decode[report.History](t, []byte(r.stdout)).Samples; r.status != 0 || len(samples) != 1 || *samples[0].Replicas != 0 {
+	if samples := testworld.Decode[report.History](t, []byte(r.Stdout)).Samples; r.Status != 0 || len(samples) != 1 || *samples[0].Replicas != 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := command(t, folder, settings, "history", "payments"); r.status != 2 || !strings.Contains(r.stderr, "404") {
+	if r := command(t, folder, settings, "history", "payments"); r.Status != 2 || !strings.Contains(r.Stderr, "404") {
 		t.Errorf("of a processor without any: %+v", r)
 	}
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
-	if r := command(t, folder, settings, "history", "orders"); r.status != 2 || !strings.Contains(r.stderr, "another process has the state file open") || !strings.Contains(r.stderr, "FEEDSCALE_LISTEN") {
+	if r := command(t, folder, settings, "history", "orders"); r.Status != 2 || !strings.Contains(r.Stderr, "another process has the state file open") || !strings.Contains(r.Stderr, "FEEDSCALE_LISTEN") {
 		t.Errorf("where nobody answers: %+v", r)
 	}
 	run.interrupt(t)

@@ -35,8 +35,8 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
 	settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
 	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json")
-	if r.status == 2 {
-		t.Errorf("the sample is refused: %s", r.stderr)
+	if r.Status == 2 {
+		t.Errorf("the sample is refused: %s", r.Stderr)
 	}
 }
 

@@ -35,29 +35,29 @@ func checking(t *testing.T, o cosmosfake.Options) (*testworld.Shop, program) {
 }
 
 // found is what a check printed, whose status says the same, and which shows no secret.
-func found(t *testing.T, r result) check.Report {
+func found(t *testing.T, r testworld.Result) check.Report {
 	t.Helper()
-	got := testworld.Decode[check.Report](t, []byte(r.stdout))
-	if (r.status == 0) != got.OK || r.status > 1 {
-		t.Errorf("status %d, and ok is %v", r.status, got.OK)
+	got := testworld.Decode[check.Report](t, []byte(r.Stdout))
+	if (r.Status == 0) != got.OK || r.Status > 1 {
+		t.Errorf("status %d, and ok is %v", r.Status, got.OK)
 	}
 	for _, secret := range []string{cosmosfake.WellKnownKey, servicebusfake.DefaultKey, badKey, tokenSignature} {
-		if strings.Contains(r.stdout+r.stderr, secret) {
-			t.Errorf("a secret is shown: %s%s", r.stdout, r.stderr)
+		if strings.Contains(r.Stdout+r.Stderr, secret) {
+			t.Errorf("a secret is shown: %s%s", r.Stdout, r.Stderr)
 		}
 	}
 	return got
 }
 
 // check runs check in this process.
-func (p program) check(t *testing.T, args ...string) (check.Report, result) {
+func (p program) check(t *testing.T, args ...string) (check.Report, testworld.Result) {
 	t.Helper()
 	r := p.run(t, append([]string{"check", "--output", "json"}, args...)...)
 	return found(t, r), r
 }
 
 // checkApart runs check as a process of its own.
-func (p program) checkApart(t *testing.T) (check.Report, result) {
+func (p program) checkApart(t *testing.T) (check.Report, testworld.Result) {
 	t.Helper()
 	r := p.apart(t, "check", "--output", "json")
 	return found(t, r), r
@@ -249,10 +249,10 @@ func TestAClockThatIsOffIsTold(t *testing.T) {
 			if c.fails != "" {
 				wantOnly(t, got, remedy{"", "clock", c.fails, "timedatectl set-ntp true"})
 			} else if !got.OK {
-				t.Errorf("it does not hold: %s", r.stdout)
+				t.Errorf("it does not hold: %s", r.Stdout)
 			}
 			if !slices.ContainsFunc(got.Checks, func(l check.Line) bool { return l.Check == "read feed" && l.Status == check.OK }) {
-				t.Errorf("a clock keeps the rest from being tried: %s", r.stdout)
+				t.Errorf("a clock keeps the rest from being tried: %s", r.Stdout)
 			}
 		})
 	}
@@ -290,7 +290,7 @@ func TestWhatManyShareIsTriedOnce(t *testing.T) {
 		"query leases shop/leases": "orders,again,payments", "read feed shop/orders": "orders,again", "read feed shop/payments": "payments", "dns ": "orders,again,payments",
 	} {
 		if users[line] != want {
-			t.Errorf("%s: processors %s, want %s\n%s", line, users[line], want, r.stdout)
+			t.Errorf("%s: processors %s, want %s\n%s", line, users[line], want, r.Stdout)
 		}
 	}
 }
@@ -314,11 +314,11 @@ func TestADeadEndpointKeepsNothingElseFromBeingTried(t *testing.T) {
 		}
 	}
 	if want := []string{"connection " + silent.Addr().String() + " silent"}; !slices.Equal(failed, want) {
-		t.Errorf("failed %q, want %q: %s", failed, want, r.stdout)
+		t.Errorf("failed %q, want %q: %s", failed, want, r.Stdout)
 	}
 	for _, check := range []string{"read feed", "query leases", "write state", "send"} {
 		if !slices.Contains(held, check) {
-			t.Errorf("%s does not hold: %s", check, r.stdout)
+			t.Errorf("%s does not hold: %s", check, r.Stdout)
 		}
 	}
 }
@@ -333,7 +333,7 @@ func TestWhatWasNotTriedInTimeIsSkippedAndDoesNotHold(t *testing.T) {
 		}
 	}
 	if got.OK || len(got.Checks) < 10 {
-		t.Errorf("%s", r.stdout)
+		t.Errorf("%s", r.Stdout)
 	}
 }
 
@@ -354,10 +354,10 @@ func TestCheckPrintsATableForPeople(t *testing.T) {
 			p.settings["FEEDSCALE_PROCESSORS"] = "{processors: [" + strings.Join(list, ", ") + "]}"
 			p.width = width
 			r := p.run(t, "check")
-			if r.status != 1 {
-				t.Errorf("status %d: %s", r.status, r.stderr)
+			if r.Status != 1 {
+				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
-			testworld.Golden(t, *update, golden, masked(r.stdout))
+			testworld.Golden(t, *update, golden, masked(r.Stdout))
 		})
 	}
 }
@@ -366,7 +366,7 @@ func TestCheckLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	_, p := checking(t, cosmosfake.Options{})
 	if got, r := p.check(t); !got.OK {
-		t.Errorf("it does not hold: %s", r.stdout)
+		t.Errorf("it does not hold: %s", r.Stdout)
 	}
 	p.leavesNoFile(t)
 }
@@ -384,8 +384,8 @@ func TestCheckRefusesMistakesWithStatusTwo(t *testing.T) {
 		{"no configuration", "there is no such file", nil, nil},
 		{"a setting that is wrong", "FEEDSCALE_CONCURRENCY", map[string]string{"FEEDSCALE_CONCURRENCY": "none"}, nil},
 	} {
-		if r := (program{settings: c.settings}).run(t, append([]string{"check"}, c.args...)...); r.status != 2 || r.stdout != "" || !strings.Contains(r.stderr, c.says) {
-			t.Errorf("%s: status %d, stdout %q, stderr %q", c.rule, r.status, r.stdout, r.stderr)
+		if r := (program{settings: c.settings}).run(t, append([]string{"check"}, c.args...)...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", c.rule, r.Status, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -393,14 +393,14 @@ func TestCheckRefusesMistakesWithStatusTwo(t *testing.T) {
 func TestCheckSaysABadConfigurationInJSONToo(t *testing.T) {
 	t.Parallel()
 	r := program{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none", "FEEDSCALE_STAT": "x"}}.run(t, "check", "--output", "json")
-	report := testworld.Decode[check.Report](t, []byte(r.stdout))
+	report := testworld.Decode[check.Report](t, []byte(r.Stdout))
 	found := 0
 	for _, c := range report.Checks {
 		if c.Check == "settings" && c.Status == check.Fail && (strings.HasPrefix(c.Detail, "FEEDSCALE_CONCURRENCY: ") || strings.HasPrefix(c.Detail, "FEEDSCALE_STAT: ")) {
 			found++
 		}
 	}
-	if r.status != 2 || report.OK || found != 2 || !strings.Contains(r.stderr, "FEEDSCALE_STAT") {
+	if r.Status != 2 || report.OK || found != 2 || !strings.Contains(r.Stderr, "FEEDSCALE_STAT") {
 		t.Errorf("%+v", r)
 	}
 }

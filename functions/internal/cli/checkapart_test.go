@@ -90,11 +90,11 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 			if c.want != nil {
 				wantOnly(t, got, *c.want)
 			} else if !got.OK {
-				t.Errorf("it does not hold: %s", r.stdout)
+				t.Errorf("it does not hold: %s", r.Stdout)
 			}
 			shown := func(l check.Line) bool { return l.Check == "identity" && strings.Contains(l.Detail, c.shows) }
 			if !slices.ContainsFunc(got.Checks, shown) {
-				t.Errorf("%q is not shown: %s", c.shows, r.stdout)
+				t.Errorf("%q is not shown: %s", c.shows, r.Stdout)
 			}
 		})
 	}
@@ -121,8 +121,8 @@ func TestTheIdentityOfTheStateTableIsNamedInItsRole(t *testing.T) {
 	if scope := source.scopes.Load(); scope == nil || *scope != "https://storage.azure.com" {
 		t.Errorf("the token was asked for %v", scope)
 	}
-	if !strings.Contains(r.stdout, "valid until "+tables.Certificate().NotAfter.UTC().Format(time.DateOnly)) {
-		t.Errorf("the end of the certificate is not shown: %s", r.stdout)
+	if !strings.Contains(r.Stdout, "valid until "+tables.Certificate().NotAfter.UTC().Format(time.DateOnly)) {
+		t.Errorf("the end of the certificate is not shown: %s", r.Stdout)
 	}
 }
 
@@ -179,8 +179,8 @@ func TestAnAccountInAzureIsNamed(t *testing.T) {
 	p.settings["HTTP_PROXY"] = proxy.URL
 	got, r := p.checkApart(t)
 	wantOnly(t, got, remedy{"shop.documents.azure.com", "read metadata", "is refused (401)", "az cosmosdb keys list --name shop "})
-	if !strings.Contains(r.stdout, "left to the proxy "+strings.TrimPrefix(proxy.URL, "http://")) {
-		t.Errorf("the proxy is not told: %s", r.stdout)
+	if !strings.Contains(r.Stdout, "left to the proxy "+strings.TrimPrefix(proxy.URL, "http://")) {
+		t.Errorf("the proxy is not told: %s", r.Stdout)
 	}
 }
 

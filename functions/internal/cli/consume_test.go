@@ -56,16 +56,16 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			r := program{settings: c.settings}.apart(t, append([]string{"consume"}, c.args...)...)
-			if r.status != 2 || r.stdout != "" {
-				t.Errorf("status %d, printed %s", r.status, r.stdout)
+			if r.Status != 2 || r.Stdout != "" {
+				t.Errorf("status %d, printed %s", r.Status, r.Stdout)
 			}
 			for _, says := range c.says {
-				if !strings.Contains(r.stderr, says) {
-					t.Errorf("%s is not in\n%s", says, r.stderr)
+				if !strings.Contains(r.Stderr, says) {
+					t.Errorf("%s is not in\n%s", says, r.Stderr)
 				}
 			}
-			if strings.Contains(r.stderr, "hidden") || strings.Contains(r.stderr, "consuming") {
-				t.Errorf("got\n%s", r.stderr)
+			if strings.Contains(r.Stderr, "hidden") || strings.Contains(r.Stderr, "consuming") {
+				t.Errorf("got\n%s", r.Stderr)
 			}
 		})
 	}
@@ -93,8 +93,8 @@ func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
 		t.Run(endpoint, func(t *testing.T) {
 			t.Parallel()
 			r := program{}.run(t, "consume", "--action", "containerapp", "--arm-endpoint", endpoint)
-			if refused := strings.Contains(r.stderr, "--arm-endpoint: "); refused == allowed || r.status != 2 || strings.Contains(r.stderr, "hidden") {
-				t.Errorf("status %d: %s", r.status, r.stderr)
+			if refused := strings.Contains(r.Stderr, "--arm-endpoint: "); refused == allowed || r.Status != 2 || strings.Contains(r.Stderr, "hidden") {
+				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
 	t.Parallel()
 	_, settings := startQueue(t)
 	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/another"
-	if r := (program{settings: settings}).run(t, "consume"); r.status != 1 || !strings.Contains(r.stderr, `queue "another" does not exist`) {
-		t.Errorf("status %d: %s", r.status, r.stderr)
+	if r := (program{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `queue "another" does not exist`) {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 }

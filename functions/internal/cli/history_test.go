@@ -100,10 +100,10 @@ func TestHistoryDrawsWhatWasRecorded(t *testing.T) {
 			p := recorded(t)
 			p.width = width
 			r := p.run(t, "history", "orders")
-			if r.status != 0 || r.stderr != "" {
-				t.Errorf("status %d: %s", r.status, r.stderr)
+			if r.Status != 0 || r.Stderr != "" {
+				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
-			testworld.Golden(t, *update, golden, r.stdout)
+			testworld.Golden(t, *update, golden, r.Stdout)
 		})
 	}
 }
@@ -112,12 +112,12 @@ func TestHistoryPrintsDataForOtherPrograms(t *testing.T) {
 	t.Parallel()
 	p := recorded(t)
 	r := p.run(t, "history", "orders", "--since", "30m", "--output", "json")
-	got := testworld.Decode[report.History](t, []byte(r.stdout))
+	got := testworld.Decode[report.History](t, []byte(r.Stdout))
 	if n := len(got.Samples); got.Processor != "orders" || n != 3 || *got.Samples[0].Lag != 750 || *got.Samples[n-1].Replicas != 8 {
-		t.Errorf("%s with %d samples: %s", got.Processor, n, r.stdout)
+		t.Errorf("%s with %d samples: %s", got.Processor, n, r.Stdout)
 	}
 	r = p.run(t, "history", "orders", "--since", "11h30m", "--output", "csv")
-	lines, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(r.Stdout)).ReadAll()
 	testworld.Must(t, err)
 	first := lines[1]
 	if lines[0][0] != "time" || lines[0][1] != "lag" || first[1] != "" || first[4] != "unknown" || first[12] != "3" {
@@ -130,15 +130,15 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 	p := recorded(t)
 	r := p.run(t, "history", "--since", "-1h", "--output", "yaml")
 	for _, want := range []string{"the name of a processor is missing", "--since is -1h0m0s", `--output is "yaml"; allowed are chart, json and csv`} {
-		if !strings.Contains(r.stderr, want) {
-			t.Errorf("no %q in %s", want, r.stderr)
+		if !strings.Contains(r.Stderr, want) {
+			t.Errorf("no %q in %s", want, r.Stderr)
 		}
 	}
-	if r.status != 2 || r.stdout != "" {
+	if r.Status != 2 || r.Stdout != "" {
 		t.Errorf("%+v", r)
 	}
 	r = p.run(t, "history", "payments")
-	if r.status != 1 || !strings.Contains(r.stderr, `nothing is recorded of processor "payments" in the last 24h0m0s`) {
+	if r.Status != 1 || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" in the last 24h0m0s`) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -146,7 +146,7 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 func TestHistoryOfNoStateFileCreatesNone(t *testing.T) {
 	t.Parallel()
 	p := program{settings: map[string]string{"FEEDSCALE_STATE": stateFile(t)}}
-	if r := p.run(t, "history", "orders"); r.status != 1 || !strings.Contains(r.stderr, "nothing is recorded") {
+	if r := p.run(t, "history", "orders"); r.Status != 1 || !strings.Contains(r.Stderr, "nothing is recorded") {
 		t.Errorf("%+v", r)
 	}
 	p.leavesNoFile(t)
@@ -156,20 +156,20 @@ func TestSimulateReplaysTheHistoryOfAProcessor(t *testing.T) {
 	t.Parallel()
 	p := recorded(t)
 	r := p.run(t, "simulate", "--trace", "history:orders", "--since", "6h", "--output", "json")
-	got := testworld.Decode[simulated](t, []byte(r.stdout))
-	if r.status != 0 || got.Trace.Name != "orders" || got.Trace.Seconds != 6*3600-600 || len(got.Results) != 1 || got.Results[0].Policy != "default" {
-		t.Errorf("status %d: %+v %s", r.status, got.Trace, r.stderr)
+	got := testworld.Decode[simulated](t, []byte(r.Stdout))
+	if r.Status != 0 || got.Trace.Name != "orders" || got.Trace.Seconds != 6*3600-600 || len(got.Results) != 1 || got.Results[0].Policy != "default" {
+		t.Errorf("status %d: %+v %s", r.Status, got.Trace, r.Stderr)
 	}
 	r = p.run(t, "simulate", "--trace", "history:payments")
-	if r.status != 1 || r.stdout != "" || !strings.Contains(r.stderr, `nothing is recorded of processor "payments" in the last 168h`) {
+	if r.Status != 1 || r.Stdout != "" || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" in the last 168h`) {
 		t.Errorf("%+v", r)
 	}
 	r = p.run(t, "simulate", "--since", "2h")
-	if r.status != 2 || !strings.Contains(r.stderr, "--since is for --trace history:PROCESSOR") {
+	if r.Status != 2 || !strings.Contains(r.Stderr, "--since is for --trace history:PROCESSOR") {
 		t.Errorf("--since beside a synthetic trace: %+v", r)
 	}
 	r = p.run(t, "simulate", "--trace", "history:")
-	if r.status != 2 || !strings.Contains(r.stderr, "--trace history: names no processor") {
+	if r.Status != 2 || !strings.Contains(r.Stderr, "--trace history: names no processor") {
 		t.Errorf("no processor: %+v", r)
 	}
 }

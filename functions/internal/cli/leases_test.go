@@ -73,22 +73,22 @@ func TestThePastedLinesFindTheProcessors(t *testing.T) {
 	w.Write("orders", 3)
 	w.Write("my_orders", 3)
 	listed := w.run(t, "leases", "--connection", "COSMOS", "--database", "shop")
-	if listed.status != 0 || listed.stderr != "" {
-		t.Fatalf("status %d: %s", listed.status, listed.stderr)
+	if listed.Status != 0 || listed.Stderr != "" {
+		t.Fatalf("status %d: %s", listed.Status, listed.Stderr)
 	}
-	at := strings.Index(listed.stdout, "processors:\n")
+	at := strings.Index(listed.Stdout, "processors:\n")
 	if at < 0 {
-		t.Fatalf("no lines to paste:\n%s", listed.stdout)
+		t.Fatalf("no lines to paste:\n%s", listed.Stdout)
 	}
 	file := filepath.Join(t.TempDir(), "processors.yaml")
-	testworld.Must(t, os.WriteFile(file, []byte(listed.stdout[at:]), 0o600))
+	testworld.Must(t, os.WriteFile(file, []byte(listed.Stdout[at:]), 0o600))
 	w.settings["FEEDSCALE_STATE"] = stateFile(t)
-	if twin := regexp.MustCompile(`(?m)^# audit_v2LocalHost_\S+: the same processor as audit_v2LocalHost_\S+$`); len(twin.FindAllString(listed.stdout, -1)) != 1 { // which of them is up to the resource ids
-		t.Errorf("the two formats of audit_v2 are not told to be the same:\n%s", listed.stdout)
+	if twin := regexp.MustCompile(`(?m)^# audit_v2LocalHost_\S+: the same processor as audit_v2LocalHost_\S+$`); len(twin.FindAllString(listed.Stdout, -1)) != 1 { // which of them is up to the resource ids
+		t.Errorf("the two formats of audit_v2 are not told to be the same:\n%s", listed.Stdout)
 	}
 	r := w.run(t, "poll", "--dry-run", "--output", "json", "--config", file)
 	got := make(map[string]string)
-	for _, p := range testworld.Decode[polled](t, []byte(r.stdout)).Processors {
+	for _, p := range testworld.Decode[polled](t, []byte(r.Stdout)).Processors {
 		if p.Lag == nil || p.PartitionCount == nil {
 			t.Errorf("%s is unknown", p.Name)
 			continue
@@ -100,7 +100,7 @@ func TestThePastedLinesFindTheProcessors(t *testing.T) {
 		want[name] = "lagging, lag 3, 1 partitions, complete true"
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("got  %v\nwant %v\n%s", got, want, listed.stdout)
+		t.Errorf("got  %v\nwant %v\n%s", got, want, listed.Stdout)
 	}
 }
 
@@ -121,12 +121,12 @@ func TestLeasesPrintsATableForPeople(t *testing.T) {
 			)
 			w.width = width
 			r := w.run(t, "leases", "--connection", "COSMOS", "--database", "shop")
-			if r.status != 0 {
-				t.Errorf("status %d, want 0: all was read: %s", r.status, r.stderr)
+			if r.Status != 0 {
+				t.Errorf("status %d, want 0: all was read: %s", r.Status, r.Stderr)
 			}
-			testworld.Golden(t, *update, golden, masked(r.stdout))
+			testworld.Golden(t, *update, golden, masked(r.Stdout))
 			for _, never := range []string{".info", "leaseContainerId", "\n  leaseDatabaseId", "AccountKey", cosmosfake.WellKnownKey} {
-				if strings.Contains(r.stdout, never) {
+				if strings.Contains(r.Stdout, never) {
 					t.Errorf("%q is printed", never)
 				}
 			}
@@ -140,14 +140,14 @@ func TestLeasesPrintsJSON(t *testing.T) {
 	of := w.LeasesOf("projection", ownHost, "orders")
 	w.put(of.DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(0)}))
 	r := w.run(t, "leases", "--connection", "COSMOS", "--database", "shop", "--output", "json")
-	got := masked(strings.TrimSpace(r.stdout))
+	got := masked(strings.TrimSpace(r.Stdout))
 	want := `{"leaseContainer":"shop/leases","account":"localhost","requestCharge":#,"requests":4,"processors":[{` +
 		masked(`"prefix":"`+of.DotNetPrefix()+`"`) + `,"processorName":"projection","accountHost":"localhost","head":"projectionlocalhost",` +
 		`"databaseId":"shop","containerId":"orders","monitored":"shop/orders","formats":[".NET PK"],"modes":["incremental"],"partitions":1,` +
 		`"owners":[],"newestRenewalSeconds":0,"oldestRenewalSeconds":0,"unreadable":[],"note":null,"error":null,` +
 		`"entry":{"name":"projection","connection":"COSMOS","databaseId":"shop","containerId":"orders","processorName":"projection"}}]}`
-	if r.status != 0 || got != want {
-		t.Errorf("status %d\ngot  %s\nwant %s\n%s", r.status, got, want, r.stderr)
+	if r.Status != 0 || got != want {
+		t.Errorf("status %d\ngot  %s\nwant %s\n%s", r.Status, got, want, r.Stderr)
 	}
 }
 
@@ -199,11 +199,11 @@ func TestWhatCannotBeReadOfALeaseContainerIsNamed(t *testing.T) {
 			w := newLeaseWorld(t)
 			c.arrange(w)
 			r := w.run(t, c.args...)
-			if r.status != c.status || !regexp.MustCompile(c.stdout).MatchString(r.stdout) || !regexp.MustCompile(c.stderr).MatchString(r.stderr) {
-				t.Errorf("status %d, want %d\n%s%s", r.status, c.status, r.stdout, r.stderr)
+			if r.Status != c.status || !regexp.MustCompile(c.stdout).MatchString(r.Stdout) || !regexp.MustCompile(c.stderr).MatchString(r.Stderr) {
+				t.Errorf("status %d, want %d\n%s%s", r.Status, c.status, r.Stdout, r.Stderr)
 			}
-			if c.stdout == "" && r.stdout != "" || c.stderr == "" && r.stderr != "" {
-				t.Errorf("more is printed than is wanted: %q, %q", r.stdout, r.stderr)
+			if c.stdout == "" && r.Stdout != "" || c.stderr == "" && r.Stderr != "" {
+				t.Errorf("more is printed than is wanted: %q, %q", r.Stdout, r.Stderr)
 			}
 		})
 	}

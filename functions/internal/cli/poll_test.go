@@ -28,17 +28,17 @@ func TestPollPrintsJSONToTheLetter(t *testing.T) {
 	w.Write(testworld.Orders, 25)
 	clock.Advance(50 * time.Second)
 	r := p.run(t, "poll", "--output", "json")
-	if r.status != 0 {
-		t.Fatalf("status %d: %s", r.status, r.stderr)
+	if r.Status != 0 {
+		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
 	want := `{"processors":[{"name":"orders","lag":25,"changeAgeSeconds":50,"metricValue":10,"active":true,"desiredReplicas":1,"direction":"out",` +
 		`"complete":true,"status":"lagging","partitionCount":1,"partitionsWithLag":1,"requestCharge":#,"requests":4,"error":null,` +
 		`"reasons":[{"step":"threshold","replicas":1,"why":"lag 25 at 10 per replica, capped to 1 partitions"}],` +
 		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"status":"lagging","approximate":false,"error":null}]}]}` + "\n"
-	if got := masked(r.stdout); got != want {
+	if got := masked(r.Stdout); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	e, err := events.Decode([]byte(firstEvent(r.stderr)))
+	e, err := events.Decode([]byte(firstEvent(r.Stderr)))
 	if err != nil || e.Sequence != 1 || e.DesiredReplicas != 1 {
 		t.Errorf("the event on standard error: %+v, %v", e, err)
 	}
@@ -80,10 +80,10 @@ func TestPollPrintsATableForPeople(t *testing.T) {
 			p := p
 			p.width = c.width
 			r := p.run(t, append([]string{"poll", "--dry-run"}, c.args...)...)
-			if r.status != 1 {
-				t.Errorf("status %d, want 1: a processor is incomplete", r.status)
+			if r.Status != 1 {
+				t.Errorf("status %d, want 1: a processor is incomplete", r.Status)
 			}
-			testworld.Golden(t, *update, c.golden, masked(r.stdout))
+			testworld.Golden(t, *update, c.golden, masked(r.Stdout))
 		})
 	}
 }
@@ -92,11 +92,11 @@ func TestATerminalIsLeftUncoloredWhereNOCOLORIsSet(t *testing.T) {
 	t.Parallel()
 	_, _, p := watching(t)
 	p.width = 80
-	if r := p.run(t, "poll", "--dry-run"); !strings.Contains(r.stdout, "\x1b[") {
+	if r := p.run(t, "poll", "--dry-run"); !strings.Contains(r.Stdout, "\x1b[") {
 		t.Errorf("no colors in a terminal: %+v", r)
 	}
 	p.settings["NO_COLOR"] = "1"
-	if r := p.run(t, "poll", "--dry-run"); r.status != 0 || strings.Contains(r.stdout, "\x1b") {
+	if r := p.run(t, "poll", "--dry-run"); r.Status != 0 || strings.Contains(r.Stdout, "\x1b") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -120,9 +120,9 @@ func TestPollSaysWhenTheLagIsDrained(t *testing.T) {
 		w.Checkpoint(c.checkpoint)
 		w.Write(testworld.Orders, c.writes)
 		r := p.run(t, "poll")
-		fields := strings.Fields(strings.Split(r.stdout, "\n")[1])
+		fields := strings.Fields(strings.Split(r.Stdout, "\n")[1])
 		if fields[0] != "orders" || fields[1] != "lagging" || fields[4] != c.want {
-			t.Errorf("%s: want %s in\n%s%s", c.rule, c.want, r.stdout, r.stderr)
+			t.Errorf("%s: want %s in\n%s%s", c.rule, c.want, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -147,14 +147,14 @@ func TestPollExplainsADecisionInSentences(t *testing.T) {
 		clock.Advance(30 * time.Second)
 		c.change()
 		r := p.run(t, append([]string{"poll", "--explain"}, c.args...)...)
-		if r.status != 1 {
-			t.Errorf("%s: status %d, want 1: a processor is incomplete", c.rule, r.status)
+		if r.Status != 1 {
+			t.Errorf("%s: status %d, want 1: a processor is incomplete", c.rule, r.Status)
 		}
-		told.WriteString("# " + c.rule + "\n\n" + r.stdout + "\n")
+		told.WriteString("# " + c.rule + "\n\n" + r.Stdout + "\n")
 	}
 	testworld.Golden(t, *update, "poll-explain", masked(told.String()))
 	p.width = 80
-	testworld.Golden(t, *update, "poll-explain-terminal", masked(p.run(t, "poll", "--explain", "--dry-run").stdout))
+	testworld.Golden(t, *update, "poll-explain-terminal", masked(p.run(t, "poll", "--explain", "--dry-run").Stdout))
 }
 
 func TestAFailureOfOneProcessorIsOneSentenceAndTheOthersArePolled(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAFailureOfOneProcessorIsOneSentenceAndTheOthersArePolled(t *testing.T) 
 	p.settings["FEEDSCALE_PROCESSORS"] = `{defaults: {databaseId: shop, containerId: orders, accountHost: ` + testworld.OrdersHost + `}, processors: [
 		{name: bad-key, connection: BADKEY}, {name: unreachable, connection: UNREACHABLE}, {name: orders, connection: COSMOS}, {name: missing, connection: COSMOS, containerId: nowhere}]}`
 	r := p.run(t, "poll", "--output", "json")
-	out := testworld.Decode[polled](t, []byte(r.stdout))
+	out := testworld.Decode[polled](t, []byte(r.Stdout))
 	for i, says := range []string{"setting BADKEY", "setting UNREACHABLE", "", "nowhere in database shop"} {
 		p := out.Processors[i]
 		if says == "" {
@@ -180,10 +180,10 @@ func TestAFailureOfOneProcessorIsOneSentenceAndTheOthersArePolled(t *testing.T) 
 			t.Errorf("%s: %+v", p.Name, p)
 		}
 	}
-	if r.status != 1 {
-		t.Errorf("status %d, want 1", r.status)
+	if r.Status != 1 {
+		t.Errorf("status %d, want 1", r.Status)
 	}
-	if strings.Contains(r.stdout+r.stderr, secret) {
+	if strings.Contains(r.Stdout+r.Stderr, secret) {
 		t.Error("a key was shown")
 	}
 }
@@ -194,8 +194,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	w.Write(testworld.Orders, 25)
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + testworld.Queue
 	r := p.run(t, "poll", "--dry-run", "--output", "json")
-	if r.status != 0 || !strings.Contains(r.stdout, `"desiredReplicas":1`) {
-		t.Errorf("status %d: %s%s", r.status, r.stdout, r.stderr)
+	if r.Status != 0 || !strings.Contains(r.Stdout, `"desiredReplicas":1`) {
+		t.Errorf("status %d: %s%s", r.Status, r.Stdout, r.Stderr)
 	}
 	p.leavesNoFile(t)
 	if got := w.Namespace.Messages(testworld.Queue); len(got) != 0 {
@@ -217,12 +217,12 @@ func TestAnEventThatCannotBePublishedIsStatusOneAndIsPublishedByTheNextPoll(t *t
 	w, _, p := watching(t)
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/nowhere"
 	r := p.run(t, "poll", "--output", "json")
-	if r.status != 1 || !strings.Contains(r.stderr, "nowhere") {
-		t.Errorf("status %d: %s", r.status, r.stderr)
+	if r.Status != 1 || !strings.Contains(r.Stderr, "nowhere") {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + testworld.Queue
-	if r := p.run(t, "poll"); r.status != 0 {
-		t.Errorf("status %d: %s", r.status, r.stderr)
+	if r := p.run(t, "poll"); r.Status != 0 {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 	messages := w.Namespace.Messages(testworld.Queue)
 	if len(messages) != 1 {
@@ -242,8 +242,8 @@ func TestAnEventIsPublishedAgainOnceItsHeartbeatIsDue(t *testing.T) {
 		comes bool
 	}{{0, true}, {59 * time.Second, false}, {time.Second, true}, {time.Second, false}} {
 		clock.Advance(c.after)
-		if r := p.run(t, "poll"); r.status != 0 || (firstEvent(r.stderr) != "") != c.comes {
-			t.Errorf("after %s more: status %d, want an event: %v\n%s", c.after, r.status, c.comes, r.stderr)
+		if r := p.run(t, "poll"); r.Status != 0 || (firstEvent(r.Stderr) != "") != c.comes {
+			t.Errorf("after %s more: status %d, want an event: %v\n%s", c.after, r.Status, c.comes, r.Stderr)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func TestPollExplainsInPlaceOfTheTableOnly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--output", "json"}, {"--partitions"}} {
 		r := program{}.run(t, append([]string{"poll", "--explain"}, args...)...)
-		if r.status != 2 || r.stdout != "" || !strings.Contains(r.stderr, "--explain takes the place of the table") {
+		if r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, "--explain takes the place of the table") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -56,14 +55,8 @@ type program struct {
 	folder   string           // that it runs in where it is a process of its own
 }
 
-// result is what a command left.
-type result struct {
-	status         int
-	stdout, stderr string
-}
-
 // run runs a command in this process.
-func (p program) run(t *testing.T, args ...string) result {
+func (p program) run(t *testing.T, args ...string) testworld.Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := cli.Env{
@@ -74,12 +67,12 @@ func (p program) run(t *testing.T, args ...string) result {
 		env.Now = time.Now
 	}
 	status := cli.Main(t.Context(), env, commands(), "")
-	return result{status, stdout.String(), stderr.String()}
+	return testworld.Result{Status: status, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // apart runs a command as a process of its own: for what Go and the SDKs read once from the
 // environment of a process, and for files that are looked for where it runs.
-func (p program) apart(t *testing.T, args ...string) result {
+func (p program) apart(t *testing.T, args ...string) testworld.Result {
 	t.Helper()
 	if p.folder == "" {
 		p.folder = t.TempDir()
@@ -89,13 +82,7 @@ func (p program) apart(t *testing.T, args ...string) result {
 	c := exec.CommandContext(t.Context(), executable, args...)
 	c.Dir = p.folder
 	c.Env = append(testworld.Environ(p.settings), isProgram+"=1", "HOME="+p.folder)
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return testworld.Run(t, c)
 }
 
 // stateFile is a state file in a folder of its own. It is not there yet.

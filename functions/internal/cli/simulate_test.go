@@ -41,10 +41,10 @@ type simulated struct {
 func simulateJSON(t *testing.T, args ...string) simulated {
 	t.Helper()
 	r := program{}.run(t, append([]string{"simulate", "--output", "json"}, args...)...)
-	if r.status != 0 || r.stderr != "" {
-		t.Fatalf("status %d: %s", r.status, r.stderr)
+	if r.Status != 0 || r.Stderr != "" {
+		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
-	return testworld.Decode[simulated](t, []byte(r.stdout))
+	return testworld.Decode[simulated](t, []byte(r.Stdout))
 }
 
 func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
@@ -65,10 +65,10 @@ func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 		t.Run(c.golden, func(t *testing.T) {
 			t.Parallel()
 			r := program{width: c.width}.run(t, append([]string{"simulate"}, c.args...)...)
-			if r.status != 0 || r.stderr != "" {
-				t.Errorf("status %d: %s", r.status, r.stderr)
+			if r.Status != 0 || r.Stderr != "" {
+				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
-			testworld.Golden(t, *update, c.golden, r.stdout)
+			testworld.Golden(t, *update, c.golden, r.Stdout)
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestSimulateJSONAndCSVAgree(t *testing.T) {
 		t.Errorf("trace %+v", out.Trace)
 	}
 	r := program{}.run(t, append([]string{"simulate", "--output", "csv"}, args...)...)
-	lines, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(r.Stdout)).ReadAll()
 	testworld.Must(t, err)
 	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left", ",")}
 	var names []string
@@ -188,8 +188,8 @@ func TestSimulateReplaysWhatHistoryPrints(t *testing.T) {
 	}
 	r := program{}.run(t, "simulate", "--trace", filepath.Join(folder, "orders.json"))
 	for _, want := range []string{"orders, recorded from 2026-03-01T12:00:00Z: 1h, 4 partitions, 36.6k transactions\n", "for 5m no arrival rate was recorded"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("%q is missing in\n%s", want, r.stdout)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, r.Stdout)
 		}
 	}
 }
@@ -236,16 +236,16 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			r := program{}.run(t, append([]string{"simulate"}, c.args...)...)
-			if r.status != 2 || r.stdout != "" {
-				t.Errorf("status %d, stdout %q", r.status, r.stdout)
+			if r.Status != 2 || r.Stdout != "" {
+				t.Errorf("status %d, stdout %q", r.Status, r.Stdout)
 			}
-			lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+			lines := strings.Split(strings.TrimSuffix(r.Stderr, "\n"), "\n")
 			if len(lines) != len(c.want) {
 				t.Errorf("%d mistakes, want %d", len(lines), len(c.want))
 			}
 			for i, want := range c.want {
 				if i >= len(lines) || !strings.HasPrefix(lines[i], "feedscale simulate: ") || !strings.Contains(lines[i], want) {
-					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.stderr)
+					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.Stderr)
 				}
 			}
 		})

@@ -21,12 +21,12 @@ func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 			p := program{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none"}, folder: t.TempDir()}
 			testworld.Must(t, os.WriteFile(filepath.Join(p.folder, "processors.yaml"), []byte(document), 0o600))
 			r := p.apart(t, args...)
-			if r.status != 2 || r.stdout != "" {
-				t.Errorf("status %d, stdout %q", r.status, r.stdout)
+			if r.Status != 2 || r.Stdout != "" {
+				t.Errorf("status %d, stdout %q", r.Status, r.Stdout)
 			}
 			for _, want := range []string{"FEEDSCALE_CONCURRENCY", "processors.yaml:2", "processors.yaml:3", "connection", "processors.yaml:6", "processors.yaml:7"} {
-				if !strings.Contains(r.stderr, want) {
-					t.Errorf("%q is missing in:\n%s", want, r.stderr)
+				if !strings.Contains(r.Stderr, want) {
+					t.Errorf("%q is missing in:\n%s", want, r.Stderr)
 				}
 			}
 			if entries, err := os.ReadDir(p.folder); err != nil || len(entries) != 1 {
@@ -41,8 +41,8 @@ func TestBadUsageIsStatusTwo(t *testing.T) {
 	for _, args := range [][]string{{}, {"fly"}, {"poll", "--output", "xml"}, {"poll", "--fast"}, {"poll", "now"}, {"serve", "now"}, {"run", "--fast"}, {"version", "--long"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			if r := (program{}).run(t, args...); r.status != 2 || r.stdout != "" || r.stderr == "" {
-				t.Errorf("status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
+			if r := (program{}).run(t, args...); r.Status != 2 || r.Stdout != "" || r.Stderr == "" {
+				t.Errorf("status %d, stdout %q, stderr %q", r.Status, r.Stdout, r.Stderr)
 			}
 		})
 	}
@@ -55,8 +55,8 @@ func TestHelpIsNoMistake(t *testing.T) {
 		asked = append(asked, []string{c.Name, "--help"})
 	}
 	for _, args := range asked {
-		if r := (program{}).run(t, args...); r.status != 0 || !strings.Contains(r.stdout, "usage: feedscale") || r.stderr != "" {
-			t.Errorf("%v: status %d, stdout %q, stderr %q", args, r.status, r.stdout, r.stderr)
+		if r := (program{}).run(t, args...); r.Status != 0 || !strings.Contains(r.Stdout, "usage: feedscale") || r.Stderr != "" {
+			t.Errorf("%v: status %d, stdout %q, stderr %q", args, r.Status, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestHelpIsNoMistake(t *testing.T) {
 func TestUnderAFunctionsHostTheCommandIsServe(t *testing.T) {
 	t.Parallel()
 	r := program{settings: map[string]string{"FUNCTIONS_CUSTOMHANDLER_PORT": "7071", "FEEDSCALE_CONCURRENCY": "none"}}.run(t)
-	if r.status != 2 || r.stdout != "" || !strings.Contains(r.stderr, "FEEDSCALE_CONCURRENCY") {
+	if r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, "FEEDSCALE_CONCURRENCY") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -73,7 +73,7 @@ func TestAnAddressThatIsTakenIsAMistakeOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	w, _, p := watching(t)
 	p.settings["FEEDSCALE_LISTEN"] = strings.TrimSuffix(strings.TrimPrefix(w.Account.Endpoint(), "http://"), "/")
-	if r := p.run(t, "run"); r.status != 2 || !strings.Contains(r.stderr, "set FEEDSCALE_LISTEN to another address") {
+	if r := p.run(t, "run"); r.Status != 2 || !strings.Contains(r.Stderr, "set FEEDSCALE_LISTEN to another address") {
 		t.Errorf("%+v", r)
 	}
 	p.leavesNoFile(t)
@@ -81,8 +81,8 @@ func TestAnAddressThatIsTakenIsAMistakeOfTheConfiguration(t *testing.T) {
 
 func TestVersionSaysWhatWasBuiltAndFromWhat(t *testing.T) {
 	t.Parallel()
-	if r := (program{}).run(t, "version"); r.status != 0 || !regexp.MustCompile(`^feedscale v1\.2\.3 go1\.\S+ \S+/\S+\n$`).MatchString(r.stdout) {
-		t.Errorf("status %d, %q", r.status, r.stdout)
+	if r := (program{}).run(t, "version"); r.Status != 0 || !regexp.MustCompile(`^feedscale v1\.2\.3 go1\.\S+ \S+/\S+\n$`).MatchString(r.Stdout) {
+		t.Errorf("status %d, %q", r.Status, r.Stdout)
 	}
 	if of := cli.OS("").Version; of == "" {
 		t.Error("a build without a release has no version")
