@@ -3,11 +3,13 @@ package main_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,12 +35,26 @@ func TestMain(m *testing.M) {
 	}
 	defer os.RemoveAll(folder)
 	scratch = folder
+	if err := waitTogether(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
 	status = m.Run()
 	if tables != nil {
 		if err := tables.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+}
+
+// waitTogether has more tests run at once than there are processors, where no flag says how many: what
+// they do most is wait, for timers of the programs they start.
+func waitTogether() error {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		return parallel.Value.Set(fmt.Sprint(2 * runtime.GOMAXPROCS(0)))
+	}
+	return nil
 }
 
 // tables is Azurite, once a test has needed it.
