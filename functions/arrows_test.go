@@ -1,30 +1,41 @@
 package main_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	"os"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 const module = "github.com/feedscale/feedscale/"
 
-// dependencies lists what a package of the module links, itself included. Packages of the module come
-// without the module's name.
-func dependencies(t *testing.T, of string) []string {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", module+of)
-	output, err := list.Output()
-	must(t, err)
-	var found []string
-	for line := range strings.Lines(string(output)) {
-		found = append(found, strings.TrimPrefix(strings.TrimSpace(line), module))
-	}
-	return found
+// listed is a package of the module, tests aside. Packages of the module come without its name.
+type listed struct {
+	imports []string // what it imports itself
+	links   []string // that too, and what those import, and so on, and itself
 }
+
+// packages are all of the module.
+var packages = sync.OnceValues(func() (map[string]listed, error) {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}}|{{join .Imports " "}}|{{join .Deps " "}}`, "./...")
+	list.Dir = ".."
+	output, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	found := make(map[string]listed)
+	for line := range strings.Lines(strings.ReplaceAll(string(output), module, "")) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		found[fields[0]] = listed{strings.Fields(fields[1]), append(strings.Fields(fields[2]), fields[0])}
+	}
+	return found, nil
+})
 
 // under reports whether a package is one of some, or below one.
 func under(pkg string, roots ...string) bool {
@@ -56,7 +67,11 @@ func TestArrowsPointOneWay(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			for _, of := range c.of {
-				for _, pkg := range dependencies(t, of) {
+				links := made(t, packages)[of].links
+				if len(links) == 0 {
+					t.Errorf("there is no %s", of)
+				}
+				for _, pkg := range links {
 					if under(pkg, c.not...) {
 						t.Errorf("%s links %s", of, pkg)
 					}
@@ -66,37 +81,20 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
-// imports lists the packages of the module with what each imports itself, tests aside.
-func imports(t *testing.T) map[string][]string {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
-	list.Dir = ".."
-	output, err := list.Output()
-	must(t, err)
-	found := make(map[string][]string)
-	for line := range strings.Lines(string(output)) {
-		fields := strings.Fields(line)
-		for i, field := range fields {
-			fields[i] = strings.TrimPrefix(field, module)
-		}
-		found[fields[0]] = fields[1:]
-	}
-	return found
-}
-
 func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pkg string
 		by  []string // who may import it
 	}{
-		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/emulator/interop"}},
+		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/emulator/interop", "pkg/emulator/testworld"}},
+		{"pkg/emulator/testworld", nil}, // tests alone
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},
 		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app", "pkg/emulator/interop"}},
 	} {
-		for importer, imported := range imports(t) {
-			for _, pkg := range imported {
+		for importer, listed := range made(t, packages) {
+			for _, pkg := range listed.imports {
 				if under(pkg, c.pkg) && !under(importer, c.by...) {
 					t.Errorf("%s imports %s", importer, pkg)
 				}
@@ -110,7 +108,7 @@ func TestPurePackagesReadNoClock(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range []string{"changefeed", "scaling", "simulate", "report", "state", "events"} {
 		files, err := filepath.Glob(filepath.Join("..", "pkg", pkg, "*.go"))
-		must(t, err)
+		testworld.Must(t, err)
 		if len(files) == 0 {
 			t.Errorf("pkg/%s has no sources", pkg)
 		}
@@ -119,34 +117,12 @@ func TestPurePackagesReadNoClock(t *testing.T) {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			must(t, err)
+			testworld.Must(t, err)
 			for _, call := range []string{"time.Now(", "time.Since(", "time.Until(", "os.Getenv(", "os.Open(", "os.ReadFile("} {
 				if strings.Contains(string(text), call) {
 					t.Errorf("%s calls %s", file, strings.TrimSuffix(call, "("))
 				}
 			}
 		}
-	}
-}
-
-// maxHandler bounds the staged handler, in bytes: a cold start loads all of it.
-const maxHandler = 25 << 20
-
-func TestTheHandlerIsSmall(t *testing.T) {
-	t.Parallel()
-	info, err := os.Stat(filepath.Join(made(t, stage), "handler"))
-	must(t, err)
-	if info.Size() > maxHandler {
-		t.Errorf("the handler has %d bytes, more than %d", info.Size(), maxHandler)
-	}
-}
-
-func TestTheHandlerSaysWhereTheOtherCommandsAre(t *testing.T) {
-	t.Parallel()
-	handler := exec.CommandContext(t.Context(), filepath.Join(made(t, stage), "handler"), "consume")
-	handler.Env = []string{"HOME=" + t.TempDir()}
-	output, err := handler.CombinedOutput()
-	if err == nil || handler.ProcessState.ExitCode() != 2 || !strings.Contains(string(output), `no command "consume" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale`) {
-		t.Errorf("%v: %s", err, output)
 	}
 }

@@ -2,10 +2,7 @@ package main_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +18,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -28,10 +26,7 @@ import (
 // startQueue starts a namespace with the queue alone.
 func startQueue(t *testing.T, sessions bool) *servicebusfake.Server {
 	t.Helper()
-	bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
-	must(t, err)
-	t.Cleanup(func() { must(t, bus.Close()) })
-	return bus
+	return testworld.StartNamespace(t, servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
 }
 
 // decided is an event of the processor orders, published to the queue.
@@ -42,11 +37,11 @@ func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[
 		Data: events.Data{Processor: "orders", Sequence: 42, DesiredReplicas: replicas, Active: true, Direction: "out", Status: "lagging", Target: target},
 	}
 	body, err := e.Encode()
-	must(t, err)
-	p, err := servicebus.NewPublisher(bus.ConnectionString(), queue, servicebus.PublisherOptions{})
-	must(t, err)
-	must(t, p.Publish(t.Context(), body))
-	must(t, p.Close(t.Context()))
+	testworld.Must(t, err)
+	p, err := servicebus.NewPublisher(bus.ConnectionString(), testworld.Queue, servicebus.PublisherOptions{})
+	testworld.Must(t, err)
+	testworld.Must(t, p.Publish(t.Context(), body))
+	testworld.Must(t, p.Close(t.Context()))
 	return body
 }
 
@@ -77,15 +72,10 @@ type consumption struct {
 
 func consuming(t *testing.T, bus *servicebusfake.Server, settings map[string]string, args ...string) *consumption {
 	t.Helper()
-	executable, err := buildTool()
-	must(t, err)
-	c := &consumption{t: t, command: exec.CommandContext(t.Context(), executable, append([]string{"consume"}, args...)...)}
-	c.command.Env = []string{"HOME=" + t.TempDir(), "SERVICEBUS=" + bus.ConnectionString(), "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue}
-	for name, value := range settings {
-		c.command.Env = append(c.command.Env, name+"="+value)
-	}
+	c := &consumption{t: t, command: prepare(t, t.TempDir(), settings, append([]string{"consume"}, args...)...)}
+	c.command.Env = append(c.command.Env, "SERVICEBUS="+bus.ConnectionString(), "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/"+testworld.Queue)
 	c.command.Stdout, c.command.Stderr = &c.stdout, &c.stderr
-	must(t, c.command.Start())
+	testworld.Must(t, c.command.Start())
 	t.Cleanup(func() {
 		_ = c.command.Process.Kill() // where it was not stopped
 		_ = c.command.Wait()
@@ -97,7 +87,7 @@ func consuming(t *testing.T, bus *servicebusfake.Server, settings map[string]str
 // log of nothing but JSON.
 func (c *consumption) stop() {
 	c.t.Helper()
-	must(c.t, c.command.Process.Signal(syscall.SIGTERM))
+	testworld.Must(c.t, c.command.Process.Signal(syscall.SIGTERM))
 	if err := c.command.Wait(); err != nil {
 		c.t.Errorf("stopped with %v: %s", err, &c.stderr)
 	}
@@ -111,8 +101,8 @@ func (c *consumption) stop() {
 // settled waits until nothing is left in the queue.
 func settled(t *testing.T, bus *servicebusfake.Server) {
 	t.Helper()
-	eventually(t, "the event was settled", func() bool {
-		return !slices.ContainsFunc(bus.Messages(queue), func(m servicebusfake.Message) bool { return m.State != servicebusfake.DeadLettered })
+	testworld.Eventually(t, "the event settled", func() bool {
+		return !slices.ContainsFunc(bus.Messages(testworld.Queue), func(m servicebusfake.Message) bool { return m.State != servicebusfake.DeadLettered })
 	})
 }
 
@@ -178,9 +168,7 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, RequiresSession: sessions, LockDuration: time.Second}}})
-			must(t, err)
-			t.Cleanup(func() { must(t, bus.Close()) })
+			bus := testworld.StartNamespace(t, servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, RequiresSession: sessions, LockDuration: time.Second}}})
 			posted, hang := make(chan string, 10), make(chan struct{})
 			receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				posted <- r.Header.Get("webhook-id")
@@ -191,7 +179,7 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 			args := []string{"--action", "webhook", "--url", receiver.URL, fmt.Sprintf("--sessions=%v", sessions)}
 			killed := consuming(t, bus, nil, args...)
 			<-posted
-			must(t, killed.command.Process.Kill())
+			testworld.Must(t, killed.command.Process.Kill())
 			close(hang)
 			next := consuming(t, bus, nil, args...)
 			settled(t, bus)
@@ -201,14 +189,6 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// trusted writes the certificate of a server into a file.
-func trusted(t *testing.T, s *httptest.Server) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
-	return file
 }
 
 // startCluster starts an API server with the Deployment orders of the namespace
@@ -254,9 +234,9 @@ func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
 func kubeconfigOf(t *testing.T, cluster *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: other,
+	testworld.Must(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: other,
 		clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
-		contexts: [{name: other, context: {}}, {name: shop, context: {cluster: c, user: u, namespace: shop}}]}`, cluster.URL, trusted(t, cluster)), 0o600))
+		contexts: [{name: other, context: {}}, {name: shop, context: {cluster: c, user: u, namespace: shop}}]}`, cluster.URL, testworld.CertificateOf(t, cluster)), 0o600))
 	return file
 }
 
@@ -290,7 +270,7 @@ func TestARefusedTokenIsAWarningOfConsumeAlone(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	decided(t, bus, 5, map[string]string{"deployment": "orders"})
 	c := consuming(t, bus, map[string]string{"FEEDSCALE_LOG_LEVEL": "debug"}, "--action", "kubernetes", "--kubeconfig", kubeconfigOf(t, cluster), "--context", "shop")
-	eventually(t, "the warning", func() bool { return strings.Contains(c.stderr.String(), "the cluster does not accept the credentials") })
+	testworld.Eventually(t, "the warning", func() bool { return strings.Contains(c.stderr.String(), "the cluster does not accept the credentials") })
 	c.stop()
 	log := c.stderr.String()
 	if !strings.Contains(log, `"level":"DEBUG","msg":"Couldn't get current server API group list"`) {
@@ -309,7 +289,7 @@ func TestAnEventThatNamesNothingToScaleIsDeadLetteredWithTheLabelThatIsMissing(t
 	c := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop")
 	settled(t, bus)
 	c.stop()
-	dead := bus.Messages(queue + "/$DeadLetterQueue")
+	dead := bus.Messages(testworld.Queue + "/$DeadLetterQueue")
 	if len(dead) != 1 || !strings.Contains(fmt.Sprint(dead[0].Properties), "target label apiVersion is missing; allowed are deployment") {
 		t.Errorf("dead-lettered are %+v", dead)
 	}
@@ -356,7 +336,7 @@ func startAzure(t *testing.T, patched chan<- string) (endpoint string, settings 
 	t.Cleanup(identities.Close)
 	return manager.URL, map[string]string{
 		"IDENTITY_ENDPOINT": identities.URL, "IDENTITY_HEADER": "of-the-platform", "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
-		"SSL_CERT_FILE": trusted(t, manager),
+		"SSL_CERT_FILE": testworld.CertificateOf(t, manager),
 	}
 }
 
@@ -393,123 +373,9 @@ func TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 			consumption := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop", "--dry-run")
 			settled(t, bus)
 			consumption.stop()
-			if len(scaled) != 0 || len(bus.Messages(queue)) != 0 || !strings.Contains(consumption.stderr.String(), c.says) {
-				t.Errorf("scaled %d times, %d messages are left, log %s", len(scaled), len(bus.Messages(queue)), &consumption.stderr)
+			if len(scaled) != 0 || len(bus.Messages(testworld.Queue)) != 0 || !strings.Contains(consumption.stderr.String(), c.says) {
+				t.Errorf("scaled %d times, %d messages are left, log %s", len(scaled), len(bus.Messages(testworld.Queue)), &consumption.stderr)
 			}
 		})
-	}
-}
-
-// tried runs consume until it ends by itself.
-func tried(t *testing.T, settings map[string]string, args ...string) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, made(t, buildTool), append([]string{"consume"}, args...)...)
-	c.Env = []string{"HOME=" + t.TempDir()}
-	for name, value := range settings {
-		c.Env = append(c.Env, name+"="+value)
-	}
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-}
-
-func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
-	t.Parallel()
-	bus := startQueue(t, false)
-	good := map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + queue}
-	decided(t, bus, 5, nil)
-	t.Cleanup(func() {
-		if m := bus.Messages(queue); len(m) != 1 || m[0].State != servicebusfake.Active || m[0].DeliveryCount != 0 {
-			t.Errorf("the queue was read: %+v", m)
-		}
-	})
-	for _, c := range []struct {
-		rule     string
-		settings map[string]string
-		args     []string
-		says     []string
-	}{
-		{"no queue", nil, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE"}},
-		{"events that go to standard output", map[string]string{"FEEDSCALE_EVENTS": "stdout:"}, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from"}},
-		{"all of them at once", map[string]string{"FEEDSCALE_EVENTS": "servicebus:MISSING/q", "FEEDSCALE_LOG_LEVEL": "loud"},
-			[]string{"--action", "dance", "--url", "https://receiver.example", "--concurrency", "0"}, []string{
-				"FEEDSCALE_EVENTS: the setting MISSING is missing",
-				"FEEDSCALE_LOG_LEVEL: ",
-				"--concurrency: 0 is not allowed; allowed are whole numbers from 1 to 1024",
-				"--url: is of --action webhook alone",
-				`--action: there is no action "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
-			}},
-		{"a webhook without a URL", good, []string{"--action", "webhook"}, []string{"--url: is missing"}},
-		{"a URL that is none", good, []string{"--action", "webhook", "--url", "receiver"}, []string{"--url: the URL of the webhook is not an address"}},
-		{"a secret that is none", map[string]string{"SERVICEBUS": good["SERVICEBUS"], "FEEDSCALE_EVENTS": good["FEEDSCALE_EVENTS"], "FEEDSCALE_WEBHOOK_SECRET": "hidden"},
-			[]string{"--action", "webhook", "--url", "https://receiver.example"}, []string{"FEEDSCALE_WEBHOOK_SECRET: the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes"}},
-		{"a secret that is none, and no URL", map[string]string{"FEEDSCALE_WEBHOOK_SECRET": "hidden"}, []string{"--action", "webhook"},
-			[]string{"FEEDSCALE_EVENTS: names no queue", "--url: is missing", "FEEDSCALE_WEBHOOK_SECRET: the secret"}},
-		{"an endpoint that is none, and no queue", nil, []string{"--action", "containerapp", "--arm-endpoint", "http://management.usgovcloudapi.net"},
-			[]string{"FEEDSCALE_EVENTS: names no queue", "--arm-endpoint: is not that of an Azure Resource Manager; allowed is https://HOST or https://HOST:PORT"}},
-		{"a kubeconfig that is not there", good, []string{"--action", "kubernetes", "--kubeconfig", "nowhere"}, []string{"finding the cluster", "nowhere"}},
-		{"no cluster at all", good, []string{"--action", "kubernetes"}, []string{"finding the cluster, run in a pod of it or name a kubeconfig"}},
-		{"a flag of another action", good, []string{"--kubeconfig", "f", "--context", "c", "--arm-endpoint", "https://e"}, []string{"--kubeconfig: is of --action kubernetes alone", "--context: ", "--arm-endpoint: is of --action containerapp alone"}},
-		{"an argument", good, []string{"orders"}, []string{`unexpected argument "orders"`}},
-	} {
-		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
-			r := tried(t, c.settings, c.args...)
-			if r.status != 2 || r.stdout != "" {
-				t.Errorf("status %d, printed %s", r.status, r.stdout)
-			}
-			for _, says := range c.says {
-				if !strings.Contains(r.stderr, says) {
-					t.Errorf("%s is not in\n%s", says, r.stderr)
-				}
-			}
-			if strings.Contains(r.stderr, "hidden") || strings.Contains(r.stderr, "consuming") {
-				t.Errorf("got\n%s", r.stderr)
-			}
-		})
-	}
-}
-
-func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
-	t.Parallel()
-	const host = "management.usgovcloudapi.net"
-	for endpoint, allowed := range map[string]bool{
-		"https://" + host:                 true,
-		"https://" + host + "/":           true,
-		"https://" + host + ":8443":       true,
-		"https://[::1]:8443":              true,
-		host:                              false,
-		"http://" + host:                  false,
-		"https://":                        false,
-		"https://:443":                    false,
-		"https://" + host + ":65536":      false,
-		"https://" + host + "/hidden":     false,
-		"https://" + host + "?code=h":     false,
-		"https://user:hidden@" + host:     false,
-		" https://" + host:                false,
-		"https://" + host + "/%zz/hidden": false,
-	} {
-		t.Run(endpoint, func(t *testing.T) {
-			t.Parallel()
-			r := tried(t, nil, "--action", "containerapp", "--arm-endpoint", endpoint)
-			if refused := strings.Contains(r.stderr, "--arm-endpoint: "); refused == allowed || r.status != 2 || strings.Contains(r.stderr, "hidden") {
-				t.Errorf("status %d: %s", r.status, r.stderr)
-			}
-		})
-	}
-}
-
-func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
-	t.Parallel()
-	bus := startQueue(t, false)
-	r := tried(t, map[string]string{"SERVICEBUS": bus.ConnectionString(), "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/another"})
-	if r.status != 1 || !strings.Contains(r.stderr, `queue "another" does not exist`) {
-		t.Errorf("status %d: %s", r.status, r.stderr)
 	}
 }

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // definition is what the tests read of a function.json.
@@ -22,22 +23,28 @@ type definition struct {
 func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
-	must(t, err)
+	testworld.Must(t, err)
 	return schema
 }
 
 func instance(t *testing.T, text string) any {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	must(t, err)
+	testworld.Must(t, err)
 	return value
 }
 
 func contentOf(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	must(t, err)
+	testworld.Must(t, err)
 	return string(content)
+}
+
+// sampleSettings are those that a developer starts from.
+func sampleSettings(t *testing.T) map[string]string {
+	t.Helper()
+	return testworld.Decode[struct{ Values map[string]string }](t, []byte(contentOf(t, "../local.settings.sample.json"))).Values
 }
 
 func TestHostJSONIsValid(t *testing.T) {
@@ -51,12 +58,11 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 	t.Parallel()
 	schema := schemaOf(t, "function.schema.json")
 	files, err := filepath.Glob("*/function.json")
-	must(t, err)
+	testworld.Must(t, err)
 	if len(files) < 2 {
 		t.Fatalf("found %q, want poll and processors at least", files)
 	}
-	var sample struct{ Values map[string]string }
-	must(t, json.Unmarshal([]byte(contentOf(t, "../local.settings.sample.json")), &sample))
+	sample := sampleSettings(t)
 	folders := regexp.MustCompile(`^[a-z][a-z0-9_-]{0,127}$`) // of a function, the name; host would be the host's own
 	routes := make(map[string]string)
 	for _, file := range files {
@@ -69,8 +75,7 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		var d definition
-		must(t, json.Unmarshal([]byte(text), &d))
+		d := testworld.Decode[definition](t, []byte(text))
 		names, inputs, outputs := make(map[string]bool), "", ""
 		for _, b := range d.Bindings {
 			if names[b.Name] {
@@ -83,7 +88,7 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 				outputs += b.Type + " "
 			}
 			// The host resolves %NAME% itself, so it has to be an app setting.
-			if b.Schedule != "" && sample.Values[strings.Trim(b.Schedule, "%")] == "" {
+			if b.Schedule != "" && sample[strings.Trim(b.Schedule, "%")] == "" {
 				t.Errorf("%s: the schedule %s is not in local.settings.sample.json", file, b.Schedule)
 			}
 			if b.Route != "" && routes[b.Route] != "" {
@@ -130,8 +135,8 @@ func TestTheSchemasRefuse(t *testing.T) {
 		"an unknown field of a binding":          {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `"route"`, `"path": "p", "route"`, 1) + `]}`},
 	}
 	// What the cases are made of is accepted, so that each is refused for what its name says.
-	must(t, schemaOf(t, "host.schema.json").Validate(instance(t, handler(`{"defaultExecutablePath": "handler", "arguments": ["serve"]}`))))
-	must(t, schemaOf(t, "function.schema.json").Validate(instance(t, `{"bindings": [`+trigger+`]}`)))
+	testworld.Must(t, schemaOf(t, "host.schema.json").Validate(instance(t, handler(`{"defaultExecutablePath": "handler", "arguments": ["serve"]}`))))
+	testworld.Must(t, schemaOf(t, "function.schema.json").Validate(instance(t, `{"bindings": [`+trigger+`]}`)))
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,9 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,164 +17,40 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/tidwall/gjson"
 
-	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
-	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-const (
-	queue     = "scale-events"
-	leaseHost = "shop.documents.azure.com"
-)
-
-// scratch is a folder for what several tests use.
-var scratch string
-
-func TestMain(m *testing.M) {
-	status := 1
-	defer func() { os.Exit(status) }()
-	folder, err := os.MkdirTemp("", "feedscale-test")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer os.RemoveAll(folder)
-	scratch = folder
-	status = m.Run()
-	if server, err := startTables(); startedTables && err == nil {
-		server.Close()
-	}
-}
-
-var startedTables bool
-
-// startTables starts Azurite, for the tests that need a table.
-var startTables = sync.OnceValues(func() (*azurite.Server, error) {
-	startedTables = true
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	return azurite.Start(ctx)
-})
-
-// stage stages the function app.
-var stage = sync.OnceValues(func() (folder string, err error) {
-	folder = filepath.Join(scratch, "app")
-	dist := exec.Command("make", "dist", "DIST="+folder, "GOOS=", "GOARCH=")
-	dist.Dir = ".."
-	if output, err := dist.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("make dist: %w\n%s", err, output)
-	}
-	return folder, nil
-})
-
-// buildTool builds the command-line tool.
-var buildTool = sync.OnceValues(func() (file string, err error) {
-	file = filepath.Join(scratch, "feedscale")
-	if output, err := exec.Command("go", "build", "-o", file, "./cmd/feedscale").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, output)
-	}
-	return file, nil
-})
-
-// made is what one of the functions above makes, once for all tests.
-func made[T any](t *testing.T, make func() (T, error)) T {
-	t.Helper()
-	value, err := make()
-	must(t, err)
-	return value
-}
-
-// world is the Azure that an app under test meets: an account with the
-// containers orders and leases, a namespace with the queue, a table.
+// world is the Azure that a function app under test meets: a shop, and a table for the state.
 type world struct {
-	t      *testing.T
-	db     *cosmosfake.Server
-	bus    *servicebusfake.Server
-	table  string
-	leases leasefake.Processor // of orders
-	docs   int
+	*testworld.Shop
+	t     *testing.T
+	table string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db, err := cosmosfake.Start(cosmosfake.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, db.Close()) })
-	must(t, db.CreateDatabase("shop"))
-	for _, id := range []string{"orders", "leases"} {
-		must(t, db.CreateContainer("shop", cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}}))
-	}
-	bus, err := servicebusfake.Start(servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: queue, DuplicateDetectionWindow: 10 * time.Minute}}})
-	must(t, err)
-	t.Cleanup(func() { must(t, bus.Close()) })
-
-	w := &world{t: t, db: db, bus: bus, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
-	w.leases, err = leasefake.Processor{Host: leaseHost, Database: "shop", Container: "orders"}.In(t.Context(), db)
-	must(t, err)
-	w.checkpoint(0)
-	return w
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) write(n int) {
-	w.t.Helper()
-	for range n {
-		w.docs++
-		must(w.t, w.db.Upsert("shop", "orders", map[string]any{"id": fmt.Sprint(w.docs)}))
-	}
-}
-
-// put puts a document into the lease container.
-func (w *world) put(document map[string]any) {
-	w.t.Helper()
-	must(w.t, w.db.Upsert("shop", "leases", document))
-}
-
-// at is a lease at an LSN, of an owner that has just renewed it.
-func at(lsn int64) leasefake.Fields {
-	return leasefake.Fields{Owner: "worker", Continuation: leasefake.At(lsn), Updated: time.Now()}
-}
-
-// checkpoint writes the one lease of orders as the .NET SDK does.
-func (w *world) checkpoint(lsn int64) {
-	w.t.Helper()
-	w.put(w.leases.DotNetPK("0", leasefake.Range{Max: "FF"}, at(lsn)))
+	return &world{Shop: testworld.NewShop(t, testworld.Options{}), t: t, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
 }
 
 // settings are the app settings of a function app in this world.
 func (w *world) settings() map[string]string {
 	w.t.Helper()
-	s := w.local()
+	s := w.Settings()
 	s["AzureWebJobsStorage"] = made(w.t, startTables).ConnectionString()
 	s["FEEDSCALE_STATE"] = "table:AzureWebJobsStorage/" + w.table
-	s["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + queue
+	s["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + testworld.Queue
 	return s
-}
-
-// local are the settings of a command in the world: a file for the state, and events as lines.
-func (w *world) local() map[string]string {
-	return map[string]string{
-		"COSMOS":                   w.db.ConnectionString(),
-		"SERVICEBUS":               w.bus.ConnectionString(),
-		"FEEDSCALE_TIMER_SCHEDULE": "*/30 * * * * *",
-		"FEEDSCALE_PROCESSORS":     `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, accountHost: ` + leaseHost + `, changeFeedLagThreshold: 10}]}`,
-	}
 }
 
 func (w *world) host(settings map[string]string) *functionshost.Host {
 	w.t.Helper()
 	h, err := functionshost.Start(w.t.Context(), functionshost.Options{Root: made(w.t, stage), Settings: settings})
-	must(w.t, err)
+	testworld.Must(w.t, err)
 	w.t.Cleanup(h.Close)
 	return h
 }
@@ -185,7 +58,7 @@ func (w *world) host(settings map[string]string) *functionshost.Host {
 func (w *world) store() *tablestore.Store {
 	w.t.Helper()
 	store, err := tablestore.OpenWithConnectionString(made(w.t, startTables).ConnectionString(), w.table, azcore.ClientOptions{})
-	must(w.t, err)
+	testworld.Must(w.t, err)
 	return store
 }
 
@@ -196,28 +69,13 @@ func tick(t *testing.T, h *functionshost.Host) {
 	}
 }
 
-// eventually waits for what another process does.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	timeout := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-look.C:
-		case <-timeout:
-			t.Fatalf("there was never %s", what)
-		}
-	}
-}
-
 // wantEvents compares what stands on the queue, as "id from->to active".
 func (w *world) wantEvents(want ...string) {
 	w.t.Helper()
 	var got []string
-	for _, m := range w.bus.Messages(queue) {
+	for _, m := range w.Namespace.Messages(testworld.Queue) {
 		e, err := events.Decode(m.Body)
-		must(w.t, err)
+		testworld.Must(w.t, err)
 		if m.ID != e.ID() || m.SessionID != "orders" || m.Subject != events.Type || m.Properties["sequence"] != e.Sequence {
 			w.t.Errorf("message %+v is not that of event %s", m, e.ID())
 		}
@@ -249,15 +107,15 @@ func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, ma
 func ask(t *testing.T, h *functionshost.Host, path, key string) (int, http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if key != "" {
 		request.Header.Set("x-functions-key", key)
 	}
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	testworld.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	must(t, err)
+	testworld.Must(t, err)
 	return response.StatusCode, response.Header, body
 }
 
@@ -265,18 +123,18 @@ func TestABacklogComesAndGoesUnderTheHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	h := w.host(w.settings())
-	w.write(5)
+	w.Write(testworld.Orders, 5)
 	tick(t, h)
 	const first = "orders-000000000001 null->1 true"
 	w.wantEvents(first)
 	record, err := w.store().Load(t.Context(), "orders")
-	must(t, err)
+	testworld.Must(t, err)
 	if s := record.State; s.Sequence != 1 || *s.Lag.Lag() != 5 || len(record.Outbox) != 0 {
 		t.Errorf("state %+v, %d events in the outbox", s, len(record.Outbox))
 	}
 	tick(t, h)
 	w.wantEvents(first)
-	w.checkpoint(5)
+	w.Checkpoint(5)
 	tick(t, h)
 	w.wantEvents(first, "orders-000000000002 1->1 false")
 	for _, line := range h.Logs() {
@@ -291,7 +149,7 @@ func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
 	w := newWorld(t)
 	down := true
 	var mu sync.Mutex
-	w.bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+	w.Namespace.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		mu.Lock()
 		defer mu.Unlock()
 		if down {
@@ -300,9 +158,9 @@ func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
 		return nil
 	})
 	h := w.host(w.settings())
-	w.write(5)
+	w.Write(testworld.Orders, 5)
 	tick(t, h)
-	w.checkpoint(5)
+	w.Checkpoint(5)
 	tick(t, h)
 	w.wantEvents()
 	mu.Lock()
@@ -325,7 +183,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			sending := make(chan struct{}, 1)
-			w.bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+			w.Namespace.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 				if r.Op != servicebusfake.OpSend {
 					return nil
 				}
@@ -333,7 +191,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 				return &c.answer // once
 			})
 			h := w.host(w.settings())
-			w.write(5)
+			w.Write(testworld.Orders, 5)
 			ticked := make(chan error, 1)
 			go func() {
 				_, err := h.Timer(context.WithoutCancel(t.Context()), "poll", functionshost.Tick{})
@@ -347,8 +205,8 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 			if err := <-ticked; err == nil {
 				t.Error("the invocation of a killed handler succeeded")
 			}
-			must(t, h.Ready(t.Context()))
-			w.checkpoint(5)
+			testworld.Must(t, h.Ready(t.Context()))
+			w.Checkpoint(5)
 			tick(t, h)
 			w.wantEvents("orders-000000000001 null->1 true", "orders-000000000002 1->1 false")
 			if record, err := w.store().Load(t.Context(), "orders"); err != nil || len(record.Outbox) != 0 {
@@ -371,7 +229,7 @@ func TestATickThatCommitsNothingFailsItsInvocation(t *testing.T) {
 	logged := func() bool {
 		return slices.ContainsFunc(h.Logs(), func(l functionshost.LogLine) bool { return strings.Contains(l.Text, "the tick failed") })
 	}
-	eventually(t, "a line in the log, since the host shows only a status", logged)
+	testworld.Eventually(t, "a line in the log, since the host shows only a status", logged)
 	for _, line := range h.Logs() {
 		if strings.Contains(line.Text, "c2VjcmV0") {
 			t.Errorf("a key in the log: %s", line.Text)
@@ -400,7 +258,7 @@ func TestWhatKEDAReads(t *testing.T) {
 		t.Errorf("never polled, all: %d %v", status, all)
 	}
 
-	w.write(25)
+	w.Write(testworld.Orders, 25)
 	tick(t, h)
 	status, contentType, orders := get(t, h, "/api/processors/orders", key)
 	if status != http.StatusOK || contentType != "application/json" {
@@ -429,7 +287,7 @@ func TestWhatKEDAReads(t *testing.T) {
 	}
 
 	// A failure that holds or falls back is a 200 with that number.
-	remove := w.db.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+	remove := w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.QueryDocuments {
 			return &cosmosfake.Answer{Status: 403}
 		}
@@ -447,7 +305,7 @@ func TestWhatKEDAReads(t *testing.T) {
 func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.write(25)
+	w.Write(testworld.Orders, 25)
 	h := w.host(w.settings())
 	key := h.Key("processors")
 	scaler := func(path, location string) (float64, error) {
@@ -478,7 +336,7 @@ func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
 			t.Errorf("%s of %s: %v, %v, want %v", c.location, c.path, got, err, c.want)
 		}
 	}
-	w.checkpoint(25)
+	w.Checkpoint(25)
 	tick(t, h)
 	if got, err := scaler("/api/processors/orders", "metricValue"); err != nil || got != 0 {
 		t.Errorf("caught up: %v, %v, want a 0 that is a number", got, err)
@@ -488,26 +346,26 @@ func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
 func TestTheManualTriggerPolls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.write(5)
+	w.Write(testworld.Orders, 5)
 	h := w.host(w.settings())
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL()+"/admin/functions/poll", bytes.NewReader([]byte(`{"input":""}`)))
-	must(t, err)
+	testworld.Must(t, err)
 	request.Header.Set("x-functions-key", h.MasterKey())
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	testworld.Must(t, err)
 	response.Body.Close()
 	if response.StatusCode != http.StatusAccepted {
 		t.Fatalf("status %d", response.StatusCode)
 	}
-	eventually(t, "an event", func() bool { return len(w.bus.Messages(queue)) > 0 })
+	testworld.Eventually(t, "an event", func() bool { return len(w.Namespace.Messages(testworld.Queue)) > 0 })
 	w.wantEvents("orders-000000000001 null->1 true")
 }
 
 func TestMetricsAndThePageForPeopleAreServedWithAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.write(5)
+	w.Write(testworld.Orders, 5)
 	h := w.host(w.settings())
 	tick(t, h)
 	for _, c := range []struct{ path, shows string }{

@@ -25,6 +25,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -40,7 +41,7 @@ type target struct {
 	store *countingStore
 	mux   *http.ServeMux
 	log   *bytes.Buffer
-	now   time.Time
+	clock *testworld.Clock
 }
 
 // countingStore counts what is loaded of a real store, and can refuse to load
@@ -62,14 +63,12 @@ func (s *countingStore) Load(ctx context.Context, processor string) (state.Recor
 func newTarget(t *testing.T, processors ...string) *target {
 	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "state.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
-	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), now: polledAt.Add(time.Minute)}
+	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), clock: testworld.NewClock(polledAt.Add(time.Minute))}
 	g.Handler = metrics.New(metrics.Options{
 		Processors: processors, Store: g.store, Version: "v1.2.3",
-		Now: func() time.Time { return g.now },
+		Now: g.clock.Now,
 		Log: slog.New(slog.NewJSONHandler(g.log, nil)),
 	})
 	g.Register(g.mux)
@@ -78,9 +77,7 @@ func newTarget(t *testing.T, processors ...string) *target {
 
 func (g *target) commit(t *testing.T, s state.State, event *state.Event) {
 	t.Helper()
-	if err := g.store.Commit(t.Context(), "", s, event); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, g.store.Commit(t.Context(), "", s, event))
 }
 
 // text is one scrape.
@@ -99,9 +96,7 @@ func (g *target) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(g.text(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	found := make(map[string]float64)
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
@@ -306,9 +301,7 @@ func TestDeliveriesAreCountedAsTheyEnd(t *testing.T) {
 	_ = closed.Close()
 	fails := g.Publisher(events.NewStdout(writer))
 	for range 2 {
-		if err := works.Publish(t.Context(), []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, works.Publish(t.Context(), []byte("{}")))
 	}
 	if err := fails.Publish(t.Context(), []byte("{}")); err == nil {
 		t.Error("a failure was swallowed")
@@ -325,9 +318,7 @@ func TestNamesAndUnitsFollowTheConventions(t *testing.T) {
 	g.commit(t, lagging("orders"), nil)
 	g.Observe(report.Tick{}, time.Second, false, nil)
 	problems, err := promlint.New(strings.NewReader(g.text(t))).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -338,12 +329,10 @@ func TestAStoreThatCannotBeReadLeavesTheSeriesOfTheProcess(t *testing.T) {
 	g := newTarget(t, "orders", "audit")
 	g.commit(t, lagging("orders"), nil)
 	want(t, g.scrape(t), map[string]float64{`feedscale_state_readable`: 1, `feedscale_processor_lag{processor="orders"}`: 412})
-	if err := g.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, g.store.Close())
 	g.Observe(report.Tick{}, time.Second, false, nil)
 	for range 3 {
-		g.now = g.now.Add(time.Minute)
+		g.clock.Advance(time.Minute)
 		found := g.scrape(t)
 		want(t, found, map[string]float64{`feedscale_state_readable`: 0, `feedscale_ticks_total{result="ok"}`: 1})
 		for series := range found {
@@ -368,7 +357,7 @@ func TestOneStateThatCannotBeReadTakesNoOtherAlong(t *testing.T) {
 		`feedscale_outbox_events{processor="audit"}`:  absent,
 	})
 	g.store.broken = ""
-	g.now = g.now.Add(time.Minute)
+	g.clock.Advance(time.Minute)
 	want(t, g.scrape(t), map[string]float64{`feedscale_state_readable`: 1, `feedscale_outbox_events{processor="audit"}`: 0})
 	for _, message := range []string{`"unread":1`, "not a whole record", "every processor again"} {
 		if !strings.Contains(g.log.String(), message) {
@@ -382,7 +371,7 @@ func TestScrapesWithin5SecondsReadTheStoreOnce(t *testing.T) {
 	g := newTarget(t, "orders", "audit")
 	loads := func(after time.Duration, want int64) {
 		t.Helper()
-		g.now = g.now.Add(after)
+		g.clock.Advance(after)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() { g.text(t) })

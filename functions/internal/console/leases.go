@@ -106,10 +106,10 @@ func orDash(text string) string {
 func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
 	for _, p := range processors {
 		if p.Error != nil {
-			b.WriteString(style.Paint(p.Prefix+": ", Red) + *p.Error + "\n")
+			b.WriteString(style.Paint(printable(p.Prefix)+": ", Red) + oneLine(*p.Error) + "\n")
 		}
 		for _, l := range p.Unreadable {
-			b.WriteString(style.Paint("lease "+l.Lease+": ", Red) + l.Error + "\n")
+			b.WriteString(style.Paint("lease "+printable(l.Lease)+": ", Red) + oneLine(l.Error) + "\n")
 		}
 	}
 }
@@ -148,6 +148,6 @@ func writeEntries(b *strings.Builder, processors []discover.Processor, style Sty
 
 func comment(b *strings.Builder, text string, style Style) {
 	for line := range strings.Lines(text) {
-		b.WriteString(style.Paint("# "+strings.TrimSuffix(line, "\n"), Dim) + "\n")
+		b.WriteString(style.Paint("# "+printable(strings.TrimSuffix(line, "\n")), Dim) + "\n")
 	}
 }

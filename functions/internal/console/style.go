@@ -47,6 +47,17 @@ func cut(line string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
+// printable is a text without what breaks a line or tells a terminal what to do. Its blanks stay as
+// they are: it may be a name, for copying.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
 // oneLine is a text that neither breaks a line nor tells a terminal what to do.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")

@@ -12,6 +12,9 @@ type Cell struct {
 	Right bool // aligned to the right, as numbers are
 }
 
+// printed is the text as it stands in a table: an owner's name, say, is what any host chose.
+func (c Cell) printed() string { return printable(c.Text) }
+
 // Head makes the first row of a table. A name that begins with > is aligned to the right.
 func Head(names ...string) []Cell {
 	cells := make([]Cell, len(names))
@@ -30,7 +33,7 @@ func (s Style) Table(rows [][]Cell) string {
 	widths := make([]int, last+1)
 	for _, row := range rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.printed()))
 		}
 	}
 	left := 0
@@ -41,14 +44,14 @@ func (s Style) Table(rows [][]Cell) string {
 	for _, row := range rows {
 		var line strings.Builder
 		for i, c := range row[:last] {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
-			text := s.Paint(c.Text, c.Color)
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.printed()))
+			text := s.Paint(c.printed(), c.Color)
 			if c.Right {
 				text, pad = pad+text, ""
 			}
 			line.WriteString(text + pad + gap)
 		}
-		end := row[last].Text
+		end := row[last].printed()
 		if s.Width > 0 {
 			end = cut(end, max(1, s.Width-left))
 		}

@@ -1,8 +1,8 @@
 // Package testworld is the Azure that tests of several packages meet: a stand-in account with a
 // database and a lease container, where a test asks for it a stand-in namespace, the documents and
 // leases in them, a clock that only the test moves, and the waiting for what other goroutines or
-// processes do. Tests import it, and nothing else does.
+// processes do, and the files that a text is held to. Tests import it, and nothing else does.
 //
 // It starts the stand-ins and writes leases through leasefake; what a test holds its subject to
-// stays in the test. Start reading at [New].
+// stays in the test. Start reading at [New], and at [NewShop] for a world with a processor in it.
 package testworld

@@ -38,13 +38,17 @@ type World struct {
 	Transport *http.Transport        // by which the account is reached
 
 	t       testing.TB
-	written map[string]int // documents by container
+	now     func() time.Time // of the account
+	written map[string]int   // documents by container
 }
 
 // New starts a world.
 func New(t testing.TB, o Options) *World {
 	t.Helper()
-	w := &World{Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce}, t: t, written: map[string]int{}}
+	if o.Account.Now == nil {
+		o.Account.Now = time.Now
+	}
+	w := &World{Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce}, t: t, now: o.Account.Now, written: map[string]int{}}
 	if o.InMemory {
 		pipes := newPipes()
 		o.Account.Listen, w.Transport.DialContext = pipes.listen, pipes.dial

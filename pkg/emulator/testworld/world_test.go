@@ -1,6 +1,7 @@
 package testworld_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +43,21 @@ func TestAWorldHasWhatATestPutIntoIt(t *testing.T) {
 	}
 	if messages := w.Namespace.Messages("scale-events"); len(messages) != 0 {
 		t.Errorf("got messages %v in a queue that nobody has sent to", messages)
+	}
+}
+
+func TestAShopIsProcessedAsFarAsItsCheckpointAtTheTimeOfItsClock(t *testing.T) {
+	t.Parallel()
+	clock := testworld.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	for _, lsn := range []int64{0, 7} {
+		if lsn > 0 {
+			clock.Advance(time.Minute)
+			w.Checkpoint(lsn)
+		}
+		leases := testworld.ReadLeases(t, w.SDK(), testworld.Database, testworld.Leases, testworld.OrdersHost)
+		if len(leases) != 1 || *leases[0].Continuation != *leasefake.At(lsn) || !strings.HasPrefix(*leases[0].Timestamp, clock.Now().Format("2006-01-02T15:04:05")) {
+			t.Errorf("at %d: leases %+v", lsn, leases)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package main_test
+package cli_test
 
 import (
 	"encoding/csv"
@@ -12,25 +12,12 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// policies are two to compare with what is built in.
-const policies = `defaults: {changeFeedLagThreshold: 500}
-policies:
-- {name: catch-up, catchUpWithin: 2m}
-- {name: fresh, every: 10s, maxChangeAge: 20s, minReplicaCount: 1}
-`
-
-// folderWith makes a folder with some files.
-func folderWith(t *testing.T, files map[string]string) string {
-	t.Helper()
-	folder := t.TempDir()
-	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
-	}
-	return folder
-}
+// policies is a file of two to compare with what is built in.
+const policies = "testdata/simulate/policies.yaml"
 
 // simulated is the JSON of simulate.
 type simulated struct {
@@ -51,56 +38,51 @@ type simulated struct {
 	}
 }
 
-func simulateJSON(t *testing.T, folder string, args ...string) (out simulated) {
+func simulateJSON(t *testing.T, args ...string) simulated {
 	t.Helper()
-	r := command(t, folder, nil, append([]string{"simulate", "--output", "json"}, args...)...)
-	if r.status != 0 || r.stderr != "" {
-		t.Fatalf("status %d: %s", r.status, r.stderr)
+	r := program{}.run(t, append([]string{"simulate", "--output", "json"}, args...)...)
+	if r.Status != 0 || r.Stderr != "" {
+		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
-	must(t, json.Unmarshal([]byte(r.stdout), &out))
-	return out
+	return testworld.Decode[simulated](t, []byte(r.Stdout))
 }
 
-// TestSimulateIsTheSameToTheByte holds a comparison to a file. UPDATE_GOLDEN=1
-// writes it anew.
-func TestSimulateIsTheSameToTheByte(t *testing.T) {
+func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 	t.Parallel()
-	folder := folderWith(t, map[string]string{"policies.yaml": policies})
-	r := command(t, folder, nil, "simulate", "--trace", "burst", "--seed", "7", "--duration", "6h", "--compare", "--policies", "policies.yaml")
-	if r.status != 0 || r.stderr != "" {
-		t.Fatalf("status %d: %s", r.status, r.stderr)
-	}
-	const golden = "testdata/simulate-compare.golden"
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		must(t, os.WriteFile(golden, []byte(r.stdout), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if r.stdout != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", r.stdout, want)
-	}
-}
-
-func TestSimulateWithoutChartIsTheTableAlone(t *testing.T) {
-	t.Parallel()
-	r := command(t, t.TempDir(), nil, "simulate", "--trace", "steady", "--duration", "10m", "--chart=false")
-	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
-	if r.status != 0 || len(lines) != 6 || !strings.HasPrefix(lines[0], "steady, seed 1: 10m, 8 partitions, ") || !strings.HasPrefix(lines[5], "default ") {
-		t.Errorf("status %d:\n%s", r.status, r.stdout)
+	burst := []string{"--trace", "burst", "--seed", "7", "--duration", "6h"}
+	compared := append(burst, "--compare", "--policies", policies)
+	for _, c := range []struct {
+		golden string
+		width  int
+		args   []string
+	}{
+		{"simulate", 0, burst},
+		{"simulate-terminal", 60, burst},
+		{"simulate-without-chart", 0, []string{"--trace", "steady", "--duration", "10m", "--chart=false"}},
+		{"simulate-compare", 0, compared},
+		{"simulate-compare-terminal", 60, compared},
+	} {
+		t.Run(c.golden, func(t *testing.T) {
+			t.Parallel()
+			r := program{width: c.width}.run(t, append([]string{"simulate"}, c.args...)...)
+			if r.Status != 0 || r.Stderr != "" {
+				t.Errorf("status %d: %s", r.Status, r.Stderr)
+			}
+			testworld.Golden(t, *update, c.golden, r.Stdout)
+		})
 	}
 }
 
 func TestSimulateJSONAndCSVAgree(t *testing.T) {
 	t.Parallel()
-	folder := folderWith(t, map[string]string{"policies.yaml": policies})
-	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", "policies.yaml"}
-	out := simulateJSON(t, folder, args...)
+	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", policies}
+	out := simulateJSON(t, args...)
 	if out.Trace.Name != "herd" || out.Trace.Seed == nil || *out.Trace.Seed != 1 || out.Trace.Seconds != 3*3600 || out.Trace.Partitions != 4 {
 		t.Errorf("trace %+v", out.Trace)
 	}
-	r := command(t, folder, nil, append([]string{"simulate", "--output", "csv"}, args...)...)
-	lines, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
-	must(t, err)
+	r := program{}.run(t, append([]string{"simulate", "--output", "csv"}, args...)...)
+	lines, err := csv.NewReader(strings.NewReader(r.Stdout)).ReadAll()
+	testworld.Must(t, err)
 	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left", ",")}
 	var names []string
 	for _, p := range out.Results {
@@ -125,7 +107,6 @@ func TestSimulateJSONAndCSVAgree(t *testing.T) {
 
 func TestSimulateChoosesPolicies(t *testing.T) {
 	t.Parallel()
-	folder := folderWith(t, map[string]string{"policies.yaml": policies})
 	for _, c := range []struct {
 		rule string
 		args []string
@@ -133,15 +114,15 @@ func TestSimulateChoosesPolicies(t *testing.T) {
 	}{
 		{"default by default", nil, "[default]"},
 		{"one that is built in", []string{"--policy", "keda"}, "[keda]"},
-		{"a file's, all of them", []string{"--policies", "policies.yaml"}, "[catch-up fresh]"},
-		{"one of a file", []string{"--policies", "policies.yaml", "--policy", "fresh"}, "[fresh]"},
-		{"one that is built in, beside a file", []string{"--policies", "policies.yaml", "--policy", "default"}, "[default]"},
+		{"a file's, all of them", []string{"--policies", policies}, "[catch-up fresh]"},
+		{"one of a file", []string{"--policies", policies, "--policy", "fresh"}, "[fresh]"},
+		{"one that is built in, beside a file", []string{"--policies", policies, "--policy", "default"}, "[default]"},
 		{"what is built in side by side", []string{"--compare"}, "[default keda]"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			var names []string
-			for _, p := range simulateJSON(t, folder, append(c.args, "--duration", "10m")...).Results {
+			for _, p := range simulateJSON(t, append(c.args, "--duration", "10m")...).Results {
 				names = append(names, p.Policy)
 			}
 			if got := fmt.Sprint(names); got != c.want {
@@ -151,12 +132,12 @@ func TestSimulateChoosesPolicies(t *testing.T) {
 	}
 }
 
-// history is what a poll a minute recorded: 600 pending at first, ten a second
+// anHour is what a poll a minute recorded: 600 pending at first, ten a second
 // for an hour, five minutes of which are unknown.
-func history() []state.Sample {
+func anHour() []state.Sample {
 	var samples []state.Sample
 	for minute := range 61 {
-		s := state.Sample{Time: time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC), Status: changefeed.StatusUnknown}
+		s := state.Sample{Time: noon.Add(time.Duration(minute) * time.Minute), Status: changefeed.StatusUnknown}
 		if minute < 20 || minute >= 25 {
 			s.Lag, s.Complete, s.PartitionCount, s.PartitionsWithLag = new(int64(600)), true, new(4), new(4)
 			s.Arrival, s.DrainPerReplica = new(10.0), new(12.5)
@@ -169,20 +150,24 @@ func history() []state.Sample {
 func TestSimulateReplaysWhatHistoryPrints(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	must(t, json.NewEncoder(&text).Encode(map[string]any{"processor": "orders", "samples": history()}))
+	testworld.Must(t, json.NewEncoder(&text).Encode(map[string]any{"processor": "orders", "samples": anHour()}))
 	var lines strings.Builder
 	lines.WriteString("time,lag,changeAgeSeconds,complete,status,partitionCount,partitionsWithLag,arrivalPerSecond,drainPerReplica,metricValue,active,previousReplicas,desiredReplicas,direction,why\n")
-	for _, s := range history() {
+	for _, s := range anHour() {
 		if s.Complete {
 			fmt.Fprintf(&lines, "%s,%d,,true,lagging,4,4,10,12.5,,,,,,\"threshold: lag 600, as it was\"\n", s.Time.Format(time.RFC3339Nano), *s.Lag)
 		} else {
 			fmt.Fprintf(&lines, "%s,,,false,unknown,,,,,,,,,,\n", s.Time.Format(time.RFC3339Nano))
 		}
 	}
-	folder := folderWith(t, map[string]string{"orders.json": text.String(), "orders.csv": lines.String()})
+	folder := t.TempDir()
+	written := map[string]string{"orders.json": text.String(), "orders.csv": lines.String()}
+	for name, content := range written {
+		testworld.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
 	var results []any
 	for _, file := range []string{"orders.json", "orders.csv"} {
-		out := simulateJSON(t, folder, "--trace", file)
+		out := simulateJSON(t, "--trace", filepath.Join(folder, file))
 		if out.Trace.Seed != nil || out.Trace.Seconds != 3600 || out.Trace.Partitions != 4 || out.Trace.Transactions != 600+36_000 || out.Trace.GuessedSeconds != 300 {
 			t.Errorf("%s: trace %+v", file, out.Trace)
 		}
@@ -197,30 +182,20 @@ func TestSimulateReplaysWhatHistoryPrints(t *testing.T) {
 	if !reflect.DeepEqual(results[0], results[1]) {
 		t.Error("JSON and CSV of one history are replayed differently")
 	}
-	given := simulateJSON(t, folder, "--trace", "orders.json", "--throughput", "100", "--partitions", "2")
+	given := simulateJSON(t, "--trace", filepath.Join(folder, "orders.json"), "--throughput", "100", "--partitions", "2")
 	if given.Workers.ThroughputPerReplica != 100 || given.Trace.Partitions != 2 {
 		t.Errorf("given were 100 and 2: %+v, %+v", given.Workers, given.Trace)
 	}
-	r := command(t, folder, nil, "simulate", "--trace", "orders.json")
+	r := program{}.run(t, "simulate", "--trace", filepath.Join(folder, "orders.json"))
 	for _, want := range []string{"orders, recorded from 2026-03-01T12:00:00Z: 1h, 4 partitions, 36.6k transactions\n", "for 5m no arrival rate was recorded"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("%q is missing in\n%s", want, r.stdout)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, r.Stdout)
 		}
 	}
 }
 
 func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 	t.Parallel()
-	folder := folderWith(t, map[string]string{
-		"policies.yaml": "policies:\n- name: keda\n- name: slow\n  changefeedlagthreshold: 0\n",
-		"good.yaml":     policies,
-		"empty.json":    `{"processor":"orders","samples":[]}`,
-		"broken.json":   `{"processor":`,
-		"foreign.csv":   "a,b\n1,2\n",
-		"timeless.json": `{"samples":[{"lag":1}]}`,
-		"lag.csv":       "time,lag,arrivalPerSecond\n2026-03-01T12:00:00Z,much,1\n",
-		"nothing.csv":   "",
-	})
 	for _, c := range []struct {
 		rule string
 		args []string
@@ -239,11 +214,11 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			`--rate is "none"; allowed are transactions per second from 0.001 to 1000000`,
 			`--policy is "kedda"; allowed are default, keda, and the names in --policies`,
 		}},
-		{"a name of a policy that its file has not", []string{"--policies", "good.yaml", "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, catch-up, fresh`}},
+		{"a name of a policy that its file has not", []string{"--policies", policies, "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, catch-up, fresh`}},
 		{"two ways to choose policies", []string{"--policy", "keda", "--compare"}, []string{"--policy and --compare are given; allowed is one of them"}},
-		{"policies, each at its place", []string{"--policies", "policies.yaml"}, []string{
-			`policies.yaml:2: policies[0] (keda).name: "keda" is built in; allowed is another name`,
-			"policies.yaml:4: policies[1] (slow).changefeedlagthreshold: is an unknown field; did you mean changeFeedLagThreshold?",
+		{"policies, each at its place", []string{"--policies", "testdata/simulate/mistaken.yaml"}, []string{
+			`mistaken.yaml:2: policies[0] (keda).name: "keda" is built in; allowed is another name`,
+			"mistaken.yaml:4: policies[1] (slow).changefeedlagthreshold: is an unknown field; did you mean changeFeedLagThreshold?",
 		}},
 		{"a file of policies that is not there", []string{"--policies", "nowhere.yaml"}, []string{"--policies: open nowhere.yaml: no such file or directory; allowed is a file"}},
 		{"a trace that is not there, with flags of a synthetic one", []string{"--trace", "dayly", "--seed", "3", "--rate", "5", "--duration", "1h"}, []string{
@@ -251,26 +226,26 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			`--trace is "dayly"; allowed are steady, ramp, burst, daily, herd, hot, sparse, history:PROCESSOR, or a file that is there`,
 		}},
 		{"more than memory holds", []string{"--duration", "8760h", "--partitions", "1000"}, []string{"up to 50000000 for seconds x partitions; shorten --duration or take fewer --partitions"}},
-		{"a recording without samples", []string{"--trace", "empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},
-		{"broken JSON", []string{"--trace", "broken.json"}, []string{"--trace: broken.json is not the JSON of feedscale history"}},
-		{"another table", []string{"--trace", "foreign.csv"}, []string{"--trace: foreign.csv has no column time"}},
-		{"an empty file", []string{"--trace", "nothing.csv"}, []string{"--trace: nothing.csv is empty"}},
-		{"a sample without a time", []string{"--trace", "timeless.json"}, []string{"--trace: timeless.json: sample 1 has no time"}},
-		{"a lag that is no number", []string{"--trace", "lag.csv"}, []string{`--trace: lag.csv: sample 1: lag is "much", which cannot be read`}},
+		{"a recording without samples", []string{"--trace", "testdata/simulate/empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},
+		{"broken JSON", []string{"--trace", "testdata/simulate/broken.json"}, []string{"--trace: testdata/simulate/broken.json is not the JSON of feedscale history"}},
+		{"another table", []string{"--trace", "testdata/simulate/foreign.csv"}, []string{"--trace: testdata/simulate/foreign.csv has no column time"}},
+		{"an empty file", []string{"--trace", "testdata/simulate/nothing.csv"}, []string{"--trace: testdata/simulate/nothing.csv is empty"}},
+		{"a sample without a time", []string{"--trace", "testdata/simulate/timeless.json"}, []string{"--trace: testdata/simulate/timeless.json: sample 1 has no time"}},
+		{"a lag that is no number", []string{"--trace", "testdata/simulate/lag.csv"}, []string{`--trace: testdata/simulate/lag.csv: sample 1: lag is "much", which cannot be read`}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := command(t, folder, nil, append([]string{"simulate"}, c.args...)...)
-			if r.status != 2 || r.stdout != "" {
-				t.Errorf("status %d, stdout %q", r.status, r.stdout)
+			r := program{}.run(t, append([]string{"simulate"}, c.args...)...)
+			if r.Status != 2 || r.Stdout != "" {
+				t.Errorf("status %d, stdout %q", r.Status, r.Stdout)
 			}
-			lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+			lines := strings.Split(strings.TrimSuffix(r.Stderr, "\n"), "\n")
 			if len(lines) != len(c.want) {
 				t.Errorf("%d mistakes, want %d", len(lines), len(c.want))
 			}
 			for i, want := range c.want {
 				if i >= len(lines) || !strings.HasPrefix(lines[i], "feedscale simulate: ") || !strings.Contains(lines[i], want) {
-					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.stderr)
+					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.Stderr)
 				}
 			}
 		})

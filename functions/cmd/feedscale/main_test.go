@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// update has the tests rewrite the golden files, which are what the terminal shows, instead of
+// comparing with them: go test ./functions/cmd/feedscale -update
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
+
+// run runs a command of the tool, where there are no settings.
+func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = cli.Main(t.Context(), cli.Env{
+		Args: args, Stdout: &out, Stderr: &errs, Now: time.Now, Version: "v1.2.3",
+		Terminal: func() (width, height int, ok bool) { return 0, 0, false },
+	}, commands(), "")
+	return status, out.String(), errs.String()
+}
+
+func TestTheUsageListsEveryCommand(t *testing.T) {
+	t.Parallel()
+	status, stdout, stderr := run(t, "help")
+	if status != 0 || stderr != "" {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+	testworld.Golden(t, *update, "usage", stdout)
+	if status, again, stderr := run(t); status != 2 || again != "" || stderr != stdout {
+		t.Errorf("without a command: status %d, stdout %q, stderr %q", status, again, stderr)
+	}
+}
+
+func TestEveryCommandListsItsFlags(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands() {
+		status, stdout, stderr := run(t, c.Name, "--help")
+		if status != 0 || !strings.HasPrefix(stdout, "usage: feedscale "+c.Name) || stderr != "" {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", c.Name, status, stdout, stderr)
+		}
+	}
+}
+
+func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--container", "orders"}, "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]"},
+		{[]string{"--container", "shop/orders:none"}, `"none" is no number of partitions`},
+		{[]string{"--container", "shop/orders:4:id"}, `"id" is no partition key path`},
+		{[]string{"--queue", "q:fifo"}, "allowed is NAME or NAME:sessions"},
+		{[]string{"--file", "nowhere.yaml"}, "nowhere.yaml"},
+		{[]string{"--file", "main.go"}, "main.go"},
+		{[]string{"now"}, `unexpected argument "now"`},
+	} {
+		if status, stdout, stderr := run(t, append([]string{"emulate"}, c.args...)...); status != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: status %d, stdout %q, stderr %q", c.args, status, stdout, stderr)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+// served is an app that answers HTTP, in a shop whose clock only the test moves.
+type served struct {
+	*testworld.Shop
+	*app.Host
+	clock *testworld.Clock
+	file  string // of the state
+}
+
+// serve starts it. fields are more of the processor orders, which the tick of every minute polls.
+func serve(t *testing.T, fields string) served {
+	t.Helper()
+	clock := testworld.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	file := filepath.Join(t.TempDir(), "feedscale.db")
+	c, o := configured(t, w, clock, file, fields)
+	h, err := app.Listen(c, o)
+	testworld.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- h.Serve(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		testworld.Must(t, <-ended)
+		h.Close()
+	})
+	return served{w, h, clock, file}
+}
+
+func configured(t *testing.T, w *testworld.Shop, clock *testworld.Clock, file, fields string) (config.Config, app.Options) {
+	t.Helper()
+	settings := w.Settings()
+	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
+	settings["FEEDSCALE_STATE"] = "bolt:" + file
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "0 * * * * *"
+	settings["FEEDSCALE_PROCESSORS"] = strings.Replace(settings["FEEDSCALE_PROCESSORS"], "}]}", fields+"}]}", 1)
+	c, err := config.Read(config.Input{Environ: testworld.Environ(settings)})
+	testworld.Must(t, err)
+	return c, app.Options{Log: slog.New(slog.DiscardHandler), EventLines: io.Discard, Version: "v1.2.3", Now: clock.Now}
+}
+
+// answer is what HTTP answers.
+type answer struct {
+	status            int
+	contentType, body string
+}
+
+func (s served) get(t *testing.T, path string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+path, nil)
+	testworld.Must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	testworld.Must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	testworld.Must(t, err)
+	return answer{response.StatusCode, response.Header.Get("Content-Type"), string(body)}
+}
+
+// TestAnAnswerIsTooOldAfterThreePollsOfItsOwn moves the clock and polls no more: an answer is given up
+// at the tick at which the processor's own schedule is due for the third time.
+func TestAnAnswerIsTooOldAfterThreePollsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, fields string
+		orders       int           // that are pending
+		until        time.Duration // since the poll at noon
+	}{
+		{"without a schedule every tick is one", "", 5, 3 * time.Minute},
+		{"its own schedule counts", ", schedule: '0 */5 * * * *'", 5, 15 * time.Minute},
+		{"a schedule between two ticks counts from the tick after it", ", schedule: '30 * * * * *'", 5, 3 * time.Minute},
+		{"of a processor that has nothing to do, the idle one counts", ", idleSchedule: '0 */20 * * * *'", 0, time.Hour},
+		{"of one that has something to do, it does not", ", idleSchedule: '0 */20 * * * *'", 5, 3 * time.Minute},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, c.fields)
+			s.Write(testworld.Orders, c.orders)
+			if _, err := s.Tick(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.Advance(c.until)
+			if got := s.get(t, "/api/processors/orders"); got.status != http.StatusOK {
+				t.Errorf("after %s: %+v", c.until, got)
+			}
+			s.clock.Advance(time.Second)
+			if got := s.get(t, "/api/processors/orders"); got.status != http.StatusServiceUnavailable || got.contentType != "application/problem+json" ||
+				!strings.Contains(got.body, "processor orders was last polled at 2026-03-01T12:00:00Z, more than 3 of its poll intervals ago") {
+				t.Errorf("after a second more: %+v", got)
+			}
+		})
+	}
+}
+
+func TestAPathThatIsNotThereIsAProblemDocumentThatNamesThoseThatAre(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	for _, path := range []string{"/api/", "/api/nowhere", "/api/processors/orders/lag"} {
+		got := s.get(t, path)
+		document := testworld.Decode[map[string]any](t, []byte(got.body))
+		if got.status != http.StatusNotFound || got.contentType != "application/problem+json" || document["instance"] != path ||
+			document["detail"] != "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard" {
+			t.Errorf("GET %s: %+v", path, got)
+		}
+	}
+}
+
+func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	if _, err := s.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for path, shows := range map[string]string{
+		"/": "feedscale\n", "/api/processors": `"name":"orders"`, "/api/metrics": `version="v1.2.3"`, "/api/dashboard": "<title>feedscale</title>",
+		"/api/processors/orders/history?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z": `"time":"2026-03-01T12:00:00Z"`,
+	} {
+		if got := s.get(t, path); got.status != http.StatusOK || !strings.Contains(got.body, shows) {
+			t.Errorf("GET %s shows no %s: %+v", path, shows, got)
+		}
+	}
+}
+
+func TestAnAddressThatIsTakenLeavesTheStateAlone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	file := filepath.Join(t.TempDir(), "other.db")
+	c, o := configured(t, s.Shop, s.clock, file, "")
+	c.Settings.Listen = strings.TrimPrefix(s.URL(), "http://")
+	if _, err := app.Listen(c, o); err == nil || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN to another address") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the state file: %v", err)
+	}
+}
+
+func TestAStateThatCannotBeOpenedFreesTheAddress(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	c, o := configured(t, s.Shop, s.clock, s.file, "") // which s has open
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	testworld.Must(t, err)
+	c.Settings.Listen = free.Addr().String()
+	testworld.Must(t, free.Close())
+	if _, err := app.Listen(c, o); err == nil || !strings.Contains(err.Error(), "another process has the state file open") {
+		t.Errorf("got %v", err)
+	}
+	again, err := net.Listen("tcp", c.Settings.Listen)
+	testworld.Must(t, err)
+	testworld.Must(t, again.Close())
+}
+
+func TestCloseReleasesTheStateAndSaysNothingWhereAllWasClosed(t *testing.T) {
+	t.Parallel()
+	clock := testworld.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	file := filepath.Join(t.TempDir(), "feedscale.db")
+	c, o := configured(t, w, clock, file, "")
+	var log bytes.Buffer
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	a, err := app.New(c, o)
+	testworld.Must(t, err)
+	a.Close()
+	store, err := boltstore.Open(file)
+	testworld.Must(t, err)
+	testworld.Must(t, store.Close())
+	if log.Len() > 0 {
+		t.Errorf("it logged %s", log.String())
+	}
+}

@@ -1,0 +1,310 @@
+package check
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state/tablestore"
+)
+
+// What the commands of the tool never meet where everything runs on one machine: hosts of Azure, and
+// platforms.
+
+const clientID = "66666666-7777-8888-9999-000000000000"
+
+func TestATokenTellsWhoseItIs(t *testing.T) {
+	t.Parallel()
+	claims := func(text string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(text)) + ".c2lnbmF0dXJl"
+	}
+	for _, c := range []struct {
+		rule, token string
+		want        principal
+	}{
+		{"version 1 names the application appid", claims(`{"oid":"` + objectID + `","appid":"` + clientID + `"}`), principal{objectID, clientID, false}},
+		{"version 2 names it azp", claims(`{"oid":"` + objectID + `","azp":"` + clientID + `"}`), principal{objectID, clientID, false}},
+		{"a user is a person", claims(`{"oid":"` + objectID + `","idtyp":"user"}`), principal{objectID, "", true}},
+		{"so is who delegates", claims(`{"oid":"` + objectID + `","scp":"user_impersonation"}`), principal{objectID, "", true}},
+		{"an application is none", claims(`{"oid":"` + objectID + `","idtyp":"app"}`), principal{objectID, "", false}},
+		{"what is no GUID is not repeated", claims(`{"oid":"$(reboot)","appid":"x"}`), principal{}},
+		{"claims that are no JSON", claims(`oid`), principal{}},
+		{"claims that are no base64", "e30.%%%.c2lnbmF0dXJl", principal{}},
+		{"a token without parts", "opaque", principal{}},
+	} {
+		if got := principalOf(c.token); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestACredentialIsNamedAsItsOwnerKnowsIt(t *testing.T) {
+	t.Parallel()
+	for want, i := range map[string]config.Identity{
+		"system-assigned managed identity": {Credential: config.CredentialManagedIdentity},
+		"managed identity " + clientID:     {Credential: config.CredentialManagedIdentity, ClientID: clientID},
+		"workload identity":                {Credential: config.CredentialWorkloadIdentity},
+		"identity of the environment":      {},
+	} {
+		if got := credentialName(i); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestAnIdentityIsMendedWhereTheProgramRuns(t *testing.T) {
+	t.Parallel()
+	system := config.Identity{Credential: config.CredentialManagedIdentity}
+	assigned := config.Identity{Credential: config.CredentialManagedIdentity, ClientID: clientID}
+	for _, c := range []struct {
+		rule     string
+		environ  map[string]string
+		identity config.Identity
+		want     string
+	}{
+		{"a function app", map[string]string{"WEBSITE_SITE_NAME": "scaler", "WEBSITE_RESOURCE_GROUP": "prod"}, system, "az functionapp identity assign --name scaler --resource-group prod"},
+		{"a function app that does not say its group", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, assigned,
+			"az functionapp identity assign --name scaler --resource-group RESOURCE_GROUP --identities IDENTITY_RESOURCE_ID"},
+		{"a function app signs in with its own identity by default", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, config.Identity{}, "az functionapp identity assign --name scaler --resource-group RESOURCE_GROUP"},
+		{"a container app", map[string]string{"CONTAINER_APP_NAME": "scaler"}, system, "az containerapp identity assign --name scaler --resource-group RESOURCE_GROUP --system-assigned"},
+		{"a container app with an identity of its user", map[string]string{"CONTAINER_APP_NAME": "scaler"}, assigned,
+			"az containerapp identity assign --name scaler --resource-group RESOURCE_GROUP --user-assigned IDENTITY_RESOURCE_ID"},
+		{"anywhere else", nil, system, "az functionapp identity assign --name FUNCTION_APP --resource-group RESOURCE_GROUP"},
+		{"a developer", nil, config.Identity{}, "az login"},
+		{"a developer in another tenant", nil, config.Identity{TenantID: clientID}, "az login --tenant " + clientID},
+		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --name feedscale --identity-name IDENTITY --resource-group RESOURCE_GROUP " +
+			"--issuer OIDC_ISSUER --subject system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT --audiences api://AzureADTokenExchange"},
+	} {
+		if got := identityFix(func(name string) string { return c.environ[name] }, c.identity); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestAFailureToSignInRepeatsNoAnswer(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		rule string
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{"a code of Microsoft Entra", t.Context(), errors.New(`{"error":"AADSTS700016: the application of eyJ0 was not found"}`), " (AADSTS700016)"},
+		{"anything else", t.Context(), errors.New("eyJ0"), ""},
+		{"no time", ended, errors.New("eyJ0"), " in time"},
+	} {
+		if got := tokenReason(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestClocksMayDifferByAMinute(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ahead  time.Duration
+		status Status
+		says   string
+	}{
+		{0, OK, "as the service's"},
+		{-time.Second, OK, "as the service's"},
+		{2 * time.Second, OK, "2s ahead of the service's"},
+		{-time.Minute, OK, "1m0s behind the service's"},
+		{time.Minute + 400*time.Millisecond, OK, "1m0s ahead of the service's"},
+		{61 * time.Second, Fail, "this machine's clock is 1m1s ahead of the service's: "},
+		{-time.Hour, Fail, "this machine's clock is 1h0m0s behind the service's: "},
+	} {
+		if got := clockFinding(c.ahead); got.status != c.status || !strings.HasPrefix(got.detail, c.says) || (got.fix != "") != (c.status == Fail) {
+			t.Errorf("%s: got %+v, want %s, %s", c.ahead, got, c.status, c.says)
+		}
+	}
+}
+
+func TestAPrivateEndpointIsToldFromThePublicOne(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"127.0.0.1": "loopback", "::1": "loopback", "10.1.2.3": "private", "::ffff:10.1.2.3": "private", "fd00::1": "private", "169.254.1.1": "private",
+		"13.64.0.1": "public", "2603:1030::1": "public",
+	} {
+		if got := scopeOf(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}
+
+func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
+	t.Parallel()
+	web := func(kind serviceKind, address string) serviceEndpoint {
+		e, err := httpEndpoint(kind, address, "SETTING")
+		testworld.Must(t, err)
+		return e
+	}
+	bus := func(namespace, connectionString string) serviceEndpoint {
+		return busEndpoint(config.ServiceBusConnection{Setting: "SERVICEBUS", Namespace: namespace, ConnectionString: config.NewSecret(connectionString)})
+	}
+	for _, c := range []struct {
+		rule         string
+		endpoint     serviceEndpoint
+		port, name   string
+		resource     string
+		tls, inAzure bool
+	}{
+		{"an account in Azure", web(cosmosService, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", "shop", true, true},
+		{"in another cloud", web(cosmosService, "https://shop.documents.azure.us:443/"), "443", "shop.documents.azure.us", "shop", true, true},
+		{"a stand-in", web(cosmosService, "http://127.0.0.1:8081/"), "8081", "127.0.0.1:8081", "ACCOUNT", false, false},
+		{"plain text at its usual port", web(tableService, "http://storage/"), "80", "storage", "STORAGE_ACCOUNT", false, false},
+		{"the host of another service", web(tableService, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", "STORAGE_ACCOUNT", true, false},
+		{"a namespace", bus("shop.servicebus.windows.net", "Endpoint=sb://shop.servicebus.windows.net/"), "5671", "shop.servicebus.windows.net", "shop", true, true},
+		{"an emulator of one", bus("localhost", "Endpoint=sb://localhost/;UseDevelopmentEmulator=true"), "5672", "localhost:5672", "NAMESPACE", false, false},
+		{"at a port of its own", bus("127.0.0.1:4444", "Endpoint=sb://127.0.0.1:4444/;UseDevelopmentEmulator=true"), "4444", "127.0.0.1:4444", "NAMESPACE", false, false},
+	} {
+		e := c.endpoint
+		if e.port != c.port || e.name() != c.name || e.resource() != c.resource || e.tls != c.tls || e.azure() != c.inAzure {
+			t.Errorf("%s: got %+v, called %s, of resource %s", c.rule, e, e.name(), e.resource())
+		}
+	}
+}
+
+func TestAPortThatIsNotReachedIsMendedWhereTheServiceIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, address, want string
+	}{
+		{"in Azure", "https://shop.documents.azure.com/", "az network nsg rule create --resource-group RESOURCE_GROUP --nsg-name NSG --name feedscale-azurecosmosdb --priority PRIORITY --direction Outbound " +
+			"--access Allow --protocol Tcp --destination-address-prefixes AzureCosmosDB --destination-port-ranges 443"},
+		{"on this machine", "http://localhost:8081/", "start what is to listen at localhost:8081, or correct setting COSMOS"},
+		{"elsewhere", "https://cosmos.example/", "open port 443 to cosmos.example in the firewalls between, or correct setting COSMOS"},
+	} {
+		e, err := httpEndpoint(cosmosService, c.address, "COSMOS")
+		if err != nil || e.routeFix() != c.want {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", c.rule, err, e.routeFix(), c.want)
+		}
+	}
+}
+
+func TestACertificateThatHasEndedIsRenewed(t *testing.T) {
+	t.Parallel()
+	e := serviceEndpoint{host: "cosmos.example", setting: "COSMOS"}
+	for reason, want := range map[x509.InvalidReason]string{
+		x509.Expired:             "renew the certificate of cosmos.example, or set this machine's clock",
+		x509.NotAuthorizedToSign: "set COSMOS to a host and port that speak TLS",
+	} {
+		if got := e.untrusted(x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: reason}); got.status != Fail || got.fix != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+	}
+}
+
+func TestAnAccountInAzureIsNamedInWhatMendsIt(t *testing.T) {
+	t.Parallel()
+	endpoint, err := httpEndpoint(cosmosService, "https://shop.documents.azure.com/", "COSMOS")
+	testworld.Must(t, err)
+	a := cosmosAccess{Access: connect.Access{Setting: "COSMOS"}, endpoint: endpoint}
+	for _, c := range []struct {
+		rule string
+		err  error
+		want string
+	}{
+		{"keys are switched off", &cosmos.Refusal{Kind: cosmos.KeysDisabled, Status: 403}, "set COSMOS__accountEndpoint=https://shop.documents.azure.com/ in place of COSMOS, and give the identity the role Cosmos DB Built-in Data Reader"},
+		{"an identity without the role, which does not say who it is", &cosmos.Refusal{Kind: cosmos.NotPermitted, Status: 403},
+			"az cosmosdb sql role assignment create --account-name shop --resource-group RESOURCE_GROUP --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
+		{"the account itself throttles, which no container's throughput mends", &cosmos.Refusal{Kind: cosmos.Throttled, Status: 429}, ""},
+		{"the account is missing", &cosmos.Refusal{Kind: cosmos.Missing, Status: 404}, ""},
+		{"what is no refusal", errors.New("connection reset"), ""},
+	} {
+		if got := a.finding(c.err, cosmos.Container{}, false, "it can be read"); got.status != Fail || got.fix != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %s", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestATableInAzureIsNamedInWhatMendsIt(t *testing.T) {
+	t.Parallel()
+	endpoint, err := httpEndpoint(tableService, "https://shop.table.core.windows.net", "TABLES")
+	testworld.Must(t, err)
+	byKey := config.Table{Name: "feedscale", Connection: config.StorageConnection{Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=c2VjcmV0")}}
+	byIdentity := config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}
+	const role = "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Storage Table Data Contributor' " +
+		"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/shop"
+	for _, c := range []struct {
+		rule    string
+		table   config.Table
+		created bool
+		err     error
+		status  Status
+		want    string // the fix
+	}{
+		{"it is there", byKey, false, nil, OK, ""},
+		{"it was missing", byKey, true, nil, OK, ""},
+		{"an identity without the role", byIdentity, false, &tablestore.Refusal{Kind: tablestore.NotPermitted, Status: 403}, Fail, role},
+		{"an identity that may not create it", byIdentity, false, &tablestore.Refusal{Kind: tablestore.NotPermitted, Status: 403, Creating: true}, Fail,
+			"az storage table create --name feedscale --account-name shop --auth-mode login"},
+		{"what is no refusal", byKey, false, errors.New("connection reset"), Fail, ""},
+	} {
+		a := tableAccess{Access: connect.TableAccess(c.table), table: c.table, endpoint: endpoint, who: principal{object: objectID}}
+		if got := a.finding(c.created, c.err); got.status != c.status || got.fix != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %s", c.rule, got, c.want)
+		}
+	}
+}
+
+func TestWhatTheShellWouldReadIsQuoted(t *testing.T) {
+	t.Parallel()
+	const want = `az x plain a-b_c./:,=@9 'two words' '' 'it'\''s' '$(reboot)' 'größe'`
+	if got := commandLine("az x", "plain", "a-b_c./:,=@9", "two words", "", "it's", "$(reboot)", "größe"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestLinesKeepTheOrderOfTheirTasks(t *testing.T) {
+	t.Parallel()
+	checks := func(lines []Line) (names []string) {
+		for _, l := range lines {
+			names = append(names, l.Check)
+		}
+		return names
+	}
+	ready := make(chan struct{})
+	slow := func() []Line { <-ready; return []Line{{Check: "slow"}, {Check: "slower"}} }
+	quick := func() []Line { close(ready); return []Line{{Check: "quick"}} }
+	if got := fmt.Sprint(checks(inOrder(2, []func() []Line{slow, quick}))); got != "[slow slower quick]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWhatIsInterruptedNeitherHoldsNorFails(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	s := section{target: "cosmos.example"}
+	s.try(ctx, "dns", func(context.Context) finding {
+		interrupt()
+		return bad("correct it", "the host cannot be found")
+	})
+	s.try(ctx, "connection", func(context.Context) finding { return good("it answers") })
+	if l := s.lines[0]; l.Status != Skip || l.Detail != "not tried, since the check was interrupted" || l.Fix != nil {
+		t.Errorf("got %+v", l)
+	}
+	if l := s.lines[1]; l.Status != Skip || l.Fix != nil {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func TestMistakesOfTheConfigurationAreALineEach(t *testing.T) {
+	t.Parallel()
+	got := Misconfigured(errors.New("COSMOS: is missing\nFEEDSCALE_CONCURRENCY: is \"none\"\n"))
+	if got.OK || len(got.Checks) != 2 || got.Checks[0].Detail != "COSMOS: is missing" || got.Checks[1].Status != Fail || got.Checks[1].Target != "configuration" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,105 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/actions/containerapp"
+	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
+	"github.com/feedscale/feedscale/pkg/actions/webhook"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// update has the tests rewrite the golden files, which are what the terminal shows, instead of
+// comparing with them: go test ./functions/internal/cli -update
+var update = flag.Bool("update", false, "rewrite the golden files of this package")
+
+// isProgram in the environment has this test binary be the program that it tests.
+const isProgram = "CLI_TEST_IS_THE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(isProgram) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		os.Exit(cli.Main(ctx, cli.OS(version), commands(), ""))
+	}
+	os.Exit(m.Run())
+}
+
+const version = "v1.2.3"
+
+// commands are those of this package, in the order of the tool.
+func commands() []cli.Command {
+	return []cli.Command{
+		cli.Serve(), cli.Run(), cli.Poll(), cli.History(), cli.Simulate(),
+		cli.Consume(actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}),
+		cli.Check(), cli.Leases(), cli.Version(),
+	}
+}
+
+// program is feedscale in an environment that has nothing but settings.
+type program struct {
+	settings map[string]string
+	now      func() time.Time // nil is time.Now
+	width    int              // of the terminal that it prints to; 0 = it prints to none
+	folder   string           // that it runs in where it is a process of its own
+}
+
+// run runs a command in this process.
+func (p program) run(t *testing.T, args ...string) testworld.Result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	env := cli.Env{
+		Args: args, Environ: testworld.Environ(p.settings), Stdout: &stdout, Stderr: &stderr, Now: p.now, Version: version,
+		Terminal: func() (width, height int, ok bool) { return p.width, 25, p.width > 0 },
+	}
+	if p.now == nil {
+		env.Now = time.Now
+	}
+	status := cli.Main(t.Context(), env, commands(), "")
+	return testworld.Result{Status: status, Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// apart runs a command as a process of its own: for what Go and the SDKs read once from the
+// environment of a process, and for files that are looked for where it runs.
+func (p program) apart(t *testing.T, args ...string) testworld.Result {
+	t.Helper()
+	if p.folder == "" {
+		p.folder = t.TempDir()
+	}
+	executable, err := os.Executable()
+	testworld.Must(t, err)
+	c := exec.CommandContext(t.Context(), executable, args...)
+	c.Dir = p.folder
+	c.Env = append(testworld.Environ(p.settings), isProgram+"=1", "HOME="+p.folder)
+	return testworld.Run(t, c)
+}
+
+// stateFile is a state file in a folder of its own. It is not there yet.
+func stateFile(t *testing.T) string {
+	t.Helper()
+	return "bolt:" + filepath.Join(t.TempDir(), "feedscale.db")
+}
+
+// watching is a program that watches a shop, whose clock stands still at noon, and keeps its state in
+// a file.
+func watching(t *testing.T) (*testworld.Shop, *testworld.Clock, program) {
+	t.Helper()
+	clock := testworld.NewClock(noon)
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	p := program{settings: w.Settings(), now: clock.Now}
+	p.settings["FEEDSCALE_STATE"] = stateFile(t)
+	return w, clock, p
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

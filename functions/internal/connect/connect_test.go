@@ -1,0 +1,221 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
+	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+const key = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+
+// account is a connection by a key, or by an identity where there is none.
+func account(setting, endpoint, key string, identity config.Identity) config.CosmosConnection {
+	return config.CosmosConnection{Setting: setting, Endpoint: endpoint, Host: "shop.documents.azure.com", Key: config.NewSecret(key), Identity: identity}
+}
+
+// queue is the same to a queue.
+func queue(connectionString string, identity config.Identity) config.Events {
+	return config.Events{Queue: "scale-events", ServiceBus: config.ServiceBusConnection{
+		Setting: "SERVICEBUS", Namespace: "shop.servicebus.windows.net", ConnectionString: config.NewSecret(connectionString), Identity: identity,
+	}}
+}
+
+const (
+	shop      = "https://shop.documents.azure.com/"
+	busString = "Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=" + key
+)
+
+// storage is the state table by its connection string.
+var storage = config.Table{Name: "feedscale", Connection: config.StorageConnection{
+	Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=" + key),
+}}
+
+// byIdentity is the same by its URL.
+var byIdentity = config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}
+
+var (
+	system   = config.Identity{Credential: config.CredentialManagedIdentity}
+	assigned = config.Identity{Credential: config.CredentialManagedIdentity, ClientID: "66666666-7777-8888-9999-000000000000"}
+)
+
+func TestAKeyOrAConnectionStringProvesAConnectionAndElseItsIdentityDoes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule     string
+		got      Access
+		setting  string
+		identity *config.Identity // nil = by key
+	}{
+		{"an account by key", CosmosAccess(account("COSMOS", shop, key, config.Identity{})), "COSMOS", nil},
+		{"a key comes before an identity", CosmosAccess(account("COSMOS", shop, key, system)), "COSMOS", nil},
+		{"an account by an identity", CosmosAccess(account("COSMOS", shop, "", assigned)), "COSMOS", &assigned},
+		{"a queue by connection string", BusAccess(queue(busString, config.Identity{}).ServiceBus), "SERVICEBUS", nil},
+		{"a queue by an identity", BusAccess(queue("", system).ServiceBus), "SERVICEBUS", &system},
+		{"a table by connection string", TableAccess(storage), "TABLES", nil},
+		{"a table by URL, which FEEDSCALE_STATE itself holds", TableAccess(byIdentity), "FEEDSCALE_STATE", &config.Identity{}},
+	} {
+		same := (c.got.Identity == nil) == (c.identity == nil) && (c.identity == nil || *c.got.Identity == *c.identity)
+		if c.got.Setting != c.setting || !same || c.got.ByKey() != (c.identity == nil) {
+			t.Errorf("%s: got %+v", c.rule, c.got)
+		}
+	}
+}
+
+func TestAnAccountIsMadeOnceForEachEndpointAndEachWayToSignIn(t *testing.T) {
+	t.Parallel()
+	c := New(config.Settings{Concurrency: 4})
+	first, err := c.Account(account("COSMOS", shop, key, config.Identity{}))
+	testworld.Must(t, err)
+	for _, other := range []struct {
+		rule       string
+		connection config.CosmosConnection
+		same       bool
+	}{
+		{"another setting of the same", account("ALIAS", shop, key, config.Identity{}), true},
+		{"another endpoint", account("COSMOS", "https://other.documents.azure.com/", key, config.Identity{}), false},
+		{"another key", account("COSMOS", shop, "b3RoZXI=", config.Identity{}), false},
+		{"an identity", account("COSMOS", shop, "", system), false},
+	} {
+		got, err := c.Account(other.connection)
+		if err != nil || (got == first) != other.same {
+			t.Errorf("%s: the same is %v, %v", other.rule, got == first, err)
+		}
+	}
+	bySystem, err := c.Account(account("ALIAS", shop, "", system))
+	testworld.Must(t, err)
+	byAssigned, err := c.Account(account("COSMOS", shop, "", assigned))
+	testworld.Must(t, err)
+	if bySystem == byAssigned || len(c.accounts) != 5 {
+		t.Errorf("%d accounts, want 5", len(c.accounts))
+	}
+}
+
+func TestWhatSignsInWithTheSameIdentitySharesItsCredential(t *testing.T) {
+	t.Parallel()
+	c := New(config.Settings{Concurrency: 4})
+	_, err := c.Account(account("COSMOS", shop, "", system))
+	testworld.Must(t, err)
+	_, err = c.Account(account("OTHER", "https://other.documents.azure.com/", "", system))
+	testworld.Must(t, err)
+	_, err = c.Queue(queue("", system))
+	testworld.Must(t, err)
+	_, err = c.Consumer(queue("", system), servicebus.ConsumerOptions{Concurrency: 1})
+	testworld.Must(t, err)
+	credential, err := c.Credential(system)
+	if err != nil || len(c.identities) != 1 || c.identities[system] != credential {
+		t.Errorf("%d credentials, %v; want the one of the system", len(c.identities), err)
+	}
+	_, err = c.Table(byIdentity)
+	testworld.Must(t, err)
+	other, err := c.Credential(assigned)
+	if err != nil || len(c.identities) != 3 || other == credential {
+		t.Errorf("%d credentials, %v; want those of the system, of the assigned one and of the environment", len(c.identities), err)
+	}
+}
+
+func TestNoCredentialIsMadeForWhatAKeyProves(t *testing.T) {
+	t.Parallel()
+	c := New(config.Settings{Concurrency: 4})
+	_, err := c.Account(account("COSMOS", shop, key, system))
+	testworld.Must(t, err)
+	_, err = c.Queue(queue(busString, system))
+	testworld.Must(t, err)
+	_, err = c.Consumer(queue(busString, system), servicebus.ConsumerOptions{Concurrency: 1})
+	testworld.Must(t, err)
+	_, err = c.Table(storage)
+	testworld.Must(t, err)
+	if len(c.identities) != 0 {
+		t.Errorf("%d credentials", len(c.identities))
+	}
+}
+
+// TestAWorkloadIdentityNeedsItsEnvironment changes the environment, and so runs alone.
+func TestAWorkloadIdentityNeedsItsEnvironment(t *testing.T) {
+	const tokenFile = "AZURE_FEDERATED_TOKEN_FILE"
+	t.Setenv(tokenFile, "") // which restores it in the end
+	testworld.Must(t, os.Unsetenv(tokenFile))
+	c, workload := New(config.Settings{Concurrency: 4}), config.Identity{Credential: config.CredentialWorkloadIdentity, ClientID: "client", TenantID: "tenant"}
+	for rule, connect := range map[string]func() error{
+		"an account": func() error { _, err := c.Account(account("COSMOS", shop, "", workload)); return err },
+		"a queue":    func() error { _, err := c.Queue(queue("", workload)); return err },
+		"a consumer": func() error { _, err := c.Consumer(queue("", workload), servicebus.ConsumerOptions{}); return err },
+		"a processor": func() error {
+			_, err := c.Processor(config.Processor{Connection: account("COSMOS", shop, "", workload)})
+			return err
+		},
+	} {
+		if connect() == nil {
+			t.Errorf("%s is connected without a token file", rule)
+		}
+	}
+	t.Setenv(tokenFile, filepath.Join(t.TempDir(), "token"))
+	if _, err := c.Credential(workload); err != nil {
+		t.Errorf("with its environment: %v", err)
+	}
+}
+
+func TestAProcessorHasTwoAccountsWhereItsLeasesAreInAnother(t *testing.T) {
+	t.Parallel()
+	c := New(config.Settings{Concurrency: 4})
+	daily, err := config.ParseNCRONTAB("0 0 3 * * *")
+	testworld.Must(t, err)
+	configured := config.Processor{
+		Name: "orders", Connection: account("COSMOS", shop, key, config.Identity{}), LeaseConnection: account("LEASES", "https://leases.documents.azure.com/", key, config.Identity{}),
+		DatabaseID: "shop", ContainerID: "orders", LeaseDatabaseID: "meta", LeaseContainerID: "leases", IdleSchedule: daily,
+	}
+	p, err := c.Processor(configured)
+	testworld.Must(t, err)
+	if p.Account == p.LeaseAccount || p.Container.String() != "shop/orders" || p.LeaseContainer.String() != "meta/leases" {
+		t.Errorf("got %+v", p.Processor)
+	}
+	if p.Schedule != nil || p.IdleSchedule == nil {
+		t.Errorf("the schedules are %v and %v, want that of an idle processor alone", p.Schedule, p.IdleSchedule)
+	}
+	configured.LeaseConnection = configured.Connection
+	if p, err = c.Processor(configured); err != nil || p.Account != p.LeaseAccount {
+		t.Errorf("%v; two accounts for one connection", err)
+	}
+}
+
+func TestWithoutAQueueEventsAreLines(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	p, err := New(config.Settings{}).Publisher(config.Events{}, &lines)
+	testworld.Must(t, err)
+	event := events.ScaleEvent{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Data: events.Data{Processor: "orders", Sequence: 1, Direction: "none", Status: "ok"}}
+	body, err := event.Encode()
+	testworld.Must(t, err)
+	testworld.Must(t, p.Publish(t.Context(), body))
+	if lines.String() != string(body)+"\n" {
+		t.Errorf("got %q", lines.String())
+	}
+}
+
+func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
+	t.Parallel()
+	c, path := New(config.Settings{}), filepath.Join(t.TempDir(), "data", "feedscale.db")
+	empty, err := c.Store(config.State{BoltPath: path}, true)
+	testworld.Must(t, err)
+	if _, none := empty.(state.Empty); !none {
+		t.Errorf("got %T", empty)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+	store, err := c.Store(config.State{BoltPath: path}, false)
+	testworld.Must(t, err)
+	defer store.Close()
+	if _, err := c.Store(config.State{BoltPath: path}, true); !errors.Is(err, boltstore.ErrInUse) {
+		t.Errorf("a file that is open: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "feedscale.db")
+	store, err := boltstore.Open(path)
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, store.Close()) })
+	from := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+	for _, c := range []struct {
+		rule   string
+		status int
+		answer string
+		says   string // the error; "" = none
+	}{
+		{"it tells", 200, `{"processor":"orders","samples":[{"time":"2026-03-01T12:00:00Z","lag":7}]}`, ""},
+		{"it does not know the processor", 404, `{}`, "answers 404 Not Found"},
+		{"it is another program", 200, `<html>`, "answers something else"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			process := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				want := "/api/processors/orders/history?from=2026-03-01T12%3A00%3A00.000000005Z&to=2026-03-01T13%3A00%3A00.000000005Z"
+				if got := r.URL.String(); r.Method != http.MethodGet || got != want {
+					t.Errorf("it was asked for %s %s, want %s", r.Method, got, want)
+				}
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.answer)
+			}))
+			t.Cleanup(process.Close)
+			connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://")})
+			samples, err := connections.History(t.Context(), "orders", from, from.Add(time.Hour))
+			if c.says == "" {
+				if err != nil || len(samples) != 1 || *samples[0].Lag != 7 {
+					t.Errorf("%+v, %v", samples, err)
+				}
+				return
+			}
+			if !errors.Is(err, boltstore.ErrInUse) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN") {
+				t.Errorf("%v, want one that says %s", err, c.says)
+			}
+		})
+	}
+}

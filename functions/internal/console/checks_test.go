@@ -1,0 +1,41 @@
+package console_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/feedscale/feedscale/functions/internal/check"
+	"github.com/feedscale/feedscale/functions/internal/console"
+)
+
+// checked has a line for each way in which a check ends.
+func checked() check.Report {
+	var many []string
+	for n := range 7 {
+		many = append(many, fmt.Sprintf("p%d", n))
+	}
+	return check.Report{Checks: []check.Line{
+		{Target: "processors.yaml", Check: "settings", Status: check.OK, Detail: "no mistakes, 7 processors", Processors: many},
+		{Target: "shop.documents.azure.com/shop/nowhere", Check: "read metadata", Status: check.Fail, Detail: "there is no container nowhere in database shop (404)", Processors: many,
+			Fix: new("az cosmosdb sql container list --account-name shop --resource-group RESOURCE_GROUP --database-name shop")},
+		{Target: "shop.documents.azure.com/shop/nowhere", Check: "read feed", Status: check.Skip, Detail: "not tried, since read metadata fails for shop.documents.azure.com/shop/nowhere", Processors: many},
+		{Target: "shop.documents.azure.com/shop/leases", Check: "query leases", Status: check.Fail, Detail: "the service is out of order (503)", Processors: many[:2]},
+		{Target: "state table feedscale", Check: "dns", Status: check.Fail, Detail: "the endpoint is not a URL", Fix: new("correct setting TABLES")},
+	}}
+}
+
+func TestWhatFailsIsFollowedByWhoDependsOnItAndWhatMendsIt(t *testing.T) {
+	t.Parallel()
+	golden(t, "checks", func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), style) })
+}
+
+func TestTheLastLineOfChecksSaysHowItStands(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{"checks-hold": true, "checks-out-of-time": false} {
+		golden(t, name, func(w io.Writer, style console.Style) error {
+			r := check.Report{Checks: checked().Checks[:1], OK: ok}
+			return console.WriteChecks(w, r, style)
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package discover_test
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+const host = "shop.documents.azure.com"
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newWorld(t *testing.T) *testworld.World {
+	t.Helper()
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
+	return w
+}
+
+// look looks into the lease container, as one of the host's account.
+func look(t *testing.T, w *testworld.World) (discover.Report, error) {
+	t.Helper()
+	connection := config.CosmosConnection{Setting: "COSMOS", Host: host}
+	return discover.Leases(t.Context(), w.Client(), connection, cosmos.Container{Database: testworld.Database, ID: testworld.Leases}, func() time.Time { return noon })
+}
+
+func TestOwnersAreLiveForAMinuteAfterTheyRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	of := w.LeasesOf("projection", host, "orders")
+	w.Put(testworld.Leases,
+		of.DotNetPKOld("0", leasefake.Fields{Owner: "live", Updated: noon.Add(-59 * time.Second)}),
+		of.DotNetPKOld("1", leasefake.Fields{Owner: "dead", Updated: noon.Add(-61 * time.Second)}),
+		of.DotNetPKOld("2", leasefake.Fields{Owner: "ahead", Updated: noon.Add(time.Second)}),
+	)
+	r, err := look(t, w)
+	testworld.Must(t, err)
+	p := r.Processors[0]
+	if len(r.Processors) != 1 || p.Partitions != 3 || *p.NewestSeconds != 0 || *p.OldestSeconds != 61 || !r.Complete() {
+		t.Errorf("got %+v", r.Processors)
+	}
+	live := make(map[string]bool)
+	for _, o := range p.Owners {
+		live[o.Name] = o.Live
+		if *o.RenewedSeconds < 0 {
+			t.Errorf("%s renews in %d s", o.Name, -*o.RenewedSeconds)
+		}
+	}
+	if want := map[string]bool{"live": true, "dead": false, "ahead": true}; !maps.Equal(live, want) {
+		t.Errorf("live are %v, want %v", live, want)
+	}
+}
+
+func TestTwoFormatsOfOneProcessorAreOneEntryThatFindsBoth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spelled := w.LeasesOf("audit", "Shop.Documents.azure.com", "orders")
+	w.Put(testworld.Leases, spelled.JavaPK("0", testworld.At(0)), spelled.DotNetPKOld("0", testworld.At(0)))
+	r, err := look(t, w)
+	testworld.Must(t, err)
+	entries, notes := 0, ""
+	for _, p := range r.Processors {
+		if p.Entry != nil {
+			entries++
+			if p.Entry.AccountHost != "Shop.Documents.azure.com" {
+				t.Errorf("the entry's host is %q, want that which Java wrote", p.Entry.AccountHost)
+			}
+		} else if p.Note != nil {
+			notes += *p.Note
+		}
+	}
+	if len(r.Processors) != 2 || entries != 1 || !strings.HasPrefix(notes, "the same processor as audit") {
+		t.Errorf("%d processors, %d entries, note %q", len(r.Processors), entries, notes)
+	}
+}
+
+// TestNamesThatCanBePartedInTooManyWaysAreNotLookedUp has as many underscores as there may be readings.
+func TestNamesThatCanBePartedInTooManyWaysAreNotLookedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	many := leasefake.Processor{Host: host, Database: strings.Repeat("a_", 10) + "a", Container: strings.Repeat("b_", 10) + "b"}
+	w.Put(testworld.Leases, many.JavaPK("0", testworld.At(0)))
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadContainer || r.Kind == cosmosfake.ReadDatabase {
+			t.Errorf("the account was asked whether they exist: %+v", r)
+		}
+		return nil
+	})
+	r, err := look(t, w)
+	testworld.Must(t, err)
+	if p := r.Processors[0]; p.Entry != nil || p.Draft == nil || p.Draft.DatabaseID != "?" || p.Note == nil || !strings.Contains(*p.Note, "fill in what") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestALeaseContainerThatMayNotBeQueriedIsAnError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind != cosmosfake.QueryDocuments {
+			return nil
+		}
+		return &cosmosfake.Answer{Status: http.StatusForbidden}
+	})
+	if r, err := look(t, w); err == nil || !strings.Contains(err.Error(), "403") || len(r.Processors) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,175 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/azurite"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// The tests of this package start programs: the tool, and the staged function app. What a command
+// makes of its flags is tested in functions/internal/cli, without a process of its own.
+
+// scratch is a folder for what several tests use.
+var scratch string
+
+func TestMain(m *testing.M) {
+	status := 1
+	defer func() { os.Exit(status) }()
+	folder, err := os.MkdirTemp("", "feedscale-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer os.RemoveAll(folder)
+	scratch = folder
+	if err := waitTogether(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	status = m.Run()
+	if tables != nil {
+		if err := tables.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}
+
+// waitTogether has more tests run at once than there are processors, where no flag says how many: what
+// they do most is wait, for timers of the programs they start.
+func waitTogether() error {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		return parallel.Value.Set(fmt.Sprint(2 * runtime.GOMAXPROCS(0)))
+	}
+	return nil
+}
+
+// tables is Azurite, once a test has needed it.
+var tables *azurite.Server
+
+// startTables starts Azurite.
+var startTables = sync.OnceValues(func() (*azurite.Server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	server, err := azurite.Start(ctx)
+	tables = server
+	return server, err
+})
+
+// stage stages the function app.
+var stage = sync.OnceValues(func() (folder string, err error) {
+	folder = filepath.Join(scratch, "app")
+	return folder, makeDist(context.Background(), folder)
+})
+
+func makeDist(ctx context.Context, folder string) error {
+	dist := exec.CommandContext(ctx, "make", "dist", "DIST="+folder, "GOOS=", "GOARCH=")
+	dist.Dir = ".."
+	if output, err := dist.CombinedOutput(); err != nil {
+		return fmt.Errorf("make dist: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// buildTool builds the command-line tool.
+var buildTool = sync.OnceValues(func() (file string, err error) {
+	file = filepath.Join(scratch, "feedscale")
+	if output, err := exec.Command("go", "build", "-o", file, "./cmd/feedscale").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, output)
+	}
+	return file, nil
+})
+
+// made is what one of the functions above makes, once for all tests.
+func made[T any](t *testing.T, make func() (T, error)) T {
+	t.Helper()
+	value, err := make()
+	testworld.Must(t, err)
+	return value
+}
+
+// prepare is the tool in a folder, with nothing in its environment but the settings.
+func prepare(t *testing.T, folder string, settings map[string]string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), made(t, buildTool), args...)
+	c.Dir = folder
+	c.Env = append(testworld.Environ(settings), "HOME="+folder)
+	return c
+}
+
+// command runs the tool to its end.
+func command(t *testing.T, folder string, settings map[string]string, args ...string) testworld.Result {
+	t.Helper()
+	return testworld.Run(t, prepare(t, folder, settings, args...))
+}
+
+// running is a command that was started.
+type running struct {
+	*exec.Cmd
+	stdout *lines
+}
+
+// start starts the tool.
+func start(t *testing.T, folder string, settings map[string]string, args ...string) running {
+	t.Helper()
+	c := prepare(t, folder, settings, args...)
+	stdout, err := c.StdoutPipe()
+	testworld.Must(t, err)
+	testworld.Must(t, c.Start())
+	return running{c, newLines(stdout)}
+}
+
+// interrupt ends it as Ctrl-C does, and holds that it ends well.
+func (r running) interrupt(t *testing.T) {
+	t.Helper()
+	testworld.Must(t, r.Process.Signal(os.Interrupt))
+	if err := r.Wait(); err != nil {
+		t.Errorf("%s, interrupted: %v", r.Args[1], err)
+	}
+}
+
+// lines are those that a running command prints.
+type lines struct{ next chan string }
+
+func newLines(r io.Reader) *lines {
+	l := &lines{next: make(chan string, 1000)}
+	go func() {
+		defer close(l.next)
+		for scanner := bufio.NewScanner(r); scanner.Scan(); {
+			l.next <- scanner.Text()
+		}
+	}()
+	return l
+}
+
+// await returns the next line with a text in it.
+func (l *lines) await(t *testing.T, text string) string {
+	t.Helper()
+	timeout := time.After(90 * time.Second)
+	for {
+		select {
+		case line, ok := <-l.next:
+			if !ok {
+				t.Fatalf("the command ended before it printed %s", text)
+			}
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-timeout:
+			t.Fatalf("%s was not printed in time", text)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// TestLocalSettingsSampleIsComplete holds that the sample is what `func start` needs
+// with the stand-ins at their default addresses.
+func TestLocalSettingsSampleIsComplete(t *testing.T) {
+	t.Parallel()
+	sample := sampleSettings(t)
+	for _, name := range []string{"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", "FEEDSCALE_TIMER_SCHEDULE"} {
+		if sample[name] == "" {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if got, want := sample["COSMOS"], "AccountEndpoint=http://127.0.0.1:8081/;AccountKey="+cosmosfake.WellKnownKey+";"; got != want {
+		t.Errorf("COSMOS is %s, want %s", got, want)
+	}
+	want := "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=" + servicebusfake.DefaultKeyName + ";SharedAccessKey=" + servicebusfake.DefaultKey + ";UseDevelopmentEmulator=true"
+	if got := sample["SERVICEBUS"]; got != want {
+		t.Errorf("SERVICEBUS is %s, want %s", got, want)
+	}
+	settings := sample
+	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
+	settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
+	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json")
+	if r.Status == 2 {
+		t.Errorf("the sample is refused: %s", r.Stderr)
+	}
+}
+
+func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	again := filepath.Join(t.TempDir(), "app")
+	testworld.Must(t, makeDist(t.Context(), again))
+	staged := made(t, stage)
+	testworld.Must(t, filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		relative, _ := filepath.Rel(staged, path)
+		first, err := os.ReadFile(path)
+		testworld.Must(t, err)
+		second, err := os.ReadFile(filepath.Join(again, relative))
+		testworld.Must(t, err)
+		if !bytes.Equal(first, second) {
+			t.Errorf("%s differs", relative)
+		}
+		return nil
+	}))
+}
+
+func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
+	t.Parallel()
+	staged := made(t, stage)
+	var got []string
+	err := filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			relative, _ := filepath.Rel(staged, path)
+			got = append(got, relative)
+		}
+		return err
+	})
+	testworld.Must(t, err)
+	slices.Sort(got)
+	want := []string{"dashboard/function.json", "handler", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
+	if !slices.Equal(got, want) {
+		t.Errorf("staged %q, want %q", got, want)
+	}
+	if info, err := os.Stat(filepath.Join(staged, "handler")); err != nil || info.Mode().Perm()&0o111 == 0 {
+		t.Errorf("the handler cannot be executed: %v, %v", info, err)
+	}
+}
+
+// maxHandler bounds the staged handler, in bytes: a cold start loads all of it.
+const maxHandler = 25 << 20
+
+func TestTheHandlerIsSmall(t *testing.T) {
+	t.Parallel()
+	info, err := os.Stat(filepath.Join(made(t, stage), "handler"))
+	testworld.Must(t, err)
+	if info.Size() > maxHandler {
+		t.Errorf("the handler has %d bytes, more than %d", info.Size(), maxHandler)
+	}
+}
+
+func TestTheHandlerSaysWhereTheOtherCommandsAre(t *testing.T) {
+	t.Parallel()
+	handler := exec.CommandContext(t.Context(), filepath.Join(made(t, stage), "handler"), "consume")
+	handler.Env = []string{"HOME=" + t.TempDir()}
+	output, err := handler.CombinedOutput()
+	if err == nil || handler.ProcessState.ExitCode() != 2 || !strings.Contains(string(output), `no command "consume" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale`) {
+		t.Errorf("%v: %s", err, output)
+	}
+}

@@ -1,0 +1,55 @@
+package testworld
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+)
+
+// What every shop has.
+const (
+	Orders     = "orders"       // id of the monitored container, which is the name of its processor, too
+	Queue      = "scale-events" // of the namespace
+	OrdersHost = "shop.documents.azure.com"
+)
+
+// Shop is the world that a program scales one processor in: the container orders, whose one lease
+// the .NET SDK wrote in Azure, and a queue for the events.
+type Shop struct {
+	*World
+	Processor leasefake.Processor // of orders
+}
+
+// NewShop starts a shop, none of whose orders is processed yet. Its queue takes the place of those
+// in the options.
+func NewShop(t testing.TB, o Options) *Shop {
+	t.Helper()
+	o.Queues = []servicebusfake.QueueSpec{{Name: Queue, DuplicateDetectionWindow: 10 * time.Minute}}
+	w := &Shop{World: New(t, o)}
+	w.Container(Orders, 1)
+	w.Processor = w.LeasesOf("", OrdersHost, Orders)
+	w.Checkpoint(0)
+	return w
+}
+
+// Checkpoint writes the lease of orders as its owner does who has come to an LSN.
+func (w *Shop) Checkpoint(lsn int64) {
+	w.t.Helper()
+	fields := At(lsn)
+	fields.Updated = w.now()
+	w.Put(Leases, w.Processor.DotNetPK("0", leasefake.Range{Max: "FF"}, fields))
+}
+
+// Settings are those of a program that scales orders by what stands in them: a replica for ten. Where
+// the state is, and where events go to, is left to the test.
+func (w *Shop) Settings() map[string]string {
+	return map[string]string{
+		"COSMOS":                   w.Account.ConnectionString(),
+		"SERVICEBUS":               w.Namespace.ConnectionString(),
+		"FEEDSCALE_TIMER_SCHEDULE": "*/30 * * * * *",
+		"FEEDSCALE_PROCESSORS": `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, ` +
+			`accountHost: ` + OrdersHost + `, changeFeedLagThreshold: 10}]}`,
+	}
+}
