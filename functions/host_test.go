@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,10 @@ func tick(t *testing.T, h *functionshost.Host) {
 	}
 }
 
-// wantEvents compares what stands on the queue, as "id from->to active".
+// epochOfID is the part of an event's id that says in which life of the state it was made.
+var epochOfID = regexp.MustCompile(`-\d{10}-`)
+
+// wantEvents compares what stands on the queue, as "id from->to active", without the epoch.
 func (w *world) wantEvents(want ...string) {
 	w.t.Helper()
 	var got []string
@@ -83,7 +87,7 @@ func (w *world) wantEvents(want ...string) {
 		if e.PreviousReplicas != nil {
 			from = fmt.Sprint(*e.PreviousReplicas)
 		}
-		got = append(got, fmt.Sprintf("%s %s->%d %v", m.ID, from, e.DesiredReplicas, e.Active))
+		got = append(got, fmt.Sprintf("%s %s->%d %v", epochOfID.ReplaceAllString(m.ID, "-"), from, e.DesiredReplicas, e.Active))
 	}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		w.t.Errorf("events %q, want %q", got, want)
@@ -144,7 +148,7 @@ func TestABacklogComesAndGoesUnderTheHost(t *testing.T) {
 	}
 }
 
-func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
+func TestABrokerThatWasDownGetsTheNewestEventOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	down := true
@@ -167,7 +171,7 @@ func TestABrokerThatWasDownGetsEachEventOnceAndInOrder(t *testing.T) {
 	down = false
 	mu.Unlock()
 	tick(t, h)
-	w.wantEvents("orders-000000000001 null->1 true", "orders-000000000002 1->1 false")
+	w.wantEvents("orders-000000000002 1->1 false") // which has overtaken the first
 }
 
 func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
@@ -175,9 +179,10 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
 		answer servicebusfake.Answer
+		want   []string
 	}{
-		{"before the broker has the event", servicebusfake.Answer{Delay: time.Hour}},
-		{"behind the broker's acceptance, of which nobody hears", servicebusfake.Answer{LoseReply: true}},
+		{"before the broker has the event, which the next one overtakes", servicebusfake.Answer{Delay: time.Hour}, []string{"orders-000000000002 1->1 false"}},
+		{"behind the broker's acceptance, of which nobody hears", servicebusfake.Answer{LoseReply: true}, []string{"orders-000000000001 null->1 true", "orders-000000000002 1->1 false"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +213,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 			testworld.Must(t, h.Ready(t.Context()))
 			w.Checkpoint(5)
 			tick(t, h)
-			w.wantEvents("orders-000000000001 null->1 true", "orders-000000000002 1->1 false")
+			w.wantEvents(c.want...)
 			if record, err := w.store().Load(t.Context(), "orders"); err != nil || len(record.Outbox) != 0 {
 				t.Errorf("%d events in the outbox, %v", len(record.Outbox), err)
 			}

@@ -28,7 +28,7 @@ func TestASecondProcessOnAStateFileIsRefused(t *testing.T) {
 	_, settings := runs(t)
 	folder := t.TempDir()
 	first := start(t, folder, settings, "run")
-	first.stdout.await(t, `"orders-000000000001"`)
+	first.stdout.await(t, `-000000000001"`)
 	r := command(t, folder, settings, "poll")
 	if r.Status != 2 || !strings.Contains(r.Stderr, "another process") {
 		t.Errorf("status %d: %s", r.Status, r.Stderr)
@@ -41,11 +41,11 @@ func TestRunPollsAtOnceAndThenByTheTimer(t *testing.T) {
 	w, settings := runs(t)
 	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
 	run := start(t, t.TempDir(), settings, "run")
-	if first := run.stdout.await(t, `"orders-000000000001"`); !strings.Contains(first, `"desiredReplicas":0`) {
+	if first := run.stdout.await(t, `-000000000001"`); !strings.Contains(first, `"desiredReplicas":0`) {
 		t.Errorf("the first event is %s", first)
 	}
 	w.Write(testworld.Orders, 5)
-	if second := run.stdout.await(t, `"orders-000000000002"`); !strings.Contains(second, `"desiredReplicas":1`) {
+	if second := run.stdout.await(t, `-000000000002"`); !strings.Contains(second, `"desiredReplicas":1`) {
 		t.Errorf("the second event is %s", second)
 	}
 	run.interrupt(t)
@@ -60,7 +60,7 @@ func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	settings["FEEDSCALE_LISTEN"] = free.Addr().String()
 	testworld.Must(t, free.Close())
 	run := start(t, folder, settings, "run")
-	run.stdout.await(t, `"orders-000000000001"`)
+	run.stdout.await(t, `-000000000001"`)
 
 	r := command(t, folder, settings, "history", "orders", "--output", "json")
 	if samples := testworld.Decode[report.History](t, []byte(r.Stdout)).Samples; r.Status != 0 || len(samples) != 1 || *samples[0].Replicas != 0 {

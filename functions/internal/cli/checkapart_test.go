@@ -72,7 +72,7 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		want   *remedy // nil = all holds
 	}{
 		{"with the role", 200, claims, func(string) error { return nil }, "system-assigned managed identity, object id " + objectID + ", client id " + clientID, nil},
-		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5300)",
+		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5301)",
 			"az cosmosdb sql role assignment create --account-name ACCOUNT --resource-group RESOURCE_GROUP --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
 		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},

@@ -212,7 +212,7 @@ func (p program) leavesNoFile(t *testing.T) {
 	}
 }
 
-func TestAnEventThatCannotBePublishedIsStatusOneAndIsPublishedByTheNextPoll(t *testing.T) {
+func TestAnEventThatCannotBePublishedIsStatusOneAndAnotherQueueGetsTheDecisionAnew(t *testing.T) {
 	t.Parallel()
 	w, _, p := watching(t)
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/nowhere"
@@ -228,7 +228,7 @@ func TestAnEventThatCannotBePublishedIsStatusOneAndIsPublishedByTheNextPoll(t *t
 	if len(messages) != 1 {
 		t.Fatalf("%d messages, want one", len(messages))
 	}
-	if e, err := events.Decode(messages[0].Body); err != nil || messages[0].ID != "orders-000000000001" || e.PreviousReplicas != nil || e.DesiredReplicas != 0 || e.Active {
+	if e, err := events.Decode(messages[0].Body); err != nil || messages[0].ID != e.ID() || e.Sequence != 2 || e.DesiredReplicas != 0 || e.Active {
 		t.Errorf("%s: %+v, %v", messages[0].ID, e, err)
 	}
 }

@@ -124,7 +124,10 @@ func (e explanation) statuses() []string {
 		counts[e.s.Lag.Partitions[i].Status]++
 	}
 	var found []string
-	for _, s := range []changefeed.Status{changefeed.StatusUnknown, changefeed.StatusSplitting, changefeed.StatusStalled, changefeed.StatusUnclaimed, changefeed.StatusUncheckpointed} {
+	for _, s := range changefeed.Statuses() {
+		if s == changefeed.StatusLagging || s == changefeed.StatusOK {
+			continue
+		}
 		if counts[s] > 0 {
 			found = append(found, fmt.Sprintf("%d %s", counts[s], e.style.Paint(string(s), statusColor(s))))
 		}

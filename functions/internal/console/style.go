@@ -67,7 +67,7 @@ func statusColor(s changefeed.Status) string {
 	switch s {
 	case changefeed.StatusOK:
 		return Green
-	case changefeed.StatusUnknown, changefeed.StatusStalled:
+	case changefeed.StatusUnknown, changefeed.StatusStalled, changefeed.StatusExpiring:
 		return Red
 	default:
 		return Yellow
