@@ -55,6 +55,9 @@ type steps struct {
 	Input
 	next Memory // for the next decision
 
+	wake           changefeed.Status // worst status of a reading that wakes the processor; "" where none does
+	uncheckpointed int               // partitions that the reading found without a checkpoint
+
 	keepsUp    bool    // the owners finish what is pending within catchUpWithin; see rates
 	demand     signal  // the part of the measurement that asks for replicas; zero where nothing is known
 	partitions int     // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
@@ -107,13 +110,13 @@ func (s *steps) threshold() {
 	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
 	// What excludeStalled leaves out still keeps the processor active, as in KEDA, so that its
 	// owner keeps trying.
-	all, wake := *s.Lag.Lag(), s.wakes()
-	s.active = all > s.Policy.Activation || wake != ""
+	all := *s.Lag.Lag()
+	s.active = all > s.Policy.Activation || s.wake != ""
 	if !s.active {
 		s.because("activation", "lag %d is not above the activation threshold %d", all, s.Policy.Activation)
 		return
 	}
-	if wake != "" || s.demand.excluded > 0 {
+	if s.wake != "" || s.demand.excluded > 0 {
 		s.metric = max(s.metric, s.Policy.Activation+1)
 	}
 	s.raise(float64(s.metric) / float64(s.Policy.Threshold))
@@ -128,31 +131,22 @@ func (s *steps) threshold() {
 	if s.demand.excluded > 0 {
 		s.because("excludeStalled", "a lag of %d in %d stalled partitions is left out: more replicas do not move it", s.demand.excludedLag, s.demand.excluded)
 	}
-	if wake != "" {
-		s.because(string(wake), "%s", wakeReasons[wake])
+	if s.wake != "" {
+		s.because(string(s.wake), "%s", s.wakeReason())
 	}
 }
 
-// wakeReasons say why a status asks for a replica whatever the activation threshold.
-var wakeReasons = map[changefeed.Status]string{
-	changefeed.StatusBootstrap:      "no lease exists yet: a processor has to run once to create them",
-	changefeed.StatusSplitting:      "a partition was split or merged: a processor has to run to replace its lease",
-	changefeed.StatusUncheckpointed: "a lease was never checkpointed: a processor has to run to find its position",
-}
-
-// wakes is the wake-up of step 1: it returns the worst status that wakes the processor, "" where
-// none does.
-func (s *steps) wakes() changefeed.Status {
-	if s.Lag.Bootstrap {
-		return changefeed.StatusBootstrap
+// wakeReason says why a status asks for a replica whatever the activation threshold.
+func (s *steps) wakeReason() string {
+	switch s.wake {
+	case changefeed.StatusBootstrap:
+		return "no lease exists yet: a processor has to run once to create them"
+	case changefeed.StatusSplitting:
+		return "a partition was split or merged: a processor has to run to replace its lease"
+	default:
+		return fmt.Sprintf("the position of %d of %d partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, "+
+			"so one replica stays until each of them has had its first change, or the processor starts from the beginning", s.uncheckpointed, len(s.Lag.Partitions))
 	}
-	var worst changefeed.Status
-	for i := range s.Lag.Partitions {
-		if status := s.Lag.Partitions[i].Status; status.Wakes() {
-			worst = changefeed.Worse(worst, status)
-		}
-	}
-	return worst
 }
 
 // catchUpWithin is step 3 of docs/decide.md: it raises the replicas to (lag / catchUpWithin +
@@ -392,6 +386,12 @@ func (s *steps) conclude() Outcome {
 	}
 	if !s.Policy.Paused {
 		s.next.Replicas = &s.replicas
+		switch {
+		case s.replicas == 0:
+			s.next.Asked = time.Time{}
+		case current == 0:
+			s.next.Asked = s.Now
+		}
 		s.next.Active, s.next.MetricValue = s.active, s.metric
 		s.remember(current, s.replicas)
 		if s.replicas == 0 {

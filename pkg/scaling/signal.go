@@ -43,6 +43,9 @@ func (s *steps) signal() signal {
 			sum.age = p.Age
 		}
 	}
+	if s.uncheckpointed > 0 {
+		sum.lag = max(1, sum.lag) // as ProcessorLag.Lag has it
+	}
 	return sum
 }
 

@@ -180,13 +180,27 @@ func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
 	poll(0, "a", "stuck", "3 active 300 out [threshold=3]")
 	poll(5*time.Minute, "a", "stuck", "3 active 300 none [threshold=3]")
 	poll(10*time.Minute, "a", "stuck", "1 active 1 in [threshold=1 excludeStalled=1]")
-	poll(time.Minute, "", "stuck", left)
-	if got := s.lag.Partitions[0].Status; got != changefeed.StatusUnclaimed {
-		t.Errorf("without an owner it is %s", got)
+	status := func(want changefeed.Status) {
+		t.Helper()
+		if got := s.lag.Partitions[0].Status; got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
 	}
+	released := s.now
+	nobody := func(after time.Duration) {
+		t.Helper()
+		s.poll(after, func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, 300, 0, 0, 0)
+			l.Partitions[0].Owner, l.Partitions[0].Position, l.Partitions[0].LeaseTime = "", "stuck", released
+			return l
+		})
+		s.want(left)
+	}
+	nobody(time.Minute)
+	status(changefeed.StatusStalled)
+	nobody(5 * time.Minute) // nobody tries any more
+	status(changefeed.StatusUnclaimed)
 	poll(time.Minute, "b", "stuck", left)
-	if got := s.lag.Partitions[0].Status; got != changefeed.StatusStalled {
-		t.Errorf("with another owner it is %s", got)
-	}
+	status(changefeed.StatusStalled)
 	poll(time.Minute, "b", "moved", "3 active 300 out [threshold=3]")
 }
