@@ -66,7 +66,7 @@ type steps struct {
 	replicas   int     // what the steps so far ask for
 	ratio      float64 // replicas before rounding up, for the tolerance of step 9
 	asked      int     // what steps 1 to 8 asked for
-	refuseIn   bool    // too much is unknown to scale in to zero
+	refuseIn   bool    // too much is unknown to scale in
 	undecided  bool
 	reasons    []Reason
 }
@@ -96,11 +96,14 @@ func (s *steps) raise(n float64) bool {
 }
 
 // threshold is steps 1 and 2 of docs/decide.md. Step 1: metricValue is the lag, at most one
-// changeFeedLagThreshold per partition (or per partition with lag), and the processor is active
-// where the lag is above the activation threshold or a status wakes it. Step 2: one replica per
+// changeFeedLagThreshold per partition (or per partition with lag); while anything is unknown there
+// are no fewer partitions than the last complete poll counted. The processor is active where the lag is above the activation threshold or a status wakes it. Step 2: one replica per
 // changeFeedLagThreshold of metricValue, rounded up; none where the processor is inactive.
 func (s *steps) threshold() {
 	s.partitions = max(1, s.Lag.PartitionCount())
+	if s.gaps() != "" {
+		s.partitions = max(s.partitions, s.Memory.Partitions)
+	}
 	s.next.Partitions = s.partitions
 	s.demand = s.signal()
 	lag, capBy := s.demand.lag, s.partitions
@@ -226,19 +229,43 @@ func (w *Schedule) Open(t time.Time) bool {
 	return !w.Start.Next(t).Before(w.End.Next(t))
 }
 
-// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
-// out, but replicas, activity and metricValue do not go below those of the last decision. Where
-// there is none, and no known partition makes the processor active, nothing is decided: zero
-// replicas might be wrong.
-func (s *steps) incomplete() {
-	if s.Lag.Complete() {
-		return
-	}
-	unknown := 0
+// minCarried is the least time for which a reading may be carried and still count as known.
+const minCarried = time.Minute
+
+// gaps says in one sentence which partitions step 7 cannot count on, "" where there are none: those
+// that are unknown, and those that were carried for longer than the scale-down window, which would
+// let a scale-in rest on nothing but old readings.
+func (s *steps) gaps() string {
+	longest := max(minCarried, s.Policy.Behavior.ScaleDown.StabilizationWindow)
+	unknown, old := 0, 0
 	for i := range s.Lag.Partitions {
-		if !s.Lag.Partitions[i].Known() {
+		switch p := &s.Lag.Partitions[i]; {
+		case !p.Known():
 			unknown++
+		case p.Carried() && s.Now.Sub(p.Measured) > longest:
+			old++
 		}
+	}
+	all := len(s.Lag.Partitions)
+	switch {
+	case unknown > 0 && old > 0:
+		return fmt.Sprintf("%d of %d partitions are unknown, and %d were last read more than %s ago", unknown, all, old, longest)
+	case unknown > 0:
+		return fmt.Sprintf("%d of %d partitions are unknown", unknown, all)
+	case old > 0:
+		return fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, all, longest)
+	}
+	return ""
+}
+
+// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
+// out, but replicas, activity and metricValue do not go below those of the last decision, in this
+// step or any later one. Where there is none, and no known partition makes the processor active,
+// nothing is decided: zero replicas might be wrong.
+func (s *steps) incomplete() {
+	gaps := s.gaps()
+	if gaps == "" {
+		return
 	}
 	s.refuseIn = true
 	current, known := s.current()
@@ -248,13 +275,13 @@ func (s *steps) incomplete() {
 	}
 	metric := s.metric
 	s.active = s.active || s.Memory.Active
-	s.metric = max(s.metric, min(s.Memory.MetricValue, int64(s.partitions)*s.Policy.Threshold))
+	s.metric = max(s.metric, s.Memory.MetricValue)
 	switch {
 	case s.replicas < current:
 		s.raise(float64(current))
-		s.because("incomplete", "%d of %d partitions are unknown: no scale-in from %d", unknown, len(s.Lag.Partitions), current)
+		s.because("incomplete", "%s: no scale-in from %d", gaps, current)
 	case s.metric > metric:
-		s.because("incomplete", "%d of %d partitions are unknown: the metric stays at %d", unknown, len(s.Lag.Partitions), s.metric)
+		s.because("incomplete", "%s: the metric stays at %d", gaps, s.metric)
 	}
 }
 
@@ -262,12 +289,10 @@ func (s *steps) incomplete() {
 // could be measured. Fewer than failureThreshold polls in a row that failed hold the last decision;
 // from then on the fallback counts.
 func (s *steps) failure() {
-	s.partitions = s.Memory.Partitions
-	if leases := s.Lag.PartitionCount(); leases > 0 {
-		s.partitions = leases // the leases could be read, though no partition could be measured
-		if s.Memory.Partitions > 0 {
-			s.next.Partitions = leases
-		}
+	// The leases may have been read, though no partition could be measured.
+	s.partitions = max(s.Memory.Partitions, s.Lag.PartitionCount())
+	if s.Memory.Partitions > 0 {
+		s.next.Partitions = s.partitions
 	}
 	s.next.Failures++
 	s.refuseIn = true
@@ -340,11 +365,15 @@ func (s *steps) cooldown() {
 	}
 }
 
-// clamp is step 10 of docs/decide.md: to the number of partitions, then to
-// minReplicaCount..maxReplicaCount, which always hold.
+// clamp is step 10 of docs/decide.md: to the number of partitions, which is no scale-in where step 7
+// refuses that, then to minReplicaCount..maxReplicaCount, which always hold.
 func (s *steps) clamp() {
-	if s.partitions > 0 && s.replicas > s.partitions {
-		s.replicas = s.partitions
+	useful := s.partitions
+	if current, _ := s.current(); s.refuseIn {
+		useful = max(useful, current)
+	}
+	if s.partitions > 0 && s.replicas > useful {
+		s.replicas = useful
 		s.because("clamp", "more replicas than %d partitions have nothing to do", s.partitions)
 	}
 	if limit := s.Policy.MaxReplicas; limit != nil && s.replicas > *limit {

@@ -245,6 +245,131 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
+// TestIncompletePartitions: while anything is unknown there are no fewer partitions than the last
+// complete poll counted, and no step lowers the replicas, the clamp included.
+func TestIncompletePartitions(t *testing.T) {
+	t.Parallel()
+	type found struct {
+		lags []int64 // nil: nothing could be read
+		want string
+	}
+	const unknown = -1
+	static := policy(func(p *scaling.Policy) { p.Fallback.Behavior, p.Fallback.Replicas = scaling.FallbackStatic, 6 })
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		polls  []found
+	}{
+		{"fewer leases beside an unknown one do not lower the cap", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, 500}, "2 active 200 in [threshold=2]"},
+		}},
+		{"nor does a second such poll", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, 500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, unknown}, "4 active 400 none [threshold=4]"},
+		}},
+		{"more leases raise it, until a complete poll counts fewer", unlimited(), []found{
+			{[]int64{500, 500}, "2 active 200 out [threshold=2]"},
+			{[]int64{500, 500, 500, unknown}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, 500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, 500, 500}, "3 active 300 in [threshold=3]"},
+		}},
+		{"a poll that failed altogether does not lower it", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{unknown, unknown}, "4 active 400 none [fallback=4]"},
+			{nil, "4 active 400 none [fallback=4]"},
+		}},
+		{"a fallback beyond the leases is not taken back by the clamp", static, []found{
+			{nil, "6 active 600 out [fallback=6]"},
+			{[]int64{10, unknown}, "6 active 600 none [threshold=1 incomplete=6]"},
+			{[]int64{10, 10}, "2 active 20 in [threshold=1 behavior=6 clamp=2]"},
+		}},
+		{"maxReplicaCount always holds", policy(maximum(3)), []found{
+			{[]int64{500, 500, 500, 500}, "3 active 400 out [threshold=4 clamp=3]"},
+			{[]int64{500, unknown}, "3 active 400 none [threshold=4 clamp=3]"},
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, c.policy)
+			for _, f := range c.polls {
+				if f.lags == nil {
+					s.poll(time.Minute, failed)
+				} else {
+					s.lags(time.Minute, f.lags...)
+				}
+				s.want(f.want)
+			}
+		})
+	}
+}
+
+// TestCarried: a reading of an earlier tick counts with its value, and too old a one as unknown.
+func TestCarried(t *testing.T) {
+	t.Parallel()
+	window := func(d time.Duration) func(*scaling.Policy) {
+		return func(p *scaling.Policy) { p.Behavior.ScaleDown.StabilizationWindow = d }
+	}
+	const s, m = time.Second, time.Minute
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		age    time.Duration // of the reading of the second of three partitions; its lag is 0
+		want   string        // from 3 replicas, 10 minutes later
+	}{
+		{"no older than the scale-down window: it counts", policy(), 5 * m, "1 active 10 in [threshold=1]"},
+		{"older: no scale-in", policy(), 5*m + s, "3 active 300 none [threshold=1 incomplete=3]"},
+		{"with a shorter window a minute counts", policy(window(0)), m, "1 active 10 in [threshold=1]"},
+		{"and no more", policy(window(0)), m + s, "3 active 300 none [threshold=1 incomplete=3]"},
+		{"with a longer one that", policy(window(10 * m)), 10 * m, "1 active 10 in [threshold=1]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			st := tell(t, c.policy)
+			st.lags(0, 300, 0, 0)
+			st.poll(10*m, func(at time.Time) changefeed.ProcessorLag {
+				l := measured(at, 10, 0, 0)
+				l.Partitions[1].Measured = at.Add(-c.age)
+				return l
+			})
+			st.want(c.want)
+		})
+	}
+	old := func(lags ...int64) func(time.Time) changefeed.ProcessorLag {
+		return func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, lags...)
+			l.Partitions[0].Measured = at.Add(-time.Hour)
+			return l
+		}
+	}
+	t.Run("one that is too old may scale out, and holds the step to zero", func(t *testing.T) {
+		t.Parallel()
+		st := tell(t, policy())
+		st.poll(0, old(0, 0))
+		st.want("undecided")
+		st.poll(0, old(150, 0))
+		st.want("2 active 150 out [threshold=2]")
+		st.poll(time.Hour, old(0, 0))
+		st.want("2 active 150 none [activation=0 incomplete=2]")
+	})
+	t.Run("the reason says so", func(t *testing.T) {
+		t.Parallel()
+		for want, lags := range map[string][]int64{
+			"1 of 3 partitions were last read more than 5m0s ago: no scale-in from 3":                    {0, 0, 0},
+			"1 of 3 partitions are unknown, and 1 were last read more than 5m0s ago: no scale-in from 3": {0, -1, 0},
+		} {
+			st := tell(t, policy())
+			st.lags(0, 300, 0, 0)
+			st.poll(time.Hour, old(lags...))
+			if got := st.last.Reasons[1].Why; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+	})
+}
+
 // TestFailure is step 8.
 func TestFailure(t *testing.T) {
 	t.Parallel()

@@ -314,3 +314,29 @@ func TestMaxChangeAge(t *testing.T) {
 		}
 	})
 }
+
+// TestCarriedReadingsSayNothingAboutRates: 1,800 in 100 s; in 20 s 1,000 arrived and 200 were done.
+func TestCarriedReadingsSayNothingAboutRates(t *testing.T) {
+	t.Parallel()
+	p := unlimited()
+	p.Threshold, p.CatchUpWithin = 10_000, 100*time.Second
+	s := tell(t, p)
+	for _, tick := range []struct {
+		found   reading
+		carried bool
+		want    string
+	}{
+		{reading{2000, 1000, "a", 0}, false, "1 active 1000 out [threshold=1]"},
+		{reading{2000, 1000, "a", 0}, true, "1 active 1000 none [threshold=1]"},
+		{reading{3000, 1200, "a", 0}, false, "7 active 1800 out [threshold=1 catchUpWithin=7]"},
+	} {
+		s.poll(10*time.Second, func(at time.Time) changefeed.ProcessorLag {
+			l := readings(at, []reading{tick.found})
+			if tick.carried {
+				l.Partitions[0].Measured = at.Add(-10 * time.Second)
+			}
+			return l
+		})
+		s.want(tick.want)
+	}
+}
