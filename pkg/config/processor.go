@@ -23,8 +23,9 @@ type Processor struct {
 	ProcessorName    string // as given to the SDK; "" is the default of Functions triggers and of Java
 	AccountHost      string // host of the endpoint that the application uses for the monitored account, without a port
 	StartFrom        changefeed.StartFrom
-	Schedule         Schedule // zero = every tick
-	IdleSchedule     Schedule // while the processor is idle; zero = Schedule
+	LeaseFormat      changefeed.Family // whose leases count; "" = whatever is found
+	Schedule         Schedule          // zero = every tick
+	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
 	Target           map[string]string // labels that every scale event carries; never nil
 }
@@ -44,6 +45,7 @@ func (d *documentReader) processor(n *node) Processor {
 		LeaseContainerID: o.text("leaseContainerId", "leases", checkID),
 		ProcessorName:    o.text("processorName", "", checkProcessorName),
 		StartFrom:        o.startFrom(),
+		LeaseFormat:      choice(o, "leaseFormat", "", changefeed.FamilyDotNet, changefeed.FamilyJava),
 		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
 		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
 		Policy:           d.policy(o),

@@ -44,7 +44,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
 				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 300 * time.Second},
 			},
-			Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},
 		Target: map[string]string{},
 	}
@@ -77,8 +77,8 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		t.Fatalf("got %d schedules, want 1", len(floors))
 	}
 	want := scaling.Policy{
-		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, ExcludeStalled: true,
-		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute,
+		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, MaxLeasesPerReplica: 4, ExcludeStalled: true,
+		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute, Retention: 168 * time.Hour,
 		MinReplicas: 1, MaxReplicas: &eight,
 		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,
 		Behavior: scaling.Behavior{
@@ -91,7 +91,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 			},
 			ScaleDown: scaling.Rules{StabilizationWindow: 10 * time.Minute, SelectPolicy: scaling.SelectDisabled},
 		},
-		Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackStatic, Replicas: 6},
+		Fallback: scaling.Fallback{FailureThreshold: 5, Behavior: scaling.FallbackStatic, Replicas: 6},
 		Schedules: []scaling.Schedule{
 			{Location: london, Start: floors[0].Start, End: floors[0].End, DesiredReplicas: 4},
 		},
@@ -115,6 +115,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		{"leaseContainerId", p.LeaseContainerID, "orders-leases"},
 		{"processorName", p.ProcessorName, "projection"},
 		{"accountHost", p.AccountHost, "Shop.documents.azure.com"},
+		{"leaseFormat", string(p.LeaseFormat), "java"},
 		{"schedule", p.Schedule.String(), "0 */5 * * * *"},
 		{"idleSchedule", p.IdleSchedule.String(), "0 0 * * * *"},
 		{"startFrom", p.StartFrom.Time.Format(time.RFC3339), "2026-01-01T00:00:00Z"},
@@ -230,6 +231,28 @@ processors:
 	}
 	if len(p.Schedules) != 0 {
 		t.Errorf("an empty list replaces the default: got %+v", p.Schedules)
+	}
+}
+
+func TestFallbackReplicasAreAcceptedWithEveryBehavior(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fallback string
+		want     scaling.Fallback
+	}{
+		{"{replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax}},
+		{"{failureThreshold: 0, behavior: max, replicas: 6}", scaling.Fallback{Behavior: scaling.FallbackMax}},
+		{"{behavior: currentReplicas, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrent}},
+		{"{behavior: static, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackStatic, Replicas: 6}},
+		{"{behavior: currentReplicasIfHigher, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrentIfHigher, Replicas: 6}},
+		{"{behavior: currentReplicasIfLower, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrentIfLower, Replicas: 6}},
+	} {
+		t.Run(c.fallback, func(t *testing.T) {
+			t.Parallel()
+			if got := load(t, minimal+"  fallback: "+c.fallback+"\n")[0].Policy.Fallback; got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -249,10 +249,10 @@ func probes() []any {
 func beyondSchema() []string {
 	return []string{
 		"schedule", "idleSchedule", "schedules.[].start", "schedules.[].end", // cron expressions
-		"schedules.[].timezone",            // the time zones there are
-		"activationChangeFeedLagThreshold", // below the threshold
-		"fallback.behavior",                // needs replicas, maybe from defaults
-		"leaseExpiration", "stalledAfter",  // how long a duration of several units is
+		"schedules.[].timezone",                        // the time zones there are
+		"activationChangeFeedLagThreshold",             // below the threshold
+		"fallback.behavior",                            // needs replicas, maybe from defaults
+		"leaseExpiration", "stalledAfter", "retention", // how long a duration of several units is
 	}
 }
 

@@ -32,6 +32,7 @@ func Decide(in Input) Outcome {
 		s.threshold()
 		s.catchUpWithin()
 		s.maxChangeAge()
+		s.maxLeasesPerReplica()
 		s.evenPartitions()
 		s.hotPartition()
 		s.schedules()
@@ -111,10 +112,9 @@ func (s *steps) threshold() {
 		capBy = s.demand.lagging
 	}
 	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
-	// What excludeStalled leaves out still keeps the processor active, as in KEDA, so that its
-	// owner keeps trying.
+	// What excludeStalled leaves out keeps the processor active, so that its owner keeps trying.
 	all := *s.Lag.Lag()
-	s.active = all > s.Policy.Activation || s.wake != ""
+	s.active = all > s.Policy.Activation || s.wake != "" || s.demand.excluded > 0
 	if !s.active {
 		s.because("activation", "lag %d is not above the activation threshold %d", all, s.Policy.Activation)
 		return
@@ -143,7 +143,11 @@ func (s *steps) threshold() {
 func (s *steps) wakeReason() string {
 	switch s.wake {
 	case changefeed.StatusBootstrap:
-		return "no lease exists yet: a processor has to run once to create them"
+		why := "no lease exists yet: a processor has to run once to create them"
+		if s.Lag.Nearest != "" {
+			why += ". " + s.Lag.Nearest
+		}
+		return why
 	case changefeed.StatusSplitting:
 		return "a partition was split or merged: a processor has to run to replace its lease"
 	default:
@@ -180,11 +184,17 @@ func (s *steps) catchUpWithin() {
 // ageTolerance is the fraction by which the age may exceed maxChangeAge before step 4 counts it.
 const ageTolerance = 0.1
 
-// maxChangeAge is step 4 of docs/decide.md: it raises the replicas to live owners (at least 1)
-// times age / maxChangeAge, rounded up, as the HPA multiplies its pods by the ratio of a metric to
-// its target.
+// maxChangeAge is step 4 of docs/decide.md: where the age of the oldest pending change is beyond a
+// limit, it raises the replicas to live owners (at least 1) times age / limit, rounded up, as the
+// HPA multiplies its pods by the ratio of a metric to its target. The limits are maxChangeAge and
+// half of the retention, beyond which changes are lost.
 func (s *steps) maxChangeAge() {
-	limit, age := s.Policy.MaxChangeAge, s.demand.age
+	s.ageWithin(s.Policy.MaxChangeAge, "maxChangeAge", "the limit")
+	s.ageWithin(s.retention()/2, "retention", "half of the retention")
+}
+
+func (s *steps) ageWithin(limit time.Duration, step, what string) {
+	age := s.demand.age
 	if limit <= 0 || !s.active || age == nil {
 		return
 	}
@@ -194,7 +204,7 @@ func (s *steps) maxChangeAge() {
 	owners := max(1, s.liveOwners())
 	// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
 	if s.raise(float64(owners) * float64(*age) / limit.Seconds()) {
-		s.because("maxChangeAge", "the oldest change is %d s old, the limit is %s, and %d owners are live", *age, limit, owners)
+		s.because(step, "the oldest change is %d s old, %s is %s, and %d owners are live", *age, what, limit, owners)
 	}
 }
 
@@ -286,8 +296,8 @@ func (s *steps) incomplete() {
 }
 
 // failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 where no partition
-// could be measured. Fewer than failureThreshold polls in a row that failed hold the last decision;
-// from then on the fallback counts.
+// could be measured. Up to failureThreshold polls in a row that failed hold the last decision;
+// beyond, the fallback counts, as in KEDA.
 func (s *steps) failure() {
 	// The leases may have been read, though no partition could be measured.
 	s.partitions = max(s.Memory.Partitions, s.Lag.PartitionCount())
@@ -298,7 +308,7 @@ func (s *steps) failure() {
 	s.refuseIn = true
 	current, known := s.current()
 	fallback := s.Policy.Fallback
-	if s.next.Failures < fallback.FailureThreshold {
+	if s.next.Failures <= fallback.FailureThreshold {
 		if s.undecided = !known; known {
 			s.active, s.metric = s.Memory.Active, s.Memory.MetricValue
 			s.raise(float64(current))

@@ -23,7 +23,7 @@ func policy(change ...func(*scaling.Policy)) scaling.Policy {
 		StalledPolls:    2,
 		LeaseExpiration: time.Minute,
 		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
-		Fallback:        scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+		Fallback:        scaling.Fallback{Behavior: scaling.FallbackMax},
 	}
 	for _, c := range change {
 		c(&p)
@@ -203,6 +203,22 @@ func TestReasonsSayWhy(t *testing.T) {
 	}
 }
 
+func TestTheReasonOfABootstrapNamesWhatIsNear(t *testing.T) {
+	t.Parallel()
+	const why = "no lease exists yet: a processor has to run once to create them"
+	for nearest, want := range map[string]string{
+		"": why,
+		"The container holds leases of another: did you mean processorName order-projection?": why + ". The container holds leases of another: did you mean processorName order-projection?",
+	} {
+		lag := bootstrap(start)
+		lag.Nearest = nearest
+		reasons := scaling.Decide(scaling.Input{Now: start, Lag: lag, Policy: policy()}).Decision.Reasons
+		if got := reasons[len(reasons)-1].Why; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestIncomplete is step 7.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
@@ -378,7 +394,7 @@ func TestFailure(t *testing.T) {
 		{"nor does one in which every partition is unknown", policy(), measured(start, -1, -1), "undecided"},
 		{
 			"static replicas count without an earlier poll", policy(func(p *scaling.Policy) {
-				p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 4}
+				p.Fallback = scaling.Fallback{Behavior: scaling.FallbackStatic, Replicas: 4}
 			}, maximum(10)), failed(start), "4 active 400 out [fallback=4]",
 		},
 	})
@@ -387,9 +403,9 @@ func TestFailure(t *testing.T) {
 			p.Fallback = scaling.Fallback{FailureThreshold: threshold, Behavior: behavior, Replicas: replicas}
 		})
 	}
-	t.Run("below failureThreshold the last decision holds", func(t *testing.T) {
+	t.Run("up to failureThreshold the last decision holds", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(3, scaling.FallbackMax, 0))
+		s := tell(t, with(2, scaling.FallbackMax, 0))
 		s.lags(0, 150, 0, 0, 0)
 		s.poll(time.Minute, failed)
 		s.want("2 active 150 none [failure=2]")
@@ -400,7 +416,7 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("a poll that succeeds starts the count anew", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(2, scaling.FallbackMax, 0))
+		s := tell(t, with(1, scaling.FallbackMax, 0))
 		s.lags(0, 150, 0, 0, 0)
 		s.poll(time.Minute, failed)
 		s.lags(time.Minute, 150, 0, 0, 0)
@@ -409,7 +425,7 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("max holds the bounds", func(t *testing.T) {
 		t.Parallel()
-		p := with(1, scaling.FallbackMax, 0)
+		p := with(0, scaling.FallbackMax, 0)
 		maximum(3)(&p)
 		s := tell(t, p)
 		s.lags(0, 0, 0, 0, 0)
@@ -429,7 +445,7 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s with %d, from 2", c.behavior, c.replicas), func(t *testing.T) {
 			t.Parallel()
-			s := tell(t, with(1, c.behavior, c.replicas))
+			s := tell(t, with(0, c.behavior, c.replicas))
 			s.lags(0, 150, 0, 0, 0)
 			s.poll(time.Minute, failed)
 			s.want(c.want)
@@ -440,10 +456,10 @@ func TestFailure(t *testing.T) {
 	}
 	t.Run("the leases that were read are the partitions, though none could be measured", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(1, scaling.FallbackStatic, 9))
+		s := tell(t, with(0, scaling.FallbackStatic, 9))
 		s.poll(0, unread(4))
 		s.want("4 active 900 out [fallback=9 clamp=4]")
-		s = tell(t, with(1, scaling.FallbackMax, 0))
+		s = tell(t, with(0, scaling.FallbackMax, 0))
 		s.poll(0, bootstrap)
 		s.poll(time.Minute, unread(4))
 		s.want("4 active 400 out [fallback=4]")
@@ -452,16 +468,44 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("a metric that no integer holds is the greatest there is", func(t *testing.T) {
 		t.Parallel()
-		p := with(1, scaling.FallbackStatic, math.MaxInt32)
+		p := with(0, scaling.FallbackStatic, math.MaxInt32)
 		p.Threshold = 1_000_000_000_000_000
 		s := tell(t, p)
 		if d := s.poll(0, failed); d.MetricValue < math.MaxInt64-p.Threshold {
 			t.Errorf("metricValue %d", d.MetricValue)
 		}
 	})
+	t.Run("what is held is no recommendation", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(100, scaling.FallbackMax, 0))
+		s.lags(0, 300, 0, 0)
+		s.poll(299*time.Second, failed)
+		s.want("3 active 300 none [failure=3]")
+		s.lags(time.Second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("nor is a fallback, though the windows hold it, too", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(0, scaling.FallbackStatic, 2))
+		s.lags(0, 300, 0, 0)
+		s.poll(299*time.Second, failed)
+		s.want("3 active 200 none [fallback=2 behavior=3]")
+		s.poll(time.Second, failed)
+		s.want("2 active 200 in [fallback=2]")
+		s.lags(time.Second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("the first decision is the first recommendation, also where it is a fallback", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(0, scaling.FallbackStatic, 3))
+		s.poll(0, failed)
+		s.want("3 active 300 out [fallback=3]")
+		s.lags(time.Minute, 10, 0, 0)
+		s.want("3 active 10 none [threshold=1 behavior=3]")
+	})
 	t.Run("currentReplicas without any decides nothing", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(1, scaling.FallbackCurrent, 0))
+		s := tell(t, with(0, scaling.FallbackCurrent, 0))
 		s.poll(0, failed)
 		s.want("undecided")
 	})

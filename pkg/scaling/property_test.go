@@ -108,10 +108,16 @@ func (g *generator) policy() scaling.Policy {
 	p.LimitToPartitionsWithLag = g.happens(3)
 	p.EvenPartitions = g.happens(4)
 	p.ExcludeStalled = g.happens(4)
+	if g.happens(5) {
+		p.MaxLeasesPerReplica = 1 + g.IntN(6)
+	}
+	if g.happens(5) {
+		p.Retention = time.Second + g.seconds(900)
+	}
 	p.Cooldown = g.seconds(600)
 	p.Behavior = scaling.Behavior{ScaleUp: g.rules(), ScaleDown: g.rules()}
 	p.Fallback = scaling.Fallback{
-		FailureThreshold: 1 + g.IntN(4),
+		FailureThreshold: g.IntN(4),
 		Behavior: []scaling.FallbackBehavior{
 			scaling.FallbackMax, scaling.FallbackStatic, scaling.FallbackCurrent, scaling.FallbackCurrentIfHigher, scaling.FallbackCurrentIfLower,
 		}[g.IntN(5)],
@@ -253,7 +259,7 @@ func (k tick) outOfBounds() bool {
 // fellBack reports whether polls failed often enough for the fallback, which decides what the user
 // configured whatever is pending.
 func (k tick) fellBack() bool {
-	return !k.in.Lag.Known() && k.out.Memory.Failures >= k.in.Policy.Fallback.FailureThreshold
+	return !k.in.Lag.Known() && k.out.Memory.Failures > k.in.Policy.Fallback.FailureThreshold
 }
 
 func boundsHold(story []tick) string {
@@ -320,7 +326,8 @@ func nothingKnownNothingDecided(story []tick) string {
 }
 
 // noFlapping: within the window of a direction no decision reverses the other direction, except for
-// the steps between one and zero, which are cooldown's and activation's.
+// the steps between one and zero, which are cooldown's and activation's, and for what was done
+// without a recommendation: because of fewer partitions, or as a fallback.
 func noFlapping(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -338,7 +345,7 @@ func noFlapping(story []tick) string {
 		}
 		if e := earlier.out.Decision; e != nil && e.Replicas == 0 {
 			break // at zero there is no HPA whose windows could remember
-		} else if e != nil && e.Direction == opposite && !earlier.outOfBounds() {
+		} else if e != nil && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
 			return fmt.Sprintf("%s, %s after %s, inside the window of %s", d.Direction, age, opposite, window)
 		}
 	}
