@@ -22,7 +22,6 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 		ExcludeStalled:           o.boolean("excludeStalled"),
 		MaxChangeAge:             o.duration("maxChangeAge", 0, 0),
 		CatchUpWithin:            o.duration("catchUpWithin", 0, 0),
-		MinReplicas:              integer(o, "minReplicaCount", 0, 0, maxReplicas),
 		Cooldown:                 o.duration("cooldownPeriod", 300*time.Second, 0),
 		Retention:                o.duration("retention", 0, time.Second),
 		StalledAfter:             o.duration("stalledAfter", 5*time.Minute, time.Second),
@@ -35,17 +34,10 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 	for _, item := range o.list("schedules") {
 		p.Schedules = append(p.Schedules, d.floor(item))
 	}
-	if o.get("maxReplicaCount") != nil {
-		most := integer(o, "maxReplicaCount", maxReplicas, 1, maxReplicas)
-		p.MaxReplicas = &most
-	}
+	p.MinReplicas, p.MaxReplicas = replicaBounds(o)
 	if o.sound("changeFeedLagThreshold", "activationChangeFeedLagThreshold") && p.Activation >= p.Threshold {
 		o.clash(fmt.Sprintf("activationChangeFeedLagThreshold is %d and changeFeedLagThreshold %d; allowed is an activation below the threshold", p.Activation, p.Threshold),
 			"activationChangeFeedLagThreshold", "changeFeedLagThreshold")
-	}
-	if o.sound("minReplicaCount", "maxReplicaCount") && p.MaxReplicas != nil && *p.MaxReplicas < p.MinReplicas {
-		o.clash(fmt.Sprintf("minReplicaCount is %d and maxReplicaCount %d; allowed is a minimum up to the maximum", p.MinReplicas, *p.MaxReplicas),
-			"minReplicaCount", "maxReplicaCount")
 	}
 	return p
 }

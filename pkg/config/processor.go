@@ -13,7 +13,8 @@ import (
 // Processor is one entry of the processors file (docs/configure.md, The processors file), with
 // defaults applied.
 type Processor struct {
-	Name             string // unique
+	Name             string // unique among processors and groups
+	Group            string // name of the group that it runs in; "" = none
 	Connection       CosmosConnection
 	DatabaseID       string
 	ContainerID      string
@@ -39,6 +40,7 @@ func (d *documentReader) processor(n *node) Processor {
 	o.require("containerId", "the id of the monitored container, here or in defaults")
 	p := Processor{
 		Name:             o.text("name", "", checkName),
+		Group:            o.text("group", "", nil),
 		Connection:       d.connection(o, "connection"),
 		DatabaseID:       o.text("databaseId", "", checkID),
 		ContainerID:      o.text("containerId", "", checkID),

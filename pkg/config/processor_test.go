@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 	}
 	for _, c := range []struct{ field, got, want string }{
 		{"name", p.Name, "orders"},
+		{"group", p.Group, "shop-workers"},
 		{"connection", p.Connection.Setting, "COSMOS"},
 		{"leaseConnection", p.LeaseConnection.Setting, "LEASES"},
 		{"leaseDatabaseId", p.LeaseDatabaseID, "shop-leases"},
@@ -191,7 +193,7 @@ func TestProcessorsKeepTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
 	processors := load(t, `
 defaults: {connection: COSMOS, databaseId: shop, containerId: orders}
-processors: [{name: zebra}, {name: ant}, {name: "42"}]`)
+processors: [{name: zebra, processorName: z}, {name: ant, processorName: a}, {name: "42"}]`)
 	var got []string
 	for _, p := range processors {
 		got = append(got, p.Name)
@@ -273,6 +275,83 @@ func TestStartFrom(t *testing.T) {
 			got := load(t, minimal+"  startFrom: "+c.value+"\n")[0].StartFrom
 			if got.Beginning != c.want.Beginning || !got.Time.Equal(c.want.Time) {
 				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	got := loadDocument(t, `
+defaults: {connection: COSMOS, databaseId: shop, target: {namespace: shop}, group: shop-workers}
+groups:
+- {name: shop-workers, minReplicaCount: 1, maxReplicaCount: 20, target: {deployment: shop-workers}}
+- {name: bare}
+processors:
+- {name: orders, containerId: orders}
+- {name: payments, containerId: payments, target: {deployment: shop-workers}}
+- {name: alone, containerId: alone, group: }
+- {name: free, containerId: free, group: ""}
+`)
+	twenty := 20
+	want := []config.Group{
+		{Name: "shop-workers", Policy: scaling.GroupPolicy{MinReplicas: 1, MaxReplicas: &twenty}, Target: map[string]string{"deployment": "shop-workers"}},
+		{Name: "bare", Target: map[string]string{}},
+	}
+	if !reflect.DeepEqual(got.Groups, want) {
+		t.Errorf("got  %+v\nwant %+v", got.Groups, want)
+	}
+	var groups []string
+	for _, p := range got.Processors {
+		groups = append(groups, p.Group)
+	}
+	if want := []string{"shop-workers", "shop-workers", "", ""}; !reflect.DeepEqual(groups, want) {
+		t.Errorf("got %q, want %q", groups, want)
+	}
+}
+
+// TestTargetsThatNameTheSameThing: two processors without a group, each with one of the targets.
+func TestTargetsThatNameTheSameThing(t *testing.T) {
+	t.Parallel()
+	const id = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.App/containerApps/orders"
+	for _, c := range []struct {
+		rule, first, second string
+		what                string // "" = they do not
+	}{
+		{"no label names anything", "{}", "{}", ""},
+		{"labels that no action reads", "{team: a}", "{team: a}", ""},
+		{"a namespace alone", "{namespace: shop}", "{namespace: shop}", ""},
+		{"a deployment", "{deployment: orders}", "{deployment: orders}", "Deployment"},
+		{"two deployments", "{deployment: orders}", "{deployment: payments}", ""},
+		{"one name in two namespaces", "{deployment: orders, namespace: a}", "{deployment: orders, namespace: b}", ""},
+		{"a deployment and a stateful set", "{deployment: orders}", "{statefulset: orders}", ""},
+		{"a stateful set", "{statefulset: orders}", "{statefulset: orders}", "StatefulSet"},
+		{"a deployment in either spelling", "{deployment: orders}", "{apiVersion: apps/v1, kind: Deployment, name: orders}", "Deployment"},
+		{"whatever the version", "{apiVersion: argoproj.io/v1, kind: Rollout, name: orders}", "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: orders}", "Rollout"},
+		{"two kinds of a name", "{apiVersion: a.io/v1, kind: Rollout, name: orders}", "{apiVersion: b.io/v1, kind: Rollout, name: orders}", ""},
+		{"both labels, which the action refuses", "{deployment: orders, statefulset: orders}", "{deployment: orders, statefulset: orders}", ""},
+		{"a container app", "{containerAppId: " + id + "}", "{containerAppId: " + strings.ToUpper(id) + "}", "container app"},
+		{"in either spelling", "{containerAppId: " + id + "}", "{subscriptionId: 00000000-0000-0000-0000-000000000000, resourceGroup: Shop, containerApp: orders}", "container app"},
+		{"a name in two resource groups", "{resourceGroup: a, containerApp: orders}", "{resourceGroup: b, containerApp: orders}", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			list := mistakes(t, `
+defaults: {connection: COSMOS, databaseId: shop}
+processors:
+- {name: first, containerId: first, target: `+c.first+`}
+- {name: second, containerId: second, target: `+c.second+`}
+`)
+			if c.what == "" {
+				if len(list) > 0 {
+					t.Errorf("got %v", list)
+				}
+				return
+			}
+			want := "processors.yaml:5: processors[1] (second): its target names the same " + c.what + " as that of first, on line 4; allowed is a target of its own, " +
+				"or one group that holds both, as in groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
+			if len(list) != 1 || list[0].String() != want {
+				t.Errorf("got  %v\nwant %s", list, want)
 			}
 		})
 	}

@@ -24,14 +24,14 @@ func schedules(t *testing.T, floors ...floor) []scaling.Schedule {
 		document += fmt.Sprintf("{timezone: %q, start: %q, end: %q, desiredReplicas: %d},", f.timezone, f.start, f.end, f.desiredReplicas)
 	}
 	settings := map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/"}
-	processors, err := config.Load("processors.yaml", []byte(document+"]}]"), func(name string) (string, bool) {
+	read, err := config.Load("processors.yaml", []byte(document+"]}]"), func(name string) (string, bool) {
 		value, ok := settings[name]
 		return value, ok
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return processors[0].Policy.Schedules
+	return read.Processors[0].Policy.Schedules
 }
 
 // TestScheduleOpen: a window is open from each start to the next end, as with KEDA's cron trigger.
