@@ -46,13 +46,17 @@ func (s *steps) assess() {
 // range has advanced since the first poll that saw its present owner, whose LSN it returns; nothing
 // where nobody owns it (docs/lag.md, Leases without a continuation).
 func (s *steps) sinceOwned(p *changefeed.Partition) (baseline int64) {
-	if p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil || p.Lag == nil {
+	last := s.Memory.Progress[p.Lease]
+	switch {
+	case p.Lag == nil:
+		return last.Baseline
+	case p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil:
 		return 0
 	}
 	lag := int64(0)
 	if s.live(p) {
 		baseline = *p.SessionLSN
-		if last := s.Memory.Progress[p.Lease]; last.Baseline > 0 && last.Owner == p.Owner {
+		if last.Baseline > 0 && last.Owner == p.Owner {
 			baseline = last.Baseline
 			lag = max(0, *p.SessionLSN-baseline)
 		}

@@ -165,7 +165,7 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 	for i := range g.partitions {
 		session, checkpoint, lag := g.session[i], g.checkpoint[i], g.session[i]-g.checkpoint[i]
 		p := changefeed.Partition{
-			Lease: g.leases[i], Owner: fmt.Sprint("worker-", g.IntN(3)), LeaseTime: at.Add(-g.seconds(80)),
+			Lease: g.leases[i], Owner: []string{"", "a", "b", "c", "d", "e", "f", "g"}[g.IntN(8)], LeaseTime: at.Add(-g.seconds(80)),
 			Lag: &lag, SessionLSN: &session, CheckpointLSN: &checkpoint, Position: fmt.Sprint(checkpoint),
 			Status: changefeed.StatusOK,
 		}
@@ -469,6 +469,8 @@ func memoryIsBounded(story []tick) string {
 		return fmt.Sprintf("%d changes of %d polls in the longest period", len(m.Changes), changes)
 	case k.in.Lag.Error == "" && len(m.Progress) > len(k.in.Lag.Partitions):
 		return fmt.Sprintf("the progress of %d partitions, of %d", len(m.Progress), len(k.in.Lag.Partitions))
+	case slices.ContainsFunc(slices.Collect(maps.Values(m.Progress)), func(p scaling.Progress) bool { return len(p.Owners) > 5 }):
+		return "the owners of a stall"
 	case k.in.Lag.Error != "" && len(m.Progress) > len(k.in.Memory.Progress):
 		return "progress grew without a measurement"
 	}

@@ -365,5 +365,8 @@ func TestCarriedReadingsSayNothingAboutRates(t *testing.T) {
 			return l
 		})
 		s.want(tick.want)
+		if tick.carried && s.memory.Arrival != nil {
+			t.Errorf("%v a second arrive, by a reading of an earlier tick", *s.memory.Arrival)
+		}
 	}
 }

@@ -374,6 +374,16 @@ func TestUncheckpointed(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a poll that does not know the partition keeps what its owner began with", func(t *testing.T) {
+		t.Parallel()
+		st := tell(t, policy())
+		st.see(sight{owner: "w"}, uncheckpointed(500))
+		st.see(sight{at: m, lag: -1, owner: "w", written: m})
+		st.see(sight{at: 2 * m, owner: "w", written: 2 * m}, uncheckpointed(507))
+		if lag := *st.lag.Partitions[0].Lag; lag != 7 {
+			t.Errorf("a lag of %d, want 7", lag)
+		}
+	})
 	t.Run("the first checkpoint ends it", func(t *testing.T) {
 		t.Parallel()
 		st := tell(t, policy())
