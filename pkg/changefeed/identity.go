@@ -16,20 +16,10 @@ type Identity struct {
 	ContainerRID  string // _rid of the monitored container
 }
 
-// Family is who writes leases: the SDKs that understand each other's.
-type Family string
-
-// The families.
-const (
-	AnyFamily Family = ""       // whichever is found
-	DotNet    Family = "dotnet" // .NET v3, V2 and Azure Functions triggers
-	Java      Family = "java"
-)
-
 // Prefix is what the ids of a processor's leases begin with.
 type Prefix struct {
 	Text   string
-	Family Family // that alone writes such ids; AnyFamily where the lease itself says it
+	Family Family // that alone writes such ids; FamilyAny where the lease itself says it
 }
 
 // Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,
@@ -50,7 +40,7 @@ func (i Identity) Prefixes() ([]Prefix, error) {
 	for _, host := range hosts {
 		prefixes = append(prefixes,
 			Prefix{Text: i.ProcessorName + host + "_" + databaseRID + "_" + i.ContainerRID + ".."},
-			Prefix{Text: i.ProcessorName + host + "_" + i.Database + "_" + i.Container + "..", Family: Java})
+			Prefix{Text: i.ProcessorName + host + "_" + i.Database + "_" + i.Container + "..", Family: FamilyJava})
 	}
 	return prefixes, nil
 }

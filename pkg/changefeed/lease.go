@@ -17,7 +17,7 @@ type Lease struct {
 	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
 	Bounds       *Range     // bounds of the range of a PK-range lease, where the lease holds them; else nil
 	Mode         Mode       // of the change feed that the processor reads
-	Family       Family     // of an EPK lease: Java or DotNet; AnyFamily for a PK-range lease, whose id says it
+	Family       Family     // of an EPK lease: FamilyJava or FamilyDotNet; FamilyAny for a PK-range lease, whose id says it
 	Owner        string     // "" where nobody owns it
 	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
 	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
@@ -101,9 +101,9 @@ func ParseLease(document []byte) (Lease, error) {
 		l.Bounds = bounds
 		return l, nil
 	}
-	l.Family = DotNet
+	l.Family = FamilyDotNet
 	if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
-		l.Family = Java
+		l.Family = FamilyJava
 	}
 	return l, l.readEPK(bounds)
 }
@@ -112,7 +112,7 @@ func ParseLease(document []byte) (Lease, error) {
 // bounds.
 func (l *Lease) readEPK(bounds *Range) error {
 	if state, wrapped := parseState(l.Continuation); wrapped {
-		l.Family = Java
+		l.Family = FamilyJava
 		if err := l.applyState(state); err != nil {
 			return fmt.Errorf("%w: %v", ErrNotALease, err)
 		}

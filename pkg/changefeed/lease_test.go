@@ -162,7 +162,7 @@ func TestParseEPKLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Family = changefeed.AnyFamily // TestTheFamilyOfAnEPKLease has it
+			got.Family = changefeed.FamilyAny // TestTheFamilyOfAnEPKLease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -207,9 +207,9 @@ func TestPrefixes(t *testing.T) {
 	}
 	want := []changefeed.Prefix{
 		{Text: "procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
-		{Text: "procAcct.documents.azure.com_mydb_mycoll..", Family: changefeed.Java},
+		{Text: "procAcct.documents.azure.com_mydb_mycoll..", Family: changefeed.FamilyJava},
 		{Text: "procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
-		{Text: "procacct.documents.azure.com_mydb_mycoll..", Family: changefeed.Java},
+		{Text: "procacct.documents.azure.com_mydb_mycoll..", Family: changefeed.FamilyJava},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -246,14 +246,14 @@ func TestSelect(t *testing.T) {
 	}
 	broken := changefeed.LeaseDocument{Lease: changefeed.Lease{ID: "p_rid..7"}, Err: changefeed.ErrNotALease}
 	java := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
-		d.Family = changefeed.Java
+		d.Family = changefeed.FamilyJava
 		return d
 	}
 	free := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
 		d.Owner = ""
 		return d
 	}
-	prefixes := []changefeed.Prefix{{Text: "p_rid.."}, {Text: "p_name..", Family: changefeed.Java}, {Text: "P_rid.."}, {Text: "P_name..", Family: changefeed.Java}}
+	prefixes := []changefeed.Prefix{{Text: "p_rid.."}, {Text: "p_name..", Family: changefeed.FamilyJava}, {Text: "P_rid.."}, {Text: "P_name..", Family: changefeed.FamilyJava}}
 	for _, c := range []struct {
 		rule      string
 		documents []changefeed.LeaseDocument
@@ -269,8 +269,8 @@ func TestSelect(t *testing.T) {
 		{"one that cannot be read is kept, under what its id names", []changefeed.LeaseDocument{broken}, "", []string{"7/"}},
 		{"Java goes over from names to RIDs: both are its own", []changefeed.LeaseDocument{lease("p_name..0", "0", "old", 1, 1), java(lease("p_rid..-FF", "-FF", "new", 2, 1))}, "", []string{"0/old", "-FF/new"}},
 		{"both families are live: a complaint", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, "", nil},
-		{"with leaseFormat dotnet those of .NET count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.DotNet, []string{"0/dotnet"}},
-		{"with leaseFormat java those of Java count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.Java, []string{"0/java"}},
+		{"with leaseFormat dotnet those of .NET count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.FamilyDotNet, []string{"0/dotnet"}},
+		{"with leaseFormat java those of Java count", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 2, 1)}, changefeed.FamilyJava, []string{"0/java"}},
 		{"one family was given up: the other counts", []changefeed.LeaseDocument{lease("p_name..0", "0", "java", 1, 1), lease("p_rid..0", "0", "dotnet", 30, 1)}, "", []string{"0/dotnet"}},
 		{"one family is owned by nobody: the newer counts", []changefeed.LeaseDocument{free(lease("p_name..0", "0", "java", 1, 1)), lease("p_rid..0", "0", "dotnet", 2, 1)}, "", []string{"0/dotnet"}},
 	} {

@@ -23,7 +23,7 @@ const mixedWithin = 2 * time.Minute
 var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix, so that either may be another processor's")
 
 // Select returns the leases that belong to a processor, one per lease token and ordered by it: those
-// whose id is one of the prefixes and a lease token, and which a family wrote. With AnyFamily, the
+// whose id is one of the prefixes and a lease token, and which a family wrote. With FamilyAny, the
 // leases of the family that wrote last count; the error is ErrMixed where both write.
 //
 // Of several leases with one token the newest counts. There can be several where the lease container's
@@ -39,7 +39,7 @@ func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]Leas
 			own[of] = append(own[of], d)
 		}
 	}
-	if family == AnyFamily {
+	if family == FamilyAny {
 		var err error
 		if family, err = newest(own); err != nil {
 			return nil, err
@@ -58,17 +58,17 @@ func newest(own map[Family][]LeaseDocument) (Family, error) {
 		}
 		return last
 	}
-	switch dotnet, java := written(DotNet), written(Java); {
-	case len(own[Java]) == 0:
-		return DotNet, nil
-	case len(own[DotNet]) == 0:
-		return Java, nil
-	case owned(own[DotNet]) && owned(own[Java]) && dotnet.Sub(java).Abs() < mixedWithin:
-		return AnyFamily, ErrMixed
+	switch dotnet, java := written(FamilyDotNet), written(FamilyJava); {
+	case len(own[FamilyJava]) == 0:
+		return FamilyDotNet, nil
+	case len(own[FamilyDotNet]) == 0:
+		return FamilyJava, nil
+	case owned(own[FamilyDotNet]) && owned(own[FamilyJava]) && dotnet.Sub(java).Abs() < mixedWithin:
+		return FamilyAny, ErrMixed
 	case java.After(dotnet):
-		return Java, nil
+		return FamilyJava, nil
 	default:
-		return DotNet, nil
+		return FamilyDotNet, nil
 	}
 }
 
@@ -103,14 +103,14 @@ func cutPrefixes(d LeaseDocument, prefixes []Prefix) (rest string, of Family, ok
 			continue
 		}
 		switch {
-		case p.Family != AnyFamily:
+		case p.Family != FamilyAny:
 			return rest, p.Family, true
-		case d.Family != AnyFamily:
+		case d.Family != FamilyAny:
 			return rest, d.Family, true
 		}
-		return rest, DotNet, true
+		return rest, FamilyDotNet, true
 	}
-	return "", AnyFamily, false
+	return "", FamilyAny, false
 }
 
 // compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.

@@ -31,11 +31,17 @@ func testLookup() func(string) (string, bool) {
 // load reads a document that has no mistake.
 func load(t *testing.T, text string) []config.Processor {
 	t.Helper()
-	processors, err := config.Load("processors.yaml", []byte(text), testLookup())
+	return loadDocument(t, text).Processors
+}
+
+// loadDocument reads a document that has no mistake, with its groups.
+func loadDocument(t *testing.T, text string) config.Document {
+	t.Helper()
+	read, err := config.Load("processors.yaml", []byte(text), testLookup())
 	if err != nil {
 		t.Fatalf("unexpected mistakes:\n%v", err)
 	}
-	return processors
+	return read
 }
 
 // mistakes reads a document and returns what is wrong with it.

@@ -17,11 +17,17 @@ type cosmosResult struct {
 	err        error
 }
 
+// Document is what a processors document says.
+type Document struct {
+	Processors []Processor // in the order of the document, at least one
+	Groups     []Group     // in the order of the document
+}
+
 // load reads a document and adds what is wrong with it to mistakes.
-func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) []Processor {
+func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) Document {
 	root := parseTree(file, text, mistakes)
 	if root == nil {
-		return nil
+		return Document{}
 	}
 	d := documentReader{
 		reader:      reader{file: file, mistakes: mistakes},
@@ -30,27 +36,64 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	}
 	o := d.object(root)
 	defaults := d.defaults(o.get("defaults"))
+	groups := o.list("groups")
 	items := o.list("processors")
 	o.close()
 	if len(items) == 0 && (root.isNull() || o.sound("processors")) {
 		mistakes.add(Mistake{File: file, Line: root.line, Column: root.column, Field: "processors", Text: "is empty; allowed is at least one processor, as in " + minimalDocument})
 	}
-	processors := make([]Processor, len(items))
-	names := map[string]*node{}
-	for i, item := range items {
+	var read Document
+	taken := names{}
+	rivals := rivals{reader: d.reader, leases: map[leases][]rival{}, targets: map[thing]rival{}}
+	for _, item := range groups {
+		if !item.isObject() {
+			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalGroups)
+			continue
+		}
+		g := d.group(item)
+		read.Groups = append(read.Groups, g)
+		d.takeName(taken, "group", g.Name, item)
+		rivals.addTarget(g.Name, g.Target, item)
+	}
+	for _, item := range items {
 		if !item.isObject() {
 			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalDocument)
 			continue
 		}
-		p, name := d.processor(overlay(defaults, item)), item.member("name")
-		if first := names[p.Name]; first != nil {
-			d.mistake(name, fmt.Sprintf("%s is the name of another processor, on line %d; allowed is a name of its own", plain(p.Name), first.line))
-		} else if p.Name != "" {
-			names[p.Name] = name
-		}
-		processors[i] = p
+		whole := overlay(defaults, item)
+		p := d.processor(whole)
+		read.Processors = append(read.Processors, p)
+		d.takeName(taken, "processor", p.Name, item)
+		d.checkGroup(p.Group, whole.member("group"), read.Groups)
+		rivals.addProcessor(p, item)
 	}
-	return processors
+	return read
+}
+
+// names are those of the processors and groups that were read, which share one space: a name is a
+// key of the state table, and stands for either in URLs.
+type names map[string]namedEntry
+
+type namedEntry struct {
+	kind string // processor or group
+	line int
+}
+
+// takeName reports a name that is taken.
+func (d *documentReader) takeName(taken names, kind, name string, item *node) {
+	if name == "" {
+		return // missing or wrong, which is a mistake of its own
+	}
+	at := item.member("name")
+	if first, twice := taken[name]; twice {
+		other := "a " + first.kind
+		if first.kind == kind {
+			other = "another " + kind
+		}
+		d.mistake(at, fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", plain(name), other, first.line))
+		return
+	}
+	taken[name] = namedEntry{kind, at.line}
 }
 
 // defaults validates the defaults on their own, so that a mistake in them is reported even where

@@ -14,7 +14,7 @@ func settings(name string) (string, bool) {
 
 // What a processor does not set has the defaults of docs/configure.md.
 func ExampleLoad() {
-	processors, err := config.Load("processors.yaml", []byte(`
+	read, err := config.Load("processors.yaml", []byte(`
 processors:
 - name: orders
   connection: COSMOS
@@ -26,7 +26,7 @@ processors:
 		fmt.Println(err)
 		return
 	}
-	p := processors[0]
+	p := read.Processors[0]
 	fmt.Printf("%s reads %s/%s of %s\n", p.Name, p.DatabaseID, p.ContainerID, p.Connection.Host)
 	fmt.Printf("leases in %s/%s\n", p.LeaseDatabaseID, p.LeaseContainerID)
 	fmt.Printf("one replica per %d pending transactions, up to %d\n", p.Policy.Threshold, *p.Policy.MaxReplicas)

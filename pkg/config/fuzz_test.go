@@ -28,7 +28,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(`{"processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		processors, err := config.Load("processors.yaml", text, testLookup())
+		read, err := config.Load("processors.yaml", text, testLookup())
 		if err != nil {
 			list, ok := errors.AsType[config.Mistakes](err)
 			if !ok || len(list) == 0 {
@@ -41,12 +41,22 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
+		processors := read.Processors
 		if len(processors) == 0 {
 			t.Fatal("no processors and no mistake")
 		}
-		names := map[string]bool{}
+		names, groups := map[string]bool{}, map[string]bool{"": true}
+		for _, g := range read.Groups {
+			if g.Name == "" || names[g.Name] {
+				t.Errorf("the name %q of a group is empty or not unique", g.Name)
+			}
+			names[g.Name], groups[g.Name] = true, true
+		}
 		for _, p := range processors {
 			policy := p.Policy
+			if !groups[p.Group] {
+				t.Errorf("there is no group %q", p.Group)
+			}
 			if p.Name == "" || names[p.Name] {
 				t.Errorf("the name %q is empty or not unique", p.Name)
 			}

@@ -18,11 +18,12 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 		Activation:               integer[int64](o, "activationChangeFeedLagThreshold", 0, 0, maxThreshold),
 		LimitToPartitionsWithLag: o.boolean("limitToPartitionsWithLag"),
 		EvenPartitions:           o.boolean("evenPartitions"),
+		MaxLeasesPerReplica:      integer(o, "maxLeasesPerReplica", 0, 1, maxReplicas),
 		ExcludeStalled:           o.boolean("excludeStalled"),
 		MaxChangeAge:             o.duration("maxChangeAge", 0, 0),
 		CatchUpWithin:            o.duration("catchUpWithin", 0, 0),
-		MinReplicas:              integer(o, "minReplicaCount", 0, 0, maxReplicas),
 		Cooldown:                 o.duration("cooldownPeriod", 300*time.Second, 0),
+		Retention:                o.duration("retention", 0, time.Second),
 		StalledAfter:             o.duration("stalledAfter", 5*time.Minute, time.Second),
 		StalledPolls:             integer(o, "stalledAfterPolls", 2, 2, 1000),
 		LeaseExpiration:          o.duration("leaseExpiration", 60*time.Second, time.Second),
@@ -33,17 +34,10 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 	for _, item := range o.list("schedules") {
 		p.Schedules = append(p.Schedules, d.floor(item))
 	}
-	if o.get("maxReplicaCount") != nil {
-		most := integer(o, "maxReplicaCount", maxReplicas, 1, maxReplicas)
-		p.MaxReplicas = &most
-	}
+	p.MinReplicas, p.MaxReplicas = replicaBounds(o)
 	if o.sound("changeFeedLagThreshold", "activationChangeFeedLagThreshold") && p.Activation >= p.Threshold {
 		o.clash(fmt.Sprintf("activationChangeFeedLagThreshold is %d and changeFeedLagThreshold %d; allowed is an activation below the threshold", p.Activation, p.Threshold),
 			"activationChangeFeedLagThreshold", "changeFeedLagThreshold")
-	}
-	if o.sound("minReplicaCount", "maxReplicaCount") && p.MaxReplicas != nil && *p.MaxReplicas < p.MinReplicas {
-		o.clash(fmt.Sprintf("minReplicaCount is %d and maxReplicaCount %d; allowed is a minimum up to the maximum", p.MinReplicas, *p.MaxReplicas),
-			"minReplicaCount", "maxReplicaCount")
 	}
 	return p
 }
@@ -94,29 +88,19 @@ func (d *documentReader) ratePolicy(n *node) scaling.RatePolicy {
 func (d *documentReader) fallback(n *node) scaling.Fallback {
 	o := d.object(n)
 	f := scaling.Fallback{
-		FailureThreshold: integer(o, "failureThreshold", 1, 1, maxReplicas),
+		FailureThreshold: integer(o, "failureThreshold", 3, 0, maxReplicas),
 		Behavior: choice(o, "behavior", scaling.FallbackMax, scaling.FallbackMax, scaling.FallbackStatic,
 			scaling.FallbackCurrent, scaling.FallbackCurrentIfHigher, scaling.FallbackCurrentIfLower),
 		Replicas: integer(o, "replicas", 0, 0, maxReplicas),
 	}
 	o.close()
-	if !o.sound("behavior", "replicas") {
-		return f
-	}
-	behavior, replicas := o.get("behavior"), o.get("replicas")
 	switch f.Behavior {
 	case scaling.FallbackStatic, scaling.FallbackCurrentIfHigher, scaling.FallbackCurrentIfLower:
-		if replicas == nil {
+		if o.sound("behavior", "replicas") && o.get("replicas") == nil {
 			o.clash(fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Behavior), "behavior")
 		}
 	default:
-		// KEDA's default behavior is static, so that replicas alone would do something else here
-		// than in a ScaledObject. Inherited replicas are no mistake.
-		if replicas != nil && (behavior == nil || behavior.inherited() == replicas.inherited()) {
-			o.clash(fmt.Sprintf("has no effect with the behavior %s; allowed is replicas with the behavior static, currentReplicasIfHigher or currentReplicasIfLower", f.Behavior), "replicas")
-			break
-		}
-		f.Replicas = 0
+		f.Replicas = 0 // ignored, as in KEDA
 	}
 	return f
 }

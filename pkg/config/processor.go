@@ -13,7 +13,8 @@ import (
 // Processor is one entry of the processors file (docs/configure.md, The processors file), with
 // defaults applied.
 type Processor struct {
-	Name             string // unique
+	Name             string // unique among processors and groups
+	Group            string // name of the group that it runs in; "" = none
 	Connection       CosmosConnection
 	DatabaseID       string
 	ContainerID      string
@@ -23,8 +24,9 @@ type Processor struct {
 	ProcessorName    string // as given to the SDK; "" is the default of Functions triggers and of Java
 	AccountHost      string // host of the endpoint that the application uses for the monitored account, without a port
 	StartFrom        changefeed.StartFrom
-	Schedule         Schedule // zero = every tick
-	IdleSchedule     Schedule // while the processor is idle; zero = Schedule
+	LeaseFormat      changefeed.Family // whose leases count; "" = whatever is found
+	Schedule         Schedule          // zero = every tick
+	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
 	Target           map[string]string // labels that every scale event carries; never nil
 }
@@ -38,12 +40,14 @@ func (d *documentReader) processor(n *node) Processor {
 	o.require("containerId", "the id of the monitored container, here or in defaults")
 	p := Processor{
 		Name:             o.text("name", "", checkName),
+		Group:            o.text("group", "", nil),
 		Connection:       d.connection(o, "connection"),
 		DatabaseID:       o.text("databaseId", "", checkID),
 		ContainerID:      o.text("containerId", "", checkID),
 		LeaseContainerID: o.text("leaseContainerId", "leases", checkID),
 		ProcessorName:    o.text("processorName", "", checkProcessorName),
 		StartFrom:        o.startFrom(),
+		LeaseFormat:      choice(o, "leaseFormat", "", changefeed.FamilyDotNet, changefeed.FamilyJava),
 		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
 		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
 		Policy:           d.policy(o),

@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
 				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 300 * time.Second},
 			},
-			Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},
 		Target: map[string]string{},
 	}
@@ -77,8 +78,8 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		t.Fatalf("got %d schedules, want 1", len(floors))
 	}
 	want := scaling.Policy{
-		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, ExcludeStalled: true,
-		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute,
+		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, MaxLeasesPerReplica: 4, ExcludeStalled: true,
+		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute, Retention: 168 * time.Hour,
 		MinReplicas: 1, MaxReplicas: &eight,
 		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,
 		Behavior: scaling.Behavior{
@@ -91,7 +92,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 			},
 			ScaleDown: scaling.Rules{StabilizationWindow: 10 * time.Minute, SelectPolicy: scaling.SelectDisabled},
 		},
-		Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackStatic, Replicas: 6},
+		Fallback: scaling.Fallback{FailureThreshold: 5, Behavior: scaling.FallbackStatic, Replicas: 6},
 		Schedules: []scaling.Schedule{
 			{Location: london, Start: floors[0].Start, End: floors[0].End, DesiredReplicas: 4},
 		},
@@ -109,12 +110,14 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 	}
 	for _, c := range []struct{ field, got, want string }{
 		{"name", p.Name, "orders"},
+		{"group", p.Group, "shop-workers"},
 		{"connection", p.Connection.Setting, "COSMOS"},
 		{"leaseConnection", p.LeaseConnection.Setting, "LEASES"},
 		{"leaseDatabaseId", p.LeaseDatabaseID, "shop-leases"},
 		{"leaseContainerId", p.LeaseContainerID, "orders-leases"},
 		{"processorName", p.ProcessorName, "projection"},
 		{"accountHost", p.AccountHost, "Shop.documents.azure.com"},
+		{"leaseFormat", string(p.LeaseFormat), "java"},
 		{"schedule", p.Schedule.String(), "0 */5 * * * *"},
 		{"idleSchedule", p.IdleSchedule.String(), "0 0 * * * *"},
 		{"startFrom", p.StartFrom.Time.Format(time.RFC3339), "2026-01-01T00:00:00Z"},
@@ -190,7 +193,7 @@ func TestProcessorsKeepTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
 	processors := load(t, `
 defaults: {connection: COSMOS, databaseId: shop, containerId: orders}
-processors: [{name: zebra}, {name: ant}, {name: "42"}]`)
+processors: [{name: zebra, processorName: z}, {name: ant, processorName: a}, {name: "42"}]`)
 	var got []string
 	for _, p := range processors {
 		got = append(got, p.Name)
@@ -233,6 +236,28 @@ processors:
 	}
 }
 
+func TestFallbackReplicasAreAcceptedWithEveryBehavior(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fallback string
+		want     scaling.Fallback
+	}{
+		{"{replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax}},
+		{"{failureThreshold: 0, behavior: max, replicas: 6}", scaling.Fallback{Behavior: scaling.FallbackMax}},
+		{"{behavior: currentReplicas, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrent}},
+		{"{behavior: static, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackStatic, Replicas: 6}},
+		{"{behavior: currentReplicasIfHigher, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrentIfHigher, Replicas: 6}},
+		{"{behavior: currentReplicasIfLower, replicas: 6}", scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackCurrentIfLower, Replicas: 6}},
+	} {
+		t.Run(c.fallback, func(t *testing.T) {
+			t.Parallel()
+			if got := load(t, minimal+"  fallback: "+c.fallback+"\n")[0].Policy.Fallback; got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestStartFrom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -250,6 +275,83 @@ func TestStartFrom(t *testing.T) {
 			got := load(t, minimal+"  startFrom: "+c.value+"\n")[0].StartFrom
 			if got.Beginning != c.want.Beginning || !got.Time.Equal(c.want.Time) {
 				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	got := loadDocument(t, `
+defaults: {connection: COSMOS, databaseId: shop, target: {namespace: shop}, group: shop-workers}
+groups:
+- {name: shop-workers, minReplicaCount: 1, maxReplicaCount: 20, target: {deployment: shop-workers}}
+- {name: bare}
+processors:
+- {name: orders, containerId: orders}
+- {name: payments, containerId: payments, target: {deployment: shop-workers}}
+- {name: alone, containerId: alone, group: }
+- {name: free, containerId: free, group: ""}
+`)
+	twenty := 20
+	want := []config.Group{
+		{Name: "shop-workers", Policy: scaling.GroupPolicy{MinReplicas: 1, MaxReplicas: &twenty}, Target: map[string]string{"deployment": "shop-workers"}},
+		{Name: "bare", Target: map[string]string{}},
+	}
+	if !reflect.DeepEqual(got.Groups, want) {
+		t.Errorf("got  %+v\nwant %+v", got.Groups, want)
+	}
+	var groups []string
+	for _, p := range got.Processors {
+		groups = append(groups, p.Group)
+	}
+	if want := []string{"shop-workers", "shop-workers", "", ""}; !reflect.DeepEqual(groups, want) {
+		t.Errorf("got %q, want %q", groups, want)
+	}
+}
+
+// TestTargetsThatNameTheSameThing: two processors without a group, each with one of the targets.
+func TestTargetsThatNameTheSameThing(t *testing.T) {
+	t.Parallel()
+	const id = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.App/containerApps/orders"
+	for _, c := range []struct {
+		rule, first, second string
+		what                string // "" = they do not
+	}{
+		{"no label names anything", "{}", "{}", ""},
+		{"labels that no action reads", "{team: a}", "{team: a}", ""},
+		{"a namespace alone", "{namespace: shop}", "{namespace: shop}", ""},
+		{"a deployment", "{deployment: orders}", "{deployment: orders}", "Deployment"},
+		{"two deployments", "{deployment: orders}", "{deployment: payments}", ""},
+		{"one name in two namespaces", "{deployment: orders, namespace: a}", "{deployment: orders, namespace: b}", ""},
+		{"a deployment and a stateful set", "{deployment: orders}", "{statefulset: orders}", ""},
+		{"a stateful set", "{statefulset: orders}", "{statefulset: orders}", "StatefulSet"},
+		{"a deployment in either spelling", "{deployment: orders}", "{apiVersion: apps/v1, kind: Deployment, name: orders}", "Deployment"},
+		{"whatever the version", "{apiVersion: argoproj.io/v1, kind: Rollout, name: orders}", "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: orders}", "Rollout"},
+		{"two kinds of a name", "{apiVersion: a.io/v1, kind: Rollout, name: orders}", "{apiVersion: b.io/v1, kind: Rollout, name: orders}", ""},
+		{"both labels, which the action refuses", "{deployment: orders, statefulset: orders}", "{deployment: orders, statefulset: orders}", ""},
+		{"a container app", "{containerAppId: " + id + "}", "{containerAppId: " + strings.ToUpper(id) + "}", "container app"},
+		{"in either spelling", "{containerAppId: " + id + "}", "{subscriptionId: 00000000-0000-0000-0000-000000000000, resourceGroup: Shop, containerApp: orders}", "container app"},
+		{"a name in two resource groups", "{resourceGroup: a, containerApp: orders}", "{resourceGroup: b, containerApp: orders}", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			list := mistakes(t, `
+defaults: {connection: COSMOS, databaseId: shop}
+processors:
+- {name: first, containerId: first, target: `+c.first+`}
+- {name: second, containerId: second, target: `+c.second+`}
+`)
+			if c.what == "" {
+				if len(list) > 0 {
+					t.Errorf("got %v", list)
+				}
+				return
+			}
+			want := "processors.yaml:5: processors[1] (second): its target names the same " + c.what + " as that of first, on line 4; allowed is a target of its own, " +
+				"or one group that holds both, as in groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
+			if len(list) != 1 || list[0].String() != want {
+				t.Errorf("got  %v\nwant %s", list, want)
 			}
 		})
 	}

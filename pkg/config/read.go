@@ -15,27 +15,27 @@ type Input struct {
 
 // Config is a complete configuration without a mistake.
 type Config struct {
-	Settings   Settings
-	Processors []Processor // in the order of the document, at least one
-	Source     string      // where the processors were read from: the name of a file, or FEEDSCALE_PROCESSORS
+	Settings Settings
+	Document
+	Source string // where the document was read from: the name of a file, or FEEDSCALE_PROCESSORS
 }
 
-// Read reads the settings and the processors. The error is a Mistakes, which lists everything that
+// Read reads the settings and the processors document. The error is a Mistakes, which lists everything that
 // is wrong with either.
 func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
 	settings, raw := readSettings(env, &mistakes)
 	source, text, ok := document(in, env, raw, &mistakes)
-	var processors []Processor
+	var read Document
 	if ok {
-		processors = load(source, text, env.lookup, &mistakes)
+		read = load(source, text, env.lookup, &mistakes)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
 	if err := mistakes.err(); err != nil {
 		return Config{}, err
 	}
-	return Config{Settings: settings, Processors: processors, Source: source}, nil
+	return Config{Settings: settings, Document: read, Source: source}, nil
 }
 
 // ReadSettings reads the settings alone, for commands that need no processors file. The error is a
@@ -58,13 +58,13 @@ func Lookup(environ []string) func(name string) (value string, ok bool) {
 
 // Load reads a processors document. name is its name in mistakes; lookup finds the settings of its
 // connections. The error is a Mistakes.
-func Load(name string, text []byte, lookup func(string) (string, bool)) ([]Processor, error) {
+func Load(name string, text []byte, lookup func(string) (string, bool)) (Document, error) {
 	var mistakes Mistakes
-	processors := load(name, text, lookup, &mistakes)
+	read := load(name, text, lookup, &mistakes)
 	if err := mistakes.err(); err != nil {
-		return nil, err
+		return Document{}, err
 	}
-	return processors, nil
+	return read, nil
 }
 
 // document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over

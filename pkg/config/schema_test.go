@@ -142,7 +142,7 @@ func documentWith(path []string, value any) string {
 		}
 	}
 	set(processor, path)
-	text, err := json.Marshal(object{"processors": []any{processor}})
+	text, err := json.Marshal(object{"groups": []any{object{"name": "shop-workers"}}, "processors": []any{processor}})
 	if err != nil {
 		panic(err) // the values are JSON
 	}
@@ -157,7 +157,7 @@ func anyAccount(name string) (string, bool) {
 	return "https://shop.documents.azure.com/", true
 }
 
-func parse(document string) ([]config.Processor, error) {
+func parse(document string) (config.Document, error) {
 	return config.Load("processors.json", []byte(document), anyAccount)
 }
 
@@ -249,10 +249,11 @@ func probes() []any {
 func beyondSchema() []string {
 	return []string{
 		"schedule", "idleSchedule", "schedules.[].start", "schedules.[].end", // cron expressions
-		"schedules.[].timezone",            // the time zones there are
-		"activationChangeFeedLagThreshold", // below the threshold
-		"fallback.behavior",                // needs replicas, maybe from defaults
-		"leaseExpiration", "stalledAfter",  // how long a duration of several units is
+		"schedules.[].timezone",                        // the time zones there are
+		"activationChangeFeedLagThreshold",             // below the threshold
+		"group",                                        // the groups there are
+		"fallback.behavior",                            // needs replicas, maybe from defaults
+		"leaseExpiration", "stalledAfter", "retention", // how long a duration of several units is
 	}
 }
 
@@ -318,6 +319,60 @@ func TestSchemaTellsAPersonWhatEveryFieldIs(t *testing.T) {
 	}
 }
 
+// TestSchemaAndParserJudgeGroupsAlike is of groups what the tests above are of processors.
+func TestSchemaAndParserJudgeGroupsAlike(t *testing.T) {
+	t.Parallel()
+	root := schemaRoot(t)
+	with := func(name string, value any) string {
+		group := object{"name": "shop-workers"}
+		group[name] = value
+		text, err := json.Marshal(object{"groups": []any{group}, "processors": []any{
+			object{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	schema := judge(t)
+	names := map[string]bool{}
+	for _, f := range fields(root, root["properties"].(object)["groups"].(object)["items"].(object))[1:] {
+		names[f.String()] = true
+		for _, key := range []string{"title", "description"} {
+			if text, _ := f.schema[key].(string); text == "" {
+				t.Errorf("%v has no %s", f, key)
+			}
+		}
+		examples, _ := f.schema["examples"].([]any)
+		for _, value := range append(probes(), examples...) {
+			document := with(f.String(), value)
+			schemaErr := schema(document)
+			if _, parserErr := parse(document); (schemaErr == nil) != (parserErr == nil) {
+				t.Errorf("%.200s\nschema: %v\nparser: %v", document, schemaErr, parserErr)
+			}
+		}
+		for _, example := range examples {
+			if err := schema(with(f.String(), example)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_, err := parse(with("zzzzzzzzzzzzzzzz", 1))
+	if err == nil {
+		t.Fatal("the parser takes an unknown field")
+	}
+	_, list, _ := strings.Cut(err.Error(), "allowed are ")
+	for _, name := range strings.Split(strings.ReplaceAll(list, " or ", ", "), ", ") {
+		if !names[name] {
+			t.Errorf("the schema does not know %s, or says it twice", name)
+		}
+		delete(names, name)
+	}
+	if len(names) > 0 {
+		t.Errorf("the parser does not know %v", names)
+	}
+}
+
 func TestSchemaAndParserJudgeDocumentsAlike(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -333,6 +388,11 @@ func TestSchemaAndParserJudgeDocumentsAlike(t *testing.T) {
 		{"an unknown field in defaults", `{"defaults": {"treshold": 1}, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, false},
 		{"a bad value in defaults", `{"defaults": {"changeFeedLagThreshold": 0}, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, false},
 		{"empty defaults", `{"defaults": null, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, true},
+		{"empty groups", `{"groups": null, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, true},
+		{"no groups", `{"groups": [], "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, true},
+		{"a group that is no object", `{"groups": ["shop"], "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, false},
+		{"a group without a name", `{"groups": [{}], "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, false},
+		{"a group in defaults", `{"groups": [{"name": "shop"}], "defaults": {"group": "shop"}, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, true},
 		{"an unknown field beside", `{"version": 1, "processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"}]}`, false},
 		{"no processors", `{"processors": []}`, false},
 		{"processors that are no list", `{"processors": {"name": "orders"}}`, false},

@@ -19,7 +19,7 @@ const (
 	maxDocumentBytes  = 8 << 20
 	maxDocumentValues = 500_000 // with aliases expanded
 	maxDocumentDepth  = 16      // a valid document has at most 6 levels
-	maxObjectFields   = 100     // a processor has fewer than 30, a target at most 64
+	maxObjectFields   = 100     // a processor has fewer than 40, a target at most 64
 )
 
 // node is one value of a document, with its aliases and merge keys resolved.

@@ -1,14 +1,17 @@
 package scaling
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// assess prepares the decision: it takes over the memory, refines the status of each partition by
-// earlier polls (docs/lag.md, Statuses and what to do), and measures the rates.
+// assess prepares the decision: it takes over the memory, refines the lag and the status of each
+// partition by earlier polls (docs/lag.md, Statuses and what to do), and measures the rates.
 func (s *steps) assess() {
+	s.Memory = s.Memory.until(s.Now)
 	s.next = s.Memory
 	s.next.Progress = make(map[string]Progress, len(s.Lag.Partitions))
 	if s.Lag.Known() {
@@ -18,29 +21,92 @@ func (s *steps) assess() {
 	s.rates()
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
+		// Before other statuses hide it: what wakes a processor does so, stalled or not.
+		if p.Status.Wakes() {
+			s.wake = changefeed.Worse(s.wake, p.Status)
+		}
+		if p.Status == changefeed.StatusUncheckpointed {
+			s.uncheckpointed++
+		}
+		baseline := s.sinceOwned(p)
 		progress := s.progress(p)
-		p.Status = s.status(p, progress)
-		progress.Stalled = progress.Stalled || p.Status == changefeed.StatusStalled
+		progress.Baseline = baseline
+		s.refine(p, &progress)
 		s.next.Progress[p.Lease] = progress
 	}
-	if s.Lag.Error != "" {
+	switch {
+	case s.Lag.Bootstrap:
+		s.wake = changefeed.StatusBootstrap
+	case s.Lag.Error != "":
 		s.next.Progress = s.Memory.Progress
 	}
 }
 
-// status refines the status that the reading alone gave a partition.
-func (s *steps) status(p *changefeed.Partition, progress Progress) changefeed.Status {
-	if p.Status != changefeed.StatusLagging {
-		return p.Status
-	}
+// sinceOwned measures a partition without a checkpoint whose processor starts from now: what its
+// range has advanced since the first poll that saw its present owner, whose LSN it returns; nothing
+// where nobody owns it (docs/lag.md, Leases without a continuation).
+func (s *steps) sinceOwned(p *changefeed.Partition) (baseline int64) {
+	last := s.Memory.Progress[p.Lease]
 	switch {
-	case !s.live(p):
-		return changefeed.StatusUnclaimed
-	case s.Policy.StalledAfter > 0 && s.Now.Sub(progress.Since) >= s.Policy.StalledAfter && progress.Polls >= s.Policy.StalledPolls:
-		return changefeed.StatusStalled
-	default:
-		return changefeed.StatusLagging
+	case p.Lag == nil:
+		return last.Baseline
+	case p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil:
+		return 0
 	}
+	lag := int64(0)
+	if s.live(p) {
+		baseline = *p.SessionLSN
+		if last.Baseline > 0 && last.Owner == p.Owner {
+			baseline = last.Baseline
+			lag = max(0, *p.SessionLSN-baseline)
+		}
+	}
+	p.Lag, p.Approximate = &lag, true
+	return baseline
+}
+
+// refine gives a partition the status, and what belongs to it, that the reading alone could not
+// tell.
+func (s *steps) refine(p *changefeed.Partition, progress *Progress) {
+	p.Rewound = progress.Rewound
+	if p.Status == changefeed.StatusUnknown || !p.Pending() {
+		return
+	}
+	progress.Stalled = progress.Stalled || s.stalled(progress)
+	switch {
+	case progress.Stalled && !s.quiet(progress.Quiet):
+		p.Status = changefeed.StatusStalled
+		p.Stall = &changefeed.Stall{Kind: s.stallKind(p, progress), Since: progress.Since, Owners: slices.Clone(progress.Owners)}
+	case s.expiring(p):
+		p.Status = changefeed.StatusExpiring
+	case s.unclaimed(progress):
+		p.Status = changefeed.Worse(p.Status, changefeed.StatusUnclaimed)
+	}
+}
+
+// retention returns how long a change can be read; 0 for ever, or where nobody knows.
+func (s *steps) retention() time.Duration {
+	return cmp.Or(s.Policy.Retention, s.Lag.Retention)
+}
+
+// expiring reports whether the oldest pending change leaves its retention within a quarter of it.
+func (s *steps) expiring(p *changefeed.Partition) bool {
+	retention := s.retention()
+	return retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds()
+}
+
+// unclaimed reports whether nobody has come for stalledAfter, though replicas were asked for.
+func (s *steps) unclaimed(progress *Progress) bool {
+	current, _ := s.current()
+	if current == 0 {
+		return false
+	}
+	return s.quiet(progress.Quiet) && s.Now.Sub(s.Memory.Asked) >= s.Policy.StalledAfter
+}
+
+// quiet reports whether stalledAfter has passed since a time; not for the zero time.
+func (s *steps) quiet(since time.Time) bool {
+	return s.Policy.StalledAfter > 0 && !since.IsZero() && s.Now.Sub(since) >= s.Policy.StalledAfter
 }
 
 // live reports whether a partition has an owner that renewed the lease within LeaseExpiration.
@@ -57,33 +123,4 @@ func (s *steps) liveOwners() int {
 		}
 	}
 	return len(owners)
-}
-
-// progress returns the Progress of a partition at this poll. One that could not be measured keeps
-// its last one.
-func (s *steps) progress(p *changefeed.Partition) Progress {
-	last := s.Memory.Progress[p.Lease]
-	if p.Lag == nil {
-		return last
-	}
-	next := Progress{Position: p.Position, Time: s.Lag.Time, Pending: p.Pending(), Owner: p.Owner}
-	if p.SessionLSN != nil {
-		next.SessionLSN = *p.SessionLSN
-	}
-	if p.CheckpointLSN != nil {
-		next.CheckpointLSN = *p.CheckpointLSN
-	}
-	unmoved := next.Pending && last.Position == next.Position && !last.Since.IsZero()
-	switch {
-	case unmoved && s.live(p):
-		next.Since, next.Polls = last.Since, last.Polls+1
-	case unmoved && last.Stalled:
-		// A scale-in due to excludeStalled may have stopped the owner of this very partition. Its
-		// next owner meets the same change.
-		next.Since, next.Polls = last.Since, last.Polls
-	case next.Pending && s.live(p):
-		next.Since, next.Polls = s.Now, 1
-	}
-	next.Stalled = unmoved && last.Stalled
-	return next
 }

@@ -8,7 +8,9 @@ import (
 
 // behavior is step 9 of docs/decide.md: the tolerance, stabilization windows and rate policies of
 // the HPA, applied between the last decision and what the steps before ask for. Both count as at
-// least 1: the step from 1 to zero is made by cooldown alone.
+// least 1: the step from 1 to zero is made by cooldown alone. What is held or fallen back to because
+// nothing could be measured is no recommendation to the windows, as with the HPA; the first decision
+// is the first one.
 func (s *steps) behavior() {
 	last, _ := s.current()
 	current, asked := max(1, last), max(1, s.replicas)
@@ -40,13 +42,15 @@ func (s *steps) tolerate(current, asked int) int {
 	return asked
 }
 
-// recommend remembers a recommendation. It forgets those older than both windows, and of equal ones
-// all but the latest, which outlasts the others.
+// recommend remembers a recommendation, unless it was made without a measurement. It forgets those
+// older than both windows, and of equal ones all but the latest, which outlasts the others.
 func (s *steps) recommend(replicas int) {
 	longest := max(s.Policy.Behavior.ScaleUp.StabilizationWindow, s.Policy.Behavior.ScaleDown.StabilizationWindow)
 	kept := within(s.next.Recommendations, s.Now, longest, func(r Recommendation) time.Time { return r.Time })
-	s.next.Recommendations = nil
-	if longest > 0 {
+	_, decided := s.current()
+	measured := s.next.Failures == 0 || !decided
+	s.next.Recommendations = kept
+	if longest > 0 && measured {
 		kept = slices.DeleteFunc(kept, func(r Recommendation) bool { return r.Replicas == replicas })
 		s.next.Recommendations = append(kept, Recommendation{Time: s.Now, Replicas: replicas})
 	}

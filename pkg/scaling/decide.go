@@ -32,6 +32,7 @@ func Decide(in Input) Outcome {
 		s.threshold()
 		s.catchUpWithin()
 		s.maxChangeAge()
+		s.maxLeasesPerReplica()
 		s.evenPartitions()
 		s.hotPartition()
 		s.schedules()
@@ -55,6 +56,9 @@ type steps struct {
 	Input
 	next Memory // for the next decision
 
+	wake           changefeed.Status // worst status of a reading that wakes the processor; "" where none does
+	uncheckpointed int               // partitions that the reading found without a checkpoint
+
 	keepsUp    bool    // the owners finish what is pending within catchUpWithin; see rates
 	demand     signal  // the part of the measurement that asks for replicas; zero where nothing is known
 	partitions int     // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
@@ -63,7 +67,7 @@ type steps struct {
 	replicas   int     // what the steps so far ask for
 	ratio      float64 // replicas before rounding up, for the tolerance of step 9
 	asked      int     // what steps 1 to 8 asked for
-	refuseIn   bool    // too much is unknown to scale in to zero
+	refuseIn   bool    // too much is unknown to scale in
 	undecided  bool
 	reasons    []Reason
 }
@@ -93,11 +97,14 @@ func (s *steps) raise(n float64) bool {
 }
 
 // threshold is steps 1 and 2 of docs/decide.md. Step 1: metricValue is the lag, at most one
-// changeFeedLagThreshold per partition (or per partition with lag), and the processor is active
-// where the lag is above the activation threshold or a status wakes it. Step 2: one replica per
+// changeFeedLagThreshold per partition (or per partition with lag); while anything is unknown there
+// are no fewer partitions than the last complete poll counted. The processor is active where the lag is above the activation threshold or a status wakes it. Step 2: one replica per
 // changeFeedLagThreshold of metricValue, rounded up; none where the processor is inactive.
 func (s *steps) threshold() {
 	s.partitions = max(1, s.Lag.PartitionCount())
+	if s.gaps() != "" {
+		s.partitions = max(s.partitions, s.Memory.Partitions)
+	}
 	s.next.Partitions = s.partitions
 	s.demand = s.signal()
 	lag, capBy := s.demand.lag, s.partitions
@@ -105,15 +112,14 @@ func (s *steps) threshold() {
 		capBy = s.demand.lagging
 	}
 	s.metric = min(lag, int64(capBy)*s.Policy.Threshold)
-	// What excludeStalled leaves out still keeps the processor active, as in KEDA, so that its
-	// owner keeps trying.
-	all, wake := *s.Lag.Lag(), s.wakes()
-	s.active = all > s.Policy.Activation || wake != ""
+	// What excludeStalled leaves out keeps the processor active, so that its owner keeps trying.
+	all := *s.Lag.Lag()
+	s.active = all > s.Policy.Activation || s.wake != "" || s.demand.excluded > 0
 	if !s.active {
 		s.because("activation", "lag %d is not above the activation threshold %d", all, s.Policy.Activation)
 		return
 	}
-	if wake != "" || s.demand.excluded > 0 {
+	if s.wake != "" || s.demand.excluded > 0 {
 		s.metric = max(s.metric, s.Policy.Activation+1)
 	}
 	s.raise(float64(s.metric) / float64(s.Policy.Threshold))
@@ -128,31 +134,26 @@ func (s *steps) threshold() {
 	if s.demand.excluded > 0 {
 		s.because("excludeStalled", "a lag of %d in %d stalled partitions is left out: more replicas do not move it", s.demand.excludedLag, s.demand.excluded)
 	}
-	if wake != "" {
-		s.because(string(wake), "%s", wakeReasons[wake])
+	if s.wake != "" {
+		s.because(string(s.wake), "%s", s.wakeReason())
 	}
 }
 
-// wakeReasons say why a status asks for a replica whatever the activation threshold.
-var wakeReasons = map[changefeed.Status]string{
-	changefeed.StatusBootstrap:      "no lease exists yet: a processor has to run once to create them",
-	changefeed.StatusSplitting:      "a partition was split or merged: a processor has to run to replace its lease",
-	changefeed.StatusUncheckpointed: "a lease was never checkpointed: a processor has to run to find its position",
-}
-
-// wakes is the wake-up of step 1: it returns the worst status that wakes the processor, "" where
-// none does.
-func (s *steps) wakes() changefeed.Status {
-	if s.Lag.Bootstrap {
-		return changefeed.StatusBootstrap
-	}
-	var worst changefeed.Status
-	for i := range s.Lag.Partitions {
-		if status := s.Lag.Partitions[i].Status; status.Wakes() {
-			worst = changefeed.Worse(worst, status)
+// wakeReason says why a status asks for a replica whatever the activation threshold.
+func (s *steps) wakeReason() string {
+	switch s.wake {
+	case changefeed.StatusBootstrap:
+		why := "no lease exists yet: a processor has to run once to create them"
+		if s.Lag.Nearest != "" {
+			why += ". " + s.Lag.Nearest
 		}
+		return why
+	case changefeed.StatusSplitting:
+		return "a partition was split or merged: a processor has to run to replace its lease"
+	default:
+		return fmt.Sprintf("the position of %d of %d partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, "+
+			"so one replica stays until each of them has had its first change, or the processor starts from the beginning", s.uncheckpointed, len(s.Lag.Partitions))
 	}
-	return worst
 }
 
 // catchUpWithin is step 3 of docs/decide.md: it raises the replicas to (lag / catchUpWithin +
@@ -184,11 +185,17 @@ func (s *steps) catchUpWithin() {
 // ageTolerance is the fraction by which the age may exceed maxChangeAge before step 4 counts it.
 const ageTolerance = 0.1
 
-// maxChangeAge is step 4 of docs/decide.md: it raises the replicas to live owners (at least 1)
-// times age / maxChangeAge, rounded up, as the HPA multiplies its pods by the ratio of a metric to
-// its target.
+// maxChangeAge is step 4 of docs/decide.md: where the age of the oldest pending change is beyond a
+// limit, it raises the replicas to live owners (at least 1) times age / limit, rounded up, as the
+// HPA multiplies its pods by the ratio of a metric to its target. The limits are maxChangeAge and
+// half of the retention, beyond which changes are lost.
 func (s *steps) maxChangeAge() {
-	limit, age := s.Policy.MaxChangeAge, s.demand.age
+	s.ageWithin(s.Policy.MaxChangeAge, "maxChangeAge", "the limit")
+	s.ageWithin(s.retention()/2, "retention", "half of the retention")
+}
+
+func (s *steps) ageWithin(limit time.Duration, step, what string) {
+	age := s.demand.age
 	if limit <= 0 || !s.active || age == nil {
 		return
 	}
@@ -198,7 +205,7 @@ func (s *steps) maxChangeAge() {
 	owners := max(1, s.liveOwners())
 	// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
 	if s.raise(float64(owners) * float64(*age) / limit.Seconds()) {
-		s.because("maxChangeAge", "the oldest change is %d s old, the limit is %s, and %d owners are live", *age, limit, owners)
+		s.because(step, "the oldest change is %d s old, %s is %s, and %d owners are live", *age, what, limit, owners)
 	}
 }
 
@@ -233,19 +240,43 @@ func (w *Schedule) Open(t time.Time) bool {
 	return !w.Start.Next(t).Before(w.End.Next(t))
 }
 
-// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
-// out, but replicas, activity and metricValue do not go below those of the last decision. Where
-// there is none, and no known partition makes the processor active, nothing is decided: zero
-// replicas might be wrong.
-func (s *steps) incomplete() {
-	if s.Lag.Complete() {
-		return
-	}
-	unknown := 0
+// minCarried is the least time for which a reading may be carried and still count as known.
+const minCarried = time.Minute
+
+// gaps says in one sentence which partitions step 7 cannot count on, "" where there are none: those
+// that are unknown, and those that were carried for longer than the scale-down window, which would
+// let a scale-in rest on nothing but old readings.
+func (s *steps) gaps() string {
+	longest := max(minCarried, s.Policy.Behavior.ScaleDown.StabilizationWindow)
+	unknown, old := 0, 0
 	for i := range s.Lag.Partitions {
-		if !s.Lag.Partitions[i].Known() {
+		switch p := &s.Lag.Partitions[i]; {
+		case !p.Known():
 			unknown++
+		case p.Carried() && s.Now.Sub(p.Measured) > longest:
+			old++
 		}
+	}
+	all := len(s.Lag.Partitions)
+	switch {
+	case unknown > 0 && old > 0:
+		return fmt.Sprintf("%d of %d partitions are unknown, and %d were last read more than %s ago", unknown, all, old, longest)
+	case unknown > 0:
+		return fmt.Sprintf("%d of %d partitions are unknown", unknown, all)
+	case old > 0:
+		return fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, all, longest)
+	}
+	return ""
+}
+
+// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
+// out, but replicas, activity and metricValue do not go below those of the last decision, in this
+// step or any later one. Where there is none, and no known partition makes the processor active,
+// nothing is decided: zero replicas might be wrong.
+func (s *steps) incomplete() {
+	gaps := s.gaps()
+	if gaps == "" {
+		return
 	}
 	s.refuseIn = true
 	current, known := s.current()
@@ -255,32 +286,30 @@ func (s *steps) incomplete() {
 	}
 	metric := s.metric
 	s.active = s.active || s.Memory.Active
-	s.metric = max(s.metric, min(s.Memory.MetricValue, int64(s.partitions)*s.Policy.Threshold))
+	s.metric = max(s.metric, s.Memory.MetricValue)
 	switch {
 	case s.replicas < current:
 		s.raise(float64(current))
-		s.because("incomplete", "%d of %d partitions are unknown: no scale-in from %d", unknown, len(s.Lag.Partitions), current)
+		s.because("incomplete", "%s: no scale-in from %d", gaps, current)
 	case s.metric > metric:
-		s.because("incomplete", "%d of %d partitions are unknown: the metric stays at %d", unknown, len(s.Lag.Partitions), s.metric)
+		s.because("incomplete", "%s: the metric stays at %d", gaps, s.metric)
 	}
 }
 
 // failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 where no partition
-// could be measured. Fewer than failureThreshold polls in a row that failed hold the last decision;
-// from then on the fallback counts.
+// could be measured. Up to failureThreshold polls in a row that failed hold the last decision;
+// beyond, the fallback counts, as in KEDA.
 func (s *steps) failure() {
-	s.partitions = s.Memory.Partitions
-	if leases := s.Lag.PartitionCount(); leases > 0 {
-		s.partitions = leases // the leases could be read, though no partition could be measured
-		if s.Memory.Partitions > 0 {
-			s.next.Partitions = leases
-		}
+	// The leases may have been read, though no partition could be measured.
+	s.partitions = max(s.Memory.Partitions, s.Lag.PartitionCount())
+	if s.Memory.Partitions > 0 {
+		s.next.Partitions = s.partitions
 	}
 	s.next.Failures++
 	s.refuseIn = true
 	current, known := s.current()
 	fallback := s.Policy.Fallback
-	if s.next.Failures < fallback.FailureThreshold {
+	if s.next.Failures <= fallback.FailureThreshold {
 		if s.undecided = !known; known {
 			s.active, s.metric = s.Memory.Active, s.Memory.MetricValue
 			s.raise(float64(current))
@@ -347,11 +376,15 @@ func (s *steps) cooldown() {
 	}
 }
 
-// clamp is step 10 of docs/decide.md: to the number of partitions, then to
-// minReplicaCount..maxReplicaCount, which always hold.
+// clamp is step 10 of docs/decide.md: to the number of partitions, which is no scale-in where step 7
+// refuses that, then to minReplicaCount..maxReplicaCount, which always hold.
 func (s *steps) clamp() {
-	if s.partitions > 0 && s.replicas > s.partitions {
-		s.replicas = s.partitions
+	useful := s.partitions
+	if current, _ := s.current(); s.refuseIn {
+		useful = max(useful, current)
+	}
+	if s.partitions > 0 && s.replicas > useful {
+		s.replicas = useful
 		s.because("clamp", "more replicas than %d partitions have nothing to do", s.partitions)
 	}
 	if limit := s.Policy.MaxReplicas; limit != nil && s.replicas > *limit {
@@ -393,6 +426,12 @@ func (s *steps) conclude() Outcome {
 	}
 	if !s.Policy.Paused {
 		s.next.Replicas = &s.replicas
+		switch {
+		case s.replicas == 0:
+			s.next.Asked = time.Time{}
+		case current == 0:
+			s.next.Asked = s.Now
+		}
 		s.next.Active, s.next.MetricValue = s.active, s.metric
 		s.remember(current, s.replicas)
 		if s.replicas == 0 {

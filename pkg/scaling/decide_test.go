@@ -23,7 +23,7 @@ func policy(change ...func(*scaling.Policy)) scaling.Policy {
 		StalledPolls:    2,
 		LeaseExpiration: time.Minute,
 		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
-		Fallback:        scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
+		Fallback:        scaling.Fallback{Behavior: scaling.FallbackMax},
 	}
 	for _, c := range change {
 		c(&p)
@@ -168,7 +168,7 @@ func TestThreshold(t *testing.T) {
 			"an uncheckpointed lease wakes, even where limitToPartitionsWithLag counts",
 			policy(func(p *scaling.Policy) { p.LimitToPartitionsWithLag = true }),
 			func() changefeed.ProcessorLag {
-				l := measured(start, 1, 0)
+				l := measured(start, 0, 0)
 				l.Partitions[0].Status = changefeed.StatusUncheckpointed
 				return l
 			}(), "1 active 1 out [threshold=1 uncheckpointed=1]",
@@ -200,6 +200,22 @@ func TestReasonsSayWhy(t *testing.T) {
 	want := []scaling.Reason{{Step: "threshold", Replicas: 5, Why: "lag 412 at 100 per replica"}}
 	if !reflect.DeepEqual(d.Reasons, want) {
 		t.Errorf("got %+v, want %+v", d.Reasons, want)
+	}
+}
+
+func TestTheReasonOfABootstrapNamesWhatIsNear(t *testing.T) {
+	t.Parallel()
+	const why = "no lease exists yet: a processor has to run once to create them"
+	for nearest, want := range map[string]string{
+		"": why,
+		"The container holds leases of another: did you mean processorName order-projection?": why + ". The container holds leases of another: did you mean processorName order-projection?",
+	} {
+		lag := bootstrap(start)
+		lag.Nearest = nearest
+		reasons := scaling.Decide(scaling.Input{Now: start, Lag: lag, Policy: policy()}).Decision.Reasons
+		if got := reasons[len(reasons)-1].Why; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
@@ -245,6 +261,131 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
+// TestIncompletePartitions: while anything is unknown there are no fewer partitions than the last
+// complete poll counted, and no step lowers the replicas, the clamp included.
+func TestIncompletePartitions(t *testing.T) {
+	t.Parallel()
+	type found struct {
+		lags []int64 // nil: nothing could be read
+		want string
+	}
+	const unknown = -1
+	static := policy(func(p *scaling.Policy) { p.Fallback.Behavior, p.Fallback.Replicas = scaling.FallbackStatic, 6 })
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		polls  []found
+	}{
+		{"fewer leases beside an unknown one do not lower the cap", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, 500}, "2 active 200 in [threshold=2]"},
+		}},
+		{"nor does a second such poll", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, 500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, unknown}, "4 active 400 none [threshold=4]"},
+		}},
+		{"more leases raise it, until a complete poll counts fewer", unlimited(), []found{
+			{[]int64{500, 500}, "2 active 200 out [threshold=2]"},
+			{[]int64{500, 500, 500, unknown}, "4 active 400 out [threshold=4]"},
+			{[]int64{500, 500, unknown}, "4 active 400 none [threshold=4]"},
+			{[]int64{500, 500, 500}, "3 active 300 in [threshold=3]"},
+		}},
+		{"a poll that failed altogether does not lower it", unlimited(), []found{
+			{[]int64{500, 500, 500, 500}, "4 active 400 out [threshold=4]"},
+			{[]int64{unknown, unknown}, "4 active 400 none [fallback=4]"},
+			{nil, "4 active 400 none [fallback=4]"},
+		}},
+		{"a fallback beyond the leases is not taken back by the clamp", static, []found{
+			{nil, "6 active 600 out [fallback=6]"},
+			{[]int64{10, unknown}, "6 active 600 none [threshold=1 incomplete=6]"},
+			{[]int64{10, 10}, "2 active 20 in [threshold=1 behavior=6 clamp=2]"},
+		}},
+		{"maxReplicaCount always holds", policy(maximum(3)), []found{
+			{[]int64{500, 500, 500, 500}, "3 active 400 out [threshold=4 clamp=3]"},
+			{[]int64{500, unknown}, "3 active 400 none [threshold=4 clamp=3]"},
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, c.policy)
+			for _, f := range c.polls {
+				if f.lags == nil {
+					s.poll(time.Minute, failed)
+				} else {
+					s.lags(time.Minute, f.lags...)
+				}
+				s.want(f.want)
+			}
+		})
+	}
+}
+
+// TestCarried: a reading of an earlier tick counts with its value, and too old a one as unknown.
+func TestCarried(t *testing.T) {
+	t.Parallel()
+	window := func(d time.Duration) func(*scaling.Policy) {
+		return func(p *scaling.Policy) { p.Behavior.ScaleDown.StabilizationWindow = d }
+	}
+	const s, m = time.Second, time.Minute
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		age    time.Duration // of the reading of the second of three partitions; its lag is 0
+		want   string        // from 3 replicas, 10 minutes later
+	}{
+		{"no older than the scale-down window: it counts", policy(), 5 * m, "1 active 10 in [threshold=1]"},
+		{"older: no scale-in", policy(), 5*m + s, "3 active 300 none [threshold=1 incomplete=3]"},
+		{"with a shorter window a minute counts", policy(window(0)), m, "1 active 10 in [threshold=1]"},
+		{"and no more", policy(window(0)), m + s, "3 active 300 none [threshold=1 incomplete=3]"},
+		{"with a longer one that", policy(window(10 * m)), 10 * m, "1 active 10 in [threshold=1]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			st := tell(t, c.policy)
+			st.lags(0, 300, 0, 0)
+			st.poll(10*m, func(at time.Time) changefeed.ProcessorLag {
+				l := measured(at, 10, 0, 0)
+				l.Partitions[1].Measured = at.Add(-c.age)
+				return l
+			})
+			st.want(c.want)
+		})
+	}
+	old := func(lags ...int64) func(time.Time) changefeed.ProcessorLag {
+		return func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, lags...)
+			l.Partitions[0].Measured = at.Add(-time.Hour)
+			return l
+		}
+	}
+	t.Run("one that is too old may scale out, and holds the step to zero", func(t *testing.T) {
+		t.Parallel()
+		st := tell(t, policy())
+		st.poll(0, old(0, 0))
+		st.want("undecided")
+		st.poll(0, old(150, 0))
+		st.want("2 active 150 out [threshold=2]")
+		st.poll(time.Hour, old(0, 0))
+		st.want("2 active 150 none [activation=0 incomplete=2]")
+	})
+	t.Run("the reason says so", func(t *testing.T) {
+		t.Parallel()
+		for want, lags := range map[string][]int64{
+			"1 of 3 partitions were last read more than 5m0s ago: no scale-in from 3":                    {0, 0, 0},
+			"1 of 3 partitions are unknown, and 1 were last read more than 5m0s ago: no scale-in from 3": {0, -1, 0},
+		} {
+			st := tell(t, policy())
+			st.lags(0, 300, 0, 0)
+			st.poll(time.Hour, old(lags...))
+			if got := st.last.Reasons[1].Why; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		}
+	})
+}
+
 // TestFailure is step 8.
 func TestFailure(t *testing.T) {
 	t.Parallel()
@@ -253,7 +394,7 @@ func TestFailure(t *testing.T) {
 		{"nor does one in which every partition is unknown", policy(), measured(start, -1, -1), "undecided"},
 		{
 			"static replicas count without an earlier poll", policy(func(p *scaling.Policy) {
-				p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 4}
+				p.Fallback = scaling.Fallback{Behavior: scaling.FallbackStatic, Replicas: 4}
 			}, maximum(10)), failed(start), "4 active 400 out [fallback=4]",
 		},
 	})
@@ -262,9 +403,9 @@ func TestFailure(t *testing.T) {
 			p.Fallback = scaling.Fallback{FailureThreshold: threshold, Behavior: behavior, Replicas: replicas}
 		})
 	}
-	t.Run("below failureThreshold the last decision holds", func(t *testing.T) {
+	t.Run("up to failureThreshold the last decision holds", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(3, scaling.FallbackMax, 0))
+		s := tell(t, with(2, scaling.FallbackMax, 0))
 		s.lags(0, 150, 0, 0, 0)
 		s.poll(time.Minute, failed)
 		s.want("2 active 150 none [failure=2]")
@@ -275,7 +416,7 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("a poll that succeeds starts the count anew", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(2, scaling.FallbackMax, 0))
+		s := tell(t, with(1, scaling.FallbackMax, 0))
 		s.lags(0, 150, 0, 0, 0)
 		s.poll(time.Minute, failed)
 		s.lags(time.Minute, 150, 0, 0, 0)
@@ -284,7 +425,7 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("max holds the bounds", func(t *testing.T) {
 		t.Parallel()
-		p := with(1, scaling.FallbackMax, 0)
+		p := with(0, scaling.FallbackMax, 0)
 		maximum(3)(&p)
 		s := tell(t, p)
 		s.lags(0, 0, 0, 0, 0)
@@ -304,7 +445,7 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s with %d, from 2", c.behavior, c.replicas), func(t *testing.T) {
 			t.Parallel()
-			s := tell(t, with(1, c.behavior, c.replicas))
+			s := tell(t, with(0, c.behavior, c.replicas))
 			s.lags(0, 150, 0, 0, 0)
 			s.poll(time.Minute, failed)
 			s.want(c.want)
@@ -315,10 +456,10 @@ func TestFailure(t *testing.T) {
 	}
 	t.Run("the leases that were read are the partitions, though none could be measured", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(1, scaling.FallbackStatic, 9))
+		s := tell(t, with(0, scaling.FallbackStatic, 9))
 		s.poll(0, unread(4))
 		s.want("4 active 900 out [fallback=9 clamp=4]")
-		s = tell(t, with(1, scaling.FallbackMax, 0))
+		s = tell(t, with(0, scaling.FallbackMax, 0))
 		s.poll(0, bootstrap)
 		s.poll(time.Minute, unread(4))
 		s.want("4 active 400 out [fallback=4]")
@@ -327,16 +468,44 @@ func TestFailure(t *testing.T) {
 	})
 	t.Run("a metric that no integer holds is the greatest there is", func(t *testing.T) {
 		t.Parallel()
-		p := with(1, scaling.FallbackStatic, math.MaxInt32)
+		p := with(0, scaling.FallbackStatic, math.MaxInt32)
 		p.Threshold = 1_000_000_000_000_000
 		s := tell(t, p)
 		if d := s.poll(0, failed); d.MetricValue < math.MaxInt64-p.Threshold {
 			t.Errorf("metricValue %d", d.MetricValue)
 		}
 	})
+	t.Run("what is held is no recommendation", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(100, scaling.FallbackMax, 0))
+		s.lags(0, 300, 0, 0)
+		s.poll(299*time.Second, failed)
+		s.want("3 active 300 none [failure=3]")
+		s.lags(time.Second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("nor is a fallback, though the windows hold it, too", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(0, scaling.FallbackStatic, 2))
+		s.lags(0, 300, 0, 0)
+		s.poll(299*time.Second, failed)
+		s.want("3 active 200 none [fallback=2 behavior=3]")
+		s.poll(time.Second, failed)
+		s.want("2 active 200 in [fallback=2]")
+		s.lags(time.Second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("the first decision is the first recommendation, also where it is a fallback", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(0, scaling.FallbackStatic, 3))
+		s.poll(0, failed)
+		s.want("3 active 300 out [fallback=3]")
+		s.lags(time.Minute, 10, 0, 0)
+		s.want("3 active 10 none [threshold=1 behavior=3]")
+	})
 	t.Run("currentReplicas without any decides nothing", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, with(1, scaling.FallbackCurrent, 0))
+		s := tell(t, with(0, scaling.FallbackCurrent, 0))
 		s.poll(0, failed)
 		s.want("undecided")
 	})
@@ -402,74 +571,6 @@ func TestPausedIsShownAndNotRemembered(t *testing.T) {
 	s.policy.Paused = false
 	s.lags(time.Minute, 300, 0, 0)
 	s.want("3 active 300 out [threshold=3]")
-}
-
-// TestStatus is the evaluation of a partition by earlier polls.
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	type sample struct {
-		after    time.Duration
-		lag      int64
-		position string
-		owner    string
-		renewed  time.Duration // ago
-		want     changefeed.Status
-	}
-	for _, c := range []struct {
-		rule    string
-		samples []sample
-	}{
-		{"1: nothing pending is ok, whoever owns it", []sample{{0, 0, "1", "", time.Hour, "ok"}}},
-		{"2: pending and owned is lagging", []sample{{0, 5, "1", "w", 0, "lagging"}}},
-		{"3: pending and never owned is unclaimed", []sample{{0, 5, "1", "", 0, "unclaimed"}}},
-		{"4: pending and owned by one who is gone is unclaimed", []sample{{0, 5, "1", "w", 61 * time.Second, "unclaimed"}}},
-		{"5: an owner at the edge of leaseExpiration is live", []sample{{0, 5, "1", "w", 60 * time.Second, "lagging"}}},
-		{"6: no progress for stalledAfter is stalled", []sample{
-			{0, 5, "1", "w", 0, "lagging"},
-			{299 * time.Second, 9, "1", "w", 0, "lagging"},
-			{time.Second, 9, "1", "w", 0, "stalled"},
-		}},
-		{"7: progress ends it, though lag grows", []sample{
-			{0, 5, "1", "w", 0, "lagging"},
-			{300 * time.Second, 9, "1", "w", 0, "stalled"},
-			{30 * time.Second, 90, "2", "w", 0, "lagging"},
-			{299 * time.Second, 90, "2", "w", 0, "lagging"},
-			{time.Second, 90, "2", "w", 0, "stalled"},
-		}},
-		{"8: time without anything pending does not count", []sample{
-			{0, 0, "1", "w", 0, "ok"},
-			{time.Hour, 5, "1", "w", 0, "lagging"},
-			{299 * time.Second, 5, "1", "w", 0, "lagging"},
-		}},
-		{"9: unclaimed is not stalled, nobody could make progress", []sample{
-			{0, 5, "1", "", 0, "unclaimed"},
-			{time.Hour, 5, "1", "", 0, "unclaimed"},
-			{time.Minute, 5, "1", "w", 0, "lagging"},
-			{299 * time.Second, 5, "1", "w", 0, "lagging"},
-			{time.Second, 5, "1", "w", 0, "stalled"},
-		}},
-		{"10: a poll that does not know the partition keeps the time", []sample{
-			{0, 5, "1", "w", 0, "lagging"},
-			{200 * time.Second, -1, "1", "w", 0, "unknown"},
-			{100 * time.Second, 5, "1", "w", 0, "stalled"},
-		}},
-	} {
-		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
-			s := tell(t, policy())
-			for _, sample := range c.samples {
-				s.poll(sample.after, func(at time.Time) changefeed.ProcessorLag {
-					l := measured(at, sample.lag)
-					p := &l.Partitions[0]
-					p.Position, p.Owner, p.LeaseTime = sample.position, sample.owner, at.Add(-sample.renewed)
-					return l
-				})
-				if got := s.lag.Partitions[0].Status; got != sample.want {
-					t.Errorf("at %s: %s, want %s", s.now.Sub(start), got, sample.want)
-				}
-			}
-		})
-	}
 }
 
 func TestStalledTakesSoManyPolls(t *testing.T) {

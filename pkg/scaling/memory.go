@@ -1,19 +1,24 @@
 package scaling
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // Memory is what a decision leaves for the next one. Its size is bounded by the longest window of
 // the policy and by the number of partitions. It is stored as JSON in the State of the processor.
 type Memory struct {
 	Replicas        *int                `json:"replicas,omitempty"`        // of the last decision made while not paused; nil where there was none
+	Asked           time.Time           `json:"asked,omitzero"`            // since when decisions have asked for replicas; zero where the last one did not
 	Active          bool                `json:"active,omitempty"`          // of that decision
 	MetricValue     int64               `json:"metricValue,omitempty"`     // of that decision, in transactions
 	LastActive      time.Time           `json:"lastActive,omitzero"`       // of the last poll that was active; zero where none was
 	Failures        int                 `json:"failures,omitempty"`        // polls in a row in which no partition was known
-	Partitions      int                 `json:"partitions,omitempty"`      // number of partitions known last; 0 where no poll ever measured anything
+	Partitions      int                 `json:"partitions,omitempty"`      // of the last complete poll, or the most that an incomplete one found since; 0 where no poll ever measured anything
 	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second, over all partitions; nil where the last poll could not tell
 	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs that one live owner processes per second; 0 where never measured
 	DrainOwners     int                 `json:"drainOwners,omitempty"`     // owners that DrainPerReplica was measured over where it is a lower bound; 0 where it is exact
@@ -34,17 +39,35 @@ type Change struct {
 	Delta int       `json:"delta"`
 }
 
-// Progress is the state of a partition when it was last measured.
-type Progress struct {
-	Position      string    `json:"position"`        // the lease's continuation
-	Since         time.Time `json:"since"`           // first poll that found changes pending and the lease owned at this position; zero where none did
-	Polls         int       `json:"polls,omitempty"` // polls that found that at this position
-	Time          time.Time `json:"time"`            // when the LSNs were measured
-	SessionLSN    int64     `json:"sessionLSN"`      // newest LSN
-	CheckpointLSN int64     `json:"checkpointLSN"`   // LSN up to which changes are processed
-	Pending       bool      `json:"pending,omitempty"`
-	Owner         string    `json:"owner,omitempty"`   // of the lease
-	Stalled       bool      `json:"stalled,omitempty"` // whether it was reported as stalled at this position
+// until returns the memory with each time that is after now, by a clock that was ahead, set to now:
+// it would otherwise hold a window open, a cooldown off or a status back for as long as the clock
+// was ahead.
+func (m Memory) until(now time.Time) Memory {
+	m.LastActive, m.Asked = earlier(m.LastActive, now), earlier(m.Asked, now)
+	m.Recommendations, m.Changes, m.Progress = slices.Clone(m.Recommendations), slices.Clone(m.Changes), maps.Clone(m.Progress)
+	for i, r := range m.Recommendations {
+		m.Recommendations[i].Time = earlier(r.Time, now)
+	}
+	for i, c := range m.Changes {
+		m.Changes[i].Time = earlier(c.Time, now)
+	}
+	for lease, p := range m.Progress {
+		p.Time, p.Since, p.Touched = earlier(p.Time, now), earlier(p.Since, now), earlier(p.Touched, now)
+		p.HeldSince, p.Quiet = earlier(p.HeldSince, now), earlier(p.Quiet, now)
+		if r := p.Rewound; r != nil {
+			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: earlier(r.Time, now)}
+		}
+		m.Progress[lease] = p
+	}
+	return m
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
 }
 
 // CatchUp returns how many seconds a number of replicas needs to drain a lag (transactions) at the

@@ -10,12 +10,14 @@ type Policy struct {
 	Activation               int64         // activationChangeFeedLagThreshold: the processor is active where the lag is above; 0 <= Activation < Threshold
 	LimitToPartitionsWithLag bool          // cap the metric, and what steps 3 to 5 ask for, by the partitions with lag instead of by all
 	EvenPartitions           bool          // use only replica counts that divide the number of partitions
-	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replicas
+	MaxLeasesPerReplica      int           // no fewer replicas than the leases need at so many each, while changes are pending; 0 = no such limit
+	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replica but the one that owns them
 	MaxChangeAge             time.Duration // greatest age of the oldest pending change, see step 4; 0 = no limit
 	CatchUpWithin            time.Duration // time in which the lag is to drain, see step 3; 0 = no such limit
 	MinReplicas              int           // minReplicaCount, at least 0
 	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
 	Cooldown                 time.Duration // cooldownPeriod: time from the last active poll to the step to zero
+	Retention                time.Duration // how long a change can be read, see step 4; 0 = what was measured with the lag
 	StalledAfter             time.Duration // a partition is stalled after this time without checkpoint progress while pending and owned (0 = never),
 	StalledPolls             int           // where at least this many polls saw it so, the first one included
 	LeaseExpiration          time.Duration // an owner is live while its lease was renewed within this time
@@ -68,7 +70,7 @@ const (
 
 // Fallback says what is decided where no partition could be measured: step 8 of docs/decide.md.
 type Fallback struct {
-	FailureThreshold int // polls in a row that failed, from which on the fallback counts; at least 1
+	FailureThreshold int // polls in a row that may fail before the fallback counts; 0 = none
 	Behavior         FallbackBehavior
 	Replicas         int // for every behavior but max and currentReplicas
 }

@@ -36,18 +36,44 @@ type generator struct {
 	*rand.Rand
 	windows    []scaling.Schedule
 	partitions int
+	leases     []string
 	session    []int64 // newest LSN by partition
 	checkpoint []int64
+	named      int // leases there ever were
 }
 
 func newGenerator(story uint64, windows []scaling.Schedule) *generator {
 	g := &generator{Rand: rand.New(rand.NewPCG(story, 0)), windows: windows}
-	g.partitions = 1 + g.IntN(12)
-	for range g.partitions {
-		lsn := 1 + g.Int64N(1000)
-		g.session, g.checkpoint = append(g.session, lsn), append(g.checkpoint, lsn)
+	for range 1 + g.IntN(12) {
+		g.add(1 + g.Int64N(1000))
 	}
 	return g
+}
+
+// add adds a partition.
+func (g *generator) add(lsn int64) {
+	g.partitions, g.named = g.partitions+1, g.named+1
+	g.leases = append(g.leases, fmt.Sprint(g.named))
+	g.session, g.checkpoint = append(g.session, lsn), append(g.checkpoint, lsn)
+}
+
+// remove removes a partition.
+func (g *generator) remove(i int) {
+	g.partitions--
+	g.leases, g.session, g.checkpoint = slices.Delete(g.leases, i, i+1), slices.Delete(g.session, i, i+1), slices.Delete(g.checkpoint, i, i+1)
+}
+
+// rearrange splits a partition into two, or merges two.
+func (g *generator) rearrange() {
+	i := g.IntN(g.partitions)
+	switch lsn := g.checkpoint[i]; {
+	case g.happens(2):
+		g.remove(i)
+		g.add(lsn)
+		g.add(lsn)
+	case g.partitions > 1:
+		g.remove(i)
+	}
 }
 
 // happens is true once in n times.
@@ -82,10 +108,16 @@ func (g *generator) policy() scaling.Policy {
 	p.LimitToPartitionsWithLag = g.happens(3)
 	p.EvenPartitions = g.happens(4)
 	p.ExcludeStalled = g.happens(4)
+	if g.happens(5) {
+		p.MaxLeasesPerReplica = 1 + g.IntN(6)
+	}
+	if g.happens(5) {
+		p.Retention = time.Second + g.seconds(900)
+	}
 	p.Cooldown = g.seconds(600)
 	p.Behavior = scaling.Behavior{ScaleUp: g.rules(), ScaleDown: g.rules()}
 	p.Fallback = scaling.Fallback{
-		FailureThreshold: 1 + g.IntN(4),
+		FailureThreshold: g.IntN(4),
 		Behavior: []scaling.FallbackBehavior{
 			scaling.FallbackMax, scaling.FallbackStatic, scaling.FallbackCurrent, scaling.FallbackCurrentIfHigher, scaling.FallbackCurrentIfLower,
 		}[g.IntN(5)],
@@ -111,8 +143,11 @@ func (g *generator) policy() scaling.Policy {
 }
 
 // measure lets some changes arrive and some be processed, and returns what the account would
-// answer: now and then only a part of it, or nothing.
+// answer: now and then only a part of it, an old one, or nothing.
 func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
+	if g.happens(15) {
+		g.rearrange()
+	}
 	for i := range g.partitions {
 		if g.happens(3) {
 			g.session[i] += g.Int64N(300)
@@ -126,11 +161,11 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 		return failed(at)
 	}
 	l := changefeed.ProcessorLag{Time: at}
-	shaky := g.happens(6)
+	shaky, short := g.happens(6), g.happens(6)
 	for i := range g.partitions {
 		session, checkpoint, lag := g.session[i], g.checkpoint[i], g.session[i]-g.checkpoint[i]
 		p := changefeed.Partition{
-			Lease: fmt.Sprint(i), Owner: fmt.Sprint("worker-", g.IntN(3)), LeaseTime: at.Add(-g.seconds(80)),
+			Lease: g.leases[i], Owner: []string{"", "a", "b", "c", "d", "e", "f", "g"}[g.IntN(8)], LeaseTime: at.Add(-g.seconds(80)),
 			Lag: &lag, SessionLSN: &session, CheckpointLSN: &checkpoint, Position: fmt.Sprint(checkpoint),
 			Status: changefeed.StatusOK,
 		}
@@ -144,6 +179,15 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 			if g.happens(20) {
 				p.Status = changefeed.StatusUncheckpointed
 			}
+			if g.happens(15) {
+				p.Status, p.Ranges = changefeed.StatusSplitting, 2
+				if shaky {
+					p.Error = "a child could not be read"
+				}
+			}
+		}
+		if short && p.Lag != nil && g.happens(2) {
+			p.Measured = at.Add(-g.seconds(900)) // the budget left it out
 		}
 		l.Partitions = append(l.Partitions, p)
 	}
@@ -195,16 +239,27 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// outOfBounds reports whether the decision before is more than the partitions known now, so that
+// complete reports whether everything is known, and nothing by a reading that is too old.
+func (k tick) complete() bool {
+	oldest := k.in.Now.Add(-max(time.Minute, k.in.Policy.Behavior.ScaleDown.StabilizationWindow))
+	for _, p := range k.in.Lag.Partitions {
+		if p.Carried() && p.Measured.Before(oldest) {
+			return false
+		}
+	}
+	return k.in.Lag.Complete()
+}
+
+// outOfBounds reports whether the decision before is more than the partitions there are, so that
 // step 10 lowers it.
 func (k tick) outOfBounds() bool {
-	return k.in.Lag.Known() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
+	return k.complete() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
 }
 
 // fellBack reports whether polls failed often enough for the fallback, which decides what the user
 // configured whatever is pending.
 func (k tick) fellBack() bool {
-	return !k.in.Lag.Known() && k.out.Memory.Failures >= k.in.Policy.Fallback.FailureThreshold
+	return !k.in.Lag.Known() && k.out.Memory.Failures > k.in.Policy.Fallback.FailureThreshold
 }
 
 func boundsHold(story []tick) string {
@@ -216,7 +271,7 @@ func boundsHold(story []tick) string {
 		return "less than minReplicaCount"
 	case p.MaxReplicas != nil && d.Replicas > *p.MaxReplicas:
 		return "more than maxReplicaCount"
-	case k.in.Lag.Known() && d.Replicas > max(p.MinReplicas, k.in.Lag.PartitionCount()):
+	case k.in.Lag.Known() && d.Replicas > max(p.MinReplicas, useful(story)):
 		return "more than there are partitions"
 	case d.Replicas < 0 || d.Active && d.Replicas == 0:
 		return "fewer than an active processor needs"
@@ -224,16 +279,32 @@ func boundsHold(story []tick) string {
 	return ""
 }
 
+// useful is how many replicas have something to do, as far as is known: what the last complete poll
+// counted, and the incomplete ones since then, which take nothing back either.
+func useful(story []tick) int {
+	most := 0
+	for _, k := range slices.Backward(story) {
+		most = max(most, k.in.Lag.PartitionCount())
+		if k.complete() {
+			return most
+		}
+		most = max(most, k.previous())
+	}
+	return most
+}
+
 func noScaleInWhileUnknown(story []tick) string {
 	k := story[len(story)-1]
 	switch d := k.out.Decision; {
-	case d == nil || k.in.Lag.Complete() || k.fellBack() || k.outOfBounds():
+	case d == nil || k.complete() || k.fellBack():
 	case k.in.Memory.Replicas == nil && d.Replicas == 0:
 		return "a first decision for zero"
 	case d.Replicas < k.previous() || d.Direction == scaling.In:
 		return "a scale-in"
 	case k.in.Memory.Active && !d.Active:
 		return "activity ended"
+	case d.MetricValue < k.in.Memory.MetricValue:
+		return "metricValue fell"
 	}
 	return ""
 }
@@ -255,7 +326,8 @@ func nothingKnownNothingDecided(story []tick) string {
 }
 
 // noFlapping: within the window of a direction no decision reverses the other direction, except for
-// the steps between one and zero, which are cooldown's and activation's.
+// the steps between one and zero, which are cooldown's and activation's, and for what was done
+// without a recommendation: because of fewer partitions, or as a fallback.
 func noFlapping(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -273,7 +345,7 @@ func noFlapping(story []tick) string {
 		}
 		if e := earlier.out.Decision; e != nil && e.Replicas == 0 {
 			break // at zero there is no HPA whose windows could remember
-		} else if e != nil && e.Direction == opposite {
+		} else if e != nil && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
 			return fmt.Sprintf("%s, %s after %s, inside the window of %s", d.Direction, age, opposite, window)
 		}
 	}
@@ -343,7 +415,7 @@ func zeroOnlyAfterCooldown(story []tick) string {
 func zeroComesAfterCooldown(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
-	if d == nil || d.Active || d.Replicas == 0 || k.in.Policy.MinReplicas > 0 || !k.in.Lag.Complete() {
+	if d == nil || d.Active || d.Replicas == 0 || k.in.Policy.MinReplicas > 0 || !k.complete() {
 		return ""
 	}
 	for _, earlier := range story {
@@ -361,8 +433,8 @@ func evenDivides(story []tick) string {
 		return ""
 	}
 	for _, r := range k.out.Decision.Reasons {
-		if r.Step == "evenPartitions" && k.in.Lag.PartitionCount()%r.Replicas != 0 {
-			return fmt.Sprintf("%d replicas of %d partitions", r.Replicas, k.in.Lag.PartitionCount())
+		if n := k.out.Memory.Partitions; r.Step == "evenPartitions" && n%r.Replicas != 0 {
+			return fmt.Sprintf("%d replicas of %d partitions", r.Replicas, n)
 		}
 	}
 	return ""
@@ -397,6 +469,8 @@ func memoryIsBounded(story []tick) string {
 		return fmt.Sprintf("%d changes of %d polls in the longest period", len(m.Changes), changes)
 	case k.in.Lag.Error == "" && len(m.Progress) > len(k.in.Lag.Partitions):
 		return fmt.Sprintf("the progress of %d partitions, of %d", len(m.Progress), len(k.in.Lag.Partitions))
+	case slices.ContainsFunc(slices.Collect(maps.Values(m.Progress)), func(p scaling.Progress) bool { return len(p.Owners) > 5 }):
+		return "the owners of a stall"
 	case k.in.Lag.Error != "" && len(m.Progress) > len(k.in.Memory.Progress):
 		return "progress grew without a measurement"
 	}

@@ -23,13 +23,13 @@ const drainRaiseRatio = 1.1
 // The drain rate of an owner is exact only where it had work all the time between the polls, that
 // is where a change that was pending at the last poll still is. For any other owner it is a lower
 // bound. Where leases changed owners, nothing tells who processed what, and the remembered rate
-// stays.
+// stays. A carried reading is none of this poll.
 func (s *steps) rates() {
 	w := work{index: make(map[string]int)}
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
 		last, seen := s.Memory.Progress[p.Lease]
-		if seen && p.Lag != nil && !(s.Policy.ExcludeStalled && last.Stalled) {
+		if seen && p.Lag != nil && !p.Carried() && !(s.Policy.ExcludeStalled && last.Stalled) {
 			w.add(p, last, s.Lag.Time.Sub(last.Time), s.live(p))
 		}
 	}

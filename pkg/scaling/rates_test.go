@@ -304,6 +304,33 @@ func TestMaxChangeAge(t *testing.T) {
 			}
 		})
 	}
+	for _, c := range []struct {
+		rule      string
+		retention time.Duration // of the policy
+		measured  time.Duration // with the lag
+		limit     time.Duration // maxChangeAge
+		age       int64
+		want      string
+	}{
+		{"half of the retention, and 10 percent, ask for nothing", 0, 10 * time.Minute, 0, 330, "1 active 1 out [threshold=1]"},
+		{"beyond, the ratio counts, as with maxChangeAge: 4 x 331 / 300", 0, 10 * time.Minute, 0, 331, "5 active 1 out [threshold=1 retention=5]"},
+		{"the retention of the policy counts first", 4 * time.Minute, 10 * time.Minute, 0, 240, "8 active 1 out [threshold=1 retention=8]"},
+		{"the smaller limit asks for more: maxChangeAge", 0, time.Hour, 5 * time.Minute, 600, "8 active 1 out [threshold=1 maxChangeAge=8]"},
+		{"the smaller limit asks for more: the retention", 0, 5 * time.Minute, 5 * time.Minute, 600, "16 active 1 out [threshold=1 maxChangeAge=8 retention=16]"},
+		{"for ever is no limit", 0, 0, 0, 1e9, "1 active 1 out [threshold=1]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			p := unlimited()
+			p.MaxChangeAge, p.Retention = c.limit, c.retention
+			lag := readings(start, owners(4, 0))
+			lag.Retention, lag.Partitions[0].Age = c.measured, &c.age
+			got := scaling.Decide(scaling.Input{Now: start, Lag: lag, Policy: p})
+			if got := describe(got.Decision); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
 	t.Run("an unknown age asks for nothing", func(t *testing.T) {
 		t.Parallel()
 		p := unlimited()
@@ -313,4 +340,33 @@ func TestMaxChangeAge(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	})
+}
+
+// TestCarriedReadingsSayNothingAboutRates: 1,800 in 100 s; in 20 s 1,000 arrived and 200 were done.
+func TestCarriedReadingsSayNothingAboutRates(t *testing.T) {
+	t.Parallel()
+	p := unlimited()
+	p.Threshold, p.CatchUpWithin = 10_000, 100*time.Second
+	s := tell(t, p)
+	for _, tick := range []struct {
+		found   reading
+		carried bool
+		want    string
+	}{
+		{reading{2000, 1000, "a", 0}, false, "1 active 1000 out [threshold=1]"},
+		{reading{2000, 1000, "a", 0}, true, "1 active 1000 none [threshold=1]"},
+		{reading{3000, 1200, "a", 0}, false, "7 active 1800 out [threshold=1 catchUpWithin=7]"},
+	} {
+		s.poll(10*time.Second, func(at time.Time) changefeed.ProcessorLag {
+			l := readings(at, []reading{tick.found})
+			if tick.carried {
+				l.Partitions[0].Measured = at.Add(-10 * time.Second)
+			}
+			return l
+		})
+		s.want(tick.want)
+		if tick.carried && s.memory.Arrival != nil {
+			t.Errorf("%v a second arrive, by a reading of an earlier tick", *s.memory.Arrival)
+		}
+	}
 }

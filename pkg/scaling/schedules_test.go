@@ -24,14 +24,14 @@ func schedules(t *testing.T, floors ...floor) []scaling.Schedule {
 		document += fmt.Sprintf("{timezone: %q, start: %q, end: %q, desiredReplicas: %d},", f.timezone, f.start, f.end, f.desiredReplicas)
 	}
 	settings := map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/"}
-	processors, err := config.Load("processors.yaml", []byte(document+"]}]"), func(name string) (string, bool) {
+	read, err := config.Load("processors.yaml", []byte(document+"]}]"), func(name string) (string, bool) {
 		value, ok := settings[name]
 		return value, ok
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return processors[0].Policy.Schedules
+	return read.Processors[0].Policy.Schedules
 }
 
 // TestScheduleOpen: a window is open from each start to the next end, as with KEDA's cron trigger.
@@ -150,12 +150,12 @@ func TestSchedules(t *testing.T) {
 		{"the number of partitions caps it", with([]floor{day}), []tick{{0, []int64{0, 0}, "2 active 0 out [activation=0 schedules=3 clamp=2]"}}},
 		{"maxReplicaCount caps it", with([]floor{day}, maximum(1)), []tick{{0, idle, "1 active 0 out [activation=0 schedules=3 clamp=1]"}}},
 		{"it is decided where some partitions are unknown", with([]floor{day}), []tick{{0, unknown, "3 active 0 out [activation=0 schedules=3]"}}},
-		{"it raises a decision that holds because a poll failed", with([]floor{day}, func(p *scaling.Policy) { p.Fallback.FailureThreshold = 2 }), []tick{
+		{"it raises a decision that holds because a poll failed", with([]floor{day}, func(p *scaling.Policy) { p.Fallback.FailureThreshold = 1 }), []tick{
 			{-7 * time.Hour, idle, "0 inactive 0 none [activation=0]"},
 			{7 * time.Hour, nil, "3 active 0 out [failure=0 schedules=3]"},
 		}},
 		{"it raises a fallback", with([]floor{day}, func(p *scaling.Policy) {
-			p.Fallback = scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackStatic, Replicas: 2}
+			p.Fallback = scaling.Fallback{Behavior: scaling.FallbackStatic, Replicas: 2}
 		}), []tick{{0, nil, "3 active 200 out [fallback=2 schedules=3]"}}},
 		{"it decides nothing where nothing was ever known", with([]floor{day}), []tick{{0, nil, "undecided"}}},
 	} {

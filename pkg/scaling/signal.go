@@ -43,15 +43,34 @@ func (s *steps) signal() signal {
 			sum.age = p.Age
 		}
 	}
+	if s.uncheckpointed > 0 {
+		sum.lag = max(1, sum.lag) // as ProcessorLag.Lag has it
+	}
 	return sum
 }
 
 // excluded is the rule excludeStalled, step 5 of docs/decide.md: it reports whether a partition is
-// left out because an earlier poll reported it as stalled and its position has not moved since.
+// left out, but for the one replica that owns it, because an earlier poll reported it as stalled and
+// its position has not moved since.
 // More replicas do not help a partition whose owner cannot get past a change; KEDA's
 // excludePersistentLag is the same rule for Kafka.
 func (s *steps) excluded(p *changefeed.Partition) bool {
 	return s.Policy.ExcludeStalled && s.next.Progress[p.Lease].Stalled && s.Memory.Progress[p.Lease].Stalled
+}
+
+// maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the replicas
+// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA's
+// azure-cosmosdb scaler does. metricValue is raised alike.
+func (s *steps) maxLeasesPerReplica() {
+	most := s.Policy.MaxLeasesPerReplica
+	if most <= 0 || !s.active || s.demand.lagging == 0 {
+		return
+	}
+	count := (s.partitions + most - 1) / most
+	s.metric = max(s.metric, int64(count)*s.Policy.Threshold)
+	if s.raise(float64(count)) {
+		s.because("maxLeasesPerReplica", "%d leases at %d per replica", s.partitions, most)
+	}
 }
 
 // evenPartitions is step 5 of docs/decide.md: it raises the replicas to the next count that divides

@@ -57,6 +57,40 @@ func TestEvenPartitions(t *testing.T) {
 	}
 }
 
+// TestMaxLeasesPerReplica is the rule of KEDA's maxActiveLeasesPerReplica, over all leases.
+func TestMaxLeasesPerReplica(t *testing.T) {
+	t.Parallel()
+	at := func(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MaxLeasesPerReplica = n } }
+	for _, c := range []struct {
+		rule   string
+		policy scaling.Policy
+		lag    changefeed.ProcessorLag
+		want   string
+	}{
+		{"as many replicas as the leases need, and the metric that asks for them", policy(at(4)), measured(start, append(repeat(0, 31), 1)...), "8 active 800 out [threshold=1 maxLeasesPerReplica=8]"},
+		{"rounded up", policy(at(10)), measured(start, append(repeat(0, 31), 1)...), "4 active 400 out [threshold=1 maxLeasesPerReplica=4]"},
+		{"it only raises", policy(at(4)), measured(start, repeat(100, 8)...), "8 active 800 out [threshold=8]"},
+		{"without lag there is none of it", policy(at(1)), measured(start, repeat(0, 8)...), "0 inactive 0 none [activation=0]"},
+		{"nor for what only wakes", policy(at(1)), func() changefeed.ProcessorLag {
+			l := measured(start, repeat(0, 8)...)
+			uncheckpointedPartition(&l.Partitions[0], 500)
+			return l
+		}(), "1 active 1 out [threshold=1 uncheckpointed=1]"},
+		{"nor without leases", policy(at(1)), bootstrap(start), "1 active 100 out [threshold=1 bootstrap=1]"},
+		{"unknown leases need a replica, too", policy(at(1)), measured(start, 1, -1, 0), "3 active 300 out [threshold=1 maxLeasesPerReplica=3]"},
+		{"evenPartitions comes after it", policy(at(3), evenly), measured(start, append(repeat(0, 7), 1)...), "4 active 400 out [threshold=1 maxLeasesPerReplica=3 evenPartitions=4]"},
+		{"so does limitToPartitionsWithLag", policy(at(3), limited), measured(start, append(repeat(0, 7), 1)...), "1 active 100 out [threshold=1 maxLeasesPerReplica=3 hotPartition=1]"},
+		{"maxReplicaCount holds", policy(at(1), maximum(2)), measured(start, append(repeat(0, 7), 1)...), "2 active 800 out [threshold=1 maxLeasesPerReplica=8 clamp=2]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			if got := describe(scaling.Decide(scaling.Input{Now: start, Lag: c.lag, Policy: c.policy}).Decision); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestHotPartition is the cap by partitions with lag of step 5, which holds whatever asks for more.
 func TestHotPartition(t *testing.T) {
 	t.Parallel()
@@ -126,6 +160,11 @@ func TestExcludeStalled(t *testing.T) {
 			{5 * minute, 300, 0, "3 active 300 none [threshold=3]"},
 			{10 * minute, 300, 0, "1 active 21 in [threshold=1 excludeStalled=1]"},
 		}},
+		{"it keeps its owner though the lag is below the activation threshold", policy(excluding, func(p *scaling.Policy) { p.Activation = 90 }), []found{
+			{0, 50, 100, "2 active 150 out [threshold=2]"},
+			{5 * minute, 50, 100, "2 active 150 none [threshold=2]"},
+			{10 * minute, 50, 0, "1 active 91 in [threshold=1 excludeStalled=1]"},
+		}},
 		{"progress brings it back", policy(excluding), []found{
 			{0, 300, 0, "3 active 300 out [threshold=3]"},
 			{5 * minute, 300, 0, "3 active 300 none [threshold=3]"},
@@ -180,13 +219,27 @@ func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
 	poll(0, "a", "stuck", "3 active 300 out [threshold=3]")
 	poll(5*time.Minute, "a", "stuck", "3 active 300 none [threshold=3]")
 	poll(10*time.Minute, "a", "stuck", "1 active 1 in [threshold=1 excludeStalled=1]")
-	poll(time.Minute, "", "stuck", left)
-	if got := s.lag.Partitions[0].Status; got != changefeed.StatusUnclaimed {
-		t.Errorf("without an owner it is %s", got)
+	status := func(want changefeed.Status) {
+		t.Helper()
+		if got := s.lag.Partitions[0].Status; got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
 	}
+	released := s.now
+	nobody := func(after time.Duration) {
+		t.Helper()
+		s.poll(after, func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, 300, 0, 0, 0)
+			l.Partitions[0].Owner, l.Partitions[0].Position, l.Partitions[0].LeaseTime = "", "stuck", released
+			return l
+		})
+		s.want(left)
+	}
+	nobody(time.Minute)
+	status(changefeed.StatusStalled)
+	nobody(5 * time.Minute) // nobody tries any more
+	status(changefeed.StatusUnclaimed)
 	poll(time.Minute, "b", "stuck", left)
-	if got := s.lag.Partitions[0].Status; got != changefeed.StatusStalled {
-		t.Errorf("with another owner it is %s", got)
-	}
+	status(changefeed.StatusStalled)
 	poll(time.Minute, "b", "moved", "3 active 300 out [threshold=3]")
 }

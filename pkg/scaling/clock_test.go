@@ -1,0 +1,114 @@
+package scaling_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+// TestAClockAheadStopsNothingForGood: one poll by a clock that is ten years ahead, between polls by
+// the right one, delays what is to come by no more than as if it had been made at the right time.
+func TestAClockAheadStopsNothingForGood(t *testing.T) {
+	t.Parallel()
+	const ahead = 10 * 365 * 24 * time.Hour
+	const m = time.Minute
+	// back returns to the right time, a second after the poll before the one by the wrong clock.
+	back := func(s *story) { s.now = s.now.Add(time.Second - ahead) }
+	t.Run("cooldown", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(ahead, 10, 0)
+		back(s)
+		s.lags(0, 0, 0)
+		s.want("1 inactive 0 none [activation=0 cooldown=1]")
+		s.lags(5*m, 0, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+	})
+	t.Run("the scale-down window", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		s.lags(ahead, 300, 0, 0)
+		back(s)
+		s.lags(0, 10, 0, 0)
+		s.want("3 active 10 none [threshold=1 behavior=3]")
+		s.lags(5*m, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("the scale-up window", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, behaves(window(m), scaling.Rules{}))
+		s.lags(ahead, 10, 0, 0)
+		back(s)
+		s.lags(0, 300, 0, 0)
+		s.want("1 active 300 none [threshold=3 behavior=1]")
+		s.lags(m, 300, 0, 0)
+		s.want("3 active 300 out [threshold=3]")
+	})
+	t.Run("the rate policies", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, behaves(rates(pods(1, m)), scaling.Rules{}))
+		s.lags(ahead, 300, 0, 0)
+		s.want("2 active 300 out [threshold=3 behavior=2]")
+		back(s)
+		s.lags(0, 300, 0, 0)
+		s.want("2 active 300 none [threshold=3 behavior=2]")
+		s.lags(m, 300, 0, 0)
+		s.want("3 active 300 out [threshold=3]")
+	})
+	t.Run("the rates", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		poll := func(after time.Duration, session int64) {
+			s.poll(after, func(at time.Time) changefeed.ProcessorLag { return readings(at, []reading{{session, session, "a", 0}}) })
+		}
+		poll(ahead, 1000)
+		back(s)
+		poll(0, 1010)
+		poll(time.Second, 1020)
+		if a := s.memory.Arrival; a == nil || *a != 10 {
+			t.Errorf("%v a second arrive", a)
+		}
+	})
+	for _, c := range []struct {
+		status string
+		x      sight
+	}{
+		{"stalled/hung", sight{lag: 5, position: "1", owner: "w"}},
+		{"unclaimed", sight{lag: 5, position: "1", written: -time.Hour}},
+	} {
+		t.Run(c.status, func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, policy())
+			c.x.at = ahead
+			if c.x.owner != "" {
+				c.x.written = ahead
+			}
+			s.see(c.x)
+			for at := time.Duration(0); at <= 6*m; at += 15 * time.Second {
+				if c.x.at = at; c.x.owner != "" {
+					c.x.written = at
+				}
+				s.see(c.x)
+				if got := s.shown(); (got == c.status) != (at >= 5*m) {
+					t.Errorf("at %s: %s", at, got)
+				}
+			}
+		})
+	}
+	t.Run("rewound", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, policy())
+		see := func(at time.Duration, checkpoint int64) bool {
+			s.see(sight{at: at, lag: 5, position: fmt.Sprint(checkpoint), owner: "w"}, func(l *changefeed.ProcessorLag) {
+				l.Partitions[0].CheckpointLSN = &checkpoint
+			})
+			return s.lag.Partitions[0].Rewound != nil
+		}
+		if see(0, 100) || !see(ahead, 50) || !see(m, 50) || !see(m+59*m, 50) || see(m+time.Hour, 50) {
+			t.Errorf("shown as %+v", s.lag.Partitions[0].Rewound)
+		}
+	})
+}
