@@ -1,6 +1,9 @@
 package simulate
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Objective is what the processor is to keep.
 type Objective struct {
@@ -11,6 +14,8 @@ type Objective struct {
 // Result is what came of a replay.
 type Result struct {
 	Scaler       string
+	Fixed        int           // replicas of a fixed count; 0 for every other scaler
+	Bound        bool          // whether this is the clairvoyant bound, which knows only hours, times over and changes; see Bound
 	ReplicaHours float64       // of all replicas there were, starting ones too
 	OverLag      time.Duration // for which the lag was above the objective
 	OverAge      time.Duration // for which the oldest pending change was older than the objective
@@ -39,31 +44,38 @@ type Point struct {
 	Working int
 }
 
-// Run replays a trace, second by second: the scaler decides by what is pending,
-// then the workers work it off, and what arrives meanwhile is there for the next
-// second, so that a feed on which changes keep coming is never found empty. It
-// begins without any replica.
-func Run(t Trace, w Workers, s Scaler, o Objective) Result {
-	f := newFleet(t, w)
+// Run replays a trace, second by second: the scaler decides by what a poll would see, what it decided
+// some time ago takes effect, then the workers process what is pending, and what arrives meanwhile is
+// there for the next second, so that a feed on which changes keep coming is never found empty. It
+// begins without any replica, and with leases that nobody owns.
+func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
+	// Two sources, so that what one scaler draws does not change how the leases move.
+	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))
 	for row := range t.Backlog {
 		f.arrive(row)
 	}
 	r := Result{Scaler: s.Name()}
+	if count, ok := s.(fixed); ok {
+		r.Fixed = int(count)
+	}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
 	ages := make([]int, t.rows()+1) // seconds of the replay by the age they ended with
-	decide := s.begin()
+	decide := s.begin(c, f, rand.New(rand.NewPCG(c.Seed, 2)))
+	effect := newDelay(wholeSeconds(c.Delay))
 	for second := range seconds {
 		row := t.Backlog + second
-		desired := decide(second, row, f)
+		desired := effect.pass(decide(second, row))
 		switch {
 		case desired > f.desired:
 			r.Out++
 		case desired < f.desired:
 			r.In++
 		}
-		f.scale(row, desired)
-		f.work(row)
+		if desired != f.desired {
+			f.scale(row, desired)
+		}
+		f.second(row)
 		f.arrive(row)
 
 		lag, age := f.behind(row + 1)
@@ -75,15 +87,15 @@ func Run(t Trace, w Workers, s Scaler, o Objective) Result {
 		if seconds := time.Duration(age) * time.Second; seconds > o.Age {
 			r.OverAge += time.Second
 		}
-		r.plot(second, part, Point{Lag: lag, Age: time.Duration(age) * time.Second, Desired: f.desired, Working: f.working})
+		r.plot(second, part, Point{Lag: lag, Age: time.Duration(age) * time.Second, Desired: f.desired, Working: len(f.hosts)})
 	}
 	r.ReplicaHours = float64(f.replicaSeconds) / 3600
 	r.MaxAge, r.P99Age = quantile(ages, seconds, 100), quantile(ages, seconds, 99)
-	for p := range f.arrived {
-		r.Arrived += f.arrived[p]
-		r.Processed += f.done[p]
-		r.Left += f.pending(p)
+	for p := range f.leases {
+		r.Arrived += f.leases[p].arrived
+		r.Processed += f.leases[p].done
 	}
+	r.Left = f.pending
 	return r
 }
 
