@@ -34,12 +34,12 @@ func (s feedscale) act(c Conditions, random *rand.Rand) func(second int, polled 
 		if c.aligned {
 			seconds = 0
 		}
-		wait := newDelay(seconds)
+		wait, wanted := newDelay(seconds), 0
 		return func(_ int, _ bool, m *scaling.Memory) int {
-			if m.Replicas == nil {
-				return wait.pass(wait.last)
+			if m.Replicas != nil {
+				wanted = *m.Replicas
 			}
-			return wait.pass(*m.Replicas)
+			return wait.pass(wanted)
 		}
 	}
 	k := newScaledObject(c, random)
@@ -71,14 +71,12 @@ func (s feedscale) act(c Conditions, random *rand.Rand) func(second int, polled 
 type delay struct {
 	ring []int
 	next int
-	last int
 }
 
 func newDelay(seconds int) *delay { return &delay{ring: make([]int, seconds)} }
 
 // pass takes a number in at each second, and returns the one of so many seconds ago.
 func (d *delay) pass(n int) int {
-	d.last = n
 	if len(d.ring) == 0 {
 		return n
 	}

@@ -20,18 +20,22 @@ func FixedCounts(partitions int) []int {
 	return counts
 }
 
-// nearlyAsGood is the share of the time by which a fixed count may be longer over the objectives than
-// the best of all.
+// nearlyAsGood is the share by which a fixed count may be worse than the best of all.
 const nearlyAsGood = 0.001
 
 // BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over the
 // same replays of so long a trace: the lowest count that is over the objectives for no more than a
-// thousandth of the time longer than the best of all.
-func BestFixed(results []Result, replay time.Duration) Result {
+// thousandth of the time longer than the best of all, and that at the end leaves no more pending than
+// that one, but for as much as the objective allows. Without the second rule one replica would do
+// where no count keeps the objectives.
+func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 	over := func(r Result) time.Duration { return r.OverLag + r.OverAge }
-	best := slices.MinFunc(results, func(a, b Result) int { return cmp.Compare(over(a), over(b)) })
-	limit := over(best) + time.Duration(nearlyAsGood*float64(replay))
-	return results[slices.IndexFunc(results, func(r Result) bool { return over(r) <= limit })]
+	best := slices.MinFunc(results, func(a, b Result) int {
+		return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(a.Left, b.Left))
+	})
+	longest := over(best) + time.Duration(nearlyAsGood*float64(replay))
+	left := best.Left + int64(nearlyAsGood*float64(best.Left)) + min(o.Lag, math.MaxInt64/2)
+	return results[slices.IndexFunc(results, func(r Result) bool { return over(r) <= longest && r.Left <= left })]
 }
 
 // Mean is the mean of results of one scaler: whole numbers are rounded, and the series is that of the

@@ -58,5 +58,5 @@ func (c Comparison) Run(ctx context.Context, progress Progress) ([]Result, error
 	if !c.Yardsticks {
 		return means, nil
 	}
-	return append(means[:own:own], BestFixed(means[own:len(scalers)], c.Traces[0].Duration()), means[each-1]), nil
+	return append(means[:own:own], BestFixed(means[own:len(scalers)], c.Traces[0].Duration(), c.Objective), means[each-1]), nil
 }

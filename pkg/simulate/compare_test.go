@@ -102,21 +102,21 @@ func TestAComparisonEndsWithItsYardsticks(t *testing.T) {
 
 func TestTheBestFixedCountIsTheLowestThatIsNearlyAsGood(t *testing.T) {
 	t.Parallel()
-	at := func(count int, over time.Duration) simulate.Result {
-		return simulate.Result{Fixed: count, OverLag: over / 2, OverAge: over - over/2}
+	at := func(count int, over time.Duration, left int64) simulate.Result {
+		return simulate.Result{Fixed: count, OverLag: over / 2, OverAge: over - over/2, Left: left}
 	}
 	for _, c := range []struct {
 		rule    string
 		results []simulate.Result
 		want    int
 	}{
-		{"no worse than the best", []simulate.Result{at(1, time.Hour), at(2, 0), at(4, 0)}, 2},
-		{"a thousandth of the time is nothing", []simulate.Result{at(1, 87*time.Second), at(2, 86*time.Second), at(4, 0)}, 2},
-		{"where nobody keeps the objectives, too", []simulate.Result{at(1, 10*time.Hour), at(2, 10*time.Hour), at(4, 10*time.Hour)}, 1},
+		{"no worse than the best", []simulate.Result{at(1, time.Hour, 0), at(2, 0, 0), at(4, 0, 0)}, 2},
+		{"a thousandth of the time is nothing", []simulate.Result{at(1, 87*time.Second, 0), at(2, 86*time.Second, 0), at(4, 0, 0)}, 2},
+		{"where no count keeps the objectives, the one that falls behind no further", []simulate.Result{at(1, 10*time.Hour, 5_000_000), at(2, 10*time.Hour, 1_000_000), at(4, 10*time.Hour, 999_100)}, 2},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			if got := simulate.BestFixed(c.results, 24*time.Hour).Fixed; got != c.want {
+			if got := simulate.BestFixed(c.results, 24*time.Hour, simulate.Objective{Lag: 100}).Fixed; got != c.want {
 				t.Errorf("%d, want %d", got, c.want)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 // Matrix is every trace under every start-up time, delay and way of acting.
 type Matrix struct {
 	Traces     []string   // names of synthetic traces
-	Options    Options    // Seed is the first one; weekly lasts a week, and hot has half the rate, since its hot partition would outrun a replica otherwise
+	Options    Options    // Seed is the first one; weekly lasts seven times as long, and hot has half the rate, since its hot partition would outrun a replica otherwise
 	Seeds      int        // at least 1
 	Workers    Workers    // but for StartUp
 	Conditions Conditions // but for Acting, Delay and Seed
@@ -82,7 +82,7 @@ func (m Matrix) Run(ctx context.Context, progress Progress) ([]Cell, error) {
 		}
 		name := m.Traces[i/len(m.StartUps)]
 		at := len(rows) * len(m.Delays)
-		fixed, bound := BestFixed(means[at:at+len(counts)], m.options(name).Duration), means[len(means)-1]
+		fixed, bound := BestFixed(means[at:at+len(counts)], m.options(name).Duration, m.Objective), means[len(means)-1]
 		for d, delay := range m.Delays {
 			cell := Cell{Trace: name, StartUp: m.StartUps[i%len(m.StartUps)], Delay: delay}
 			for r, row := range rows {
@@ -118,7 +118,7 @@ func (m Matrix) options(name string) Options {
 	o := m.Options
 	switch name {
 	case "weekly":
-		o.Duration = 7 * 24 * time.Hour
+		o.Duration *= 7
 	case "hot":
 		o.Rate /= 2
 	}
