@@ -271,7 +271,7 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			`--failed-polls is "2"; allowed are numbers from 0 to 1`, `--seeds is "0"; allowed are whole numbers from 1 to`, `--poll is "0s"`,
 		}},
 		{"a policy where nobody asks for one", []string{"--acting", "keda", "--policy", "default"}, []string{"--acting keda asks no policy of feedscale"}},
-		{"a matrix, and a part of it", []string{"--matrix", "--compare", "--acting", "consumer", "--output", "json"}, []string{"--acting is given with --matrix", "--compare and --matrix are given", "--matrix prints csv"}},
+		{"a matrix, and a part of it", []string{"--matrix", "--compare", "--acting", "consumer", "--output", "json"}, []string{"--acting is given with --matrix", "--compare and --matrix are given", `--output is "json"; --matrix has table, which sums it up, and csv`}},
 		{"a recording without samples", []string{"--trace", "empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},
 		{"broken JSON", []string{"--trace", "broken.json"}, []string{"--trace: broken.json is not the JSON of feedscale history"}},
 		{"another table", []string{"--trace", "foreign.csv"}, []string{"--trace: foreign.csv has no column time"}},

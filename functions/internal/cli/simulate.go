@@ -49,7 +49,7 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	f.String("policies", "", "a `file` of policies to try out")
 	f.String("policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
 	compare := f.Bool("compare", false, "default, keda and all of --policies side by side, with the best fixed count and the clairvoyant bound")
-	matrix := f.Bool("matrix", false, "every synthetic trace, start-up time, delay and way of acting, as CSV; --trace, --startup and --delay leave only that one")
+	matrix := f.Bool("matrix", false, "every synthetic trace, start-up time, delay and way of acting, summed up, or each with --output csv; --trace, --startup and --delay leave only that one")
 	f.String("output", "table", "`form`: table, json or csv")
 	charts := f.Bool("chart", true, "charts below the table")
 	if err := f.Parse(args); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// simulateMatrix replays every synthetic trace under all conditions, and prints a line for each: the
-// table of docs/decisions/0011-default-policy.md is made of it.
+// simulateMatrix replays every synthetic trace under all conditions:
+// docs/decisions/0011-default-policy.md is made of it.
 func simulateMatrix(ctx context.Context, env Env, in *flagReader, compare bool, output string) error {
 	for _, name := range []string{"acting", "policy"} {
 		if in.given(name) {
@@ -25,8 +25,8 @@ func simulateMatrix(ctx context.Context, env Env, in *flagReader, compare bool, 
 	if compare {
 		in.mistakes.add("--compare and --matrix are given; allowed is one of them")
 	}
-	if in.given("output") && output != "csv" {
-		in.mistakes.add("--output is %q; --matrix prints csv", output)
+	if output == "json" {
+		in.mistakes.add("--output is \"json\"; --matrix has table, which sums it up, and csv, which has every cell")
 	}
 	if !in.given("seeds") {
 		_ = in.flags.Set("seeds", "5")
@@ -59,7 +59,10 @@ func simulateMatrix(ctx context.Context, env Env, in *flagReader, compare bool, 
 	if err != nil {
 		return err
 	}
-	return console.WriteMatrix(env.Stdout, cells, m.Seeds)
+	if output == "csv" {
+		return console.WriteMatrixCSV(env.Stdout, cells, m.Seeds)
+	}
+	return console.WriteMatrix(env.Stdout, cells, env.Style())
 }
 
 // progressBar draws how far the replays are, where stderr is a terminal; else it is nil.

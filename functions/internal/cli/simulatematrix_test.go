@@ -34,7 +34,7 @@ func TestAMatrixIsALineForEachCell(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			stdout, stderr := simulated(t, append([]string{"--matrix", "--duration", "2m", "--seeds", c.seeds}, c.args...)...)
+			stdout, stderr := simulated(t, append([]string{"--matrix", "--output", "csv", "--duration", "2m", "--seeds", c.seeds}, c.args...)...)
 			lines, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
 			if err != nil {
 				t.Fatal(err)
@@ -52,6 +52,15 @@ func TestAMatrixIsALineForEachCell(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAMatrixIsSummedUpByDefault(t *testing.T) {
+	t.Parallel()
+	stdout, _ := simulated(t, "--matrix", "--trace", "step", "--duration", "2m", "--seeds", "1")
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	if len(lines) != 1+7 || !strings.HasPrefix(lines[0], "TRACE  POLICY   ACTING ") || strings.Fields(lines[1])[8] != "16" {
+		t.Errorf("got\n%s", stdout)
 	}
 }
 
