@@ -67,8 +67,11 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	if *matrix {
 		return simulateMatrix(ctx, env, &in, *compare, output)
 	}
-	s, traces := in.simulation()
-	comparison := simulate.Comparison{Traces: traces, Workers: s.Workers, Conditions: s.Met, Objective: s.Objective, Scalers: in.scalers(*compare), Yardsticks: *compare}
+	s, trace := in.simulation()
+	comparison := simulate.Comparison{
+		Trace: trace, Seeds: s.Seeds, Workers: s.Workers, Conditions: s.Met, Objective: s.Objective,
+		Scalers: in.scalers(*compare), Yardsticks: *compare,
+	}
 	if err := in.mistakes.refuse(env.Stderr, "simulate"); err != nil {
 		return err
 	}
@@ -181,23 +184,21 @@ func actings() []string {
 	return names
 }
 
-// simulation reads what is to be replayed, and by which workers: a trace for each seed.
-func (r *flagReader) simulation() (s console.Simulation, traces []simulate.Trace) {
+// simulation reads what is to be replayed, and by which workers, and returns the trace of each seed.
+func (r *flagReader) simulation() (s console.Simulation, trace func(seed uint64) simulate.Trace) {
 	s = console.Simulation{Workers: r.workers(), Objective: r.objective()}
 	if slices.Contains(simulate.Names(), r.text("trace")) {
-		traces = r.synthetic(&s)
+		trace = r.synthetic(&s)
 	} else {
 		r.recorded(&s)
+		trace = func(uint64) simulate.Trace { return s.Trace }
 	}
 	s.Met = r.conditions()
 	s.Seeds = int(r.whole("seeds", 1, maxSeeds))
 	if s.Seed != nil {
 		s.Met.Seed = *s.Seed
 	}
-	if traces == nil && len(r.mistakes) == 0 && r.unread == nil {
-		traces = slices.Repeat([]simulate.Trace{s.Trace}, s.Seeds)
-	}
-	return s, traces
+	return s, trace
 }
 
 const (
@@ -217,8 +218,8 @@ func (r *flagReader) options() simulate.Options {
 	}
 }
 
-// synthetic draws a trace for each seed.
-func (r *flagReader) synthetic(s *console.Simulation) (traces []simulate.Trace) {
+// synthetic draws a trace, and returns how to draw it for each seed.
+func (r *flagReader) synthetic(s *console.Simulation) func(seed uint64) simulate.Trace {
 	r.notSince()
 	before := len(r.mistakes)
 	o := r.options()
@@ -229,19 +230,20 @@ func (r *flagReader) synthetic(s *console.Simulation) (traces []simulate.Trace) 
 	if r.text("trace") == "weekly" && !r.given("duration") {
 		o.Duration = 7 * 24 * time.Hour
 	}
-	s.Seed = new(o.Seed)
-	seeds, err := strconv.Atoi(r.text("seeds"))
-	for range min(max(1, seeds), maxSeeds) {
-		var t simulate.Trace
-		if t, err = simulate.Generate(r.text("trace"), o); err != nil {
-			r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
-			return nil
-		}
-		traces = append(traces, t)
-		o.Seed++
+	var err error
+	if s.Trace, err = simulate.Generate(r.text("trace"), o); err != nil {
+		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
 	}
-	s.Trace = traces[0]
-	return traces
+	s.Seed = new(o.Seed)
+	return func(seed uint64) simulate.Trace {
+		if seed == o.Seed {
+			return s.Trace
+		}
+		next := o
+		next.Seed = seed
+		t, _ := simulate.Generate(r.text("trace"), next) // which options are allowed does not depend on the seed
+		return t
+	}
 }
 
 // scalers are those that --policy, --policies and --compare choose.
