@@ -64,8 +64,7 @@ type scaledObject struct {
 	polls      int // second of the first poll of KEDA's
 	syncs      int // second of the first round of the HPA controller
 	replicas   int
-	lastActive int
-	wasActive  bool // whether any poll was ever active
+	lastActive int // second of the last read that was active
 }
 
 func newScaledObject(c Conditions, random *rand.Rand) *scaledObject {
@@ -91,12 +90,12 @@ func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, 
 	switch _, active, ok := read(); {
 	case !ok: // an error, and no fallback: nothing changes
 	case active && k.replicas == 0:
-		k.replicas, k.lastActive, k.wasActive = max(1, k.least), second, true
+		k.replicas, k.lastActive = max(1, k.least), second
 	case active:
-		k.lastActive, k.wasActive = second, true
+		k.lastActive = second
 	case k.replicas < k.least:
 		k.replicas = k.least
-	case k.replicas > 0 && k.least == 0 && k.wasActive && second-k.lastActive >= k.cooldown:
+	case k.replicas > 0 && k.least == 0 && second-k.lastActive >= k.cooldown:
 		// KEDA compares clocks that have gone on a little since the poll, so that the poll after
 		// exactly the cooldown is past it.
 		k.replicas = 0
