@@ -32,7 +32,7 @@ type Settings struct {
 type variables struct {
 	Config         string `env:"FEEDSCALE_CONFIG"`
 	Processors     string `env:"FEEDSCALE_PROCESSORS"`
-	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/30 * * * * *"`
+	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
 	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
 	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`

@@ -14,7 +14,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timer, err := config.ParseNCRONTAB("*/30 * * * * *")
+	timer, err := config.ParseNCRONTAB("*/15 * * * * *")
 	if err != nil {
 		t.Fatal(err)
 	}

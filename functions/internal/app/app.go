@@ -61,6 +61,10 @@ func New(c config.Config, o Options) (*App, error) {
 		}
 		list, names = append(list, processor), append(names, configured.Name)
 	}
+	groups := make([]poller.Group, len(c.Groups))
+	for i, g := range c.Groups {
+		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, Target: g.Target}
+	}
 	var err error
 	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
 		return nil, err
@@ -71,6 +75,7 @@ func New(c config.Config, o Options) (*App, error) {
 	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
 	a.poller = &poller.Poller{
 		Processors:  list,
+		Groups:      groups,
 		Estimator:   estimator.New(c.Settings.Concurrency, o.Now),
 		Store:       a.store,
 		Publisher:   a.meters.Publisher(a.events),
@@ -121,9 +126,16 @@ func (a *App) register(mux *http.ServeMux) {
 // processors is the HTTP function over the app's store.
 func (a *App) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
+	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
 	for _, p := range a.poller.Processors {
-		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {
-			return p.NextPoll(a.config.Settings.Timer, s, t)
+		members[p.Group] = append(members[p.Group], p)
+		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
+			return p.NextPoll(ticks, s, t)
+		}})
+	}
+	for _, g := range a.poller.Groups {
+		h.Groups = append(h.Groups, processors.Group{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
+			return poller.NextGroup(ticks, members[g.Name], s, t)
 		}})
 	}
 	return h

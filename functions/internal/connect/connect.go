@@ -68,7 +68,9 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 			ProcessorName:  p.ProcessorName,
 			AccountHost:    p.AccountHost,
 			StartFrom:      p.StartFrom,
+			LeaseFormat:    p.LeaseFormat,
 		},
+		Group:  p.Group,
 		Policy: p.Policy,
 		Target: p.Target,
 	}
