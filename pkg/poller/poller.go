@@ -50,8 +50,12 @@ type Poller struct {
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
 	Ticks       Schedule      // of the timer: the RU budget makes no read wait for longer than until the next tick; nil: for the time of the tick
+	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
 	Now         func() time.Time
 	Log         *slog.Logger
+
+	polled sync.Map    // names of what this process committed
+	rivals atomic.Bool // said that there is another process
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -373,6 +377,17 @@ func (t *tick) following(d *subject) state.State {
 	if s.Epoch == 0 {
 		s.Epoch = t.start.Unix()
 	}
+	s.Poller, s.Rival = last.Poller, last.Rival
+	if t.ID == "" || t.mode.All {
+		return s // a poll by hand is no rival
+	}
+	if _, before := t.polled.Load(d.name); before && last.Poller != "" && last.Poller != t.ID {
+		s.Rival = &state.Rival{Poller: last.Poller, Time: t.start}
+		if !t.rivals.Swap(true) {
+			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
+		}
+	}
+	s.Poller = t.ID
 	return s
 }
 
@@ -443,6 +458,9 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		t.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
 	default:
 		d.committed = true
+		if !t.mode.All {
+			t.polled.Store(d.name, nil)
+		}
 	}
 }
 

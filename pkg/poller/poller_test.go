@@ -434,3 +434,37 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 		t.Errorf("it was logged %d times, want once:\n%s", got, &log)
 	}
 }
+
+// TestTwoProcessesNoticeEachOther: a process that was replaced is none, nor is a poll by hand.
+func TestTwoProcessesNoticeEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	second := newWorld(t).poller
+	second.Processors, second.Store, second.Now, second.ID = w.poller.Processors, w.store, w.clock.Now, "b"
+	w.poller.ID = "a"
+	rival := func() *state.Rival {
+		record, err := w.store.Load(t.Context(), "orders")
+		testworld.Must(t, err)
+		return record.State.Rival
+	}
+	poll := func(p *poller.Poller, m poller.Mode) {
+		_, err := p.Tick(t.Context(), m)
+		testworld.Must(t, err)
+		w.clock.Advance(30 * time.Second)
+	}
+	poll(w.poller, poller.Mode{})
+	poll(second, poller.Mode{All: true})
+	poll(w.poller, poller.Mode{})
+	if r := rival(); r != nil {
+		t.Errorf("a poll by hand: %+v", r)
+	}
+	poll(second, poller.Mode{})
+	poll(second, poller.Mode{})
+	if r := rival(); r != nil {
+		t.Errorf("a process that took over: %+v", r)
+	}
+	poll(w.poller, poller.Mode{})
+	if r := rival(); r == nil || r.Poller != "b" {
+		t.Errorf("two that alternate: %+v", r)
+	}
+}

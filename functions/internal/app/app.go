@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
@@ -84,10 +85,20 @@ func New(c config.Config, o Options) (*App, error) {
 		Heartbeat:   c.Settings.Heartbeat,
 		Timeout:     c.Settings.TickTimeout,
 		Retention:   c.Settings.History,
+		ID:          processID(),
 		Now:         o.Now,
 		Log:         o.Log,
 	}
 	return a, nil
+}
+
+// processID names this process among all that may poll into one store.
+func processID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
 // Poll is one tick that no meter counts.

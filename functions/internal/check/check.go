@@ -1,9 +1,9 @@
-// Package check tries every name and permission that a configuration needs, and says what mends what
-// does not hold, as values. It sends no event and polls nothing; of the state it writes a row that it
-// deletes again.
+// Package check tries every name and permission that a configuration needs, measures each processor
+// once, and says what mends what does not hold, as values. It sends no event and decides nothing; of the
+// state it writes a row that it deletes again.
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
-// cosmos.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
+// cosmos.go, leases.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
 package check
 
 import (
@@ -61,14 +61,11 @@ func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
 	settings.add("settings", good("no mistakes, %d processors", len(c.processors)))
 
-	var tasks []func() []Line
-	for _, e := range c.endpoints {
-		tasks = append(tasks, func() []Line { return c.checkEndpoint(ctx, e) })
-	}
-	tasks = append(tasks,
+	tasks := []func() []Line{
+		func() []Line { return c.checkAccounts(ctx) },
 		func() []Line { return c.checkState(ctx) },
 		func() []Line { return c.checkEvents(ctx) },
-	)
+	}
 	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {
 		report.OK = report.OK && l.Status != Fail

@@ -222,7 +222,7 @@ func TestWhatDependsOnAFailureIsSkippedWithItsReason(t *testing.T) {
 			reasons[l.Detail]++
 		}
 	}
-	want := map[string]int{"not tried, since dns fails for shop.invalid": 8, "setting COSMOS holds a key: no token is needed": 1}
+	want := map[string]int{"not tried, since dns fails for shop.invalid": 9, "setting COSMOS holds a key: no token is needed": 1}
 	if !maps.Equal(reasons, want) {
 		t.Errorf("got %v, want %v", reasons, want)
 	}
