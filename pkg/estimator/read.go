@@ -207,7 +207,7 @@ func (p *page) fetch(ctx context.Context) {
 			return
 		}
 		p.reading = changefeed.Measure(answer)
-		if !p.reading.More || answer.ETag == "" || answer.ETag == position.Continuation {
+		if !p.reading.More || answer.ETag == "" {
 			return
 		}
 		position.Continuation = answer.ETag
