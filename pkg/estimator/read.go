@@ -121,7 +121,10 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	newest := make(map[string]int64)
 	t.fetchAll(ctx, first)
 	for _, p := range first {
-		if p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil {
+		switch {
+		case p.unchanged != nil:
+			newest[p.read.position.Range] = *p.unchanged.SessionLSN
+		case p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil:
 			newest[p.read.position.Range] = *p.reading.SessionLSN
 		}
 	}
