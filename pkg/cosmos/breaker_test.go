@@ -108,3 +108,41 @@ func waitsForWhatItFinds(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAccountThatHangsOpensTheBreaker has calls that end with the tick and not with an answer.
+func TestAnAccountThatHangsOpensTheBreaker(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule  string
+		until time.Duration // when each call is given up
+		cause error         // nil: its deadline has passed
+		opens bool
+	}{
+		{"where each call ends with its deadline", 3 * time.Second, nil, true},
+		{"not where no call had time for an answer", 100 * time.Millisecond, nil, false},
+		{"not where the calls were cancelled", 5 * time.Second, context.Canceled, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := azure(t)
+				a := clientOf(t, w, cosmos.Options{})
+				testworld.Must(t, w.Account.SetRegion(writeRegion, cosmosfake.Hanging))
+				testworld.Must(t, w.Account.SetRegion(otherRegion, cosmosfake.Hanging))
+				var last error
+				for range 7 {
+					ctx, cancel := context.WithTimeout(t.Context(), c.until)
+					if c.cause != nil {
+						ctx, cancel = context.WithCancel(t.Context())
+						time.AfterFunc(c.until, cancel)
+					}
+					_, _, last = a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+					cancel()
+				}
+				if got := strings.Contains(last.Error(), "circuit breaker is open"); got != c.opens {
+					t.Errorf("the seventh call ended with %v, want the breaker open: %v", last, c.opens)
+				}
+			})
+		})
+	}
+}

@@ -172,7 +172,7 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 		return
 	}
 	t.parallel(pages[0].read.source.account, len(pages), func(i int) {
-		pages[i].fetch(ctx)
+		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
 		close(pages[i].ready)
 	})
 }
