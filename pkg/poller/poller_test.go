@@ -252,6 +252,8 @@ func TestAFailureHoldsOrFallsBackAndIsPublished(t *testing.T) {
 		}
 		return nil
 	})
+	w.tick()
+	w.wantEvents() // one poll may fail
 	r := w.tick()
 	w.wantEvents("orders/2 0->1 true")
 	if s := r.Polled[0]; s.Lag.Error == "" || s.Lag.Complete() {
