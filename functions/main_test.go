@@ -26,6 +26,9 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	if clock := os.Getenv(clockSetting); clock != "" {
+		os.Exit(beHandler(clock))
+	}
 	status := 1
 	defer func() { os.Exit(status) }()
 	folder, err := os.MkdirTemp("", "feedscale-test")
