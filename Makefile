@@ -67,7 +67,7 @@ cover: ## write coverage.html
 dist: ## stage the function app in dist/, for func start and zip deployment
 	@rm -rf $(DIST)
 	@mkdir -p $(DIST)
-	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
+	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
 	@cp host.json $(DIST)/
 	@cp local.settings.sample.json $(DIST)/local.settings.json
 	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi

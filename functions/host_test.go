@@ -50,9 +50,20 @@ func (w *world) settings() map[string]string {
 
 func (w *world) host(settings map[string]string) *functionshost.Host {
 	w.t.Helper()
-	h, err := functionshost.Start(w.t.Context(), functionshost.Options{Root: made(w.t, stage), Settings: settings})
-	testworld.Must(w.t, err)
-	w.t.Cleanup(h.Close)
+	return startHost(w.t, functionshost.Options{Settings: settings})
+}
+
+// startHost starts the staged app, where the options name no other, with nothing in its environment but
+// the settings.
+func startHost(t *testing.T, o functionshost.Options) *functionshost.Host {
+	t.Helper()
+	if o.Root == "" {
+		o.Root = made(t, stage)
+	}
+	o.Environment = []string{"HOME=" + t.TempDir()}
+	h, err := functionshost.Start(t.Context(), o)
+	testworld.Must(t, err)
+	t.Cleanup(h.Close)
 	return h
 }
 

@@ -26,6 +26,9 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	if clock := os.Getenv(clockSetting); clock != "" {
+		os.Exit(beHandler(clock))
+	}
 	status := 1
 	defer func() { os.Exit(status) }()
 	folder, err := os.MkdirTemp("", "feedscale-test")
@@ -76,7 +79,7 @@ var stage = sync.OnceValues(func() (folder string, err error) {
 })
 
 func makeDist(ctx context.Context, folder string) error {
-	dist := exec.CommandContext(ctx, "make", "dist", "DIST="+folder, "GOOS=", "GOARCH=")
+	dist := exec.CommandContext(ctx, "make", "dist", "DIST="+folder, "GOOS=", "GOARCH=", "VERSION=v1.2.3")
 	dist.Dir = ".."
 	if output, err := dist.CombinedOutput(); err != nil {
 		return fmt.Errorf("make dist: %w\n%s", err, output)

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,25 @@ func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// TestTheHandlerSaysItsVersionAndNoMoment holds that only the version tells two builds of a source apart: not
+// the commit, nor whether a file beside it has changed.
+func TestTheHandlerSaysItsVersionAndNoMoment(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(made(t, stage), "handler")
+	built, err := buildinfo.ReadFile(file)
+	testworld.Must(t, err)
+	for _, setting := range built.Settings {
+		if strings.HasPrefix(setting.Key, "vcs") {
+			t.Errorf("%s is %s", setting.Key, setting.Value)
+		}
+	}
+	handler := exec.CommandContext(t.Context(), file, "version")
+	handler.Env = []string{"HOME=" + t.TempDir()}
+	if r := testworld.Run(t, handler); !strings.HasPrefix(r.Stdout, "feedscale v1.2.3 ") {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {

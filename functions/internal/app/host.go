@@ -16,9 +16,9 @@ import (
 
 const (
 	readHeaderTimeout = 10 * time.Second
-	// shutdownTimeout is for requests in flight, the tick among them. A Functions host gives 11 to 12 s
-	// from its own signal to its end.
-	shutdownTimeout = 9 * time.Second
+	// shutdownTimeout is for requests in flight, the tick among them. With closeTimeout it is 10 s: a
+	// Functions host gives 11 to 12 s from its own signal to its end.
+	shutdownTimeout = 8 * time.Second
 )
 
 // Host is an App that answers HTTP.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
@@ -35,6 +37,9 @@ func serve(ctx context.Context, env Env, args []string) error {
 		log.Error("the configuration has mistakes: nothing was started", "mistakes", strings.Split(err.Error(), "\n"))
 		return Usage(nil)
 	}
+	// A host that is gone reads nothing any more: the first line after that would end the handler with
+	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
+	signal.Ignore(syscall.SIGPIPE)
 	never := underHost(env, log)
 	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now, NeverPolled: never})
 	if err != nil {

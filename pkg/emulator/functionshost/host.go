@@ -161,6 +161,9 @@ func newKey() string {
 // for the new one.
 func (h *Host) Kill() { h.worker.kill(false) }
 
+// Signal sends the handler a signal from outside. How it then ends is the host's policy, as ever.
+func (h *Host) Signal(s os.Signal) error { return h.worker.signal(s) }
+
 // Ready waits until the handler answers, and fails where there will be none any more, with the
 // reason.
 func (h *Host) Ready(ctx context.Context) error { return h.worker.awaitReady(ctx) }

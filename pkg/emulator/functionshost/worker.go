@@ -355,6 +355,15 @@ func (w *worker) kill(replace bool) {
 	<-p.exited
 }
 
+// signal sends the running process a signal, and returns without waiting for what comes of it.
+func (w *worker) signal(s os.Signal) error {
+	p := w.latest()
+	if p == nil {
+		return errors.New("there is no handler")
+	}
+	return p.handler.Signal(s)
+}
+
 // close ends the process for good, also one that is being started, or leaves it behind without a
 // parent and without anybody who reads what it prints.
 func (w *worker) close(leave bool) {

@@ -168,6 +168,24 @@ func TestKillIsACrashThatTheHostMends(t *testing.T) {
 	}
 }
 
+func TestASignalReachesTheHandlerAndWhatComesOfItIsTheHostsPolicy(t *testing.T) {
+	t.Parallel()
+	r := app{}.start(t)
+	before := r.worker(t)
+	if err := r.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a crash", func() bool {
+		return slices.ContainsFunc(r.Logs(), func(l functionshost.LogLine) bool { return strings.Contains(l.Text, "exited with code 143") })
+	})
+	if err := r.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := r.worker(t); after == "" || after == before {
+		t.Errorf("the process was %s and is %s", before, after)
+	}
+}
+
 func TestCrashesFarApartDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	clock := functionshost.NewClock(time.Unix(0, 0))
