@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 			},
 			Policy: scaling.Policy{
 				Threshold: 10, Cooldown: 5 * time.Minute, StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute,
-				Fallback: scaling.Fallback{FailureThreshold: 0, Behavior: scaling.FallbackMax},
+				Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
 			},
 			Target: map[string]string{"deployment": "orders"},
 		}},
