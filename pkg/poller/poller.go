@@ -415,25 +415,36 @@ func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
 	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
 	}
-	for _, s := range []struct {
-		status changefeed.Status
-		says   string
-		next   string
-	}{
-		{changefeed.StatusStalled, "a processor is stalled", "look at the log of the owner: it holds the lease of pending changes, but its checkpoint does not move"},
-		{changefeed.StatusExpiring, "changes of a processor are about to expire", "they leave their retention unread: see that the processor runs, or lengthen the retention"},
-	} {
-		if n := with(lag, s.status); n > with(last.Lag, s.status) {
-			t.Log.Warn(s.says, "processor", d.processor.Name, "partitions", n, "next", s.next)
+	for _, c := range conditions {
+		if n := count(lag, c.holds); n > count(last.Lag, c.holds) {
+			t.Log.Warn(c.says, "processor", d.name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}
 }
 
-// with counts the partitions that have a status.
-func with(lag changefeed.ProcessorLag, status changefeed.Status) int {
+// conditions are what an operator has to know of partitions (docs/lag.md). Each is logged where more
+// partitions are in it than before; the alerts of infra look for these messages.
+var conditions = []struct {
+	says, kind, next string
+	holds            func(p *changefeed.Partition) bool
+}{
+	{"a processor is stalled", string(changefeed.StallHung), "look at the log of the owner: it holds the lease of pending changes, but its handler does not return",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallHung }},
+	{"a processor is stalled", string(changefeed.StallFlapping), "look at the log of the owners: the lease is given up and taken again, since the handler throws",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallFlapping }},
+	{"changes of a processor are about to expire", string(changefeed.StatusExpiring), "they leave their retention unread: see that the processor runs, or lengthen the retention",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusExpiring }},
+	{"partitions of a processor are unclaimed", string(changefeed.StatusUnclaimed), "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusUnclaimed }},
+	{"a position of a processor went backwards", "rewound", "changes are processed again: a lease was restored, reset or deleted",
+		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
+}
+
+// count returns how many partitions are in a condition.
+func count(lag changefeed.ProcessorLag, holds func(*changefeed.Partition) bool) int {
 	n := 0
 	for i := range lag.Partitions {
-		if lag.Partitions[i].Status == status {
+		if holds(&lag.Partitions[i]) {
 			n++
 		}
 	}
