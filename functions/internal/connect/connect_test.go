@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -95,8 +97,15 @@ func TestAnAccountIsMadeOnceForEachEndpointAndEachWayToSignIn(t *testing.T) {
 	testworld.Must(t, err)
 	byAssigned, err := c.Account(account("COSMOS", shop, "", assigned))
 	testworld.Must(t, err)
-	if bySystem == byAssigned || len(c.accounts) != 5 {
-		t.Errorf("%d accounts, want 5", len(c.accounts))
+	scoped := account("COSMOS", shop, "", system)
+	scoped.TokenScope = cosmos.DefaultScope
+	byScope, err := c.Account(scoped)
+	testworld.Must(t, err)
+	if bySystem == byAssigned || bySystem == byScope || len(c.accounts) != 6 {
+		t.Errorf("%d accounts, want 6", len(c.accounts))
+	}
+	if got := []string{first.Scope(), bySystem.Scope(), byScope.Scope()}; !slices.Equal(got, []string{"", shop + ".default", cosmos.DefaultScope}) {
+		t.Errorf("the scopes are %q", got)
 	}
 }
 
