@@ -44,15 +44,15 @@ func (a *Account) stamp(r *policy.Request) (*http.Response, error) {
 
 // authenticate returns the policies that authenticate each try: with the account key, or with a
 // token of the identity.
-func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
-	if o.Key != "" {
-		key, err := base64.StdEncoding.DecodeString(o.Key)
+func (a *Account) authenticate(endpoint *url.URL) ([]policy.Policy, error) {
+	if a.identity == nil {
+		key, err := base64.StdEncoding.DecodeString(a.options.Key)
 		if err != nil {
-			return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
+			return nil, fmt.Errorf("the account key in setting %s is not base64", a.options.Setting)
 		}
 		return []policy.Policy{policyFunc(signer(key))}, nil
 	}
-	bearer := runtime.NewBearerTokenPolicy(newScoped(o, endpoint), []string{""}, &policy.BearerTokenOptions{
+	bearer := runtime.NewBearerTokenPolicy(a.identity, []string{""}, &policy.BearerTokenOptions{
 		// A token in clear text may go to a stand-in on this machine, nowhere else.
 		InsecureAllowCredentialWithHTTP: isLoopback(endpoint.Hostname()),
 	})

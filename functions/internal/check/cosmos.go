@@ -133,7 +133,7 @@ func (c *checker) checkConnection(ctx context.Context, network *section, e *acco
 		if access.ByKey() {
 			return notTried("setting %s holds a key: no token is needed", access.Setting)
 		}
-		access.who, f = c.signIn(ctx, *access.Identity, e.endpoint.scheme()+"://"+e.endpoint.host+"/.default")
+		access.who, f = c.tokenOf(ctx, *access.Identity, a.account.Credential(), a.account.Scope())
 		return f
 	})
 	s.try(ctx, "read metadata", func(ctx context.Context) finding {

@@ -46,6 +46,7 @@ type accountKey struct {
 	endpoint string
 	key      string
 	identity config.Identity
+	scope    string
 }
 
 // Processor connects a processor of the configuration to its accounts.
@@ -85,12 +86,13 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 
 // Account returns the account of a connection.
 func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
-	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity}
+	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity, connection.TokenScope}
 	if a := c.accounts[key]; a != nil {
 		return a, nil
 	}
 	o := cosmos.Options{
-		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(),
+		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(), Scope: connection.TokenScope,
+		Priority: cosmos.Priority(c.settings.Priority), Bucket: c.settings.Bucket,
 		Concurrency: c.settings.Concurrency, Budget: c.settings.RUBudget, Region: c.settings.Region,
 	}
 	if connection.UsesIdentity() {
