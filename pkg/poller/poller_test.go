@@ -432,7 +432,7 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 		w.tick()
 		w.clock.Advance(5 * time.Minute)
 	}
-	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","partitions":1`); got != 1 {
+	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","kind":"hung","partitions":1`); got != 1 {
 		t.Errorf("it was logged %d times, want once:\n%s", got, &log)
 	}
 }

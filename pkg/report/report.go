@@ -4,6 +4,8 @@
 //
 // It is pure: it knows the domain, the State and the event, and neither a store nor a service. Start
 // with [New].
+//
+// The package is internal to the program: its API may change in any release.
 package report
 
 import (

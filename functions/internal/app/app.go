@@ -2,6 +2,8 @@
 // store, and the server and timer around both.
 //
 // It prints nothing and knows no command line. Start with [New]; host.go has the server.
+//
+// The package is internal to the program: its API may change in any release.
 package app
 
 import (

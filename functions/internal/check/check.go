@@ -4,6 +4,8 @@
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
 // cosmos.go, leases.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
+//
+// The package is internal to the program: its API may change in any release.
 package check
 
 import (

@@ -3,6 +3,8 @@
 // that makes credentials. Nothing here makes a request.
 //
 // Start with [New].
+//
+// The package is internal to the program: its API may change in any release.
 package connect
 
 import (
