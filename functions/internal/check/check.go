@@ -3,7 +3,8 @@
 // state it writes a row that it deletes again.
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
-// cosmos.go, leases.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
+// cosmos.go, leases.go, state.go and events.go ask the services, target.go asks who else scales, and
+// remedy.go has the commands that mend.
 //
 // The package is internal to the program: its API may change in any release.
 package check
@@ -14,16 +15,19 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Run tries a configuration until ctx ends: what was not tried by then is skipped. getenv looks up the
 // environment, which says where this process runs. An error is one of the configuration's connections.
-func Run(ctx context.Context, c config.Config, getenv func(string) string) (Report, error) {
+// kinds are those that look at what is scaled.
+func Run(ctx context.Context, c config.Config, getenv func(string) string, kinds actions.Kinds) (Report, error) {
 	checker, err := newChecker(c, getenv)
 	if err != nil {
 		return Report{}, err
 	}
+	checker.kinds = kinds
 	return checker.run(ctx), nil
 }
 
@@ -41,6 +45,7 @@ func Misconfigured(mistakes error) Report {
 type checker struct {
 	config      config.Config
 	getenv      func(string) string
+	kinds       actions.Kinds
 	connections *connect.Connections
 	endpoints   []*accountEndpoint
 	processors  []string // the names of all
@@ -68,6 +73,7 @@ func (c *checker) run(ctx context.Context) Report {
 		func() []Line { return c.checkState(ctx) },
 		func() []Line { return c.checkEvents(ctx) },
 	}
+	tasks = append(tasks, c.checkTargets(ctx)...)
 	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {
 		report.OK = report.OK && l.Status != Fail
