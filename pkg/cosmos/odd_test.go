@@ -110,6 +110,29 @@ func TestAnOddPageAmongOthersIsUnknown(t *testing.T) {
 	}
 }
 
+// TestAnOddPageOfRangesIsUnknown has the second page of the partition key ranges, which the service
+// answers with a 304.
+func TestAnOddPageOfRangesIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{" ", "{}", "null", `{"PartitionKeyRanges":null}`, `{"PartitionKeyRanges":[{"id":"0"`, "<html>"} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			server := start(t, cosmosfake.Options{})
+			var pages atomic.Int64
+			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if r.Kind == cosmosfake.ReadRanges && pages.Add(1) == 2 {
+					return &cosmosfake.Answer{Status: 200, Body: body}
+				}
+				return nil
+			})
+			ranges, _, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Ranges(t.Context(), orders)
+			if err == nil || pages.Load() != 2 {
+				t.Errorf("ranges %v after %d pages, error %v", ranges, pages.Load(), err)
+			}
+		})
+	}
+}
+
 // TestAPageThatBreaksOffIsReadAgain holds that a connection that breaks in the middle of a page of the
 // change feed costs another request, and no more.
 func TestAPageThatBreaksOffIsReadAgain(t *testing.T) {
