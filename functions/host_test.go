@@ -35,8 +35,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{Shop: testworld.NewShop(t, testworld.Options{}), t: t, table: fmt.Sprintf("app%d", time.Now().UnixNano())}
+	return &world{Shop: testworld.NewShop(t, testworld.Options{}), t: t, table: newTable()}
 }
+
+// newTable is the name of a table that no other test has.
+func newTable() string { return fmt.Sprintf("app%d", time.Now().UnixNano()) }
 
 // settings are the app settings of a function app in this world.
 func (w *world) settings() map[string]string {

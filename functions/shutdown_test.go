@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -174,40 +171,6 @@ func TestAHandlerListensAtOnceAndEndsInTimeWhileNobodyAnswersIt(t *testing.T) {
 	<-asked
 }
 
-// held is an Azurite whose writes can be held up.
-type held struct {
-	connection string
-	hold       atomic.Bool
-	reached    chan struct{} // gets one value for each write that is held
-	release    chan struct{} // lets all of them go once it is closed
-}
-
-func holdTables(t *testing.T, connection string) *held {
-	t.Helper()
-	_, endpoint, _ := strings.Cut(strings.TrimSuffix(connection, ";"), "TableEndpoint=")
-	behind, err := url.Parse(endpoint)
-	testworld.Must(t, err)
-	h := &held{reached: make(chan struct{}, 100), release: make(chan struct{})}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(t, err)
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && h.hold.Load() {
-			h.reached <- struct{}{}
-			select {
-			case <-h.release:
-			case <-r.Context().Done():
-				return // whoever wanted it is gone
-			}
-		}
-		proxy.ServeHTTP(w, r)
-	})}
-	go func() { _ = server.Serve(listener) }() // it ends with the test
-	t.Cleanup(func() { testworld.Must(t, server.Close()) })
-	h.connection = strings.Replace(connection, behind.Host, listener.Addr().String(), 1)
-	return h
-}
-
 // isGone reports whether a process has ended, also where nobody has asked how.
 func isGone(process *os.Process) bool {
 	status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(process.Pid), "stat"))
@@ -227,7 +190,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 			t.Parallel()
 			w, other := newWorld(t), testworld.NewShop(t, testworld.Options{})
 			settings := w.settings()
-			tables := holdTables(t, settings["AzureWebJobsStorage"])
+			tables := newFront(t)
 			settings["AzureWebJobsStorage"] = tables.connection
 			settings["OTHER"] = other.Account.ConnectionString()
 			settings["FEEDSCALE_PROCESSORS"] = strings.Replace(settings["FEEDSCALE_PROCESSORS"], "}]}",
@@ -243,14 +206,24 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				asked <- struct{}{}
 				return &cosmosfake.Answer{Delay: time.Hour}
 			})
-			tables.hold.Store(true)
+			reached, release := make(chan struct{}, 100), make(chan struct{})
+			tables.control(func(r *http.Request) {
+				if r.Method == http.MethodGet {
+					return
+				}
+				reached <- struct{}{}
+				select {
+				case <-release:
+				case <-r.Context().Done():
+				}
+			})
 			ticked := make(chan error, 1)
 			go func() {
 				_, err := h.Timer(context.WithoutCancel(t.Context()), "poll", functionshost.Tick{})
 				ticked <- err
 			}()
 			<-asked
-			<-tables.reached // by the decision on orders
+			<-reached // by the decision on orders
 			end(h)
 			if err := <-ticked; err == nil {
 				t.Error("the invocation of a host that is gone succeeded")
@@ -267,7 +240,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				}
 				return err != nil
 			})
-			close(tables.release)
+			close(release)
 			testworld.Eventually(t, "the end of a handler without a host", func() bool { return isGone(orphan) })
 			if took := time.Since(began); took > drained {
 				t.Errorf("it took %s to end", took)

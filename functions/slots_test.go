@@ -81,16 +81,15 @@ func stageClocked(t *testing.T) (folder string) {
 	return folder
 }
 
-// slotted is a host of many processors whose time its test moves from slot to slot.
+// slotted is an app of processors with schedules, whose hosts and handlers have a time that the test moves.
+// It stands at noon at first.
 type slotted struct {
-	*functionshost.Host
-	clock *functionshost.Clock
-	file  clockFile
-	ticks int // that were fired
+	*testworld.World
+	options functionshost.Options
+	file    clockFile
 }
 
-// slottedHost starts at noon.
-func slottedHost(t *testing.T, random *rand.Rand, timer string, schedules []string) *slotted {
+func newSlotted(t *testing.T, timer string, schedules ...string) *slotted {
 	t.Helper()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	file := newClockFile(t)
@@ -104,21 +103,40 @@ func slottedHost(t *testing.T, random *rand.Rand, timer string, schedules []stri
 		fmt.Fprintf(&document, "{name: %s, connection: COSMOS, databaseId: %s, containerId: %s, accountHost: %s, changeFeedLagThreshold: 10, schedule: '%s'},",
 			id, testworld.Database, id, testworld.OrdersHost, schedule)
 	}
-	clock := functionshost.NewClock(noon)
-	h := startHost(t, functionshost.Options{
-		Root: stageClocked(t), Clock: clock, Storage: &functionshost.Storage{}, Random: random,
+	return &slotted{w, functionshost.Options{
+		Root: stageClocked(t), Clock: functionshost.NewClock(noon), Storage: &functionshost.Storage{},
 		Settings: map[string]string{
 			"COSMOS": w.Account.ConnectionString(), "AzureWebJobsStorage": "UseDevelopmentStorage=true", clockSetting: file.Name(),
 			"FEEDSCALE_TIMER_SCHEDULE": timer, "FEEDSCALE_STATE": "bolt:" + filepath.Join(t.TempDir(), "feedscale.db"), "FEEDSCALE_LOG_LEVEL": "error",
 			"FEEDSCALE_PROCESSORS": document.String() + "]}",
 		},
-	})
-	return &slotted{Host: h, clock: clock, file: file}
+	}, file}
+}
+
+// start starts a host of the app.
+func (s *slotted) start(t *testing.T) *slottedHost {
+	t.Helper()
+	return &slottedHost{Host: startHost(t, s.options), clock: s.options.Clock, file: s.file}
+}
+
+// advance moves the time of hosts and handlers.
+func (s *slotted) advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	s.file.set(t, s.options.Clock.Now().Add(d))
+	s.options.Clock.Advance(d)
+}
+
+// slottedHost is one of its hosts.
+type slottedHost struct {
+	*functionshost.Host
+	clock *functionshost.Clock
+	file  clockFile
+	ticks int // that were fired
 }
 
 // tick moves the time to when the timer fires next, lets the handler begin so much later, and waits for
 // the end of the tick. It returns both times.
-func (s *slotted) tick(t *testing.T, late time.Duration) (fired, begun time.Time) {
+func (s *slottedHost) tick(t *testing.T, late time.Duration) (fired, begun time.Time) {
 	t.Helper()
 	interval := s.interval(t)
 	fired = s.clock.Now().Add(interval)
@@ -131,7 +149,7 @@ func (s *slotted) tick(t *testing.T, late time.Duration) (fired, begun time.Time
 }
 
 // interval is for how long the timer is armed once all ticks before have ended.
-func (s *slotted) interval(t *testing.T) (d time.Duration) {
+func (s *slottedHost) interval(t *testing.T) (d time.Duration) {
 	t.Helper()
 	testworld.Eventually(t, "an armed timer", func() bool {
 		armed := 0
@@ -153,7 +171,7 @@ func (s *slotted) interval(t *testing.T) (d time.Duration) {
 }
 
 // polled are those that were polled at a time.
-func (s *slotted) polled(t *testing.T, at time.Time) (names []string) {
+func (s *slottedHost) polled(t *testing.T, at time.Time) (names []string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.HandlerURL()+"/api/processors", nil)
 	testworld.Must(t, err)
@@ -227,7 +245,9 @@ func TestEverySlotIsPolledOnceHoweverEarlyOrLateTheTimerFires(t *testing.T) {
 			for i, text := range texts {
 				schedules[i] = parseSchedule(t, text)
 			}
-			s := slottedHost(t, random, c.timer, texts)
+			app := newSlotted(t, c.timer, texts...)
+			app.options.Random = random
+			s := app.start(t)
 			before := s.clock.Now()
 			earlier := 0
 			for tick := range c.ticks {

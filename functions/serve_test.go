@@ -1,0 +1,284 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// line is one that the handler has logged.
+type line struct {
+	functionshost.LogLine
+	fields map[string]any
+}
+
+// handlerLines are those that the handler has logged, all of which have to be JSON.
+func handlerLines(t *testing.T, h *functionshost.Host) (all []line) {
+	t.Helper()
+	for _, l := range h.Logs() {
+		if l.Category != functionshost.CategoryConsole {
+			continue
+		}
+		read := line{LogLine: l}
+		if err := json.Unmarshal([]byte(l.Text), &read.fields); err != nil {
+			t.Errorf("%v in %s", err, l.Text)
+			continue
+		}
+		all = append(all, read)
+	}
+	return all
+}
+
+// find returns those with a message.
+func find(all []line, message string) (found []line) {
+	for _, l := range all {
+		if l.fields["msg"] == message {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// await waits for lines with a message, since the host reads what the handler prints in its own time.
+func await(t *testing.T, h *functionshost.Host, message string) (found []line) {
+	t.Helper()
+	testworld.Eventually(t, "the line "+message, func() bool {
+		found = find(handlerLines(t, h), message)
+		return len(found) > 0
+	})
+	return found
+}
+
+// severities of the host by the level of a line.
+var severities = map[any]functionshost.Level{
+	"INFO": functionshost.Information, "WARN": functionshost.Warning, "ERROR": functionshost.Error,
+}
+
+// TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts has each level logged, an error that quotes a
+// warning among them, and looks for what the rules of infra/modules/alerts.bicep look for.
+func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
+	t.Parallel()
+	app := newSlotted(t, "0 */5 * * * *", "0 */5 * * * *")
+	app.options.Settings["FEEDSCALE_LOG_LEVEL"] = "info"
+	app.Write("orders0", 5)
+	leases := app.LeasesOf("", testworld.OrdersHost, "orders0")
+	h := app.start(t)
+	for range 4 {
+		app.Put(testworld.Leases, leases.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0), Updated: app.file.Now()}))
+		h.tick(t, 0)
+	}
+	quotes := newWorld(t)
+	settings := quotes.settings()
+	settings["TABLES"] = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;TableEndpoint=http://127.0.0.1:1/a"
+	settings["FEEDSCALE_STATE"] = "table:TABLES/Warnings" // which the error names
+	other := quotes.host(settings)
+	if _, err := other.Timer(t.Context(), "poll", functionshost.Tick{}); err == nil {
+		t.Error("a tick without the state succeeded")
+	}
+	await(t, other, "the tick failed")
+	await(t, h.Host, "a processor is stalled")
+	all := append(handlerLines(t, h.Host), handlerLines(t, other)...)
+	seen := map[functionshost.Level]bool{}
+	quoting := false
+	for _, l := range all {
+		want, ok := severities[l.fields["level"]]
+		if !ok {
+			continue // an event, which goes to standard output here
+		}
+		if l.Level != want {
+			t.Errorf("the host takes it for %s: %s", l.Level, l.Text)
+		}
+		seen[want] = true
+		quoting = quoting || want == functionshost.Error && strings.Contains(strings.ToLower(fmt.Sprint(l.fields)), "warn")
+	}
+	if len(seen) != len(severities) || !quoting {
+		t.Errorf("of the levels %v were logged, and an error that quotes a warning: %t", seen, quoting)
+	}
+	rules, err := os.ReadFile("../infra/modules/alerts.bicep")
+	testworld.Must(t, err)
+	patterns := regexp.MustCompile(`message contains '([^']+)'`).FindAllStringSubmatch(string(rules), -1)
+	if len(patterns) != 3 {
+		t.Errorf("the alerts look for %d texts, want 3", len(patterns))
+	}
+	for _, pattern := range patterns {
+		if !slices.ContainsFunc(all, func(l line) bool { return strings.Contains(l.Text, pattern[1]) }) {
+			t.Errorf("no line has %s", pattern[1])
+		}
+	}
+}
+
+// TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor has one tick wait longer than the schedule allows, by
+// which the host begins the next one at once.
+func TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor(t *testing.T) {
+	t.Parallel()
+	const wait = 2500 * time.Millisecond
+	for _, c := range []struct {
+		who  string
+		slow func(w *world, tables *front)
+	}{
+		{"account 127.0.0.1", func(w *world, _ *front) {
+			w.Account.Control(cosmosfake.Times(1, cosmosfake.QueryDocuments, cosmosfake.Answer{Delay: wait}))
+		}},
+		{"the queue", func(w *world, _ *front) {
+			w.Namespace.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+				if r.Op != servicebusfake.OpSend {
+					return nil
+				}
+				return &servicebusfake.Answer{Delay: wait}
+			})
+		}},
+		{"the state", func(_ *world, tables *front) {
+			var once sync.Once
+			tables.control(func(r *http.Request) {
+				if r.Method != http.MethodGet {
+					once.Do(func() {
+						select {
+						case <-time.After(wait):
+						case <-r.Context().Done():
+						}
+					})
+				}
+			})
+		}},
+	} {
+		t.Run(c.who, func(t *testing.T) {
+			t.Parallel()
+			w, tables := newWorld(t), newFront(t)
+			settings := w.settings()
+			settings["AzureWebJobsStorage"] = tables.connection
+			settings["FEEDSCALE_TIMER_SCHEDULE"] = "*/2 * * * * *"
+			c.slow(w, tables)
+			h := startHost(t, functionshost.Options{Settings: settings, Storage: &functionshost.Storage{}})
+			var overruns []line
+			testworld.Eventually(t, "a tick after the overrun", func() bool {
+				overruns = find(handlerLines(t, h), "a tick took longer than its schedule allows")
+				return len(overruns) > 0 && logged(h, "Executed 'Functions.poll'") > 1
+			})
+			first := overruns[0].fields
+			took, err := time.ParseDuration(fmt.Sprint(first["took"]))
+			longest, longestErr := time.ParseDuration(fmt.Sprint(first["longestTook"]))
+			if err != nil || longestErr != nil || took < wait || longest < wait || longest > took || first["longest"] != c.who ||
+				first["schedule"] != "*/2 * * * * *" || overruns[0].Level != functionshost.Warning {
+				t.Errorf("it says %s, as %s", overruns[0].Text, overruns[0].Level)
+			}
+			_, _, body := ask(t, h, "/api/metrics", h.MasterKey())
+			if said := len(find(handlerLines(t, h), "a tick took longer than its schedule allows")); !strings.Contains(string(body), fmt.Sprintf("feedscale_tick_overruns_total %d\n", said)) {
+				t.Errorf("%d overruns were said, and counted:\n%s", said, body)
+			}
+		})
+	}
+}
+
+// request sends a request with the master key through the host.
+func request(t *testing.T, h *functionshost.Host, method, path string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, h.URL()+path, nil)
+	testworld.Must(t, err)
+	r.Header.Set("x-functions-key", h.MasterKey())
+	response, err := http.DefaultClient.Do(r)
+	testworld.Must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	testworld.Must(t, err)
+	return response, string(body)
+}
+
+func TestTheHostsRoutesAreTheHandlers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.host(w.settings())
+	tick(t, h)
+	for _, path := range []string{"/api/processors", "/api/processors/orders", "/api/metrics", "/api/dashboard"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			capital := "/api/" + strings.ToUpper(path[5:6]) + path[6:]
+			for _, spelling := range []string{path, path + "/", capital, capital + "/", strings.ToUpper(path)} {
+				get, body := request(t, h, http.MethodGet, spelling)
+				if get.StatusCode != http.StatusOK || body == "" {
+					t.Errorf("GET %s: %d %q", spelling, get.StatusCode, body)
+				}
+				head, none := request(t, h, http.MethodHead, spelling)
+				if head.StatusCode != http.StatusOK || none != "" || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
+					t.Errorf("HEAD %s: %d %v %q", spelling, head.StatusCode, head.Header, none)
+				}
+			}
+			for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+				if other, body := request(t, h, method, path); other.StatusCode != http.StatusNotFound || body != "" {
+					t.Errorf("%s %s: %d %q, want the host's empty 404", method, path, other.StatusCode, body)
+				}
+			}
+		})
+	}
+	if response, _ := request(t, h, http.MethodHead, "/api/processors/unknown"); response.StatusCode != http.StatusNotFound || response.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("HEAD of an unknown processor: %d %v", response.StatusCode, response.Header)
+	}
+}
+
+func TestWithoutATimerScheduleNothingIsPolledAndEverybodyIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	settings := w.settings()
+	delete(settings, "FEEDSCALE_TIMER_SCHEDULE")
+	h := w.host(settings)
+	if err := h.FunctionErrors()["poll"]; err == nil || !strings.Contains(err.Error(), "FEEDSCALE_TIMER_SCHEDULE") {
+		t.Errorf("the host says of poll: %v", err)
+	}
+	const why = "never polled, since the app setting FEEDSCALE_TIMER_SCHEDULE is missing"
+	if status, contentType, problem := get(t, h, "/api/processors/orders", h.MasterKey()); status != http.StatusServiceUnavailable || contentType != "application/problem+json" || !strings.Contains(fmt.Sprint(problem["detail"]), why) {
+		t.Errorf("%d %s %v", status, contentType, problem)
+	}
+	status, _, all := get(t, h, "/api/processors", h.MasterKey())
+	if orders := all["processors"].([]any)[0].(map[string]any); status != http.StatusOK || !strings.Contains(fmt.Sprint(orders["error"]), why) {
+		t.Errorf("%d %v", status, all)
+	}
+	if said := await(t, h, "nothing is polled"); len(said) != 1 || said[0].Level != functionshost.Error || !strings.Contains(said[0].Text, "FEEDSCALE_TIMER_SCHEDULE") {
+		t.Errorf("at its start the handler said %v", said)
+	}
+}
+
+func TestATimerInLocalTimeIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	const warning = "the host's timer follows local time, while the schedules of processors are in UTC"
+	for _, c := range []struct {
+		rule, setting, zone string
+		warned              bool
+	}{
+		{"of .NET", "TZ", "Europe/Berlin", true},
+		{"of Azure", "WEBSITE_TIME_ZONE", "America/New_York", true},
+		{"UTC is what is meant", "TZ", "UTC", false},
+		{"in its other name, too", "WEBSITE_TIME_ZONE", "Etc/UTC", false},
+		{"nothing is UTC", "TZ", "", false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			settings := w.settings()
+			settings[c.setting] = c.zone
+			h := w.host(settings)
+			if !c.warned {
+				await(t, h, "listening")
+				if said := find(handlerLines(t, h), warning); len(said) > 0 {
+					t.Errorf("it said %v", said)
+				}
+				return
+			}
+			if said := await(t, h, warning); len(said) != 1 || said[0].Level != functionshost.Warning || said[0].fields["setting"] != c.setting || said[0].fields["zone"] != c.zone {
+				t.Errorf("it said %v", said)
+			}
+		})
+	}
+}
