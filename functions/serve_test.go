@@ -115,6 +115,9 @@ func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 		t.Errorf("the alerts look for %d texts, want 3", len(patterns))
 	}
 	for _, pattern := range patterns {
+		if pattern[1] == `"msg":MESSAGE` { // of each condition; infra/check holds that all of them are logged
+			pattern[1] = `"msg":"a processor is stalled"`
+		}
 		if !slices.ContainsFunc(all, func(l line) bool { return strings.Contains(l.Text, pattern[1]) }) {
 			t.Errorf("no line has %s", pattern[1])
 		}
