@@ -91,7 +91,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 		{"pkg/emulator/testworld", nil}, // tests alone
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},
-		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app", "pkg/emulator/interop", "pkg/emulator/testworld"}},
+		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app", "functions/internal/check", "pkg/emulator/interop", "pkg/emulator/testworld"}},
 	} {
 		for importer, listed := range made(t, packages) {
 			for _, pkg := range listed.imports {

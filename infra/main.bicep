@@ -67,7 +67,7 @@ param processors processorsFile
 param cosmosAccounts cosmosAccount[]
 
 @description('When to poll: NCRONTAB, six fields with seconds first, UTC.')
-param timerSchedule string = '*/30 * * * * *'
+param timerSchedule string = '*/15 * * * * *'
 
 @description('More FEEDSCALE_* settings by name, as text, such as { FEEDSCALE_RU_BUDGET: \'400\' }. They win over those set here.')
 param settings { *: string } = {}

@@ -5,11 +5,9 @@ package processors
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,14 +34,22 @@ const staleAfter = 3
 
 // Processor is what the function needs to know of a configured processor.
 type Processor struct {
-	Name string
+	Name  string
+	Group string // that it is a member of; "" = none
 	// Next is when a processor in a state is polled for the first time after t.
 	Next func(s state.State, t time.Time) time.Time
 }
 
-// Handler serves both routes.
+// Group is what the function needs to know of a configured group.
+type Group struct {
+	Name string
+	Next func(s state.State, t time.Time) time.Time // as of a Processor
+}
+
+// Handler serves all routes.
 type Handler struct {
 	Processors []Processor // in the order of the configuration
+	Groups     []Group
 	Store      state.Store
 	Now        func() time.Time
 	Log        *slog.Logger
@@ -61,35 +67,78 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
 }
 
+// list is the answer about everything there is.
+type list struct {
+	Time       time.Time            `json:"time"`
+	Processors []report.Stored      `json:"processors"`
+	Groups     []report.StoredGroup `json:"groups"`
+}
+
+// all answers with everything there is. What cannot be loaded is an entry with its error: it is no
+// reason to say nothing about the others.
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
-	reports := make([]report.Stored, len(h.Processors))
-	failed := make([]error, len(h.Processors))
+	fields := r.FormValue("fields")
+	if fields != "" && fields != "summary" {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
+		return
+	}
+	processors, groups := make([]report.Stored, len(h.Processors)), make([]report.StoredGroup, len(h.Groups))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
 	for i, p := range h.Processors {
 		loads.Go(func() error {
-			reports[i], failed[i] = h.load(r.Context(), p)
+			s, problem := h.load(r.Context(), "processor", p.Name)
+			s.Group = p.Group
+			processors[i] = report.NewStored(s)
+			if problem != "" {
+				processors[i].Error = &problem
+			}
+			if fields == "summary" {
+				processors[i].Partitions = []report.Partition{}
+			}
+			return nil
+		})
+	}
+	for i, g := range h.Groups {
+		loads.Go(func() error {
+			s, problem := h.load(r.Context(), "group", g.Name)
+			groups[i] = report.NewStoredGroup(s)
+			if problem != "" {
+				groups[i].Error = &problem
+			}
 			return nil
 		})
 	}
 	_ = loads.Wait() // none fails for all
-	for _, err := range failed {
-		if err != nil {
-			h.unreadable(w, r, err)
-			return
-		}
+	now := h.Now().UTC().Truncate(time.Millisecond)
+	h.writeTagged(w, r, list{now, processors, groups}, list{Processors: processors, Groups: groups})
+}
+
+// load reads a State for the list. problem is why there is nothing to see in it; "" where there is.
+func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, problem string) {
+	record, err := h.Store.Load(ctx, name)
+	switch s = record.State; {
+	case err != nil:
+		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
+		problem = "the state cannot be read: " + err.Error()
+	case s.AttemptedAt.IsZero() && h.NeverPolled != "":
+		problem = h.neverPolled(kind + " " + name)
 	}
-	h.write(w, struct {
-		Time       time.Time       `json:"time"`
-		Processors []report.Stored `json:"processors"`
-	}{h.Now().UTC().Truncate(time.Millisecond), reports})
+	s.Processor = name
+	return s, problem
 }
 
 func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	for _, p := range h.Processors {
 		if p.Name == name {
-			h.answer(w, r, p)
+			h.answer(w, r, "processor "+name, name, p.Next, func(s state.State) any { return report.NewStored(s) })
+			return
+		}
+	}
+	for _, g := range h.Groups {
+		if g.Name == name {
+			h.answer(w, r, "group "+name, name, g.Next, func(s state.State) any { return report.NewStoredGroup(s) })
 			return
 		}
 	}
@@ -97,13 +146,13 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	problem.Write(w, r, h.Log, http.StatusNotFound, fmt.Sprintf("no processor is named %q: the processors file says which there are", name))
+	problem.Write(w, r, h.Log, http.StatusNotFound, fmt.Sprintf("no processor or group is named %q: the processors file says which there are", name))
 }
 
-// answer says what is known of a processor, or refuses with 503, so that a
-// scaler applies its own fallback rather than an old number.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
-	record, err := h.Store.Load(r.Context(), p.Name)
+// answer says what is known of a processor or group, or refuses with 503, so that a scaler applies its
+// own fallback rather than an old number.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, subject, name string, next func(state.State, time.Time) time.Time, body func(state.State) any) {
+	record, err := h.Store.Load(r.Context(), name)
 	if err != nil {
 		h.unreadable(w, r, err)
 		return
@@ -111,40 +160,21 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Processor) {
 	s := record.State
 	switch {
 	case s.AttemptedAt.IsZero():
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, h.neverPolled(p.Name))
-	case h.stale(p, s):
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("processor %s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", p.Name, s.AttemptedAt.Format(time.RFC3339), staleAfter))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, h.neverPolled(subject))
+	case h.stale(s, next):
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", subject, s.AttemptedAt.Format(time.RFC3339), staleAfter))
+	case s.Decision == nil && len(s.Members) > 0:
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for %s: none of its members could be measured", subject))
 	case s.Decision == nil:
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for processor %s: %s", p.Name, s.Lag.Problem()))
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for %s: %s", subject, s.Lag.Problem()))
 	default:
-		h.write(w, report.NewStored(s))
+		h.write(w, r, body(s))
 	}
 }
 
-// history answers with the samples between the RFC 3339 times from and to.
-func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
-	from, fromErr := time.Parse(time.RFC3339Nano, r.FormValue("from"))
-	to, toErr := time.Parse(time.RFC3339Nano, r.FormValue("to"))
-	if fromErr != nil || toErr != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, "from and to have to be RFC 3339 times, as in ?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z")
-		return
-	}
-	name := r.PathValue("name")
-	if !slices.ContainsFunc(h.Processors, func(p Processor) bool { return p.Name == name }) {
-		h.unknown(w, r, name)
-		return
-	}
-	samples, err := h.Store.History(r.Context(), name, from, to)
-	if err != nil {
-		h.unreadable(w, r, err)
-		return
-	}
-	h.write(w, report.History{Processor: name, Samples: append([]state.Sample{}, samples...)})
-}
-
-// neverPolled says that a processor was never polled and, where it is known, why.
-func (h *Handler) neverPolled(name string) string {
-	text := "processor " + name + " was never polled"
+// neverPolled says that a processor or group was never polled and, where it is known, why.
+func (h *Handler) neverPolled(subject string) string {
+	text := subject + " was never polled"
 	if h.NeverPolled != "" {
 		text += ", since " + h.NeverPolled
 	}
@@ -152,33 +182,15 @@ func (h *Handler) neverPolled(name string) string {
 }
 
 // stale reports whether more than three polls are overdue.
-func (h *Handler) stale(p Processor, s state.State) bool {
+func (h *Handler) stale(s state.State, next func(state.State, time.Time) time.Time) bool {
 	due := s.AttemptedAt
 	for range staleAfter {
-		due = p.Next(s, due)
+		due = next(s, due)
 	}
 	return h.Now().After(due)
-}
-
-func (h *Handler) load(ctx context.Context, p Processor) (report.Stored, error) {
-	record, err := h.Store.Load(ctx, p.Name)
-	record.State.Processor = p.Name
-	stored := report.NewStored(record.State)
-	if err == nil && record.State.AttemptedAt.IsZero() && h.NeverPolled != "" {
-		stored.Error = new(h.neverPolled(p.Name))
-	}
-	return stored, err
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	h.Log.Error("the state cannot be read", "error", err.Error())
 	problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
-}
-
-func (h *Handler) write(w http.ResponseWriter, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		h.Log.Debug("a caller went away before its answer", "error", err.Error())
-	}
 }

@@ -1,6 +1,7 @@
 package processors_test
 
 import (
+	"compress/gzip"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,9 +24,10 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // function is a Handler over a state file, of processors that are polled every minute.
 type function struct {
-	mux   *http.ServeMux
-	store *boltstore.Store
-	clock *testworld.Clock
+	mux     *http.ServeMux
+	handler *processors.Handler
+	store   *boltstore.Store
+	clock   *testworld.Clock
 }
 
 func newFunction(t *testing.T, names ...string) function {
@@ -33,8 +35,9 @@ func newFunction(t *testing.T, names ...string) function {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	f := function{http.NewServeMux(), store, testworld.NewClock(noon)}
-	h := processors.Handler{Store: store, Now: f.clock.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	h := &processors.Handler{Store: store}
+	f := function{http.NewServeMux(), h, store, testworld.NewClock(noon)}
+	h.Now, h.Log = f.clock.Now, slog.New(slog.NewTextHandler(io.Discard, nil))
 	for _, name := range names {
 		h.Processors = append(h.Processors, processors.Processor{Name: name, Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }})
 	}
@@ -85,7 +88,7 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	}
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/never"), http.StatusServiceUnavailable, "processor never was never polled")
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/broken"), http.StatusServiceUnavailable, "nothing could be decided for processor broken: the leases cannot be read")
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/nobody"), http.StatusNotFound, `no processor is named \"nobody\"`)
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/nobody"), http.StatusNotFound, `no processor or group is named \"nobody\"`)
 	f.clock.Advance(3*time.Minute + time.Second)
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
 }
@@ -106,30 +109,120 @@ func TestTheListHasEveryProcessorInItsOrderHoweverOld(t *testing.T) {
 	}
 }
 
-func TestAHistoryNeedsItsTwoTimes(t *testing.T) {
+func TestAHistoryIsOfTheLastDayOrOfTheTimesThatAreAsked(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders")
 	f.commit(t, lagging("orders"))
-	const path, day = "/api/processors/orders/history", "?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z"
+	const path, day = "/api/processors/orders/history", "?since=2026-03-01T00:00:00Z&until=2026-03-02T00:00:00Z"
 	w := f.ask(t, http.MethodGet, path+day)
 	if got := testworld.Decode[report.History](t, w.Body.Bytes()); w.Code != http.StatusOK || got.Processor != "orders" || len(got.Samples) != 1 || *got.Samples[0].Lag != 7 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := f.ask(t, http.MethodGet, path+"?from=2025-01-01T00:00:00Z&to=2025-01-02T00:00:00Z"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"samples":[]`) {
+	if w := f.ask(t, http.MethodGet, path+"?since=2025-01-01T00:00:00Z&until=2025-01-02T00:00:00Z"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"samples":[]`) {
 		t.Errorf("a day without polls: %d %s", w.Code, w.Body)
 	}
-	for _, query := range []string{"", "?from=yesterday&to=2026-03-02T00:00:00Z", "?from=2026-03-01T00:00:00Z"} {
-		wantProblem(t, f.ask(t, http.MethodGet, path+query), http.StatusBadRequest, "from and to have to be RFC 3339 times")
+	for query, says := range map[string]string{"?since=yesterday": "since is", "?until=-1h": "until is", "?step=0s": "step is"} {
+		wantProblem(t, f.ask(t, http.MethodGet, path+query), http.StatusBadRequest, says)
+	}
+	for _, query := range []string{"", "?since=1h", "?step=5m"} {
+		f.clock.Advance(time.Minute)
+		if w := f.ask(t, http.MethodGet, path+query); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"time"`) != 1 {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
 	}
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/nobody/history"+day), http.StatusNotFound, "nobody")
 }
 
-func TestAStateThatCannotBeReadIsRefused(t *testing.T) {
+func TestOneStateThatCannotBeReadIsRefusedAndInTheListAnEntryWithItsError(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders")
 	testworld.Must(t, f.store.Close())
-	for _, path := range []string{"/api/processors", "/api/processors/orders", "/api/processors/orders/history?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z"} {
+	for _, path := range []string{"/api/processors/orders", "/api/processors/orders/history"} {
 		wantProblem(t, f.ask(t, http.MethodGet, path), http.StatusServiceUnavailable, "the state cannot be read: ")
+	}
+	w := f.ask(t, http.MethodGet, "/api/processors")
+	all := testworld.Decode[list](t, w.Body.Bytes())
+	if w.Code != http.StatusOK || len(all.Processors) != 1 || all.Processors[0].Name != "orders" || all.Processors[0].Error == nil ||
+		!strings.HasPrefix(*all.Processors[0].Error, "the state cannot be read: ") || all.Processors[0].Lag != nil || all.Processors[0].DesiredReplicas != nil {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+type list struct {
+	Time       time.Time
+	Processors []report.Stored
+	Groups     []report.StoredGroup
+}
+
+func TestAGroupAnswersAsAProcessorDoes(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders")
+	f.handler.Groups = []processors.Group{
+		{Name: "shop-workers", Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }},
+		{Name: "dark", Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }},
+	}
+	f.handler.Processors[0].Group = "shop-workers"
+	f.commit(t, lagging("orders"))
+	f.commit(t, state.State{
+		Processor: "shop-workers", Epoch: 5, Sequence: 2, PolledAt: noon,
+		Members:  []state.Member{{Processor: "orders", Replicas: new(2), Active: true, Totals: changefeed.Totals{Lag: new(int64(7)), Status: changefeed.StatusLagging}}},
+		Decision: &scaling.Decision{Time: noon, Replicas: 2, Direction: scaling.Out, Active: true, MetricValue: 2},
+	})
+	f.commit(t, state.State{Processor: "dark", Members: []state.Member{{Processor: "orders"}}})
+	w := f.ask(t, http.MethodGet, "/api/processors/shop-workers")
+	g := testworld.Decode[report.StoredGroup](t, w.Body.Bytes())
+	if w.Code != http.StatusOK || *g.DesiredReplicas != 2 || *g.MetricValue != 2 || len(g.Members) != 1 || *g.Members[0].Lag != 7 || g.Epoch != 5 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/dark"), http.StatusServiceUnavailable, "none of its members could be measured")
+	all := testworld.Decode[list](t, f.ask(t, http.MethodGet, "/api/processors").Body.Bytes())
+	if len(all.Groups) != 2 || all.Groups[0].Name != "shop-workers" || all.Processors[0].Group == nil || *all.Processors[0].Group != "shop-workers" {
+		t.Errorf("%+v", all)
+	}
+	f.clock.Advance(3*time.Minute + time.Second)
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/shop-workers"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
+}
+
+func TestASummaryHasNoPartitionsAndWhatACallerHasIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders")
+	f.commit(t, lagging("orders"))
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors?fields=all"), http.StatusBadRequest, "allowed is summary")
+	w := f.ask(t, http.MethodGet, "/api/processors?fields=summary")
+	if all := testworld.Decode[list](t, w.Body.Bytes()); len(all.Processors[0].Partitions) != 0 || *all.Processors[0].Lag != 7 {
+		t.Errorf("%s", w.Body)
+	}
+	tag := w.Header().Get("ETag")
+	f.clock.Advance(time.Second)
+	again := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/processors?fields=summary", nil)
+	again.Header.Set("If-None-Match", tag)
+	second := httptest.NewRecorder()
+	f.mux.ServeHTTP(second, again)
+	if second.Code != http.StatusNotModified || second.Body.Len() != 0 || tag == "" {
+		t.Errorf("%d %s", second.Code, second.Body)
+	}
+}
+
+func TestALongAnswerIsCompressedForWhoTakesThat(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "a", "b", "c", "d", "e", "f")
+	for accepts, want := range map[string]string{"gzip": "gzip", "br, gzip;q=0.5": "gzip", "gzip;q=0": "", "": ""} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/processors", nil)
+		r.Header.Set("Accept-Encoding", accepts)
+		w := httptest.NewRecorder()
+		f.mux.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding"); got != want {
+			t.Errorf("of %q: %q", accepts, got)
+		}
+		if want != "" {
+			plain, err := gzip.NewReader(w.Body)
+			testworld.Must(t, err)
+			body, err := io.ReadAll(plain)
+			testworld.Must(t, err)
+			if all := testworld.Decode[list](t, body); len(all.Processors) != 6 {
+				t.Errorf("%s", body)
+			}
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ param actionGroupIds string[]
 
 // The handler's log is JSON lines, one trace each. A trace has the severity that the host gives it by the stream and the words it came in, so
 // that the rules read the line itself. The host records only invocations that failed as requests (host.json).
-var rules = [
+var polls = [
   {
     name: 'poll-failing'
     description: 'A poll failed, or an error was logged: the state cannot be written, or an event cannot be published. The log says which.'
@@ -57,29 +57,57 @@ traces
 '''
     dimensions: []
   }
+]
+
+// What partitions need a look for. A line is logged where more partitions of a processor are in a condition than before, so that there is nothing
+// to tell that it has recovered. docs/lag.md says what to do about each.
+var conditions = [
   {
-    // One line for each processor that becomes stalled, so there is nothing to tell that it has recovered.
     name: 'processor-stalled'
-    description: 'A processor has changes to read and owners, but makes no checkpoint. Look at the application that runs it.'
+    message: 'a processor is stalled'
+    description: 'A processor has changes to read, but makes no checkpoint: kind hung is a handler that does not return, flapping one that throws.'
     severity: 2
-    window: 'PT5M'
-    autoMitigate: false
-    operator: 'GreaterThan'
-    threshold: 0
-    query: '''
-traces
-| where message contains '"msg":"a processor is stalled"'
-| extend processor = tostring(parse_json(message).processor)
-'''
-    dimensions: [
-      {
-        name: 'processor'
-        operator: 'Include'
-        values: ['*']
-      }
-    ]
+  }
+  {
+    name: 'changes-expiring'
+    message: 'changes of a processor are about to expire'
+    description: 'Changes leave the retention of their container before they are read: they will be lost. See that the processor runs.'
+    severity: 1
+  }
+  {
+    name: 'partitions-unclaimed'
+    message: 'partitions of a processor are unclaimed'
+    description: 'Changes are pending, and no replica takes the lease. See that replicas start, and may write to the lease container.'
+    severity: 2
+  }
+  {
+    name: 'position-rewound'
+    message: 'a position of a processor went backwards'
+    description: 'A lease was restored, reset or deleted: changes are processed again.'
+    severity: 3
   }
 ]
+
+var rules = concat(polls, map(conditions, condition => {
+  name: condition.name
+  description: condition.description
+  severity: condition.severity
+  window: 'PT5M'
+  autoMitigate: false
+  operator: 'GreaterThan'
+  threshold: 0
+  query: replace('''
+traces
+| where message contains '"msg":MESSAGE'
+| extend line = parse_json(message)
+| extend processor = tostring(line.processor), kind = tostring(line.kind)
+''', 'MESSAGE', '"${condition.message}"')
+  dimensions: map(['processor', 'kind'], dimension => {
+    name: dimension
+    operator: 'Include'
+    values: ['*']
+  })
+}))
 
 resource logAlert 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
   for rule in rules: {

@@ -17,7 +17,11 @@ type Handler struct {
 
 // Handle acts on an event. The error is the action's.
 func (h Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
-	log := h.Log.With("processor", e.Processor, "sequence", e.Sequence, "desiredReplicas", e.DesiredReplicas)
+	of := "processor"
+	if e.Group != "" {
+		of = "group"
+	}
+	log := h.Log.With(of, e.Subject(), "sequence", e.Sequence, "desiredReplicas", e.DesiredReplicas)
 	target, err := h.Action.Target(e)
 	switch {
 	case err != nil && h.DryRun:

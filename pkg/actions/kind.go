@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"slices"
@@ -19,6 +20,11 @@ type Kind struct {
 	// New makes the action. It makes no request; an error is about the options, and names the flag
 	// or the setting.
 	New func(Options) (Action, error)
+
+	// Rivals looks for what else sets the replicas of what target labels name, and changes nothing. It
+	// asks nobody where the labels name nothing that this kind acts on. With an error Target is there
+	// all the same. nil = this kind cannot tell.
+	Rivals func(ctx context.Context, target map[string]string) (Seen, error)
 }
 
 // Flag is a flag of one Kind.

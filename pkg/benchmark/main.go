@@ -50,7 +50,7 @@ func main() {
 // measure prints every measurement next to the value wanted.
 func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
-	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, firstRequest, size} {
+	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size} {
 		if err := m(handler); err != nil {
 			return err
 		}
@@ -73,14 +73,15 @@ type standIn struct {
 	processors int // on each container
 }
 
-// startStandIn starts a stand-in that delays the answers of the change feed by delay.
-func startStandIn(containers, partitions, processors int, delay time.Duration, backlog bool) (*standIn, error) {
+// startStandIn starts a stand-in that delays the answers of the change feed by delay, and whose oldest
+// pending changes have so many bytes; 0 is some small ones.
+func startStandIn(containers, partitions, processors int, delay time.Duration, bytes int) (*standIn, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	s := &standIn{containers: containers, partitions: partitions, processors: processors}
-	s.command = exec.Command(self, "standin", strconv.Itoa(containers), strconv.Itoa(partitions), strconv.Itoa(processors), delay.String(), strconv.FormatBool(backlog))
+	s.command = exec.Command(self, "standin", strconv.Itoa(containers), strconv.Itoa(partitions), strconv.Itoa(processors), delay.String(), strconv.Itoa(bytes))
 	s.command.Stderr = os.Stderr
 	if s.stdin, err = s.command.StdinPipe(); err != nil {
 		return nil, err
@@ -136,19 +137,27 @@ func (s *standIn) list() ([]estimator.Processor, error) {
 	return processors, nil
 }
 
-// document returns the processors file for the handler, with one processor per container.
-func (s *standIn) document() string {
-	type entry map[string]any
+// entry is an object of the processors file.
+type entry map[string]any
+
+// document returns the processors file for the handler, with one processor for each container of the
+// accounts, of which each is in the setting that settingOf names.
+func document(accounts ...*standIn) string {
 	var list []entry
-	for i := range s.containers {
-		list = append(list, entry{"name": containerID(i), "containerId": containerID(i), "processorName": processorName(0)})
+	for n, s := range accounts {
+		for i := range s.containers {
+			list = append(list, entry{"name": fmt.Sprintf("%d-%s", n, containerID(i)), "connection": settingOf(n), "containerId": containerID(i), "processorName": processorName(0)})
+		}
 	}
 	text, _ := json.Marshal(entry{
-		"defaults":   entry{"connection": "COSMOS", "databaseId": database, "leaseContainerId": leaseContainer, "accountHost": leaseHost},
+		"defaults":   entry{"databaseId": database, "leaseContainerId": leaseContainer, "accountHost": leaseHost},
 		"processors": list,
 	})
 	return string(text)
 }
+
+// settingOf is the name of the setting with the nth account.
+func settingOf(n int) string { return fmt.Sprint("COSMOS", n) }
 
 // estimate measures all processors once, and fails where one is incomplete.
 func (s *standIn) estimate(e *estimator.Estimator, processors []estimator.Processor) error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +24,7 @@ const runs = 5 // runs per measurement, of which the median is printed
 // cpuPerPartition compares the CPU time of a tick, the lease query included, with that of the bare
 // loop: in the same process, with the same stand-in, in turns.
 func cpuPerPartition(string) error {
-	s, err := startStandIn(10, 200, 1, 0, true)
+	s, err := startStandIn(10, 200, 1, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func median(values []float64) float64 {
 
 // wallOfSlowAnswers measures the wall time of a tick of 200 partitions whose answers take 5 ms.
 func wallOfSlowAnswers(string) error {
-	s, err := startStandIn(1, 200, 1, 5*time.Millisecond, true)
+	s, err := startStandIn(1, 200, 1, 5*time.Millisecond, 0)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func requestsPerTick(string) error {
 		{"100 processors in one lease container", 100, 4, 1, 400},
 		{"2 processors at one position of 200 partitions", 1, 200, 2, 200},
 	} {
-		s, err := startStandIn(c.containers, c.partitions, c.processors, 0, true)
+		s, err := startStandIn(c.containers, c.partitions, c.processors, 0, 0)
 		if err != nil {
 			return err
 		}
@@ -144,42 +145,135 @@ func countRequests(s *standIn, what string, reads int, processors []estimator.Pr
 	return nil
 }
 
+// polled is what a poll of the handler took.
+type polled struct {
+	partitions int
+	charge     float64 // RU
+	resident   float64 // MiB, at its peak
+	wall       time.Duration
+}
+
+// poll has the handler poll everything in the accounts once.
+func poll(handler string, accounts ...*standIn) (polled, error) {
+	folder, err := os.MkdirTemp("", "feedscale-bench")
+	if err != nil {
+		return polled{}, err
+	}
+	defer os.RemoveAll(folder)
+	c := exec.Command(handler, "poll", "--output", "json")
+	c.Dir = folder
+	c.Env = append(os.Environ(), "FEEDSCALE_PROCESSORS="+document(accounts...))
+	for n, s := range accounts {
+		c.Env = append(c.Env, settingOf(n)+"="+s.connection)
+	}
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	start := time.Now()
+	if err := c.Start(); err != nil {
+		return polled{}, err
+	}
+	resident := make(chan float64)
+	go func() { resident <- peakOf(c.Process.Pid) }()
+	if err := c.Wait(); err != nil {
+		return polled{}, fmt.Errorf("polling: %w: %s", err, stderr.String())
+	}
+	p := polled{wall: time.Since(start), resident: <-resident}
+	var result struct {
+		Processors []struct {
+			PartitionCount int
+			RequestCharge  float64
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
+		return polled{}, err
+	}
+	for _, processor := range result.Processors {
+		p.partitions += processor.PartitionCount
+		p.charge += processor.RequestCharge
+	}
+	return p, nil
+}
+
+// peakOf watches a process until it has ended, and returns the most resident memory that it had, in MiB.
+// What the system says of a process that has ended is no less than what its parent had.
+func peakOf(pid int) (peak float64) {
+	for {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		_, line, found := strings.Cut(string(status), "VmHWM:")
+		if err != nil || !found { // it has ended
+			return peak
+		}
+		var kilobytes float64
+		if _, err := fmt.Sscan(line, &kilobytes); err == nil {
+			peak = kilobytes / 1024
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // memory measures the peak resident memory of the handler during a poll of 10,000 leases.
 func memory(handler string) error {
-	s, err := startStandIn(50, 200, 1, 0, true)
+	s, err := startStandIn(50, 200, 1, 0, 0)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	folder, err := os.MkdirTemp("", "feedscale-bench")
+	p, err := poll(handler, s)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	poll := exec.Command(handler, "poll", "--output", "json")
-	poll.Dir = folder
-	poll.Env = append(os.Environ(), "COSMOS="+s.connection, "FEEDSCALE_PROCESSORS="+s.document())
-	var stdout, stderr bytes.Buffer
-	poll.Stdout, poll.Stderr = &stdout, &stderr
-	start := time.Now()
-	if err := poll.Run(); err != nil {
-		return fmt.Errorf("polling 10,000 leases: %w: %s", err, stderr.String())
-	}
-	wall := time.Since(start)
-	var result struct {
-		Processors []struct{ PartitionCount int }
-	}
-	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
-		return err
-	}
-	polled := 0
-	for _, p := range result.Processors {
-		polled += p.PartitionCount
-	}
-	usage := poll.ProcessState.SysUsage().(*syscall.Rusage)
-	row(fmt.Sprintf("resident memory, poll of %d leases", polled), fmt.Sprintf("%.0f MiB", float64(usage.Maxrss)/1024), "at most 96 MiB")
-	row(fmt.Sprintf("wall time, poll of %d leases, from start to exit", polled), fmt.Sprintf("%.0f ms", wall.Seconds()*1e3), "")
+	row(fmt.Sprintf("resident memory, poll of %d leases", p.partitions), fmt.Sprintf("%.0f MiB", p.resident), "at most 96 MiB")
+	row(fmt.Sprintf("wall time, poll of %d leases, from start to exit", p.partitions), fmt.Sprintf("%.0f ms", p.wall.Seconds()*1e3), "")
 	return nil
+}
+
+// memoryOfLargeItems compares the peak resident memory of a poll whose pages have a document of 2 MB each
+// with that of small ones: all partitions are read at once.
+func memoryOfLargeItems(handler string) error {
+	const partitions, megabytes = 64, 2
+	for _, accounts := range []int{1, 2} {
+		resident := make(map[int]float64)
+		for _, bytes := range []int{0, megabytes << 20} {
+			peak, err := residentOf(handler, accounts, partitions, bytes)
+			if err != nil {
+				return err
+			}
+			resident[bytes] = peak
+		}
+		above := resident[megabytes<<20] - resident[0]
+		row(fmt.Sprintf("resident memory above idle, %d x %d x %d MB", accounts, partitions, megabytes), fmt.Sprintf("%.0f MiB", above), "at most 64 MiB")
+	}
+	return nil
+}
+
+// residentOf is the median of the peaks of some polls of new accounts.
+func residentOf(handler string, accounts, partitions, bytes int) (float64, error) {
+	var all []*standIn
+	defer func() {
+		for _, s := range all {
+			s.stop()
+		}
+	}()
+	for range accounts {
+		s, err := startStandIn(1, partitions, 1, 0, bytes)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, s)
+	}
+	var peaks []float64
+	for range runs {
+		p, err := poll(handler, all...)
+		if err != nil {
+			return 0, err
+		}
+		// A kilobyte that is read costs a request unit.
+		if least := accounts * partitions * bytes / 1100; p.partitions != accounts*partitions || p.charge < float64(least) {
+			return 0, fmt.Errorf("%d partitions were polled for %.0f RU, want %d for at least %d", p.partitions, p.charge, accounts*partitions, least)
+		}
+		peaks = append(peaks, p.resident)
+	}
+	return median(peaks), nil
 }
 
 // firstRequest measures the wall time of serve from its start to its first answer.
@@ -212,7 +306,7 @@ func startToAnswer(handler string) (time.Duration, error) {
 	serve := exec.Command(handler, "serve")
 	serve.Dir = folder
 	serve.Env = append(os.Environ(),
-		"COSMOS=AccountEndpoint=http://127.0.0.1:1/;AccountKey=a2V5;", "FEEDSCALE_PROCESSORS="+s.document(),
+		settingOf(0)+"=AccountEndpoint=http://127.0.0.1:1/;AccountKey=a2V5;", "FEEDSCALE_PROCESSORS="+document(s),
 		fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
 	var output bytes.Buffer
 	serve.Stdout, serve.Stderr = bufio.NewWriter(&output), &output

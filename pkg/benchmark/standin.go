@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
@@ -29,7 +31,7 @@ func serveStandIn(args []string) error {
 	partitions, err2 := strconv.Atoi(args[1])
 	processors, err3 := strconv.Atoi(args[2])
 	delay, err4 := time.ParseDuration(args[3])
-	backlog, err5 := strconv.ParseBool(args[4])
+	bytes, err5 := strconv.Atoi(args[4])
 	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {
 			return err
@@ -39,7 +41,7 @@ func serveStandIn(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(server, containers, partitions, processors, backlog); err != nil {
+	if err := fill(server, containers, partitions, processors, bytes); err != nil {
 		return err
 	}
 	if delay > 0 {
@@ -55,8 +57,9 @@ func serveStandIn(args []string) error {
 	return server.Close()
 }
 
-// fill makes the containers, their leases at LSN 0 and, with backlog, changes.
-func fill(server *cosmosfake.Server, containers, partitions, processors int, backlog bool) error {
+// fill makes the containers, their leases at LSN 0, and changes: some small ones in each partition, or
+// one of so many bytes.
+func fill(server *cosmosfake.Server, containers, partitions, processors, bytes int) error {
 	if err := server.CreateDatabase(database); err != nil {
 		return err
 	}
@@ -68,14 +71,14 @@ func fill(server *cosmosfake.Server, containers, partitions, processors int, bac
 		if err := server.CreateContainer(database, cosmosfake.ContainerSpec{ID: id, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
 			return err
 		}
-		if err := fillContainer(server, id, partitions, processors, backlog); err != nil {
+		if err := fillContainer(server, id, partitions, processors, bytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func fillContainer(server *cosmosfake.Server, id string, partitions, processors int, backlog bool) error {
+func fillContainer(server *cosmosfake.Server, id string, partitions, processors, bytes int) error {
 	of, err := leasefake.Processor{Host: leaseHost, Database: database, Container: id}.In(context.Background(), server)
 	if err != nil {
 		return err
@@ -88,11 +91,47 @@ func fillContainer(server *cosmosfake.Server, id string, partitions, processors 
 			return err
 		}
 	}
-	if !backlog {
-		return nil
+	if bytes > 0 {
+		return fillLarge(server, id, partitions, bytes)
 	}
 	for n := range partitions * backlogPerPartition {
 		if err := server.Upsert(database, id, map[string]any{"id": fmt.Sprintf("document-%d", n), "customer": "Contoso", "amount": n, "status": "new"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillLarge writes one document to each partition. Whose ids belong to which partition it finds out in
+// another container, of the same number of partitions.
+func fillLarge(server *cosmosfake.Server, id string, partitions, bytes int) error {
+	const trial = "trial"
+	if err := server.CreateContainer(database, cosmosfake.ContainerSpec{ID: trial, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {
+		return err
+	}
+	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1})
+	if err != nil {
+		return err
+	}
+	newest := func(partition int) (string, error) {
+		answer, _, err := account.FeedPage(context.Background(), cosmos.Container{Database: database, ID: trial}, cosmos.Position{Range: strconv.Itoa(partition), Continuation: "*"})
+		return answer.SessionToken, err
+	}
+	text := strings.Repeat("x", bytes-1<<10)
+	for partition := range partitions {
+		before, err := newest(partition)
+		for n := 0; err == nil; n++ {
+			document := fmt.Sprintf("document-%d", n)
+			if err = server.Upsert(database, trial, map[string]any{"id": document}); err != nil {
+				break
+			}
+			var now string
+			if now, err = newest(partition); err == nil && now != before {
+				err = server.Upsert(database, id, map[string]any{"id": document, "text": text})
+				break
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,10 @@ func TestCosmosConnection(t *testing.T) {
 	assigned.Identity = config.Identity{Credential: config.CredentialManagedIdentity, ClientID: clientID}
 	workload := byIdentity
 	workload.Identity = config.Identity{Credential: config.CredentialWorkloadIdentity, TenantID: "contoso"}
+	scoped := byIdentity
+	scoped.TokenScope = "https://cosmos.azure.com/.default"
+	standIn := scoped
+	standIn.TokenScope = "http://127.0.0.1:8081/.default"
 	emulator := byKey
 	emulator.Endpoint, emulator.Host = "http://localhost:8081/", "localhost"
 	spelled := byKey
@@ -41,6 +45,13 @@ func TestCosmosConnection(t *testing.T) {
 			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__credential": "managedIdentity", "COSMOS__clientId": clientID}, assigned},
 		{"a workload identity", map[string]string{
 			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__credential": "workloadidentity", "COSMOS__tenantId": "contoso"}, workload},
+		{"a scope for the identity's token", map[string]string{
+			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__tokenScope": " https://cosmos.azure.com/.default "}, scoped},
+		{"the scope of a stand-in", map[string]string{
+			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__tokenScope": "http://127.0.0.1:8081/.default"}, standIn},
+		{"an empty scope is none", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__tokenScope": " "}, byIdentity},
+		{"an empty scope beside a key is none", map[string]string{
+			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__accountKey": testKey, "COSMOS__tokenScope": ""}, byKey},
 		{"a connection string wins over fields", map[string]string{
 			"COSMOS": "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=" + testKey, "COSMOS__accountEndpoint": "https://other.documents.azure.com/"}, byKey},
 		{"AzureWebJobs in front, as the host looks first", map[string]string{
@@ -89,6 +100,17 @@ func TestCosmosConnectionMistakes(t *testing.T) {
 		{"an unknown credential", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__credential": "password"}, "the setting COSMOS__credential is not supported"},
 		{"a client secret is not passed over", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey}, "the setting COSMOS__clientSecret is not supported"},
 		{"a client id that is none", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientId": "my-identity"}, "the setting COSMOS__clientId is not the client id"},
+		{"a scope without /.default", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__tokenScope": "https://cosmos.azure.com"},
+			"the setting COSMOS__tokenScope is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"},
+		{"a scope that is no address", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__tokenScope": "cosmos.azure.com/.default"}, "allowed is https://HOST/.default"},
+		{"a scope of another scheme", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__tokenScope": "api://cosmos/.default"}, "allowed is https://HOST/.default"},
+		{"a scope of no host", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__tokenScope": "https:///.default"}, "allowed is https://HOST/.default"},
+		{"a scope beside a key", map[string]string{
+			"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__accountKey": testKey, "COSMOS__tokenScope": "https://cosmos.azure.com/.default"},
+			"the setting COSMOS__tokenScope is for an identity, and a key signs in; leave it out, or "},
+		{"a scope beside a connection string", map[string]string{
+			"COSMOS": "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=" + testKey, "COSMOS__tokenScope": "https://cosmos.azure.com/.default"},
+			"the setting COSMOS__tokenScope is for an identity, and a key signs in; leave it out, or "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,11 +8,12 @@ import (
 
 // CosmosConnection is a Cosmos DB account and how to sign in to it.
 type CosmosConnection struct {
-	Setting  string   // name of the setting, as the processors file has it
-	Endpoint string   // scheme://host[:port]/, in lower case and without a default port, so that each account has one spelling
-	Host     string   // host of the endpoint as it was written, in the user's case, without a port
-	Key      Secret   // account key in base64; zero where an identity signs in
-	Identity Identity // used where Key is zero
+	Setting    string   // name of the setting, as the processors file has it
+	Endpoint   string   // scheme://host[:port]/, in lower case and without a default port, so that each account has one spelling
+	Host       string   // host of the endpoint as it was written, in the user's case, without a port
+	Key        Secret   // account key in base64; zero where an identity signs in
+	Identity   Identity // used where Key is zero
+	TokenScope string   // that the identity's token is asked for; "" = as the account is called
 }
 
 // UsesIdentity reports whether the connection signs in with an identity and not with a key.
@@ -20,8 +21,8 @@ func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 
 // ParseCosmosConnection reads a connection in the Functions convention: the setting NAME holds a
 // connection string, or NAME__accountEndpoint the address of the account, with NAME__accountKey or,
-// without it, with an identity (NAME__credential, NAME__clientId, NAME__tenantId). A connection
-// string wins. Its other fields (Database, DisableServerCertificateValidation, ...) have no effect.
+// without it, with an identity (NAME__credential, NAME__clientId, NAME__tenantId, NAME__tokenScope). A
+// connection string wins. Its other fields (Database, DisableServerCertificateValidation, ...) have no effect.
 // The error says which setting is wrong and what is allowed, and never contains a key.
 func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
 	settings, err := findConnection(lookup, name,
@@ -44,8 +45,13 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	}
 	c := CosmosConnection{Setting: name, Endpoint: accountURL(u), Host: u.Hostname(), Key: NewSecret(key)}
 	if key == "" {
-		c.Identity, err = settings.identity()
+		if c.Identity, err = settings.identity(); err == nil {
+			c.TokenScope, err = settings.tokenScope()
+		}
 		return c, err
+	}
+	if settings.field("tokenScope") != "" {
+		return CosmosConnection{}, settings.wrong("__tokenScope", errors.New("is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"))
 	}
 	if err := checkKey(key); err != nil {
 		return CosmosConnection{}, settings.wrong(keyPart, err)
@@ -70,6 +76,19 @@ func cosmosConnectionString(text string) (endpoint, key string, err error) {
 		return "", "", errors.New("has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
 	}
 	return endpoint, key, nil
+}
+
+// tokenScope reads NAME__tokenScope.
+func (c connectionSettings) tokenScope() (string, error) {
+	scope := c.field("tokenScope")
+	if scope == "" {
+		return "", nil
+	}
+	resource, whole := strings.CutSuffix(scope, "/.default")
+	if _, err := parseEndpoint(resource, "https", "http"); !whole || err != nil {
+		return "", c.wrong("__tokenScope", errors.New("is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"))
+	}
+	return scope, nil
 }
 
 // accountURL returns the URL of an account in its one spelling.

@@ -148,6 +148,8 @@ func TestValueOfTheWrongTypeIsNamed(t *testing.T) {
 		{"cooldownPeriod: 1.5", "is the number 1.5; allowed is a duration"},
 		{"behavior: {scaleUp: {tolerance: .nan}}", "is the number .nan; allowed are numbers, 0 or more"},
 		{"behavior: {scaleUp: {tolerance: .inf}}", "is the number .inf;"},
+		{"startFrom: 1969-12-31T23:59:59Z", "is the time 1969-12-31T23:59:59Z; allowed are now, beginning or an RFC 3339 time from 1970 on, such as "},
+		{"startFrom: 2026-01-01", "allowed are now, beginning or an RFC 3339 time from 1970 on, such as "},
 		{"target: 5", "is the number 5; allowed is an object"},
 		{"schedules: 5", "is the number 5; allowed is a list"},
 	} {

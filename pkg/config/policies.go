@@ -30,7 +30,7 @@ func DefaultPolicy() scaling.Policy {
 }
 
 // LoadPolicies reads a policies document: `defaults`, and a list `policies` whose entries have a
-// name, optionally `every` (default 30 s), and the fields of a processor that say how it is scaled.
+// name, optionally `every` (default 15 s), and the fields of a processor that say how it is scaled.
 // file is its name in mistakes. The error is a Mistakes.
 func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var mistakes Mistakes
@@ -89,7 +89,7 @@ func (d *documentReader) namedPolicy(n *node) NamedPolicy {
 	o.require("name", "a name of its own in every policy, "+nameForm)
 	p := NamedPolicy{
 		Name:   o.text("name", "", checkPolicyName),
-		Every:  o.duration("every", 30*time.Second, time.Second),
+		Every:  o.duration("every", 15*time.Second, time.Second),
 		Policy: d.policy(o),
 	}
 	o.close()

@@ -47,7 +47,7 @@ policies:
 	want := []config.NamedPolicy{
 		{Name: "inherits", Every: 10 * time.Second, Policy: inherits},
 		{Name: "overrides", Every: 5 * time.Second, Policy: overrides},
-		{Name: "goes-back", Every: 30 * time.Second, Policy: config.DefaultPolicy()},
+		{Name: "goes-back", Every: 15 * time.Second, Policy: config.DefaultPolicy()},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -80,9 +80,10 @@ func (d *documentReader) connection(o *object, field string) CosmosConnection {
 	return result.connection
 }
 
-// startFrom reads "now", "beginning" or a time, which is a type of its own in YAML.
+// startFrom reads "now", "beginning" or a time, which is a type of its own in YAML. The year 1 is the
+// beginning, as it is for the SDKs.
 func (o *object) startFrom() changefeed.StartFrom {
-	const allowed = "allowed are now, beginning or an RFC 3339 time such as 2026-01-01T00:00:00Z"
+	const allowed = "allowed are now, beginning or an RFC 3339 time from 1970 on, such as 2026-01-01T00:00:00Z"
 	n := o.get("startFrom")
 	if n == nil {
 		return changefeed.StartFrom{}
@@ -98,11 +99,12 @@ func (o *object) startFrom() changefeed.StartFrom {
 		return changefeed.StartFrom{Beginning: true}
 	}
 	at, err := time.Parse(time.RFC3339, n.source.Value)
-	if err != nil || at.Year() < 1970 { // the zero time would read as now
+	from := changefeed.StartAt(at)
+	if err != nil || !from.Beginning && from.Time.Year() < 1970 {
 		o.wrong("startFrom", n, n.is()+"; "+allowed)
 		return changefeed.StartFrom{}
 	}
-	return changefeed.StartFrom{Time: at}
+	return from
 }
 
 // cron reads a cron expression; the zero Schedule where the field is absent or wrong.

@@ -268,12 +268,16 @@ func TestStartFrom(t *testing.T) {
 		{"beginning", "beginning", changefeed.StartFrom{Beginning: true}},
 		{"a time", "2026-02-03T04:05:06Z", changefeed.StartFrom{Time: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}},
 		{"a time in quotes", `"2026-02-03T04:05:06Z"`, changefeed.StartFrom{Time: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}},
+		{"the year 1 is the beginning", "0001-01-01T00:00:00Z", changefeed.StartFrom{Beginning: true}},
+		{"the year 1 in quotes", `"0001-01-01T00:00:00Z"`, changefeed.StartFrom{Beginning: true}},
+		{"the year 1 east of Greenwich", "0001-01-01T00:00:00+01:00", changefeed.StartFrom{Beginning: true}},
+		{"1970 is a time", "1970-01-01T00:00:00Z", changefeed.StartFrom{Time: time.Unix(0, 0)}},
 		{"a time with an offset", "2026-02-03T05:05:06+01:00", changefeed.StartFrom{Time: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got := load(t, minimal+"  startFrom: "+c.value+"\n")[0].StartFrom
-			if got.Beginning != c.want.Beginning || !got.Time.Equal(c.want.Time) {
+			if got.Now() != c.want.Now() || got.Beginning != c.want.Beginning || !got.Time.Equal(c.want.Time) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

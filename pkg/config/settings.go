@@ -24,6 +24,8 @@ type Settings struct {
 	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
 	History       time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
 	Region        string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
+	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
+	Bucket        int           // FEEDSCALE_THROUGHPUT_BUCKET: that reads from Cosmos DB count in, 1 to 5; 0 = none
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
 }
@@ -32,7 +34,7 @@ type Settings struct {
 type variables struct {
 	Config         string `env:"FEEDSCALE_CONFIG"`
 	Processors     string `env:"FEEDSCALE_PROCESSORS"`
-	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/30 * * * * *"`
+	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
 	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
 	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
@@ -42,6 +44,8 @@ type variables struct {
 	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
 	History        string `env:"FEEDSCALE_HISTORY" envDefault:"168h"`
 	Region         string `env:"FEEDSCALE_REGION"`
+	Priority       string `env:"FEEDSCALE_PRIORITY"`
+	Bucket         string `env:"FEEDSCALE_THROUGHPUT_BUCKET" envDefault:"0"`
 	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
@@ -86,6 +90,8 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
 		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
 		Region:        strings.TrimSpace(raw.Region),
+		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
+		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
 		WebhookSecret: NewSecret(raw.WebhookSecret),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
@@ -161,6 +167,27 @@ func parseRUBudget(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 1 && n <= 1e9) {
 		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", shown(text))
+	}
+	return n, nil
+}
+
+// parsePriority accepts the levels of priority-based execution
+// (https://learn.microsoft.com/azure/cosmos-db/priority-based-execution).
+func parsePriority(text string) (string, error) {
+	for _, level := range []string{"", "Low", "High"} {
+		if strings.EqualFold(text, level) {
+			return level, nil
+		}
+	}
+	return "", fmt.Errorf("%s is no priority; allowed are Low and High, or leave it out", shown(text))
+}
+
+// parseBucket accepts the ids that throughput buckets have
+// (https://learn.microsoft.com/azure/cosmos-db/throughput-buckets).
+func parseBucket(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 5 {
+		return 0, fmt.Errorf("%s is not allowed; allowed are 0 (none) and the throughput buckets 1 to 5", shown(text))
 	}
 	return n, nil
 }

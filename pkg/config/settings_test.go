@@ -14,7 +14,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timer, err := config.ParseNCRONTAB("*/30 * * * * *")
+	timer, err := config.ParseNCRONTAB("*/15 * * * * *")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,11 @@ func TestSettings(t *testing.T) {
 		{"no budget", []string{"FEEDSCALE_RU_BUDGET=unlimited"}, func(s config.Settings) bool { return s.RUBudget == 0 }},
 		{"the region as App Service names it", []string{"REGION_NAME=West Europe"}, func(s config.Settings) bool { return s.Region == "West Europe" }},
 		{"the region as the user names it", []string{"REGION_NAME=West Europe", "FEEDSCALE_REGION=northeurope"}, func(s config.Settings) bool { return s.Region == "northeurope" }},
+		{"reads have the priority that the account gives them", nil, func(s config.Settings) bool { return s.Priority == "" }},
+		{"a low priority in any case", []string{"FEEDSCALE_PRIORITY=low"}, func(s config.Settings) bool { return s.Priority == "Low" }},
+		{"a high priority in any case", []string{"FEEDSCALE_PRIORITY= HIGH "}, func(s config.Settings) bool { return s.Priority == "High" }},
+		{"no throughput bucket", []string{"FEEDSCALE_THROUGHPUT_BUCKET=0"}, func(s config.Settings) bool { return s.Bucket == 0 }},
+		{"the last throughput bucket", []string{"FEEDSCALE_THROUGHPUT_BUCKET=5"}, func(s config.Settings) bool { return s.Bucket == 5 }},
 		{"a timer", []string{"FEEDSCALE_TIMER_SCHEDULE=0 */5 * * * *"}, func(s config.Settings) bool { return s.Timer.String() == "0 */5 * * * *" }},
 		{"every interface, when asked for", []string{"FEEDSCALE_LISTEN=:8080"}, func(s config.Settings) bool { return s.Listen == ":8080" }},
 		{"under a Functions host its port on loopback", []string{"FEEDSCALE_LISTEN=:8080", "FUNCTIONS_CUSTOMHANDLER_PORT=5001"}, func(s config.Settings) bool { return s.Listen == "127.0.0.1:5001" }},
@@ -103,6 +108,10 @@ func TestSettingMistakes(t *testing.T) {
 		{"a budget that is no number", "FEEDSCALE_RU_BUDGET", "NaN", "allowed are unlimited or request units a second, 1 or more"},
 		{"a concurrency of 0", "FEEDSCALE_CONCURRENCY", "0", "allowed are whole numbers from 1 to 1024"},
 		{"a concurrency above the limit", "FEEDSCALE_CONCURRENCY", "1025", "allowed are whole numbers from 1 to 1024"},
+		{"a priority between the two", "FEEDSCALE_PRIORITY", "medium", `"medium" is no priority; allowed are Low and High, or leave it out`},
+		{"a throughput bucket above the last", "FEEDSCALE_THROUGHPUT_BUCKET", "6", "allowed are 0 (none) and the throughput buckets 1 to 5"},
+		{"a throughput bucket below 0", "FEEDSCALE_THROUGHPUT_BUCKET", "-1", "allowed are 0 (none) and the throughput buckets 1 to 5"},
+		{"a throughput bucket by name", "FEEDSCALE_THROUGHPUT_BUCKET", "none", "allowed are 0 (none) and the throughput buckets 1 to 5"},
 		{"a port alone", "FEEDSCALE_LISTEN", "7071", "is not host:port"},
 		{"a port out of range", "FEEDSCALE_LISTEN", "127.0.0.1:70000", "is not a number from 0 to 65535"},
 		{"a port that is none", "FUNCTIONS_CUSTOMHANDLER_PORT", "http", "is not a number from 0 to 65535"},

@@ -75,6 +75,7 @@ type Account struct {
 	pace     *pace
 	breaker  *breaker
 	regions  *regions
+	identity *scoped // nil where a key signs
 	pipeline runtime.Pipeline
 }
 
@@ -96,7 +97,10 @@ func NewAccount(o Options) (*Account, error) {
 		options: o, endpoint: endpoint, host: u.Hostname(),
 		pace: newPace(o.Budget, max(1, o.Concurrency)), breaker: newBreaker(), regions: newRegions(endpoint, o.Region),
 	}
-	authentication, err := authenticate(o, u)
+	if o.Key == "" {
+		a.identity = newScoped(o, u)
+	}
+	authentication, err := a.authenticate(u)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +120,23 @@ func (a *Account) Host() string { return a.host }
 
 // Endpoint returns the URL of the account.
 func (a *Account) Endpoint() string { return a.endpoint }
+
+// Scope returns what a token for the account is asked for first; "" where a key signs.
+func (a *Account) Scope() string {
+	if a.identity == nil {
+		return ""
+	}
+	return a.identity.own
+}
+
+// Credential returns what gets the tokens that requests to the account carry; nil where a key signs.
+// It decides on the scope itself, whichever it is asked for.
+func (a *Account) Credential() azcore.TokenCredential {
+	if a.identity == nil {
+		return nil
+	}
+	return a.identity
+}
 
 // patient is how a request is tried where nobody else can be asked.
 func patient() policy.RetryOptions {

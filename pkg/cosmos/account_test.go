@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -105,7 +106,6 @@ func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 		{"a key that is not the account's", testworld.Client(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
 		{"an identity without the role", withIdentity(t, server.Endpoint(), &credential{token: "secret-token"}), []string{"403", "Cosmos DB Built-in Data Reader"}},
 		{"no identity at all", withIdentity(t, server.Endpoint(), &credential{err: errors.New("secret-token")}), []string{"127.0.0.1"}},
-		{"nobody listens", testworld.Client(t, "http://127.0.0.1:1/", cosmosfake.WellKnownKey), []string{"cannot be reached", "setting COSMOS"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -124,6 +124,20 @@ func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhereNobodyListensTheErrorSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := azure(t)
+		testworld.Must(t, w.Account.SetRegion(writeRegion, cosmosfake.Refusing))
+		testworld.Must(t, w.Account.SetRegion(otherRegion, cosmosfake.Refusing))
+		for i, err := range everything(t.Context(), clientOf(t, w, cosmos.Options{Region: "northeurope"})) {
+			if err == nil || !strings.Contains(err.Error(), "cannot be reached") || !strings.Contains(err.Error(), "setting COSMOS") {
+				t.Errorf("request %d: %v", i, err)
+			}
+		}
+	})
 }
 
 func TestAMalformedConnectionIsRefusedWithoutItsKey(t *testing.T) {

@@ -35,30 +35,29 @@ func (e openError) Error() string {
 		e.failures, e.since.UTC().Format(time.RFC3339), probeEvery)
 }
 
-// enter lets a call through, or fails with an openError. Calls that come while one finds out whether
-// the account answers again wait for what it finds.
-func (b *breaker) enter(ctx context.Context, now func() time.Time) error {
+// enter lets a call through, or fails with an openError. Where the breaker is open, the call finds out
+// whether the account answers again, and others that come meanwhile wait for what it finds.
+func (b *breaker) enter(ctx context.Context, now func() time.Time) (finds bool, err error) {
 	for {
 		b.mu.Lock()
 		switch at := now(); {
 		case b.failures < breakerOpensAfter:
 			b.mu.Unlock()
-			return nil
+			return false, nil
 		case b.settled == nil && at.Sub(b.probed).Abs() >= probeEvery:
 			b.probed, b.settled = at, make(chan struct{})
 			b.mu.Unlock()
-			return nil
-		case b.settled == nil:
-			open := openError{b.since, b.failures}
-			b.mu.Unlock()
-			return open
+			return true, nil
 		}
-		settled := b.settled
+		open, settled := openError{b.since, b.failures}, b.settled
 		b.mu.Unlock()
+		if settled == nil {
+			return false, open
+		}
 		select {
 		case <-settled:
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, open
 		}
 	}
 }

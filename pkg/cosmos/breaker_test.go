@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -15,7 +16,12 @@ import (
 
 func TestAnAccountThatDoesNotAnswerIsAskedOnceInAWhile(t *testing.T) {
 	t.Parallel()
-	server := start(t, cosmosfake.Options{})
+	synctest.Test(t, askedOnceInAWhile)
+}
+
+func askedOnceInAWhile(t *testing.T) {
+	w := azure(t)
+	server := w.Account
 	var asked atomic.Int64
 	broken := true
 	var mu sync.Mutex
@@ -29,9 +35,8 @@ func TestAnAccountThatDoesNotAnswerIsAskedOnceInAWhile(t *testing.T) {
 		return nil
 	})
 	clock := testworld.NewClock(time.Now())
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Now: clock.Now})
-	testworld.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	a := clientOf(t, w, cosmos.Options{Now: clock.Now})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	read := func() error {
 		_, _, err := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
@@ -66,7 +71,12 @@ func TestAnAccountThatDoesNotAnswerIsAskedOnceInAWhile(t *testing.T) {
 
 func TestWhoComesWhileAnOpenBreakerIsTriedWaitsForWhatItFinds(t *testing.T) {
 	t.Parallel()
-	server := start(t, cosmosfake.Options{})
+	synctest.Test(t, waitsForWhatItFinds)
+}
+
+func waitsForWhatItFinds(t *testing.T) {
+	w := azure(t)
+	server := w.Account
 	release := make(chan struct{})
 	var fail atomic.Bool
 	fail.Store(true)
@@ -78,8 +88,7 @@ func TestWhoComesWhileAnOpenBreakerIsTriedWaitsForWhatItFinds(t *testing.T) {
 		return nil
 	})
 	clock := testworld.NewClock(time.Now())
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 16, Now: clock.Now})
-	testworld.Must(t, err)
+	a := clientOf(t, w, cosmos.Options{Concurrency: 16, Now: clock.Now})
 	for range 6 {
 		_, _, _ = a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
 	}
@@ -97,5 +106,43 @@ func TestWhoComesWhileAnOpenBreakerIsTriedWaitsForWhatItFinds(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Errorf("the account answers: %v", err)
 		}
+	}
+}
+
+// TestAnAccountThatHangsOpensTheBreaker has calls that end with the tick and not with an answer.
+func TestAnAccountThatHangsOpensTheBreaker(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule  string
+		until time.Duration // when each call is given up
+		cause error         // nil: its deadline has passed
+		opens bool
+	}{
+		{"where each call ends with its deadline", 3 * time.Second, nil, true},
+		{"not where no call had time for an answer", 100 * time.Millisecond, nil, false},
+		{"not where the calls were cancelled", 5 * time.Second, context.Canceled, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := azure(t)
+				a := clientOf(t, w, cosmos.Options{})
+				testworld.Must(t, w.Account.SetRegion(writeRegion, cosmosfake.Hanging))
+				testworld.Must(t, w.Account.SetRegion(otherRegion, cosmosfake.Hanging))
+				var last error
+				for range 7 {
+					ctx, cancel := context.WithTimeout(t.Context(), c.until)
+					if c.cause != nil {
+						ctx, cancel = context.WithCancel(t.Context())
+						time.AfterFunc(c.until, cancel)
+					}
+					_, _, last = a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+					cancel()
+				}
+				if got := strings.Contains(last.Error(), "circuit breaker is open"); got != c.opens {
+					t.Errorf("the seventh call ended with %v, want the breaker open: %v", last, c.opens)
+				}
+			})
+		})
 	}
 }

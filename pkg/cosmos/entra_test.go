@@ -74,9 +74,27 @@ func TestATenantThatDoesNotKnowTheAccountIsAskedForCosmosDB(t *testing.T) {
 			if _, _, err := a.Describe(t.Context(), orders); (err == nil) != c.works {
 				t.Errorf("error %v", err)
 			}
+			if a.Scope() != c.first[0] {
+				t.Errorf("the scope is %s", a.Scope())
+			}
 			if got := credential.asked[:len(c.first)]; !reflect.DeepEqual(got, c.first) {
 				t.Errorf("asked for %q, want %q", got, c.first)
 			}
 		})
+	}
+}
+
+func TestWhatSignsRequestsTellsWhetherThereIsAToken(t *testing.T) {
+	t.Parallel()
+	const endpoint = "https://shop.documents.azure.com/"
+	known := &tenant{known: cosmos.DefaultScope}
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Credential: known, Concurrency: 1})
+	testworld.Must(t, err)
+	token, err := a.Credential().GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://other.example/.default"}})
+	if want := []string{endpoint + ".default", cosmos.DefaultScope}; err != nil || token.Token != "token" || !reflect.DeepEqual(known.asked, want) {
+		t.Errorf("asked for %q, %v; want %q", known.asked, err, want)
+	}
+	if byKey := testworld.Client(t, endpoint, cosmosfake.WellKnownKey); byKey.Credential() != nil || byKey.Scope() != "" {
+		t.Errorf("an account by key has a token for %q", byKey.Scope())
 	}
 }

@@ -1,11 +1,15 @@
 package cosmos_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -60,6 +64,88 @@ func TestAnOddAnswerIsUnknown(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestAnOddPageAmongOthersIsUnknown has a lease container of three pages, and answers about the second
+// and the third that are none of the service's: the leases of the others do not pass for all there are.
+func TestAnOddPageAmongOthersIsUnknown(t *testing.T) {
+	t.Parallel()
+	for rule, odd := range map[string]cosmosfake.Answer{
+		"empty":                  {Status: 200, Body: " "},
+		"an empty object":        {Status: 200, Body: "{}"},
+		"of a proxy":             {Status: 200, Body: "<html><body>Welcome</body></html>"},
+		"a count that is not so": {Status: 200, Body: `{"Documents":[],"_count":2}`},
+		"no list":                {Status: 200, Body: `{"Documents":{"id":"a..0"},"_count":1}`},
+		"cut short":              {CutShort: true},
+		"broken off":             {Break: true},
+		"without a body":         {Status: 204},
+	} {
+		for _, page := range []int64{2, 3} {
+			t.Run(fmt.Sprintf("%s, page %d", rule, page), func(t *testing.T) {
+				t.Parallel()
+				server := start(t, cosmosfake.Options{})
+				for n := range 2100 {
+					testworld.Must(t, server.Upsert("shop", "orders", processor(0).DotNetPKOld(fmt.Sprint(n), testworld.At(1))))
+				}
+				var pages atomic.Int64
+				server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+					if r.Kind == cosmosfake.QueryDocuments && pages.Add(1) >= page {
+						return &odd
+					}
+					return nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // where it is tried again
+				defer cancel()
+				documents, _, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Leases(ctx, orders, []string{prefix(0)})
+				if err == nil || errors.Is(err, cosmos.ErrMissing) || len(documents) > 0 {
+					t.Errorf("%d leases, error %v", len(documents), err)
+				}
+				if got := pages.Load(); got < page {
+					t.Errorf("%d pages were asked for: the test proves nothing", got)
+				}
+			})
+		}
+	}
+}
+
+// TestAnOddPageOfRangesIsUnknown has the second page of the partition key ranges, which the service
+// answers with a 304.
+func TestAnOddPageOfRangesIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{" ", "{}", "null", `{"PartitionKeyRanges":null}`, `{"PartitionKeyRanges":[{"id":"0"`, "<html>"} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			server := start(t, cosmosfake.Options{})
+			var pages atomic.Int64
+			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if r.Kind == cosmosfake.ReadRanges && pages.Add(1) == 2 {
+					return &cosmosfake.Answer{Status: 200, Body: body}
+				}
+				return nil
+			})
+			ranges, _, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Ranges(t.Context(), orders)
+			if err == nil || pages.Load() != 2 {
+				t.Errorf("ranges %v after %d pages, error %v", ranges, pages.Load(), err)
+			}
+		})
+	}
+}
+
+// TestAPageThatBreaksOffIsReadAgain holds that a connection that breaks in the middle of a page of the
+// change feed costs another request, and no more.
+func TestAPageThatBreaksOffIsReadAgain(t *testing.T) {
+	t.Parallel()
+	server := start(t, cosmosfake.Options{})
+	testworld.Must(t, server.Upsert("shop", "orders", map[string]any{"id": "a"}))
+	testworld.Must(t, server.Upsert("shop", "orders", map[string]any{"id": "b"}))
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	for _, id := range []string{"0", "1"} {
+		server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{CutShort: true}))
+		answer, usage, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: id})
+		if err != nil || usage.Requests > 3 { // with that of the account's regions
+			t.Errorf("range %s: %+v, %d requests, %v", id, answer, usage.Requests, err)
 		}
 	}
 }

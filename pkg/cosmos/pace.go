@@ -3,6 +3,7 @@ package cosmos
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,6 +19,15 @@ type budgetKey struct{}
 // that they return ErrBudget. Without it they wait until the context ends.
 func BudgetUntil(ctx context.Context, until time.Time) context.Context {
 	return context.WithValue(ctx, budgetKey{}, until)
+}
+
+// measuredKey is the context key of when what is read was read last.
+type measuredKey struct{}
+
+// LastMeasured says when what is read with the context was measured last; the zero time is never. Of the
+// reads that wait for the RU budget, the one goes first that was measured the longest ago.
+func LastMeasured(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, measuredKey{}, at)
 }
 
 // class is a kind of request, by what it may do to the budget.
@@ -39,7 +49,7 @@ type pace struct {
 	budget   float64 // request units a second; 0 = unlimited
 	maxLimit int     // calls in flight at once, at least 1
 
-	turn chan struct{} // held by the feed read that waits for the budget: the others wait behind it
+	turn turn // held by the feed read that waits for the budget: the others wait behind it
 
 	mu       sync.Mutex
 	balance  float64               // request units that may be spent; below 0 what was spent too early
@@ -58,7 +68,7 @@ const meanWeight = 0.25
 func newPace(budget float64, maxLimit int) *pace {
 	return &pace{
 		budget: budget, maxLimit: maxLimit, limit: maxLimit, balance: budget,
-		turn: make(chan struct{}, 1), expected: make(map[Container]float64),
+		expected: make(map[Container]float64),
 	}
 }
 
@@ -114,12 +124,10 @@ func (p *pace) reserve(ctx context.Context, c Container) (reserved float64, dela
 		}
 		return ErrBudget
 	}
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-patience.Done():
+	if !p.turn.take(patience) {
 		return 0, time.Since(start), over()
 	}
+	defer p.turn.pass()
 	for waited := false; ; waited = true {
 		wait, reserved := p.tryReserve(time.Now(), c)
 		if wait == 0 {
@@ -139,6 +147,66 @@ func (p *pace) reserve(ctx context.Context, c Container) (reserved float64, dela
 			return 0, time.Since(start), over()
 		}
 	}
+}
+
+// turn is held by one at a time. Of those that wait for it, the one is next that was measured the longest
+// ago: else, of many that wait at once, chance would leave out the same ones in tick after tick.
+type turn struct {
+	mu      sync.Mutex
+	held    bool
+	waiting []*waiter
+}
+
+type waiter struct {
+	measured time.Time
+	called   chan struct{}
+}
+
+// take waits for the turn; it is false where the context ends before.
+func (t *turn) take(ctx context.Context) bool {
+	t.mu.Lock()
+	if !t.held {
+		t.held = true
+		t.mu.Unlock()
+		return true
+	}
+	w := &waiter{called: make(chan struct{})}
+	w.measured, _ = ctx.Value(measuredKey{}).(time.Time)
+	t.waiting = append(t.waiting, w)
+	t.mu.Unlock()
+	select {
+	case <-w.called:
+		return true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	at := slices.Index(t.waiting, w)
+	if at >= 0 {
+		t.waiting = slices.Delete(t.waiting, at, at+1)
+	}
+	t.mu.Unlock()
+	if at < 0 {
+		t.pass() // it was called meanwhile
+	}
+	return false
+}
+
+// pass hands the turn on.
+func (t *turn) pass() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.held = false
+		return
+	}
+	next := 0
+	for i, w := range t.waiting {
+		if w.measured.Before(t.waiting[next].measured) {
+			next = i
+		}
+	}
+	close(t.waiting[next].called)
+	t.waiting = slices.Delete(t.waiting, next, next+1)
 }
 
 // tryReserve takes the expected charge off the balance where that has it, and else says how long it

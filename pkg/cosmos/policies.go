@@ -44,15 +44,15 @@ func (a *Account) stamp(r *policy.Request) (*http.Response, error) {
 
 // authenticate returns the policies that authenticate each try: with the account key, or with a
 // token of the identity.
-func authenticate(o Options, endpoint *url.URL) ([]policy.Policy, error) {
-	if o.Key != "" {
-		key, err := base64.StdEncoding.DecodeString(o.Key)
+func (a *Account) authenticate(endpoint *url.URL) ([]policy.Policy, error) {
+	if a.identity == nil {
+		key, err := base64.StdEncoding.DecodeString(a.options.Key)
 		if err != nil {
-			return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
+			return nil, fmt.Errorf("the account key in setting %s is not base64", a.options.Setting)
 		}
 		return []policy.Policy{policyFunc(signer(key))}, nil
 	}
-	bearer := runtime.NewBearerTokenPolicy(newScoped(o, endpoint), []string{""}, &policy.BearerTokenOptions{
+	bearer := runtime.NewBearerTokenPolicy(a.identity, []string{""}, &policy.BearerTokenOptions{
 		// A token in clear text may go to a stand-in on this machine, nowhere else.
 		InsecureAllowCredentialWithHTTP: isLoopback(endpoint.Hostname()),
 	})
@@ -117,6 +117,7 @@ type tally struct {
 	Usage
 	status, substatus int // of the last answer, for the message where the deadline ends the retries
 	throttled         int // answers with status 429
+	answered          int // answers that are no failure of a region
 }
 
 // spent returns what the call has cost so far.
@@ -131,6 +132,13 @@ func (t *tally) throttles() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.throttled
+}
+
+// answers returns how many answers the call has had so far that are no failure of a region.
+func (t *tally) answers() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.answered
 }
 
 // last returns the status and substatus of the last answer, zero where there was none.
@@ -161,6 +169,9 @@ func count(r *policy.Request) (*http.Response, error) {
 		t.status, t.substatus = response.StatusCode, substatus(response)
 		if response.StatusCode == http.StatusTooManyRequests {
 			t.throttled++
+		}
+		if !regionFails(response, nil) {
+			t.answered++
 		}
 		if charge, err := strconv.ParseFloat(response.Header.Get(headerCharge), 64); err == nil {
 			t.Charge += charge

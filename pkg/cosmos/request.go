@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -30,8 +31,15 @@ type request struct {
 // circuit breaker is open, and hands the answer over. The body is closed afterwards.
 func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Response) error) error {
 	ctx = context.WithValue(ctx, tallyKey{}, t)
-	if err := a.breaker.enter(ctx, a.options.Now); err != nil {
+	finds, err := a.breaker.enter(ctx, a.options.Now)
+	if err != nil {
 		return a.failed(r.about, t, err)
+	}
+	if finds {
+		// The others wait for what this call finds.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, failoverTimeout)
+		defer cancel()
 	}
 	reserved, delay, err := a.pace.enter(ctx, r.class, r.about.container)
 	t.delay(delay)
@@ -42,9 +50,11 @@ func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Re
 		}
 		return a.failed(r.about, t, err)
 	}
-	before, throttles := t.spent().Charge, t.throttles()
+	before, throttles, answers, began := t.spent().Charge, t.throttles(), t.answers(), time.Now()
 	response, err := a.sendAnywhere(ctx, r)
-	a.breaker.leave(err == nil && !regionFails(response, nil), ctx.Err() == nil && (err == nil || retriable(err)), a.options.Now())
+	answered := t.answers() > answers
+	known := answered || err == nil || retriable(err) && hadTime(ctx, time.Since(began))
+	a.breaker.leave(answered, known, a.options.Now())
 	defer func() {
 		a.pace.leave(r.class, r.about.container, reserved, t.throttles() > throttles, t.spent().Charge-before)
 	}()
@@ -53,6 +63,22 @@ func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Re
 	}
 	defer runtime.Drain(response)
 	return use(response)
+}
+
+// timeToAnswer is how long an account has to be silent for that to count, where a deadline ends the call.
+const timeToAnswer = 2 * time.Second
+
+// hadTime reports whether an account that did not answer could have: the call was not given up for
+// another reason than that.
+func hadTime(ctx context.Context, took time.Duration) bool {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return true
+	case errors.Is(err, context.DeadlineExceeded):
+		return took >= timeToAnswer
+	default:
+		return false
+	}
 }
 
 // sendAnywhere sends a request along the route of regions. While there is another region it is tried

@@ -121,7 +121,10 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	newest := make(map[string]int64)
 	t.fetchAll(ctx, first)
 	for _, p := range first {
-		if p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil {
+		switch {
+		case p.unchanged != nil:
+			newest[p.read.position.Range] = *p.unchanged.SessionLSN
+		case p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil:
 			newest[p.read.position.Range] = *p.reading.SessionLSN
 		}
 	}
@@ -169,7 +172,7 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 		return
 	}
 	t.parallel(pages[0].read.source.account, len(pages), func(i int) {
-		pages[i].fetch(ctx)
+		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
 		close(pages[i].ready)
 	})
 }
@@ -207,7 +210,7 @@ func (p *page) fetch(ctx context.Context) {
 			return
 		}
 		p.reading = changefeed.Measure(answer)
-		if !p.reading.More || answer.ETag == "" || answer.ETag == position.Continuation {
+		if !p.reading.More || answer.ETag == "" {
 			return
 		}
 		position.Continuation = answer.ETag

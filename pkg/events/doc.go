@@ -9,4 +9,6 @@
 // It is pure: nothing outside the standard library, no network, no clock. The only transport here is
 // [Stdout], which needs neither; the one of a deployment is package servicebus below this one. Start
 // with event.go.
+//
+// The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package events

@@ -3,7 +3,6 @@ package poller
 import (
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -12,19 +11,18 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// schedule returns the schedule that applies to the processor with a stored state; nil means every
-// tick.
-func (p Processor) schedule(s state.State) Schedule {
-	if p.IdleSchedule != nil && idle(s, p.Policy) {
+// schedule returns the schedule that applies to the processor; nil means every tick.
+func (p Processor) schedule(idle bool) Schedule {
+	if p.IdleSchedule != nil && idle {
 		return p.IdleSchedule
 	}
 	return p.Schedule
 }
 
-// idle reports whether a processor is fully measured, inactive, and at its minReplicaCount or
-// below.
-func idle(s state.State, p scaling.Policy) bool {
-	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.MinReplicas && s.Lag.Complete()
+// idle reports whether the processor, with a stored state, is fully measured, inactive, and at its
+// minReplicaCount or below.
+func (p Processor) idle(s state.State) bool {
+	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.Policy.MinReplicas && s.Lag.Complete()
 }
 
 // nearestSecond is the second nearest to a time. A Functions host fires timers up to some milliseconds
@@ -36,7 +34,7 @@ func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 // last poll in the future is one of a clock that was ahead: nothing tells which slots it stands for, so
 // the processor is due, rather than not before that time.
 func (p Processor) due(s state.State, now time.Time) bool {
-	schedule := p.schedule(s)
+	schedule := p.schedule(p.idle(s))
 	if schedule == nil || s.AttemptedAt.IsZero() {
 		return true
 	}
@@ -47,7 +45,11 @@ func (p Processor) due(s state.State, now time.Time) bool {
 // NextPoll returns when the processor, with a stored state, is polled for the first time after t:
 // at the first tick at which its own schedule is due. ticks is the timer's schedule.
 func (p Processor) NextPoll(ticks Schedule, s state.State, t time.Time) time.Time {
-	own := p.schedule(s)
+	return next(ticks, p.schedule(p.idle(s)), t)
+}
+
+// next returns the first tick after t at which a schedule is due.
+func next(ticks, own Schedule, t time.Time) time.Time {
 	t = nearestSecond(t)
 	if own == nil {
 		return ticks.Next(t)

@@ -33,6 +33,7 @@ type Processor struct {
 	Policy       scaling.Policy
 	Schedule     Schedule          // nil: due at every tick
 	IdleSchedule Schedule          // used in place of Schedule while the processor is idle; nil: Schedule
+	Group        string            // name of the group that it is a member of; "" = none
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
@@ -40,6 +41,7 @@ type Processor struct {
 // is committed later is dropped.
 type Poller struct {
 	Processors  []Processor
+	Groups      []Group // of which Processors are members
 	Estimator   *estimator.Estimator
 	Store       state.Store
 	Publisher   events.Publisher
@@ -48,8 +50,12 @@ type Poller struct {
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
 	Ticks       Schedule      // of the timer: the RU budget makes no read wait for longer than until the next tick; nil: for the time of the tick
+	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
 	Now         func() time.Time
 	Log         *slog.Logger
+
+	polled sync.Map    // names of what this process committed
+	rivals atomic.Bool // said that there is another process
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -74,17 +80,25 @@ const (
 	drainTime = 5 * time.Second
 )
 
-// poll is one processor in the course of a tick.
-type poll struct {
-	processor Processor
+// subject is what a tick decides for: a processor, or a group of processors.
+type subject struct {
+	name      string
+	target    map[string]string
 	record    state.Record
 	due       bool
-	state     state.State // of the poll, where it is due
+	state     state.State // of this tick, where it is due
 	event     *state.Event
 	committed bool
 	dropped   bool  // nothing of it is kept: the tick was told to stop before it was measured
 	err       error // why its state could not be loaded, or the decision not be stored
 	left      int   // events that stay in the outbox
+}
+
+// poll is one processor in the course of a tick.
+type poll struct {
+	subject
+	processor Processor
+	decided   chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 }
 
 // tick is one tick in progress.
@@ -123,20 +137,29 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 		}
 	})()
 
-	polls := t.run(working)
+	polls, groups := t.run(working)
 	result := report.Tick{}
 	var failure error
-	due := 0
 	for _, d := range polls {
 		result.Unpublished += d.left
 		if !d.due || d.dropped {
 			continue
 		}
-		due++
 		result.Polled = append(result.Polled, d.state)
 		if d.err != nil {
 			result.Uncommitted++
 			failure = d.err
+		}
+	}
+	due, failed := len(result.Polled), result.Uncommitted
+	for _, d := range groups {
+		result.Unpublished += d.left
+		if !d.due || d.dropped {
+			continue
+		}
+		result.Groups = append(result.Groups, d.state)
+		if d.err != nil {
+			result.Uncommitted++
 		}
 	}
 	if !mode.DryRun {
@@ -147,22 +170,28 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 		return result, nil
 	}
 	p.Log.Info("tick", "polled", due, "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(t.start).String())
-	if due > 0 && result.Uncommitted == due {
+	if due > 0 && failed == due {
 		return result, fmt.Errorf("nothing could be committed: %w", failure)
 	}
 	return result, nil
 }
 
 // run loads the states side by side, and measures those that are loaded in waves: one wave where the
-// store answers, and another for what hung.
-func (t *tick) run(ctx context.Context) []*poll {
+// store answers, and another for what hung. Each group is decided behind the last of its members.
+func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	polls := make([]*poll, len(t.Processors))
+	for i, p := range t.Processors {
+		polls[i] = &poll{subject: subject{name: p.Name, target: p.Target}, processor: p, decided: make(chan struct{})}
+	}
+	groups := make([]*subject, len(t.Groups))
+	for i, g := range t.Groups {
+		groups[i] = &subject{name: g.Name, target: g.Target}
+		t.finishing.Go(func() { t.decideGroup(ctx, g, groups[i], membersOf(g, polls)) })
+	}
 	loaded := make(chan *poll)
 	var loading sync.WaitGroup
 	loading.Go(func() {
-		for i := range t.Processors {
-			d := &poll{processor: t.Processors[i]}
-			polls[i] = d
+		for _, d := range polls {
 			t.store <- struct{}{}
 			loading.Go(func() {
 				t.load(ctx, d)
@@ -187,7 +216,7 @@ func (t *tick) run(ctx context.Context) []*poll {
 	}
 	waves.Wait()
 	t.finishing.Wait()
-	return polls
+	return polls, groups
 }
 
 // collect takes what comes until nothing has come for a while; more is false at the end of all.
@@ -213,17 +242,22 @@ func collect(loaded <-chan *poll) (wave []*poll, more bool) {
 	}
 }
 
-// load reads what is stored of a processor. It has its own share of the tick's time.
+// load reads what is stored of a processor, and tells whether it is due.
 func (t *tick) load(ctx context.Context, d *poll) {
+	t.read(ctx, &d.subject)
+	d.due = t.mode.All || d.err != nil || d.processor.due(d.record.State, t.start)
+}
+
+// read reads what is stored of a subject. It has its own share of the tick's time.
+func (t *tick) read(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
 	defer cancel()
 	began := time.Now()
-	d.record, d.err = t.Store.Load(ctx, d.processor.Name)
+	d.record, d.err = t.Store.Load(ctx, d.name)
 	t.took.Add("the state", time.Since(began))
 	if d.err != nil {
-		t.Log.Error("the state cannot be loaded", "processor", d.processor.Name, "error", d.err.Error())
+		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
 	}
-	d.due = t.mode.All || d.err != nil || d.processor.due(d.record.State, t.start)
 }
 
 // measure measures the processors of a wave that are due, and finishes each as soon as it is known.
@@ -235,9 +269,11 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	for _, d := range wave {
 		switch {
 		case !d.due:
-			t.finishing.Go(func() { t.publishPending(ctx, d) })
+			close(d.decided)
+			t.finishing.Go(func() { t.publishPending(ctx, &d.subject) })
 		case d.err != nil:
-			d.state = state.State{Processor: d.processor.Name, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+			close(d.decided)
+			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
 		default:
 			p := d.processor.Processor
 			p.Last = d.record.State.Lag
@@ -295,9 +331,16 @@ func (t *tick) budgetUntil(ctx context.Context) time.Time {
 func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
 	if t.stopping.Err() != nil && !lag.Complete() {
 		d.dropped = true // it was told to stop before this was measured: the next tick does
+		close(d.decided)
 		return
 	}
 	t.decide(d, lag)
+	close(d.decided)
+	t.keep(ctx, &d.subject)
+}
+
+// keep commits and publishes what was decided.
+func (t *tick) keep(ctx context.Context, d *subject) {
 	if t.mode.DryRun || d.err != nil {
 		return
 	}
@@ -309,39 +352,59 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 }
 
 func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
-	last, now := d.record.State, t.start
-	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory})
-	d.state = state.State{
-		Processor:   d.processor.Name,
-		Epoch:       last.Epoch,
-		AttemptedAt: now,
-		PolledAt:    last.PolledAt,
-		Lag:         outcome.Lag,
-		Decision:    outcome.Decision,
-		Memory:      outcome.Memory,
-		Sequence:    last.Sequence,
-		Published:   last.Published,
-		Paused:      d.processor.Policy.Paused,
-	}
-	if d.state.Epoch == 0 {
-		d.state.Epoch = now.Unix()
-	}
+	last := d.record.State
+	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory})
+	d.state = t.following(&d.subject)
+	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
+	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group
 	if outcome.Lag.Known() {
-		d.state.PolledAt = now
+		d.state.PolledAt = t.start
 	}
-	d.state.Record(last.Recorded)
+	if d.state.Group != "" {
+		d.state.Published = nil // of a time before the group, which publishes for its members
+	}
 	t.say(d, last, outcome.Lag)
-	if !t.eventDue(d.state, now) {
+	t.emit(&d.subject)
+}
+
+// following returns the State of this tick without what the tick decided.
+func (t *tick) following(d *subject) state.State {
+	last := &d.record.State
+	s := state.State{
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: t.start, PolledAt: last.PolledAt,
+		Sequence: last.Sequence, Published: last.Published,
+	}
+	if s.Epoch == 0 {
+		s.Epoch = t.start.Unix()
+	}
+	s.Poller, s.Rival = last.Poller, last.Rival
+	if t.ID == "" || t.mode.All {
+		return s // a poll by hand is no rival
+	}
+	if _, before := t.polled.Load(d.name); before && last.Poller != "" && last.Poller != t.ID {
+		s.Rival = &state.Rival{Poller: last.Poller, Time: t.start}
+		if !t.rivals.Swap(true) {
+			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
+		}
+	}
+	s.Poller = t.ID
+	return s
+}
+
+// emit records what was decided in the history, and makes an event of it where one is due.
+func (t *tick) emit(d *subject) {
+	d.state.Record(d.record.State.Recorded)
+	if !t.eventDue(d.state, t.start) {
 		return
 	}
 	d.state.Sequence++
-	event, err := report.NewEvent(d.state, d.processor.Target).Encode()
+	event, err := report.NewEvent(d.state, d.target).Encode()
 	if err != nil {
 		d.err = err
 		return
 	}
-	d.event = &state.Event{Processor: d.state.Processor, Sequence: d.state.Sequence, Body: event}
-	d.state.Published = &state.Published{Time: now, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active, Destination: t.Destination}
+	d.event = &state.Event{Processor: d.name, Sequence: d.state.Sequence, Body: event}
+	d.state.Published = &state.Published{Time: t.start, Replicas: d.state.Decision.Replicas, Active: d.state.Decision.Active, Destination: t.Destination}
 }
 
 // say logs what an operator has to know of a measurement, once.
@@ -352,25 +415,36 @@ func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
 	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
 	}
-	for _, s := range []struct {
-		status changefeed.Status
-		says   string
-		next   string
-	}{
-		{changefeed.StatusStalled, "a processor is stalled", "look at the log of the owner: it holds the lease of pending changes, but its checkpoint does not move"},
-		{changefeed.StatusExpiring, "changes of a processor are about to expire", "they leave their retention unread: see that the processor runs, or lengthen the retention"},
-	} {
-		if n := with(lag, s.status); n > with(last.Lag, s.status) {
-			t.Log.Warn(s.says, "processor", d.processor.Name, "partitions", n, "next", s.next)
+	for _, c := range conditions {
+		if n := count(lag, c.holds); n > count(last.Lag, c.holds) {
+			t.Log.Warn(c.says, "processor", d.name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}
 }
 
-// with counts the partitions that have a status.
-func with(lag changefeed.ProcessorLag, status changefeed.Status) int {
+// conditions are what an operator has to know of partitions (docs/lag.md). Each is logged where more
+// partitions are in it than before; the alerts of infra look for these messages.
+var conditions = []struct {
+	says, kind, next string
+	holds            func(p *changefeed.Partition) bool
+}{
+	{"a processor is stalled", string(changefeed.StallHung), "look at the log of the owner: it holds the lease of pending changes, but its handler does not return",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallHung }},
+	{"a processor is stalled", string(changefeed.StallFlapping), "look at the log of the owners: the lease is given up and taken again, since the handler throws",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallFlapping }},
+	{"changes of a processor are about to expire", string(changefeed.StatusExpiring), "they leave their retention unread: see that the processor runs, or lengthen the retention",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusExpiring }},
+	{"partitions of a processor are unclaimed", string(changefeed.StatusUnclaimed), "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusUnclaimed }},
+	{"a position of a processor went backwards", "rewound", "changes are processed again: a lease was restored, reset or deleted",
+		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
+}
+
+// count returns how many partitions are in a condition.
+func count(lag changefeed.ProcessorLag, holds func(*changefeed.Partition) bool) int {
 	n := 0
 	for i := range lag.Partitions {
-		if lag.Partitions[i].Status == status {
+		if holds(&lag.Partitions[i]) {
 			n++
 		}
 	}
@@ -378,7 +452,7 @@ func with(lag changefeed.ProcessorLag, status changefeed.Status) int {
 }
 
 // commit writes a State, and its event, in one step.
-func (t *tick) commit(ctx context.Context, d *poll) {
+func (t *tick) commit(ctx context.Context, d *subject) {
 	t.store <- struct{}{}
 	defer func() { <-t.store }()
 	began := time.Now()
@@ -395,12 +469,15 @@ func (t *tick) commit(ctx context.Context, d *poll) {
 		t.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
 	default:
 		d.committed = true
+		if !t.mode.All {
+			t.polled.Store(d.name, nil)
+		}
 	}
 }
 
 // prune lets the store forget old samples of a processor that begins a new hour with this tick. What
 // fails is tried again in an hour.
-func (t *tick) prune(ctx context.Context, d *poll) {
+func (t *tick) prune(ctx context.Context, d *subject) {
 	now := d.state.AttemptedAt
 	if t.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(d.record.State.AttemptedAt.Truncate(time.Hour)) {
 		return

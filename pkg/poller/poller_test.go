@@ -252,6 +252,8 @@ func TestAFailureHoldsOrFallsBackAndIsPublished(t *testing.T) {
 		}
 		return nil
 	})
+	w.tick()
+	w.wantEvents() // one poll may fail
 	r := w.tick()
 	w.wantEvents("orders/2 0->1 true")
 	if s := r.Polled[0]; s.Lag.Error == "" || s.Lag.Complete() {
@@ -430,7 +432,41 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 		w.tick()
 		w.clock.Advance(5 * time.Minute)
 	}
-	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","partitions":1`); got != 1 {
+	if got := strings.Count(log.String(), `"msg":"a processor is stalled","processor":"orders","kind":"hung","partitions":1`); got != 1 {
 		t.Errorf("it was logged %d times, want once:\n%s", got, &log)
+	}
+}
+
+// TestTwoProcessesNoticeEachOther: a process that was replaced is none, nor is a poll by hand.
+func TestTwoProcessesNoticeEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	second := newWorld(t).poller
+	second.Processors, second.Store, second.Now, second.ID = w.poller.Processors, w.store, w.clock.Now, "b"
+	w.poller.ID = "a"
+	rival := func() *state.Rival {
+		record, err := w.store.Load(t.Context(), "orders")
+		testworld.Must(t, err)
+		return record.State.Rival
+	}
+	poll := func(p *poller.Poller, m poller.Mode) {
+		_, err := p.Tick(t.Context(), m)
+		testworld.Must(t, err)
+		w.clock.Advance(30 * time.Second)
+	}
+	poll(w.poller, poller.Mode{})
+	poll(second, poller.Mode{All: true})
+	poll(w.poller, poller.Mode{})
+	if r := rival(); r != nil {
+		t.Errorf("a poll by hand: %+v", r)
+	}
+	poll(second, poller.Mode{})
+	poll(second, poller.Mode{})
+	if r := rival(); r != nil {
+		t.Errorf("a process that took over: %+v", r)
+	}
+	poll(w.poller, poller.Mode{})
+	if r := rival(); r == nil || r.Poller != "b" {
+		t.Errorf("two that alternate: %+v", r)
 	}
 }

@@ -11,11 +11,11 @@ import (
 
 // eventDue reports whether a decision is to be published (docs/operate.md, Events): the first of a
 // processor, one that differs from what was published last, one that another destination has not had,
-// and at the heartbeat one that is unchanged.
+// and at the heartbeat one that is unchanged. That of a member of a group is not: the group's is.
 func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	last := s.Published
 	switch {
-	case s.Decision == nil, s.Paused:
+	case s.Decision == nil, s.Paused, s.Group != "":
 		return false
 	case last == nil:
 		return true
@@ -31,7 +31,7 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 
 // publish delivers what waits in the outbox of a processor that was committed. After a conflict another
 // tick does: this one does not know what that has decided.
-func (t *tick) publish(ctx context.Context, d *poll) {
+func (t *tick) publish(ctx context.Context, d *subject) {
 	if !d.committed {
 		return
 	}
@@ -44,14 +44,14 @@ func (t *tick) publish(ctx context.Context, d *poll) {
 
 // publishPending delivers what waits in the outbox of a processor that is not due. It is read again
 // first: meanwhile another process may have decided anew.
-func (t *tick) publishPending(ctx context.Context, d *poll) {
+func (t *tick) publishPending(ctx context.Context, d *subject) {
 	if t.mode.DryRun || len(d.record.Outbox) == 0 || t.stopping.Err() != nil {
 		return
 	}
-	record, err := t.Store.Load(ctx, d.processor.Name)
+	record, err := t.Store.Load(ctx, d.name)
 	if err != nil {
 		d.left = 1
-		t.Log.Error("the state cannot be loaded", "processor", d.processor.Name, "error", err.Error())
+		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
 		return
 	}
 	d.left = t.deliver(ctx, record.Outbox)
@@ -138,7 +138,7 @@ func newestOf(outbox []state.Event) int {
 	return newest
 }
 
-// publishOrphans delivers the pending events of processors that are no longer configured. Nothing adds
+// publishOrphans delivers the pending events of processors and groups that are no longer configured. Nothing adds
 // to them: once all are delivered, the process does not search for them again. It comes last, since the
 // search may take long.
 func (t *tick) publishOrphans(ctx context.Context) (left int) {
@@ -147,9 +147,12 @@ func (t *tick) publishOrphans(ctx context.Context) (left int) {
 	if t.drained || t.stopping.Err() != nil {
 		return 0
 	}
-	configured := make([]string, len(t.Processors))
-	for i, processor := range t.Processors {
-		configured[i] = processor.Name
+	configured := make([]string, 0, len(t.Processors)+len(t.Groups))
+	for _, processor := range t.Processors {
+		configured = append(configured, processor.Name)
+	}
+	for _, group := range t.Groups {
+		configured = append(configured, group.Name)
 	}
 	removed, err := t.Store.Outbox(ctx, configured)
 	if err != nil {

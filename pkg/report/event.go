@@ -5,10 +5,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// NewEvent is the scale event of what a State decided. The State's Published is still that of the
+// NewEvent is the scale event of what the State of a processor, or of a group, decided. The State's Published is still that of the
 // event before; its Decision is not nil.
 func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
-	d, totals := s.Decision, s.Lag.Totals()
+	d, totals := s.Decision, s.Totals()
 	data := events.Data{
 		Processor:         s.Processor,
 		Epoch:             s.Epoch,
@@ -27,6 +27,12 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 	}
 	if s.Published != nil {
 		data.PreviousReplicas = &s.Published.Replicas
+	}
+	if len(s.Members) > 0 {
+		data.Processor, data.Group = "", s.Processor
+		for _, m := range s.Members {
+			data.Members = append(data.Members, events.Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: string(m.Status)})
+		}
 	}
 	for _, r := range d.Reasons {
 		data.Reasons = append(data.Reasons, events.Reason(r))

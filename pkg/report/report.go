@@ -4,6 +4,8 @@
 //
 // It is pure: it knows the domain, the State and the event, and neither a store nor a service. Start
 // with [New].
+//
+// The package is internal to the program: its API may change in any release.
 package report
 
 import (
@@ -19,6 +21,7 @@ import (
 // field is always present in its JSON; null is unknown.
 type Processor struct {
 	Name              string             `json:"name"`
+	Group             *string            `json:"group"`            // that it is a member of; null where it is none
 	Lag               *int64             `json:"lag"`              // pending transactions
 	ChangeAgeSeconds  *int64             `json:"changeAgeSeconds"` // of the oldest pending change; null also where nothing is pending
 	MetricValue       *int64             `json:"metricValue"`
@@ -38,22 +41,65 @@ type Processor struct {
 
 // Partition is what is said of one lease.
 type Partition struct {
-	Lease            string            `json:"lease"`
-	Range            *changefeed.Range `json:"range"` // null where it was not needed
-	Owner            *string           `json:"owner"` // null where nobody owns the lease
-	Lag              *int64            `json:"lag"`
-	ChangeAgeSeconds *int64            `json:"changeAgeSeconds"`
-	Status           changefeed.Status `json:"status"`
-	Approximate      bool              `json:"approximate"`
-	Error            *string           `json:"error"`
+	Lease            string              `json:"lease"`
+	Range            *changefeed.Range   `json:"range"` // null where it was not needed
+	Owner            *string             `json:"owner"` // null where nobody owns the lease
+	Lag              *int64              `json:"lag"`
+	ChangeAgeSeconds *int64              `json:"changeAgeSeconds"`
+	Status           changefeed.Status   `json:"status"`
+	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
+	Rewound          *changefeed.Rewound `json:"rewound"` // the position went backwards within the last hour; else null
+	Approximate      bool                `json:"approximate"`
+	Carried          *time.Time          `json:"carried"` // when this was measured, where it is of an earlier tick; else null
+	Error            *string             `json:"error"`
 }
 
-// Stored is a Processor as the store holds it, with what only the store knows.
+// Group is what is said of a group of processors. Every field is always present in its JSON; null is
+// unknown.
+type Group struct {
+	Name             string             `json:"name"`
+	DesiredReplicas  *int               `json:"desiredReplicas"`
+	Active           *bool              `json:"active"`
+	Direction        *scaling.Direction `json:"direction"`
+	Members          []Member           `json:"members"`
+	MetricValue      *int64             `json:"metricValue"` // the desired replicas again, for a scaler whose target is 1
+	Lag              *int64             `json:"lag"`         // of its members that are known
+	ChangeAgeSeconds *int64             `json:"changeAgeSeconds"`
+	Complete         bool               `json:"complete"`
+	Status           changefeed.Status  `json:"status"` // the worst of its members
+	Error            *string            `json:"error"`
+	Reasons          []scaling.Reason   `json:"reasons"`
+}
+
+// Member is what a group's last decision saw of one of its processors.
+type Member struct {
+	Processor       string            `json:"processor"`
+	DesiredReplicas *int              `json:"desiredReplicas"`
+	Lag             *int64            `json:"lag"`
+	Status          changefeed.Status `json:"status"`
+}
+
+// Kept is what only the store knows of a processor or a group.
+type Kept struct {
+	PolledAt         *time.Time `json:"polledAt"` // last poll that measured something
+	Sequence         int64      `json:"sequence"` // of the last scale event, 0 where there was none
+	Epoch            int64      `json:"epoch"`    // Unix seconds at which the state began, 0 where it never did
+	Paused           bool       `json:"paused"`
+	ArrivalPerSecond *float64   `json:"arrivalPerSecond"` // transactions; null also of a group
+	DrainPerReplica  *float64   `json:"drainPerReplica"`  // transactions per second; null also of a group
+	CatchUpSeconds   *float64   `json:"catchUpSeconds"`   // null also where the lag is not expected to end
+}
+
+// Stored is a Processor as the store holds it.
 type Stored struct {
 	Processor
-	PolledAt *time.Time `json:"polledAt"` // last poll that measured something
-	Sequence int64      `json:"sequence"` // of the last scale event, 0 where there was none
-	Paused   bool       `json:"paused"`
+	Kept
+}
+
+// StoredGroup is a Group as the store holds it.
+type StoredGroup struct {
+	Group
+	Kept
 }
 
 // New reports the last poll of a processor. Of a State that was never polled everything is unknown.
@@ -61,6 +107,7 @@ func New(s state.State) Processor {
 	totals := s.Lag.Totals()
 	r := Processor{
 		Name:             s.Processor,
+		Group:            optional(s.Group),
 		Lag:              totals.Lag,
 		ChangeAgeSeconds: totals.Age,
 		Complete:         totals.Complete,
@@ -83,19 +130,53 @@ func New(s state.State) Processor {
 		p := &s.Lag.Partitions[i]
 		r.Partitions = append(r.Partitions, Partition{
 			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age,
-			Status: p.Status, Approximate: p.Approximate, Error: optional(p.Error),
+			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Approximate: p.Approximate, Error: optional(p.Error),
 		})
+		if p.Carried() {
+			r.Partitions[i].Carried = &p.Measured
+		}
 	}
 	return r
 }
 
-// NewStored reports a State as the store holds it.
-func NewStored(s state.State) Stored {
-	r := Stored{Processor: New(s), Sequence: s.Sequence, Paused: s.Paused}
-	if !s.PolledAt.IsZero() {
-		r.PolledAt = &s.PolledAt
+// NewGroup reports the last decision of a group.
+func NewGroup(s state.State) Group {
+	totals := s.Totals()
+	r := Group{
+		Name: s.Processor, Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
+		Members: make([]Member, 0, len(s.Members)), Reasons: []scaling.Reason{},
+	}
+	if len(s.Members) > 0 {
+		r.Status = totals.Status
+	}
+	if d := s.Decision; d != nil {
+		r.DesiredReplicas, r.Active, r.Direction, r.MetricValue = &d.Replicas, &d.Active, &d.Direction, &d.MetricValue
+		r.Reasons = append(r.Reasons, d.Reasons...)
+	}
+	for _, m := range s.Members {
+		r.Members = append(r.Members, Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status})
 	}
 	return r
+}
+
+// NewStored reports the State of a processor as the store holds it.
+func NewStored(s state.State) Stored { return Stored{New(s), kept(s)} }
+
+// NewStoredGroup reports the State of a group as the store holds it.
+func NewStoredGroup(s state.State) StoredGroup { return StoredGroup{NewGroup(s), kept(s)} }
+
+func kept(s state.State) Kept {
+	k := Kept{Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, ArrivalPerSecond: s.Memory.Arrival}
+	if !s.PolledAt.IsZero() {
+		k.PolledAt = &s.PolledAt
+	}
+	if s.Memory.DrainPerReplica > 0 {
+		k.DrainPerReplica = &s.Memory.DrainPerReplica
+	}
+	if seconds, known := CatchUpSeconds(s); known && !math.IsInf(seconds, 1) {
+		k.CatchUpSeconds = &seconds
+	}
+	return k
 }
 
 // Why is the reason that settled a decision, the last step that had a say; "" where there is none.
@@ -110,7 +191,7 @@ func Why(reasons []scaling.Reason) string {
 // CatchUpSeconds is how long the lag takes to drain with the replicas that were decided, at the
 // measured rates: +Inf where it only grows; false where nothing is decided or a rate is not known.
 func CatchUpSeconds(s state.State) (seconds float64, known bool) {
-	if s.Decision == nil {
+	if s.Decision == nil || len(s.Members) > 0 {
 		return 0, false
 	}
 	return s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)

@@ -5,7 +5,8 @@ import "github.com/feedscale/feedscale/pkg/state"
 // Tick is what one tick did.
 type Tick struct {
 	Polled      []state.State // of each processor that was polled, in the order of the configuration
-	Uncommitted int           // how many of them could not be committed, for want of the store
+	Groups      []state.State // of each group that was decided
+	Uncommitted int           // how many of both could not be committed, for want of the store
 	Unpublished int           // events that stay in the outbox for the next tick
 	Took        []Took        // whom it waited for, the longest first
 }

@@ -45,20 +45,20 @@ func (s *steps) assess() {
 // sinceOwned measures a partition without a checkpoint whose processor starts from now: what its
 // range has advanced since the first poll that saw its present owner, whose LSN it returns; nothing
 // where nobody owns it (docs/lag.md, Leases without a continuation).
-func (s *steps) sinceOwned(p *changefeed.Partition) (baseline int64) {
+func (s *steps) sinceOwned(p *changefeed.Partition) (baseline *int64) {
 	last := s.Memory.Progress[p.Lease]
 	switch {
 	case p.Lag == nil:
 		return last.Baseline
 	case p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil:
-		return 0
+		return nil
 	}
 	lag := int64(0)
 	if s.live(p) {
-		baseline = *p.SessionLSN
-		if last.Baseline > 0 && last.Owner == p.Owner {
+		baseline = new(*p.SessionLSN)
+		if last.Baseline != nil && last.Owner == p.Owner {
 			baseline = last.Baseline
-			lag = max(0, *p.SessionLSN-baseline)
+			lag = max(0, *p.SessionLSN-*baseline)
 		}
 	}
 	p.Lag, p.Approximate = &lag, true

@@ -23,7 +23,7 @@ type Progress struct {
 	Time          time.Time           `json:"time"`               // when the LSNs were measured
 	SessionLSN    int64               `json:"sessionLSN"`         // newest LSN
 	CheckpointLSN int64               `json:"checkpointLSN"`      // LSN up to which changes are processed
-	Baseline      int64               `json:"baseline,omitempty"` // newest LSN at the first poll that saw the present owner of a lease without a continuation
+	Baseline      *int64              `json:"baseline,omitempty"` // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil where there is none
 	Pending       bool                `json:"pending,omitempty"`  // whether changes were pending
 	Owner         string              `json:"owner,omitempty"`    // of the lease
 	LeaseTime     time.Time           `json:"leaseTime,omitzero"` // when the lease was last written

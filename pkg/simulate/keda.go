@@ -1,93 +1,138 @@
 package simulate
 
-import "math"
+import (
+	"math"
+	"math/rand/v2"
+)
 
-// The defaults of KEDA 2.21's azure-cosmosdb scaler and ScaledObject
-// (https://keda.sh/docs/2.21/scalers/azure-cosmos-db/,
-// https://keda.sh/docs/2.21/reference/scaledobject-spec/) and of the HPA controller
-// (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/).
+// The defaults of KEDA 2.21's azure-cosmosdb scaler (pkg/scalers/azure_cosmosdb_scaler.go in
+// kedacore/keda), of its ScaledObject (https://keda.sh/docs/2.21/reference/scaledobject-spec/), and
+// of the HPA controller (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/),
+// in transactions, replicas and seconds.
 const (
-	kedaThreshold           = 100 // changeFeedLagThreshold, in transactions
-	kedaActivation          = 0   // activationChangeFeedLagThreshold, in transactions
-	kedaPollingSeconds      = 30  // pollingInterval
-	kedaCooldownSeconds     = 300 // cooldownPeriod
-	kedaMaxReplicas         = 100 // maxReplicaCount
-	hpaSyncSeconds          = 15  // --horizontal-pod-autoscaler-sync-period
-	hpaTolerance            = 0.1 // --horizontal-pod-autoscaler-tolerance, as a fraction
-	hpaStabilizationSeconds = 300 // --horizontal-pod-autoscaler-downscale-stabilization
+	kedaThreshold    = 100 // changeFeedLagThreshold
+	kedaActivation   = 0   // activationChangeFeedLagThreshold
+	kedaPolling      = 30  // pollingInterval
+	kedaCooldown     = 300 // cooldownPeriod
+	kedaMaxReplicas  = 100 // maxReplicaCount
+	hpaSync          = 15  // --horizontal-pod-autoscaler-sync-period
+	hpaTolerance     = 0.1 // --horizontal-pod-autoscaler-tolerance
+	hpaStabilization = 300 // --horizontal-pod-autoscaler-downscale-stabilization
 )
 
 type keda struct{}
 
-// KEDA returns the Scaler that models KEDA 2.21 with its azure-cosmosdb scaler and the HPA that it
-// makes, every setting at its default. KEDA itself makes the steps between zero and one, the HPA
-// all others.
+// KEDA is KEDA 2.21 with its azure-cosmosdb scaler and the HPA that it makes, every setting at its
+// default, whatever the way of acting.
 func KEDA() Scaler { return keda{} }
 
 func (keda) Name() string { return "keda" }
 
-func (keda) begin() func(second, row int, f *fleet) int {
-	var h hpa
-	lastActive := 0
-	return func(second, row int, f *fleet) int {
-		replicas := f.desired
-		// The HPA first: it sees a replica that KEDA adds at its next sync.
-		if second%hpaSyncSeconds == 0 && replicas > 0 {
-			replicas = h.sync(second, replicas, kedaMetric(f))
-		}
-		if second%kedaPollingSeconds != 0 {
-			return replicas
-		}
-		lag, _ := f.behind(row)
-		if lag > kedaActivation {
-			lastActive = second
-			return max(1, replicas)
-		}
-		// KEDA compares with the clock a little after the poll, so that the cooldown is over at a
-		// poll exactly that long after the last active one.
-		if second-lastActive >= kedaCooldownSeconds {
-			return 0
-		}
-		return replicas
+func (keda) begin(c Conditions, f *fleet, random *rand.Rand) replicas {
+	k := newScaledObject(c, random)
+	k.target = kedaThreshold
+	return func(second, _ int) int {
+		return k.step(second, false, func() (metric int64, active, ok bool) {
+			if random.Float64() < c.FailedPolls {
+				return 0, false, false
+			}
+			metric, active = kedaMetric(f)
+			return metric, active, true
+		})
 	}
 }
 
-// kedaMetric returns the metric of KEDA's scaler: the lag, at most one threshold per partition with
-// lag.
-func kedaMetric(f *fleet) int64 {
-	var lag, limit int64
-	for p := range f.arrived {
-		if n := f.pending(p); n > 0 {
-			lag += n
+// kedaMetric is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to a
+// threshold for each partition that has one.
+func kedaMetric(f *fleet) (metric int64, active bool) {
+	limit := int64(0)
+	for p := range f.leases {
+		if f.leases[p].pending() > 0 {
 			limit += kedaThreshold
 		}
 	}
-	return min(lag, limit)
+	return min(f.pending, limit), f.pending > kedaActivation
 }
 
-// hpa models the HPA controller for an external metric with an AverageValue and without `behavior`,
-// which KEDA omits unless it is set. For that case the controller has rules that differ from the
-// documented defaults of behavior (kubernetes, pkg/controller/podautoscaler/horizontal.go,
-// stabilizeRecommendation and convertDesiredReplicasWithRules).
+// scaledObject is KEDA's loop over a trigger, and the HPA that KEDA makes for it. KEDA takes the
+// steps between zero and one (pkg/scaling/executor/scale_scaledobjects.go), the HPA all others.
+type scaledObject struct {
+	hpa
+	activation int64
+	least      int // minReplicaCount
+	cooldown   int // cooldownPeriod, in seconds
+	polls      int // second of the first poll of KEDA's
+	syncs      int // second of the first round of the HPA controller
+	replicas   int
+	lastActive int // second of the last read that was active
+}
+
+func newScaledObject(c Conditions, random *rand.Rand) *scaledObject {
+	return &scaledObject{
+		hpa: hpa{most: kedaMaxReplicas}, cooldown: kedaCooldown,
+		polls: c.phase(kedaPolling, random), syncs: c.phase(hpaSync, random),
+	}
+}
+
+// step is one second. read asks the trigger, as both KEDA and, through KEDA's metrics server, the HPA
+// do each time; ok is false where it fails. pushed says that the trigger tells of its activity by
+// itself: KEDA then does at once what it does at a poll (startPushScalers in pkg/scaling/scale_handler.go).
+func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, active, ok bool)) int {
+	// The HPA first: it meets a replica that KEDA makes at its next round. At zero it does nothing.
+	if second%hpaSync == k.syncs && k.replicas > 0 {
+		if metric, _, ok := read(); ok {
+			k.replicas = k.sync(second, k.replicas, max(1, k.least), metric)
+		}
+	}
+	if second%kedaPolling != k.polls && !pushed {
+		return k.replicas
+	}
+	switch _, active, ok := read(); {
+	case !ok: // an error, and no fallback: nothing changes
+	case active && k.replicas == 0:
+		k.replicas, k.lastActive = max(1, k.least), second
+	case active:
+		k.lastActive = second
+	case k.replicas < k.least:
+		k.replicas = k.least
+	case k.replicas > 0 && k.least == 0 && second-k.lastActive >= k.cooldown:
+		// KEDA compares clocks that have gone on a little since the poll, so that the poll after
+		// exactly the cooldown is past it.
+		k.replicas = 0
+	}
+	return k.replicas
+}
+
+// hpa is the HPA controller for an external metric with an AverageValue and without `behavior`,
+// which KEDA leaves out unless it is set (controllers/keda/hpa.go). The controller has rules of its
+// own for that case, which are not quite the documented defaults of behavior: normalizeDesiredReplicas
+// and stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go of kubernetes/kubernetes.
 type hpa struct {
+	target          int64 // AverageValue
+	most            int   // maxReplicas
 	recommendations []recommendation
 }
 
 type recommendation struct{ second, replicas int }
 
-// sync is one round of the controller. It returns the replicas that it asks for.
-func (h *hpa) sync(second, current int, metric int64) int {
+// sync is one round of the controller; GetExternalPerPodMetricReplicas in replica_calculator.go is
+// its first step.
+func (h *hpa) sync(second, current, least int, metric int64) int {
 	desired := current
-	if ratio := float64(metric) / (kedaThreshold * float64(current)); ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
-		desired = int(math.Ceil(float64(metric) / kedaThreshold))
+	if ratio := float64(metric) / (float64(h.target) * float64(current)); ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
+		desired = int(math.Ceil(float64(metric) / float64(h.target)))
 	}
-	// The highest recommendation of the window counts, even where it is above the current replicas.
-	h.recommendations = append(h.recommendations, recommendation{second, desired})
-	for h.recommendations[0].second < second-hpaStabilizationSeconds {
-		h.recommendations = h.recommendations[1:]
+	// The highest of the window counts, also where it is above the current replicas.
+	kept := h.recommendations[:0]
+	for _, r := range h.recommendations {
+		if r.second >= second-hpaStabilization {
+			kept = append(kept, r)
+		}
 	}
+	h.recommendations = append(kept, recommendation{second, desired})
 	for _, r := range h.recommendations {
 		desired = max(desired, r.replicas)
 	}
-	return max(1, min(desired, max(2*current, 4), kedaMaxReplicas))
+	// Twice as many at most, or 4 (scaleUpLimitFactor, scaleUpLimitMinimum).
+	return max(least, min(desired, max(2*current, 4), h.most))
 }

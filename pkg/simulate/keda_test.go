@@ -43,7 +43,7 @@ func TestKEDAAndTheHPAScaleByTheirDefaults(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := simulate.Run(c.trace, c.workers, simulate.KEDA(), simulate.Objective{})
+			r := run(c.trace, c.workers, simulate.KEDA(), simulate.Objective{})
 			if got := changesOf(r); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -55,7 +55,7 @@ func TestAScalerBeginsEveryReplayAfresh(t *testing.T) {
 	t.Parallel()
 	tr := generate(t, "burst", simulate.Options{Seed: 3, Duration: time.Hour, Partitions: 4, Rate: 20})
 	for _, s := range scalers() {
-		if first, second := simulate.Run(tr, standard, s, simulate.Objective{}), simulate.Run(tr, standard, s, simulate.Objective{}); !reflect.DeepEqual(first, second) {
+		if first, second := run(tr, standard, s, simulate.Objective{}), run(tr, standard, s, simulate.Objective{}); !reflect.DeepEqual(first, second) {
 			t.Errorf("%s remembers the replay before", s.Name())
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// scalers are of both kinds, and together use every step of a decision that depends on the
-// measurement.
+// scalers are of both kinds, and together take every step that depends on
+// what was measured.
 func scalers() []simulate.Scaler {
 	return []simulate.Scaler{
 		simulate.Feedscale("default", policy(nil), simulate.DefaultEvery),
@@ -33,7 +33,7 @@ func generate(t *testing.T, name string, o simulate.Options) simulate.Trace {
 	return tr
 }
 
-// TestEveryReplayKeepsTheLaws has the properties that hold for every trace, scaler and seed.
+// TestEveryReplayKeepsTheLaws holds what is true of every trace, scaler, way of acting and seed.
 func TestEveryReplayKeepsTheLaws(t *testing.T) {
 	t.Parallel()
 	for _, name := range simulate.Names() {
@@ -42,14 +42,21 @@ func TestEveryReplayKeepsTheLaws(t *testing.T) {
 				t.Parallel()
 				o := simulate.Options{Seed: seed, Duration: 4 * time.Hour, Partitions: 3 + int(seed)*5, Rate: 20 * float64(seed+1)}
 				tr := generate(t, name, o)
-				for _, s := range scalers() {
-					w := simulate.Workers{Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second, Rebalance: time.Duration(seed) * 4 * time.Second}
-					r := simulate.Run(tr, w, s, simulate.Objective{Lag: 500, Age: time.Minute})
+				w := simulate.Workers{
+					Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second, Rebalance: time.Duration(seed) * 4 * time.Second,
+					Batch: []int{10, 100, 1000}[seed], BatchTime: []time.Duration{0, 20 * time.Second, 120 * time.Second}[seed],
+				}
+				for i, s := range append(scalers(), simulate.Fixed(o.Partitions)) {
+					c := simulate.Conditions{
+						Acting: simulate.Ways()[(i+int(seed))%len(simulate.Ways())], Delay: time.Duration(seed) * 15 * time.Second,
+						FailedPolls: 0.05 * float64(seed), Seed: seed,
+					}
+					r := simulate.Run(tr, w, s, c, simulate.Objective{Lag: 500, Age: time.Minute})
 					if r.Arrived != tr.Transactions() || r.Arrived != r.Processed+r.Left {
 						t.Errorf("%s: %d in the trace, %d arrived, %d processed, %d left", s.Name(), tr.Transactions(), r.Arrived, r.Processed, r.Left)
 					}
-					if r.Processed == 0 {
-						t.Errorf("%s: nothing was processed", s.Name())
+					if most := r.ReplicaHours * 3600 * w.Throughput; r.Processed == 0 || float64(r.Processed) > most {
+						t.Errorf("%s: %d processed, more than nothing and at most %.0f is possible", s.Name(), r.Processed, most)
 					}
 					if r.P99Age > r.MaxAge || r.OverLag > tr.Duration() || r.OverAge > tr.Duration() {
 						t.Errorf("%s: p99 %s of %s, over lag %s, over age %s of %s", s.Name(), r.P99Age, r.MaxAge, r.OverLag, r.OverAge, tr.Duration())
@@ -68,6 +75,40 @@ func TestEveryReplayKeepsTheLaws(t *testing.T) {
 	}
 }
 
+func TestNoLeaseIsWorkedOffFasterThanItsHandlerAndItsReplicaAre(t *testing.T) {
+	t.Parallel()
+	const leases, seconds = 5, 600
+	for _, w := range []simulate.Workers{
+		{Throughput: 30, Batch: 100},
+		{Throughput: 30, Batch: 10, BatchTime: 2 * time.Second},
+		{Throughput: 0.7, Batch: 1000},
+	} {
+		rows := quiet(leases, seconds)
+		for p := range leases {
+			rows[0][p] = 1_000_000
+		}
+		for hosts := 1; hosts <= 7; hosts++ {
+			f := simulate.NewFleet(trace(leases, rows...), w, uint64(hosts))
+			f.Scale(hosts)
+			perLease := w.Throughput
+			if w.BatchTime > 0 {
+				perLease = min(perLease, float64(w.Batch)/w.BatchTime.Seconds())
+			}
+			most := min(float64(hosts)*w.Throughput, leases*perLease)
+			for second := range seconds {
+				f.Second()
+				_, processed, _ := f.Counts()
+				if limit := most * float64(second+1); float64(processed) > limit {
+					t.Fatalf("%+v, %d hosts: %d processed in %d s, at most %.0f are possible", w, hosts, processed, second+1, limit)
+				}
+			}
+			if _, processed, _ := f.Counts(); float64(processed) < most*seconds*0.6-float64(leases*w.Batch) {
+				t.Errorf("%+v, %d hosts: %d processed, though %.0f are possible", w, hosts, processed, most*seconds)
+			}
+		}
+	}
+}
+
 func TestTheSameSeedGivesTheSameReplay(t *testing.T) {
 	t.Parallel()
 	for _, name := range simulate.Names() {
@@ -81,8 +122,9 @@ func TestTheSameSeedGivesTheSameReplay(t *testing.T) {
 			t.Errorf("%s: another seed gives the same trace", name)
 		}
 		for _, s := range scalers() {
-			a := simulate.Run(first, standard, s, simulate.Objective{Lag: 100})
-			b := simulate.Run(second, standard, s, simulate.Objective{Lag: 100})
+			c := simulate.Conditions{Acting: simulate.MetricsAPI, FailedPolls: 0.1, Seed: 42}
+			a := simulate.Run(first, standard, s, c, simulate.Objective{Lag: 100})
+			b := simulate.Run(second, standard, s, c, simulate.Objective{Lag: 100})
 			if !reflect.DeepEqual(a, b) {
 				t.Errorf("%s, %s: two replays differ", name, s.Name())
 			}
@@ -98,7 +140,7 @@ func TestMoreThroughputNeverMeansMoreTimeOverTheObjectiveWhenSteady(t *testing.T
 		for _, throughput := range []float64{1, 2.5, 5, 10, 11, 20, 40, 41, 80, 400} {
 			w := standard
 			w.Throughput = throughput
-			r := simulate.Run(tr, w, fixed(replicas), simulate.Objective{Lag: 200})
+			r := run(tr, w, fixed(replicas), simulate.Objective{Lag: 200})
 			if r.OverLag > before {
 				t.Errorf("%d replicas: %s over the objective with %v a second, %s with less", replicas, r.OverLag, throughput, before)
 			}
@@ -110,16 +152,17 @@ func TestMoreThroughputNeverMeansMoreTimeOverTheObjectiveWhenSteady(t *testing.T
 	}
 }
 
-func BenchmarkAWeek(b *testing.B) {
-	tr, err := simulate.Generate("daily", simulate.Options{Seed: 1, Duration: 7 * 24 * time.Hour, Partitions: 8, Rate: 50})
+func BenchmarkADay(b *testing.B) {
+	tr, err := simulate.Generate("daily", simulate.Options{Seed: 1, Duration: 24 * time.Hour, Partitions: 8, Rate: 50})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range scalers() {
+	w := simulate.Workers{Throughput: 25, StartUp: 30 * time.Second, PollDelay: simulate.DefaultPollDelay}
+	for _, s := range append(scalers(), simulate.Fixed(4)) {
 		b.Run(s.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				simulate.Run(tr, standard, s, simulate.Objective{Lag: 1000, Age: time.Minute})
+				simulate.Run(tr, w, s, simulate.Conditions{}, simulate.Objective{Lag: 1000, Age: time.Minute})
 			}
 		})
 	}

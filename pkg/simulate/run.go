@@ -1,36 +1,41 @@
 package simulate
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
-// Objective is the service level that a processor is to keep.
+// Objective is what the processor is to keep.
 type Objective struct {
-	Lag int64         // greatest number of pending transactions
-	Age time.Duration // greatest age of the oldest pending change
+	Lag int64         // transactions pending at most
+	Age time.Duration // of the oldest pending change, at most
 }
 
-// Result is the outcome of a replay.
+// Result is what came of a replay.
 type Result struct {
 	Scaler       string
-	ReplicaHours float64       // of all replicas, those that were starting included
-	OverLag      time.Duration // time in which the lag was above the objective
-	OverAge      time.Duration // time in which the oldest pending change was older than the objective
-	Out, In      int           // number of changes of the desired replicas, up and down
+	Fixed        int           // replicas of a fixed count; 0 for every other scaler
+	Bound        bool          // whether this is the clairvoyant bound, which knows only hours, times over and changes; see Bound
+	ReplicaHours float64       // of all replicas there were, starting ones too
+	OverLag      time.Duration // for which the lag was above the objective
+	OverAge      time.Duration // for which the oldest pending change was older than the objective
+	Out, In      int           // changes of the desired replicas, up and down
 	MaxLag       int64
 	MaxAge       time.Duration // 0 where nothing was ever pending at the end of a second
-	P99Age       time.Duration // age that the oldest pending change did not exceed for 99 % of the time
-	Arrived      int64         // transactions, those pending at the start included
+	P99Age       time.Duration // not exceeded by the oldest pending change for 99 % of the time
+	Arrived      int64         // transactions, with those pending at the start
 	Processed    int64
-	Left         int64 // transactions pending at the end
+	Left         int64 // pending at the end
 	Series       []Point
 }
 
-// Actions returns how often the desired replicas changed.
+// Actions is how often the desired replicas changed.
 func (r Result) Actions() int { return r.Out + r.In }
 
-// maxPoints is the greatest number of points in a Series.
+// maxPoints bounds a Series.
 const maxPoints = 1000
 
-// Point has the greatest of each value in a part of the replay.
+// Point is the greatest of each value in its part of the replay.
 type Point struct {
 	At      time.Duration // from the start of the replay to the beginning of the part
 	Lag     int64
@@ -39,30 +44,38 @@ type Point struct {
 	Working int
 }
 
-// Run replays a trace, second by second: the scaler decides by what is pending, the workers
-// process, and what arrives in this second is pending in the next one, so that a feed with steady
-// arrivals is never empty. It begins with no replica.
-func Run(t Trace, w Workers, s Scaler, o Objective) Result {
-	f := newFleet(t, w)
+// Run replays a trace, second by second: the scaler decides by what a poll would see, what it decided
+// some time ago takes effect, then the workers process what is pending, and what arrives meanwhile is
+// there for the next second, so that a feed on which changes keep coming is never found empty. It
+// begins without any replica, and with leases that nobody owns.
+func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
+	// Two sources, so that what one scaler draws does not change how the leases move.
+	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))
 	for row := range t.Backlog {
 		f.arrive(row)
 	}
 	r := Result{Scaler: s.Name()}
+	if count, ok := s.(fixed); ok {
+		r.Fixed = int(count)
+	}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
-	ages := make([]int, t.rows()+1) // number of seconds of the replay, by the age at their end
-	decide := s.begin()
+	ages := make([]int, t.rows()+1) // seconds of the replay by the age they ended with
+	decide := s.begin(c, f, rand.New(rand.NewPCG(c.Seed, 2)))
+	effect := newDelay(wholeSeconds(c.Delay))
 	for second := range seconds {
 		row := t.Backlog + second
-		desired := decide(second, row, f)
+		desired := effect.pass(decide(second, row))
 		switch {
 		case desired > f.desired:
 			r.Out++
 		case desired < f.desired:
 			r.In++
 		}
-		f.scale(row, desired)
-		f.work(row)
+		if desired != f.desired {
+			f.scale(row, desired)
+		}
+		f.second(row)
 		f.arrive(row)
 
 		lag, age := f.behind(row + 1)
@@ -74,15 +87,15 @@ func Run(t Trace, w Workers, s Scaler, o Objective) Result {
 		if seconds := time.Duration(age) * time.Second; seconds > o.Age {
 			r.OverAge += time.Second
 		}
-		r.plot(second, part, Point{Lag: lag, Age: time.Duration(age) * time.Second, Desired: f.desired, Working: f.working})
+		r.plot(second, part, Point{Lag: lag, Age: time.Duration(age) * time.Second, Desired: f.desired, Working: len(f.hosts)})
 	}
 	r.ReplicaHours = float64(f.replicaSeconds) / 3600
 	r.MaxAge, r.P99Age = quantile(ages, seconds, 100), quantile(ages, seconds, 99)
-	for p := range f.arrived {
-		r.Arrived += f.arrived[p]
-		r.Processed += f.done[p]
-		r.Left += f.pending(p)
+	for p := range f.leases {
+		r.Arrived += f.leases[p].arrived
+		r.Processed += f.leases[p].done
 	}
+	r.Left = f.pending
 	return r
 }
 
@@ -98,7 +111,7 @@ func (r *Result) plot(second, part int, p Point) {
 	last.Desired, last.Working = max(last.Desired, p.Desired), max(last.Working, p.Working)
 }
 
-// quantile returns the smallest age that a percentage of the seconds did not exceed.
+// quantile is the least age that a percentage of the seconds did not exceed.
 func quantile(ages []int, seconds, percent int) time.Duration {
 	below := 0
 	for age, n := range ages {

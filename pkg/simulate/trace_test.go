@@ -30,6 +30,20 @@ func sum(numbers []int64) (total int64) {
 func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 	t.Parallel()
 	const seconds = 24 * 3600
+	// shares are what each partition gets of a part of a trace.
+	shares := func(tr simulate.Trace, from, to int) []float64 {
+		of, all := make([]float64, tr.Partitions), 0.0
+		for i, n := range tr.Arrivals[from*tr.Partitions : to*tr.Partitions] {
+			of[i%tr.Partitions] += float64(n)
+			all += float64(n)
+		}
+		for p := range of {
+			of[p] /= all
+		}
+		return of
+	}
+	near := func(got, want float64) bool { return math.Abs(got-want) < 0.02*want }
+	hour := func(s []int64, from float64) float64 { return float64(sum(s[int(from*3600):][:3600])) / 3600 }
 	for _, c := range []struct {
 		name string
 		rule string
@@ -72,11 +86,54 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			return moments == 12
 		}},
 		{"hot", "nine tenths in one partition, the rest evenly", func(tr simulate.Trace, _ []int64) bool {
-			of, all := make([]float64, tr.Partitions), float64(tr.Transactions())
-			for i, n := range tr.Arrivals {
-				of[i%tr.Partitions] += float64(n) / all
-			}
+			of := shares(tr, 0, seconds)
 			return math.Abs(of[0]-0.9) < 0.01 && slices.Min(of[1:]) > 0.01 && slices.Max(of[1:]) < 0.02
+		}},
+		{"step", "half the rate, and twice the rate in the middle third", func(_ simulate.Trace, s []int64) bool {
+			return near(hour(s, 3), 25) && near(hour(s, 7), 25) && near(hour(s, 8), 100) && near(hour(s, 15), 100) && near(hour(s, 16), 25)
+		}},
+		{"sawtooth", "it climbs for two hours and falls back, twelve times", func(_ simulate.Trace, s []int64) bool {
+			falls := 0
+			for minute := 1; minute < seconds/60; minute++ {
+				if sum(s[minute*60:][:60])+60*60 < sum(s[(minute-1)*60:][:60]) {
+					falls++
+				}
+			}
+			return falls == 11 && near(hour(s, 0), 10+80*0.25) && near(hour(s, 23), 10+80*0.75)
+		}},
+		{"workday", "quiet before dawn, busiest in the evening", func(_ simulate.Trace, s []int64) bool {
+			return hour(s, 3) < 10 && hour(s, 20) > 70 && hour(s, 14) < hour(s, 20)
+		}},
+		{"weekly", "an office's day, which Monday is: two humps and batches in the night", func(_ simulate.Trace, s []int64) bool {
+			return hour(s, 9.5) > 90 && hour(s, 13.5) > hour(s, 11.5) && hour(s, 1.5) > 2*hour(s, 4)
+		}},
+		{"zipf", "the n-th partition gets an n-th of the first", func(tr simulate.Trace, _ []int64) bool {
+			of := shares(tr, 0, seconds)
+			for p := range of {
+				if !near(of[p]*float64(p+1), of[0]) {
+					return false
+				}
+			}
+			return true
+		}},
+		{"moving", "four tenths in one partition, in another each half an hour", func(tr simulate.Trace, _ []int64) bool {
+			seen := make(map[int]bool)
+			for from := 0; from < seconds; from += 1800 {
+				of := shares(tr, from, from+1800)
+				most := slices.Max(of)
+				if !near(most, 0.4) || !near(1-most, 0.6) {
+					return false
+				}
+				seen[slices.Index(of, most)] = true
+			}
+			return len(seen) > 4
+		}},
+		{"overload", "for three hours a quarter more than eight replicas do", func(_ simulate.Trace, s []int64) bool {
+			return near(hour(s, 11), 50) && near(hour(s, 12), 250) && near(hour(s, 14), 250) && near(hour(s, 15), 50)
+		}},
+		{"outrun", "one partition gets a fifth more than a replica does, on top of the rest", func(tr simulate.Trace, s []int64) bool {
+			of := shares(tr, 0, seconds)
+			return near(of[0]*80, 30+50.0/8) && near(of[5]*80, 50.0/8) && near(hour(s, 20), 80)
 		}},
 		{"sparse", "a handful after two minutes of silence or more", func(_ simulate.Trace, s []int64) bool {
 			last, handfuls := -1, 0
@@ -98,7 +155,7 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			if tr.Duration() != 24*time.Hour || tr.Partitions != 8 || tr.Name != c.name {
 				t.Errorf("%s, %d partitions, %s", tr.Duration(), tr.Partitions, tr.Name)
 			}
-			if mean := float64(tr.Transactions()) / seconds; c.name != "sparse" && math.Abs(mean-50) > 1.5 {
+			if mean := float64(tr.Transactions()) / seconds; !slices.Contains([]string{"sparse", "weekly", "workday", "overload", "outrun"}, c.name) && math.Abs(mean-50) > 1.5 {
 				t.Errorf("%.1f transactions a second, want about 50", mean)
 			}
 			if slices.Min(tr.Arrivals) < 0 {
@@ -109,8 +166,32 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			}
 		})
 	}
-	if got, want := len(simulate.Names()), 7; got != want {
+	if got, want := len(simulate.Names()), 15; got != want {
 		t.Errorf("%d traces, want %d", got, want)
+	}
+}
+
+func TestAWeekHasAWeekend(t *testing.T) {
+	t.Parallel()
+	tr := generate(t, "weekly", simulate.Options{Seed: 5, Duration: 7 * 24 * time.Hour, Partitions: 2, Rate: 50})
+	s := perSecond(tr)
+	day := func(n int) float64 { return float64(sum(s[n*86400:][:86400])) / 86400 }
+	if mean := float64(tr.Transactions()) / (7 * 86400); math.Abs(mean-50) > 3 || day(0) < 50 || day(5) > 30 || day(6) > 25 {
+		t.Errorf("%.0f a second, Monday %.0f, Saturday %.0f, Sunday %.0f", mean, day(0), day(5), day(6))
+	}
+}
+
+func TestSkewFollowsZipfsLawWhereTheTraceDoesNotSay(t *testing.T) {
+	t.Parallel()
+	tr := generate(t, "steady", simulate.Options{Duration: 4 * time.Hour, Partitions: 4, Rate: 100, Skew: 2})
+	of := make([]float64, 4)
+	for i, n := range tr.Arrivals {
+		of[i%4] += float64(n)
+	}
+	for p, n := range of {
+		if want := of[0] / float64((p+1)*(p+1)); math.Abs(n-want) > 0.05*want {
+			t.Errorf("partition %d gets %.0f, want about %.0f", p, n, want)
+		}
 	}
 }
 
@@ -136,6 +217,7 @@ func TestOptionsOutOfBoundsAreRefused(t *testing.T) {
 		{"a name that is not known", "dayly", `allowed are ["steady" "ramp"`, func(*simulate.Options) {}},
 		{"no rate", "steady", "the rate is 0; allowed are numbers above 0", func(o *simulate.Options) { o.Rate = 0 }},
 		{"a rate that is no number", "steady", "the rate is NaN", func(o *simulate.Options) { o.Rate = math.NaN() }},
+		{"a skew below none", "steady", "the skew is -1; allowed are numbers from 0 to 5", func(o *simulate.Options) { o.Skew = -1 }},
 		{"no partition", "steady", "with 0 partitions", func(o *simulate.Options) { o.Partitions = 0 }},
 		{"no time", "steady", "0 seconds", func(o *simulate.Options) { o.Duration = 0 }},
 		{"more than memory holds", "steady", "up to 50000000 for seconds x partitions", func(o *simulate.Options) { o.Duration, o.Partitions = 365*24*time.Hour, 1000 }},

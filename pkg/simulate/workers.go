@@ -1,100 +1,157 @@
 package simulate
 
 import (
+	"cmp"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Workers describes the replicas of a processor.
+// Workers says what the replicas of a processor can do, and how their handler works. Times are
+// rounded up to seconds.
 type Workers struct {
-	Throughput float64       // transactions per second that one replica can process, above 0 and up to MaxRate
-	StartUp    time.Duration // from a decision until a new replica works, rounded up to whole seconds
-	Rebalance  time.Duration // pause of the whole processor when leases change owners, rounded up to whole seconds
-	PollDelay  time.Duration // until a replica reads a partition again that had no changes, rounded up to whole seconds
+	Throughput float64       // transactions per second that one replica processes, above 0 and up to MaxRate
+	StartUp    time.Duration // from the moment a replica is made to the moment it asks for leases
+	Rebalance  time.Duration // for which nobody processes a lease that has just got another owner
+	PollDelay  time.Duration // until a replica that found nothing in a partition looks again
+	Batch      int           // changes that the handler gets at most, and after which it checkpoints; 0 = DefaultBatch
+	BatchTime  time.Duration // that a full batch takes at least, whatever else the replica has to do; 0 = no limit but Throughput
 }
 
-// DefaultPollDelay is the SDKs' default (WithPollInterval in .NET, feedPollDelay in Java). Changes
-// that arrive in that time wait, and count as lag.
-const DefaultPollDelay = 5 * time.Second
+// The SDKs' own settings: how long a reader that found nothing waits (feedPollDelay), and what one
+// page of the change feed holds (maxItemCount, which the service takes to be 100 where it is not
+// set).
+const (
+	DefaultPollDelay = 5 * time.Second
+	DefaultBatch     = 100
+)
 
-// creditsPerTransaction is the unit of a replica's capacity: with a millionth of a transaction,
-// fractions add up exactly.
-const creditsPerTransaction = 1_000_000
+// credit is the unit in which capacity is counted, so that fractions of a transaction add up
+// exactly: a millionth.
+const credit = 1_000_000
 
-// fleet is the model of a processor: its replicas, and what is pending in each partition. Each
+// perSecond is a rate in transactions per second as credits.
+func perSecond(rate float64) int64 { return int64(math.Round(rate * credit)) }
+
+// leaseSpeed is what one lease alone can be worked off by, in credits per second.
+func (w Workers) leaseSpeed() int64 {
+	speed := perSecond(w.Throughput)
+	if w.BatchTime > 0 {
+		speed = max(1, min(speed, perSecond(float64(w.batch())/w.BatchTime.Seconds())))
+	}
+	return speed
+}
+
+func (w Workers) batch() int { return cmp.Or(w.Batch, DefaultBatch) }
+
+// fleet is the model of a processor: its replicas, and the leases with what is pending in each. A
 // second is a row of the trace.
 type fleet struct {
-	trace     Trace
-	startUp   int
-	rebalance int
-	pollDelay int
-	speed     int64 // credits per second and replica
+	trace      Trace
+	startUp    int
+	rebalance  int
+	pollDelay  int
+	batch      int64
+	speed      int64 // credits per second and replica
+	leaseSpeed int64 // credits per second and lease
+	random     *rand.Rand
 
-	desired     int // replicas, starting and working
-	working     int
-	starting    []batch // in the order in which they get ready
-	owners      int     // working replicas that own a lease, at most the number of partitions
-	pausedUntil int
-	credits     []int64 // by owner
-	nextRead    []int   // row in which each partition is read next
+	desired  int     // replicas there are: starting and working
+	starting []group // by the second in which they are ready
+	hosts    []*host // working replicas, the oldest first
+	leases   []lease
+	pending  int64
+	made     int // hosts so far, for their names
 
-	arrived, done []int64 // transactions of each partition
-	head          []int   // row in which the oldest pending transaction of each partition arrived
-	left          []int64 // number of those that arrived in that row and are pending
+	due      []contender // scratch of balance
+	workers  []*host     // scratch of choose
+	free     []*lease    // scratch of choose
+	busy     []*lease    // scratch of work
+	measured changefeed.ProcessorLag
+	lags     []int64 // what the measurement points to
+	ages     []int64
+	sessions []int64
+	done     []int64
 
 	replicaSeconds int64
-	measured       changefeed.ProcessorLag // overwritten by each measurement
-	names          []string                // of leases and owners
-	lags, ages     []int64                 // the values that the measurement points to
-	sessions       []int64
-	checkpoints    []int64
 }
 
-// batch is a number of replicas that start together; ready is the row in which they work.
-type batch struct{ ready, replicas int }
+// group is some replicas that start together.
+type group struct{ ready, replicas int }
 
-func newFleet(t Trace, w Workers) *fleet {
+// host is a working replica: an instance of the change feed processor.
+type host struct {
+	name    string
+	leases  []*lease
+	acquire int // row of its next look at the leases
+	died    int // row in which it was killed, or never
+	owned   int // leases that a host that chooses has seen it own
+}
+
+// lease is a partition: its lease document, what its owner has in hand, and what is pending.
+type lease struct {
+	name     string
+	owner    *host // nil where nobody owns it
+	acquired int   // row in which the owner got it, from which on it is renewed
+	written  int   // row of the last checkpoint or release
+	batch    int64 // changes that the handler has in hand; 0 where none
+	progress int64 // of that batch, in credits
+	spare    int64 // of this second, in credits; scratch of work
+	look     int   // row in which the owner looks for changes next
+
+	arrived, done int64  // transactions; done = up to the checkpoint
+	head          int    // row in which the oldest pending transaction arrived
+	left          int64  // of those that arrived in that row, how many are pending
+	index         int    // partition
+	position      string // the continuation, as a poll saw it last
+	positionOf    int64  // and the checkpoint that it says
+}
+
+func (l *lease) pending() int64 { return l.arrived - l.done }
+
+func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 	n := t.Partitions
 	f := &fleet{
-		trace: t, startUp: wholeSeconds(w.StartUp), rebalance: wholeSeconds(w.Rebalance), pollDelay: wholeSeconds(w.PollDelay), speed: int64(math.Round(w.Throughput * creditsPerTransaction)),
-		credits: make([]int64, n), nextRead: make([]int, n), arrived: make([]int64, n), done: make([]int64, n), head: make([]int, n), left: make([]int64, n),
-		measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, n)},
-		names:    make([]string, n), lags: make([]int64, n), ages: make([]int64, n), sessions: make([]int64, n), checkpoints: make([]int64, n),
+		trace: t, startUp: wholeSeconds(w.StartUp), rebalance: wholeSeconds(w.Rebalance), pollDelay: wholeSeconds(w.PollDelay),
+		batch: int64(w.batch()), speed: perSecond(w.Throughput), leaseSpeed: w.leaseSpeed(), random: random,
+		leases: make([]lease, n), measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, n)},
+		lags: make([]int64, n), ages: make([]int64, n), sessions: make([]int64, n), done: make([]int64, n),
 	}
-	for p := range n {
-		f.names[p] = strconv.Itoa(p)
+	for p := range f.leases {
+		f.leases[p] = lease{name: strconv.Itoa(p), index: p, positionOf: -1}
 	}
 	return f
 }
 
-// arrive adds the transactions of a row of the trace.
+// arrive takes in what a row of the trace brings.
 func (f *fleet) arrive(row int) {
-	for p, n := range f.trace.Arrivals[row*f.trace.Partitions:][:f.trace.Partitions] {
+	for p, n := range f.trace.Arrivals[row*len(f.leases):][:len(f.leases)] {
 		if n == 0 {
 			continue
 		}
-		if f.pending(p) == 0 {
-			f.head[p], f.left[p] = row, n
+		l := &f.leases[p]
+		if l.arrived == l.done {
+			l.head, l.left = row, n
 		}
-		f.arrived[p] += n
+		l.arrived += n
+		f.pending += n
 	}
 }
 
-func (f *fleet) pending(p int) int64 { return f.arrived[p] - f.done[p] }
-
-// scale changes the number of replicas. A scale-in takes effect at once and removes the youngest
-// first, as a Deployment does.
+// scale changes the replicas there are. In scale-in those that still start go first, then the
+// youngest, which a ReplicaSet prefers too (getPodsToDelete in its controller); they stop in order.
 func (f *fleet) scale(row, desired int) {
 	if more := desired - f.desired; more > 0 {
-		f.starting = append(f.starting, batch{row + f.startUp, more})
+		f.starting = append(f.starting, group{row + f.startUp, more})
 	}
 	for fewer := f.desired - desired; fewer > 0; {
 		last := len(f.starting) - 1
 		if last < 0 {
-			f.working -= fewer
+			f.stop(row, fewer)
 			break
 		}
 		stopped := min(fewer, f.starting[last].replicas)
@@ -106,111 +163,32 @@ func (f *fleet) scale(row, desired int) {
 	f.desired = desired
 }
 
-// work is one second: replicas get ready, leases change owners, changes are processed.
-func (f *fleet) work(row int) {
+// second is one second of the processor: replicas become ready, leases move, changes are processed.
+func (f *fleet) second(row int) {
 	for len(f.starting) > 0 && f.starting[0].ready <= row {
-		f.working += f.starting[0].replicas
-		f.starting = f.starting[1:]
+		for range f.starting[0].replicas {
+			f.hosts = append(f.hosts, &host{name: "host-" + strconv.Itoa(f.made), acquire: row, died: never})
+			f.made++
+		}
+		f.starting = slices.Delete(f.starting, 0, 1)
 	}
-	if owners := min(f.working, f.trace.Partitions); owners != f.owners {
-		f.owners, f.pausedUntil = owners, row+f.rebalance
-	}
+	f.balance(row)
 	f.replicaSeconds += int64(f.desired)
-	if row < f.pausedUntil {
-		return
-	}
-	for owner := range f.owners {
-		f.process(owner, row)
+	for _, h := range f.hosts {
+		f.work(h, row)
 	}
 }
 
-// process divides the capacity of an owner in one second among its partitions that have pending
-// changes and are due to be read. It owns every owners-th partition from its own number on, and
-// begins with another one each second.
-func (f *fleet) process(owner, row int) {
-	count := (f.trace.Partitions - owner + f.owners - 1) / f.owners
-	pending := 0
-	for i := range count {
-		if p := owner + i*f.owners; f.nextRead[p] > row {
-		} else if f.pending(p) > 0 {
-			pending++
-		} else {
-			f.nextRead[p] = row + f.pollDelay
-		}
-	}
-	f.credits[owner] += f.speed
-	budget := f.credits[owner] / creditsPerTransaction
-	f.credits[owner] %= creditsPerTransaction
-	for budget > 0 && pending > 0 {
-		share := max(1, budget/int64(pending))
-		for i := range count {
-			p := owner + (i+row)%count*f.owners
-			n := min(share, budget, f.pending(p))
-			if n == 0 || f.nextRead[p] > row {
-				continue
-			}
-			f.finish(p, n)
-			if budget -= n; f.pending(p) == 0 {
-				f.nextRead[p] = row + f.pollDelay
-				pending--
-			}
-		}
-	}
-	if pending == 0 {
-		f.credits[owner] = 0 // idle capacity is lost
-	}
-}
-
-// finish removes the n oldest pending transactions from a partition.
-func (f *fleet) finish(p int, n int64) {
-	f.done[p] += n
-	for n > 0 {
-		taken := min(n, f.left[p])
-		n -= taken
-		f.left[p] -= taken
-		for f.left[p] == 0 && (n > 0 || f.pending(p) > 0) {
-			f.head[p]++
-			f.left[p] = f.trace.Arrivals[f.head[p]*f.trace.Partitions+p]
-		}
-	}
-}
-
-// behind returns the lag and the age of the oldest pending change, in seconds, at the beginning of
-// a row; 0 where nothing is pending.
+// behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a row;
+// 0 where nothing is pending. A change is pending until the checkpoint behind it is written.
 func (f *fleet) behind(row int) (lag int64, age int) {
-	for p := range f.arrived {
-		if n := f.pending(p); n > 0 {
-			lag += n
-			age = max(age, row-f.head[p])
+	if f.pending == 0 {
+		return 0, 0
+	}
+	for p := range f.leases {
+		if l := &f.leases[p]; l.arrived > l.done {
+			age = max(age, row-l.head)
 		}
 	}
-	return lag, age
-}
-
-// now returns the time at the beginning of a row.
-func (f *fleet) now(row int) time.Time {
-	return f.trace.Start.Add(time.Duration(row-f.trace.Backlog) * time.Second)
-}
-
-// measure returns what the estimator would measure at the beginning of a row. The result is valid
-// until the next call.
-func (f *fleet) measure(row int) changefeed.ProcessorLag {
-	f.measured.Time = f.now(row)
-	for p := range f.measured.Partitions {
-		// LSNs begin at 1: 0 stands for none.
-		f.lags[p], f.ages[p] = f.pending(p), int64(row-f.head[p])
-		f.sessions[p], f.checkpoints[p] = f.arrived[p]+1, f.done[p]+1
-		m := changefeed.Partition{
-			Lease: f.names[p], Lag: &f.lags[p], Status: changefeed.StatusOK, LeaseTime: f.measured.Partitions[p].LeaseTime,
-			SessionLSN: &f.sessions[p], CheckpointLSN: &f.checkpoints[p], Position: strconv.FormatInt(f.done[p], 10),
-		}
-		if f.lags[p] > 0 {
-			m.Age, m.Status = &f.ages[p], changefeed.StatusLagging
-		}
-		if f.owners > 0 {
-			m.Owner, m.LeaseTime = f.names[p%f.owners], f.measured.Time
-		}
-		f.measured.Partitions[p] = m
-	}
-	return f.measured
+	return f.pending, age
 }

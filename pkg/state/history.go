@@ -86,7 +86,7 @@ func (s Sample) Changed() bool {
 }
 
 func (s State) sample() Sample {
-	totals := s.Lag.Totals()
+	totals := s.Totals()
 	sample := Sample{
 		Time:              s.AttemptedAt.UTC(),
 		Lag:               totals.Lag,

@@ -14,9 +14,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// State is everything that is remembered of one processor. Each tick replaces it as a whole.
+// State is everything that is remembered of one processor, or of one group of processors. Each tick
+// replaces it as a whole.
 type State struct {
-	Processor   string    `json:"processor"`
+	Processor   string    `json:"processor"`         // or the name of the group
 	Epoch       int64     `json:"epoch,omitempty"`   // Unix seconds at which this State began: events are ordered by it first; 0 in States of earlier releases
 	AttemptedAt time.Time `json:"attemptedAt"`       // time of the last poll, whatever its result
 	PolledAt    time.Time `json:"polledAt,omitzero"` // time of the last poll that measured something; zero where none did
@@ -29,7 +30,39 @@ type State struct {
 	Published *Published `json:"published,omitempty"` // content of the last scale event; nil where there was none
 	Paused    bool       `json:"paused,omitempty"`
 
+	Group   string   `json:"group,omitempty"`   // that the processor was a member of at its last poll; "" = none
+	Members []Member `json:"members,omitempty"` // in the State of a group, which has no Lag of its own; nil in that of a processor
+
+	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
+	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
+
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
+}
+
+// Rival is a process that polled between two polls of another one.
+type Rival struct {
+	Poller string    `json:"poller"`
+	Time   time.Time `json:"time"` // when the other one noticed
+}
+
+// Member is a processor of a group, as the group's last decision saw it.
+type Member struct {
+	Processor string `json:"processor"`
+	Replicas  *int   `json:"replicas,omitempty"` // that it asks for; nil where nothing was ever decided
+	Active    bool   `json:"active,omitempty"`
+	changefeed.Totals
+}
+
+// Totals are the sums over the partitions of the processor, or over the members of the group.
+func (s *State) Totals() changefeed.Totals {
+	if len(s.Members) == 0 {
+		return s.Lag.Totals()
+	}
+	members := make([]changefeed.Totals, len(s.Members))
+	for i := range s.Members {
+		members[i] = s.Members[i].Totals
+	}
+	return changefeed.Sum(members)
 }
 
 // Published is the content of the last scale event of a processor.

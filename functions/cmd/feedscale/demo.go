@@ -209,7 +209,7 @@ func (s *screen) table(polled []state.State, style console.Style) string {
 			{Text: console.Number(r.Lag), Right: true},
 			{Text: console.Age(r.ChangeAgeSeconds), Right: true},
 			{Text: console.CatchUp(p), Right: true},
-			{Text: console.Replicas(r), Right: true},
+			{Text: console.Replicas(r.DesiredReplicas, r.Direction), Right: true},
 			{Text: fmt.Sprint(service.Replicas), Right: true},
 			{Text: console.Partitions(r), Right: true},
 			{Text: fmt.Sprint(service.Written), Color: console.Dim, Right: true},

@@ -22,10 +22,10 @@ var release = ""
 
 // commands are listed in the order of the usage text.
 func commands() []cli.Command {
+	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
 		cli.Serve(), cli.Run(), cli.Poll(), cli.History(), cli.Simulate(),
-		cli.Consume(actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}),
-		cli.Check(), cli.Leases(), showDemo(), emulate(), cli.Version(),
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases(), showDemo(), emulate(), cli.Version(),
 	}
 }
 

@@ -2,6 +2,8 @@
 // store, and the server and timer around both.
 //
 // It prints nothing and knows no command line. Start with [New]; host.go has the server.
+//
+// The package is internal to the program: its API may change in any release.
 package app
 
 import (
@@ -11,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
@@ -61,6 +64,10 @@ func New(c config.Config, o Options) (*App, error) {
 		}
 		list, names = append(list, processor), append(names, configured.Name)
 	}
+	groups := make([]poller.Group, len(c.Groups))
+	for i, g := range c.Groups {
+		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, Target: g.Target}
+	}
 	var err error
 	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
 		return nil, err
@@ -71,6 +78,7 @@ func New(c config.Config, o Options) (*App, error) {
 	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
 	a.poller = &poller.Poller{
 		Processors:  list,
+		Groups:      groups,
 		Estimator:   estimator.New(c.Settings.Concurrency, o.Now),
 		Store:       a.store,
 		Publisher:   a.meters.Publisher(a.events),
@@ -79,10 +87,20 @@ func New(c config.Config, o Options) (*App, error) {
 		Heartbeat:   c.Settings.Heartbeat,
 		Timeout:     c.Settings.TickTimeout,
 		Retention:   c.Settings.History,
+		ID:          processID(),
 		Now:         o.Now,
 		Log:         o.Log,
 	}
 	return a, nil
+}
+
+// processID names this process among all that may poll into one store.
+func processID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
 // Poll is one tick that no meter counts.
@@ -121,9 +139,16 @@ func (a *App) register(mux *http.ServeMux) {
 // processors is the HTTP function over the app's store.
 func (a *App) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
+	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
 	for _, p := range a.poller.Processors {
-		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Next: func(s state.State, t time.Time) time.Time {
-			return p.NextPoll(a.config.Settings.Timer, s, t)
+		members[p.Group] = append(members[p.Group], p)
+		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
+			return p.NextPoll(ticks, s, t)
+		}})
+	}
+	for _, g := range a.poller.Groups {
+		h.Groups = append(h.Groups, processors.Group{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
+			return poller.NextGroup(ticks, members[g.Name], s, t)
 		}})
 	}
 	return h

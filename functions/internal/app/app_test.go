@@ -139,7 +139,7 @@ func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
 	}
 	for path, shows := range map[string]string{
 		"/": "feedscale\n", "/api/processors": `"name":"orders"`, "/api/metrics": `version="v1.2.3"`, "/api/dashboard": "<title>feedscale</title>",
-		"/api/processors/orders/history?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z": `"time":"2026-03-01T12:00:00Z"`,
+		"/api/processors/orders/history?since=2026-03-01T00:00:00Z&until=2026-03-02T00:00:00Z": `"time":"2026-03-01T12:00:00Z"`,
 	} {
 		if got := s.get(t, path); got.status != http.StatusOK || !strings.Contains(got.body, shows) {
 			t.Errorf("GET %s shows no %s: %+v", path, shows, got)

@@ -1,9 +1,12 @@
-// Package check tries every name and permission that a configuration needs, and says what mends what
-// does not hold, as values. It sends no event and polls nothing; of the state it writes a row that it
-// deletes again.
+// Package check tries every name and permission that a configuration needs, measures each processor
+// once, and says what mends what does not hold, as values. It sends no event and decides nothing; of the
+// state it writes a row that it deletes again.
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
-// cosmos.go, state.go and events.go ask the services, and remedy.go has the commands that mend.
+// cosmos.go, leases.go, state.go and events.go ask the services, target.go asks who else scales, and
+// remedy.go has the commands that mend.
+//
+// The package is internal to the program: its API may change in any release.
 package check
 
 import (
@@ -12,16 +15,19 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Run tries a configuration until ctx ends: what was not tried by then is skipped. getenv looks up the
 // environment, which says where this process runs. An error is one of the configuration's connections.
-func Run(ctx context.Context, c config.Config, getenv func(string) string) (Report, error) {
+// kinds are those that look at what is scaled.
+func Run(ctx context.Context, c config.Config, getenv func(string) string, kinds actions.Kinds) (Report, error) {
 	checker, err := newChecker(c, getenv)
 	if err != nil {
 		return Report{}, err
 	}
+	checker.kinds = kinds
 	return checker.run(ctx), nil
 }
 
@@ -39,6 +45,7 @@ func Misconfigured(mistakes error) Report {
 type checker struct {
 	config      config.Config
 	getenv      func(string) string
+	kinds       actions.Kinds
 	connections *connect.Connections
 	endpoints   []*accountEndpoint
 	processors  []string // the names of all
@@ -61,14 +68,12 @@ func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
 	settings.add("settings", good("no mistakes, %d processors", len(c.processors)))
 
-	var tasks []func() []Line
-	for _, e := range c.endpoints {
-		tasks = append(tasks, func() []Line { return c.checkEndpoint(ctx, e) })
-	}
-	tasks = append(tasks,
+	tasks := []func() []Line{
+		func() []Line { return c.checkAccounts(ctx) },
 		func() []Line { return c.checkState(ctx) },
 		func() []Line { return c.checkEvents(ctx) },
-	)
+	}
+	tasks = append(tasks, c.checkTargets(ctx)...)
 	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {
 		report.OK = report.OK && l.Status != Fail

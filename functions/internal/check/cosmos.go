@@ -95,6 +95,16 @@ func find[T any](list *[]*T, meant func(*T) bool, add func() *T) *T {
 	return added
 }
 
+// checkAccounts tries every account, and then measures the processors for which nothing fails.
+func (c *checker) checkAccounts(ctx context.Context) []Line {
+	var tasks []func() []Line
+	for _, e := range c.endpoints {
+		tasks = append(tasks, func() []Line { return c.checkEndpoint(ctx, e) })
+	}
+	lines := inOrder(c.config.Settings.Concurrency, tasks)
+	return append(lines, c.measure(ctx, lines)...)
+}
+
 func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line {
 	network := section{target: e.target, processors: e.processors}
 	network.reach(ctx, e.endpoint)
@@ -123,7 +133,7 @@ func (c *checker) checkConnection(ctx context.Context, network *section, e *acco
 		if access.ByKey() {
 			return notTried("setting %s holds a key: no token is needed", access.Setting)
 		}
-		access.who, f = c.signIn(ctx, *access.Identity, e.endpoint.scheme()+"://"+e.endpoint.host+"/.default")
+		access.who, f = c.tokenOf(ctx, *access.Identity, a.account.Credential(), a.account.Scope())
 		return f
 	})
 	s.try(ctx, "read metadata", func(ctx context.Context) finding {
@@ -165,6 +175,7 @@ func checkContainer(ctx context.Context, account *cosmos.Account, access cosmosA
 		leases.try(ctx, "query leases", func(ctx context.Context) finding {
 			return access.finding(account.ProbeLeases(ctx, k.container), k.container, true, "leases can be queried")
 		})
+		leases.try(ctx, "partition key", func(ctx context.Context) finding { return access.partitionKey(ctx, account, k.container) })
 	}
 	return append(monitored.lines, leases.lines...)
 }
@@ -183,4 +194,23 @@ func (a cosmosAccess) finding(err error, c cosmos.Container, leases bool, holds 
 		return bad("", "%v", err)
 	}
 	return bad(a.fix(r), "%s", r.Detail())
+}
+
+// partitionKey reports whether the SDKs take a container for leases. .NET's allow /partitionKey too,
+// for accounts of Gremlin (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreManagerBuilder.cs), and
+// containers that were made without a key, which have a key of the service's own.
+func (a cosmosAccess) partitionKey(ctx context.Context, account *cosmos.Account, c cosmos.Container) finding {
+	d, _, err := account.Describe(ctx, c)
+	if err != nil {
+		return a.finding(err, c, true, "")
+	}
+	switch path := strings.Join(d.PartitionKey, ", "); path {
+	case "", "/id", "/_partitionKey":
+		return good("the SDKs keep leases in such a container")
+	case "/partitionKey":
+		return good("its partition key is /partitionKey: .NET keeps leases in such a container, Java does not")
+	default:
+		return bad("make a lease container with the partition key /id, and name it in leaseContainerId and in the processor",
+			"its partition key is %s; the SDKs keep leases only in a container with /id (.NET also with /partitionKey)", path)
+	}
 }

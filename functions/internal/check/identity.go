@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
@@ -28,6 +29,11 @@ func (c *checker) signIn(ctx context.Context, i config.Identity, scope string) (
 	if err != nil {
 		return principal{}, bad(identityFix(c.getenv, i), "the %s cannot be used: its environment is not there", credentialName(i))
 	}
+	return c.tokenOf(ctx, i, credential, scope)
+}
+
+// tokenOf gets the token of an identity by a credential that proves it.
+func (c *checker) tokenOf(ctx context.Context, i config.Identity, credential azcore.TokenCredential, scope string) (principal, finding) {
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
 		return principal{}, bad(identityFix(c.getenv, i), "the %s gives no token for %s%s", credentialName(i), scope, tokenReason(ctx, err))

@@ -70,13 +70,6 @@ func (e serviceEndpoint) name() string {
 	return net.JoinHostPort(e.host, e.port)
 }
 
-func (e serviceEndpoint) scheme() string {
-	if e.tls {
-		return "https"
-	}
-	return "http"
-}
-
 // nameFix mends a host that is not found.
 func (e serviceEndpoint) nameFix() string {
 	correct := "correct the host in setting " + e.setting

@@ -36,6 +36,7 @@ type Status string
 // The statuses.
 const (
 	OK   Status = "ok"
+	Warn Status = "warn" // works, and does not do what its user will expect
 	Fail Status = "fail"
 	Skip Status = "skip" // not tried, or nothing there to try
 )
@@ -52,6 +53,10 @@ func good(format string, args ...any) finding {
 
 func bad(fix, format string, args ...any) finding {
 	return finding{status: Fail, detail: fmt.Sprintf(format, args...), fix: fix}
+}
+
+func doubtful(fix, format string, args ...any) finding {
+	return finding{status: Warn, detail: fmt.Sprintf(format, args...), fix: fix}
 }
 
 func notTried(format string, args ...any) finding {
@@ -94,10 +99,11 @@ func (s *section) try(ctx context.Context, check string, run func(context.Contex
 		defer cancel()
 	}
 	found := run(step)
-	if found.status == Fail {
-		if ctx.Err() != nil {
-			found = outOfTime(ctx)
-		}
+	switch deadline, bounded := ctx.Deadline(); {
+	case found.status != Fail:
+	case ctx.Err() != nil, bounded && !time.Now().Before(deadline): // the timer of ctx may be late
+		found = outOfTime(ctx)
+	default:
 		s.cause = fmt.Sprintf("%s fails for %s", check, s.target)
 	}
 	s.add(check, found)

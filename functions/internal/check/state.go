@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
@@ -18,13 +20,13 @@ import (
 const storageScope = "https://storage.azure.com/.default"
 
 func (c *checker) checkState(ctx context.Context) []Line {
-	state := c.config.Settings.State
-	if state.BoltPath != "" {
-		s := section{target: "bolt:" + state.BoltPath, processors: c.processors}
-		s.try(ctx, "write state", func(context.Context) finding { return boltFinding(state.BoltPath) })
+	kept := c.config.Settings.State
+	if kept.BoltPath != "" {
+		s := section{target: "bolt:" + kept.BoltPath, processors: c.processors}
+		s.try(ctx, "write state", func(context.Context) finding { return boltFinding(kept.BoltPath) })
 		return s.lines
 	}
-	return c.checkTable(ctx, state.Table)
+	return c.checkTable(ctx, kept.Table)
 }
 
 // boltFinding reports whether the file can be written. One that is not there is
@@ -108,7 +110,32 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 		created, err := store.Probe(ctx)
 		return access.finding(created, err)
 	})
+	s.try(ctx, "one poller", func(ctx context.Context) finding {
+		store, err := c.connections.Table(t)
+		if err != nil {
+			return bad("correct setting "+access.Setting, "%v", err)
+		}
+		return c.rivals(ctx, store)
+	})
 	return s.lines
+}
+
+// rivalFor is for how long a process that was seen polling into a state counts as at work.
+const rivalFor = 10 * time.Minute
+
+// rivals reports whether two processes poll into one state. Each notices the other (state.Rival).
+func (c *checker) rivals(ctx context.Context, store state.Store) finding {
+	for _, name := range c.processors {
+		record, err := store.Load(ctx, name)
+		if err != nil {
+			return bad("", "%v", err)
+		}
+		if r := record.State.Rival; r != nil && time.Since(r.Time) < rivalFor {
+			return bad("end one of the two, or give each a state of its own in FEEDSCALE_STATE",
+				"%s and %s both poll %s into this state, last seen at %s", record.State.Poller, r.Poller, name, r.Time.UTC().Format(time.RFC3339))
+		}
+	}
+	return good("no second process polls into it")
 }
 
 // tableAccess is who writes the state where, for the advice on what is refused.

@@ -8,16 +8,20 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Check tries every name and permission that the configuration needs, and prints of each whether it
-// holds and what mends it. It sends no event.
-func Check() Command {
-	return Command{"check", "try every name and permission, and say what mends what does not hold", tryAll}
+// holds and what mends it. It sends no event. Those of the kinds that can tell what else scales a
+// target say so.
+func Check(kinds actions.Kinds) Command {
+	return Command{"check", "try every name and permission, and say what mends what does not hold", func(ctx context.Context, env Env, args []string) error {
+		return tryAll(ctx, env, args, kinds)
+	}}
 }
 
-func tryAll(ctx context.Context, env Env, args []string) error {
+func tryAll(ctx context.Context, env Env, args []string, kinds actions.Kinds) error {
 	f := NewFlags(env, "check", "[--config FILE] [--output table|json] [--timeout 60s]")
 	file := f.String("config", "", "the processors file")
 	output := f.String("output", "table", "table or json")
@@ -45,7 +49,7 @@ func tryAll(ctx context.Context, env Env, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	found, err := check.Run(ctx, c, env.Getenv)
+	found, err := check.Run(ctx, c, env.Getenv, kinds)
 	if err != nil {
 		return Usage(err)
 	}

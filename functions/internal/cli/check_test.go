@@ -222,7 +222,7 @@ func TestWhatDependsOnAFailureIsSkippedWithItsReason(t *testing.T) {
 			reasons[l.Detail]++
 		}
 	}
-	want := map[string]int{"not tried, since dns fails for shop.invalid": 8, "setting COSMOS holds a key: no token is needed": 1}
+	want := map[string]int{"not tried, since dns fails for shop.invalid": 9, "setting COSMOS holds a key: no token is needed": 1}
 	if !maps.Equal(reasons, want) {
 		t.Errorf("got %v, want %v", reasons, want)
 	}
@@ -275,7 +275,7 @@ func TestWhatManyShareIsTriedOnce(t *testing.T) {
 	})
 	p.settings["ALIAS"] = p.settings["COSMOS"]
 	p.settings["FEEDSCALE_PROCESSORS"] = `{defaults: {connection: COSMOS, databaseId: shop}, processors: [{name: orders, containerId: orders},
-		{name: again, connection: ALIAS, containerId: orders}, {name: payments, containerId: payments}]}`
+		{name: again, connection: ALIAS, containerId: orders, processorName: again}, {name: payments, containerId: payments}]}`
 	got, r := p.check(t)
 	wantOnly(t, got, remedy{"/shop/leases", "query leases", "forbids", "az cosmosdb update"})
 	if queries.Load() != 1 || feeds.Load() != 2 {
@@ -349,7 +349,7 @@ func TestCheckPrintsATableForPeople(t *testing.T) {
 			delete(p.settings, "FEEDSCALE_EVENTS")
 			var list []string
 			for n := range 7 {
-				list = append(list, fmt.Sprintf("{name: p%d, connection: COSMOS, databaseId: shop, containerId: nowhere}", n))
+				list = append(list, fmt.Sprintf("{name: p%d, connection: COSMOS, databaseId: shop, containerId: nowhere, processorName: p%d}", n, n))
 			}
 			p.settings["FEEDSCALE_PROCESSORS"] = "{processors: [" + strings.Join(list, ", ") + "]}"
 			p.width = width

@@ -27,6 +27,7 @@ import (
 type identitySource struct {
 	*httptest.Server
 	scopes atomic.Pointer[string] // the resource asked for last
+	known  atomic.Pointer[string] // the only resource that the tenant knows; nil = it knows all
 }
 
 const (
@@ -44,6 +45,12 @@ func startIdentity(t *testing.T, status int, claims string) *identitySource {
 		resource := r.URL.Query().Get("resource")
 		source.scopes.Store(&resource)
 		w.Header().Set("Content-Type", "application/json")
+		if known := source.known.Load(); known != nil && *known != resource {
+			// As https://github.com/AzureAD/microsoft-authentication-library-for-dotnet/issues/3979 has it.
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":"invalid_resource","error_description":"AADSTS500011: The resource principal named %s was not found in the tenant named Shop."}`, resource)
+			return
+		}
 		w.WriteHeader(status)
 		if status == http.StatusOK {
 			fmt.Fprintf(w, `{"access_token":%q,"expires_on":"%d","resource":%q,"token_type":"Bearer"}`, token, time.Now().Add(time.Hour).Unix(), resource)
@@ -95,6 +102,37 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 			shown := func(l check.Line) bool { return l.Check == "identity" && strings.Contains(l.Detail, c.shows) }
 			if !slices.ContainsFunc(got.Checks, shown) {
 				t.Errorf("%q is not shown: %s", c.shows, r.Stdout)
+			}
+		})
+	}
+}
+
+func TestATokenIsCheckedWithTheScopeThatTheAccountIsReadWith(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule         string
+		set, known   string // scope, and resource
+		failedDetail string // of the identity; "" = all holds
+	}{
+		{"the account's own", "", "http://127.0.0.1", ""},
+		{"that of Cosmos DB, where the tenant does not know the account's", "", "https://cosmos.azure.com", ""},
+		{"neither is known", "", "https://other.example", "gives no token for http://127.0.0.1/.default (AADSTS500011)"},
+		{"the one that is set", "https://cosmos.example/.default", "https://cosmos.example", ""},
+		{"the one that is set, and no other", "https://cosmos.example/.default", "https://cosmos.azure.com", "gives no token for https://cosmos.example/.default (AADSTS500011)"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w, p := checking(t, cosmosfake.Options{Token: func(string) error { return nil }})
+			delete(p.settings, "COSMOS")
+			p.settings["COSMOS__accountEndpoint"], p.settings["COSMOS__credential"], p.settings["COSMOS__tokenScope"] = w.Account.Endpoint(), "managedidentity", c.set
+			source := startIdentity(t, 200, fmt.Sprintf(`{"oid":%q,"appid":%q}`, objectID, clientID))
+			source.known.Store(&c.known)
+			source.proves(p.settings)
+			got, r := p.checkApart(t)
+			if c.failedDetail != "" {
+				wantOnly(t, got, remedy{"", "identity", c.failedDetail, "az functionapp identity assign"})
+			} else if !got.OK {
+				t.Errorf("it does not hold: %s", r.Stdout)
 			}
 		})
 	}

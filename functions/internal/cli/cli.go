@@ -4,6 +4,8 @@
 // since the deployed handler must not link them.
 //
 // Start with [Main] and [Env].
+//
+// The package is internal to the program: its API may change in any release.
 package cli
 
 import (

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -45,11 +46,11 @@ func poll(ctx context.Context, env Env, args []string) error {
 	a.Close()
 	switch {
 	case *explain:
-		err = console.WriteExplanations(env.Stdout, result.Polled, *dryRun, env.Style())
+		err = console.WriteExplanations(env.Stdout, slices.Concat(result.Polled, result.Groups), *dryRun, env.Style())
 	case *output == "json":
-		err = console.WriteProcessorsJSON(env.Stdout, result.Polled)
+		err = console.WriteProcessorsJSON(env.Stdout, result.Polled, result.Groups)
 	default:
-		err = console.WriteProcessors(env.Stdout, result.Polled, *partitions, env.Style())
+		err = console.WriteProcessors(env.Stdout, result.Polled, result.Groups, *partitions, env.Style())
 	}
 	if err != nil {
 		return err

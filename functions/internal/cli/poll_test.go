@@ -31,10 +31,10 @@ func TestPollPrintsJSONToTheLetter(t *testing.T) {
 	if r.Status != 0 {
 		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
-	want := `{"processors":[{"name":"orders","lag":25,"changeAgeSeconds":50,"metricValue":10,"active":true,"desiredReplicas":1,"direction":"out",` +
+	want := `{"processors":[{"name":"orders","group":null,"lag":25,"changeAgeSeconds":50,"metricValue":10,"active":true,"desiredReplicas":1,"direction":"out",` +
 		`"complete":true,"status":"lagging","partitionCount":1,"partitionsWithLag":1,"requestCharge":#,"requests":4,"error":null,` +
 		`"reasons":[{"step":"threshold","replicas":1,"why":"lag 25 at 10 per replica, capped to 1 partitions"}],` +
-		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"status":"lagging","approximate":false,"error":null}]}]}` + "\n"
+		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"status":"lagging","stall":null,"rewound":null,"approximate":false,"carried":null,"error":null}]}],"groups":[]}` + "\n"
 	if got := masked(r.Stdout); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -165,7 +165,7 @@ func TestAFailureOfOneProcessorIsOneSentenceAndTheOthersArePolled(t *testing.T) 
 	p.settings["BADKEY"] = "AccountEndpoint=" + w.Account.Endpoint() + ";AccountKey=" + secret + ";"
 	p.settings["UNREACHABLE"] = "AccountEndpoint=http://127.0.0.1:1/;AccountKey=" + secret + ";"
 	p.settings["FEEDSCALE_PROCESSORS"] = `{defaults: {databaseId: shop, containerId: orders, accountHost: ` + testworld.OrdersHost + `}, processors: [
-		{name: bad-key, connection: BADKEY}, {name: unreachable, connection: UNREACHABLE}, {name: orders, connection: COSMOS}, {name: missing, connection: COSMOS, containerId: nowhere}]}`
+		{name: bad-key, connection: BADKEY, processorName: other}, {name: unreachable, connection: UNREACHABLE}, {name: orders, connection: COSMOS}, {name: missing, connection: COSMOS, containerId: nowhere}]}`
 	r := p.run(t, "poll", "--output", "json")
 	out := testworld.Decode[polled](t, []byte(r.Stdout))
 	for i, says := range []string{"setting BADKEY", "setting UNREACHABLE", "", "nowhere in database shop"} {

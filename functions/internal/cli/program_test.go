@@ -40,10 +40,10 @@ const version = "v1.2.3"
 
 // commands are those of this package, in the order of the tool.
 func commands() []cli.Command {
+	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
 		cli.Serve(), cli.Run(), cli.Poll(), cli.History(), cli.Simulate(),
-		cli.Consume(actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}),
-		cli.Check(), cli.Leases(), cli.Version(),
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases(), cli.Version(),
 	}
 }
 

@@ -25,22 +25,31 @@ func Simulate() Command {
 }
 
 func simulateTrace(ctx context.Context, env Env, args []string) error {
-	f := NewFlags(env, "simulate", "[--trace NAME|history:PROCESSOR|FILE] [--policies FILE] [--policy NAME | --compare] [--output table|json|csv]")
+	f := NewFlags(env, "simulate", "[--trace NAME|history:PROCESSOR|FILE] [--policies FILE] [--policy NAME | --compare | --matrix] [--output table|json|csv]")
 	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
 	f.String("since", "168h", "`duration` to look back in history:PROCESSOR")
-	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace")
-	f.String("duration", "24h", "`duration` of a synthetic trace")
+	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace, and the same chances")
+	f.String("seeds", "1", "`number` of replays, each with the next seed; the results are means (with --matrix 5 by default)")
+	f.String("duration", "24h", "`duration` of a synthetic trace; of weekly 168h by default")
 	f.String("partitions", "8", "`number` of partitions; of a recorded trace its own by default")
 	f.String("rate", "50", "`number` of transactions per second, on average, of a synthetic trace; sparse has its own")
+	f.String("skew", "0", "`number`: the exponent of Zipf's law by which partitions share a synthetic trace; 0 = evenly. hot, zipf, moving and outrun have shares of their own")
 	f.String("throughput", "25", "`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
-	f.String("startup", "30s", "`duration` from a decision to a replica that works")
-	f.String("rebalance", "10s", "`duration` for which the processor pauses when its leases move")
+	f.String("startup", "30s", "`duration` from the moment a replica is made to the moment it works")
+	f.String("rebalance", "1s", "`duration` for which nobody works off a lease that has got another owner")
 	f.String("poll-delay", "5s", "`duration` until a replica that found nothing looks again (the SDKs' feedPollDelay)")
+	f.String("batch", "100", "`number` of changes that the handler gets at most, and then checkpoints (the SDKs' maxItemCount)")
+	f.String("batch-time", "0s", "`duration` that a full batch takes at least; 0s = as fast as the replica is")
+	f.String("acting", "consumer", "`way` in which a decision becomes replicas: consumer, metrics-api, metric-value, external-push; or keda, which asks nobody")
+	f.String("delay", "0s", "`duration` until a decision takes effect, beside what the way of acting takes")
+	f.String("poll", "15s", "`duration` between two polls of default; those of --policies have their own (every)")
+	f.String("failed-polls", "0", "`share` of the polls that fail, from 0 to 1")
 	f.String("lag-objective", "1000", "`transactions` that may be pending")
 	f.String("age-objective", "60s", "`duration` for which the oldest change may be pending")
 	f.String("policies", "", "a `file` of policies to try out")
 	f.String("policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
-	compare := f.Bool("compare", false, "default, keda and all of --policies side by side")
+	compare := f.Bool("compare", false, "default, keda and all of --policies side by side, with the best fixed count and the clairvoyant bound")
+	matrix := f.Bool("matrix", false, "every synthetic trace, start-up time, delay and way of acting, summed up, or each with --output csv; --trace, --startup and --delay leave only that one")
 	f.String("output", "table", "`form`: table, json or csv")
 	charts := f.Bool("chart", true, "charts below the table")
 	if err := f.Parse(args); err != nil {
@@ -55,19 +64,23 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 		return connect.New(settings).History(ctx, processor, until.Add(-since), until)
 	}}
 	output := in.choice("output", "table", "json", "csv")
-	s := in.simulation()
-	scalers := in.scalers(*compare)
+	if *matrix {
+		return simulateMatrix(ctx, env, &in, *compare, output)
+	}
+	s, trace := in.simulation()
+	comparison := simulate.Comparison{
+		Trace: trace, Seeds: s.Seeds, Workers: s.Workers, Conditions: s.Met, Objective: s.Objective,
+		Scalers: in.scalers(*compare), Yardsticks: *compare,
+	}
 	if err := in.mistakes.refuse(env.Stderr, "simulate"); err != nil {
 		return err
 	}
 	if in.unread != nil {
 		return in.unread
 	}
-	for _, scaler := range scalers {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		s.Results = append(s.Results, simulate.Run(s.Trace, s.Workers, scaler, s.Objective))
+	var err error
+	if s.Results, err = comparison.Run(ctx, progressBar(env)); err != nil {
+		return err
 	}
 	switch output {
 	case "json":
@@ -126,55 +139,124 @@ func (r *flagReader) duration(name string, low, high time.Duration) time.Duratio
 	return d
 }
 
-// simulation reads what is to be replayed, and by which workers.
-func (r *flagReader) simulation() console.Simulation {
-	s := console.Simulation{
-		Workers: simulate.Workers{
-			Throughput: r.rate("throughput"),
-			StartUp:    r.duration("startup", 0, time.Hour),
-			Rebalance:  r.duration("rebalance", 0, time.Hour),
-			PollDelay:  r.duration("poll-delay", 0, time.Hour),
-		},
-		Objective: simulate.Objective{
-			Lag: int64(r.whole("lag-objective", 0, math.MaxInt64)),
-			Age: r.duration("age-objective", 0, 365*24*time.Hour),
-		},
+// fraction reads a number from 0 to high.
+func (r *flagReader) fraction(name string, high float64) float64 {
+	n, err := strconv.ParseFloat(r.text(name), 64)
+	if err != nil || !(n >= 0 && n <= high) {
+		r.mistakes.add("--%s is %q; allowed are numbers from 0 to %v", name, r.text(name), high)
 	}
-	if slices.Contains(simulate.Names(), r.text("trace")) {
-		r.synthetic(&s)
-	} else {
-		r.recorded(&s)
-	}
-	return s
+	return n
 }
 
-const maxPartitions = 100_000
+// workers reads what the replicas can do.
+func (r *flagReader) workers() simulate.Workers {
+	return simulate.Workers{
+		Throughput: r.rate("throughput"),
+		StartUp:    r.duration("startup", 0, time.Hour),
+		Rebalance:  r.duration("rebalance", 0, time.Hour),
+		PollDelay:  r.duration("poll-delay", 0, time.Hour),
+		Batch:      int(r.whole("batch", 1, maxBatch)),
+		BatchTime:  r.duration("batch-time", 0, time.Hour),
+	}
+}
 
-func (r *flagReader) synthetic(s *console.Simulation) {
-	r.notSince()
-	before := len(r.mistakes)
-	seed := r.whole("seed", 0, math.MaxUint64)
-	o := simulate.Options{
-		Seed:       seed,
+func (r *flagReader) objective() simulate.Objective {
+	return simulate.Objective{
+		Lag: int64(r.whole("lag-objective", 0, math.MaxInt64)),
+		Age: r.duration("age-objective", 0, 365*24*time.Hour),
+	}
+}
+
+// conditions reads what a replay meets beside the trace.
+func (r *flagReader) conditions() simulate.Conditions {
+	return simulate.Conditions{
+		Acting:      simulate.Acting(r.choice("acting", actings()...)),
+		Delay:       r.duration("delay", 0, time.Hour),
+		FailedPolls: r.fraction("failed-polls", 1),
+	}
+}
+
+func actings() []string {
+	var names []string
+	for _, way := range append(simulate.Ways(), simulate.KEDATrigger) {
+		names = append(names, string(way))
+	}
+	return names
+}
+
+// simulation reads what is to be replayed, and by which workers, and returns the trace of each seed.
+func (r *flagReader) simulation() (s console.Simulation, trace func(seed uint64) simulate.Trace) {
+	s = console.Simulation{Workers: r.workers(), Objective: r.objective()}
+	if slices.Contains(simulate.Names(), r.text("trace")) {
+		trace = r.synthetic(&s)
+	} else {
+		r.recorded(&s)
+		trace = func(uint64) simulate.Trace { return s.Trace }
+	}
+	s.Met = r.conditions()
+	s.Seeds = int(r.whole("seeds", 1, maxSeeds))
+	if s.Seed != nil {
+		s.Met.Seed = *s.Seed
+	}
+	return s, trace
+}
+
+const (
+	maxPartitions = 100_000
+	maxBatch      = 100_000
+	maxSeeds      = 1000
+)
+
+// options reads what shapes a synthetic trace.
+func (r *flagReader) options() simulate.Options {
+	return simulate.Options{
+		Seed:       r.whole("seed", 0, math.MaxUint64),
 		Duration:   r.duration("duration", time.Second, 365*24*time.Hour),
 		Partitions: int(r.whole("partitions", 1, maxPartitions)),
 		Rate:       r.rate("rate"),
+		Skew:       r.fraction("skew", simulate.MaxSkew),
 	}
+}
+
+// synthetic draws a trace, and returns how to draw it for each seed.
+func (r *flagReader) synthetic(s *console.Simulation) func(seed uint64) simulate.Trace {
+	r.notSince()
+	before := len(r.mistakes)
+	o := r.options()
 	if len(r.mistakes) > before {
-		return
+		return nil
+	}
+	o.Throughput = s.Workers.Throughput
+	if r.text("trace") == "weekly" && !r.given("duration") {
+		o.Duration = 7 * 24 * time.Hour
 	}
 	var err error
 	if s.Trace, err = simulate.Generate(r.text("trace"), o); err != nil {
 		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
 	}
-	s.Seed = &seed
+	s.Seed = new(o.Seed)
+	return func(seed uint64) simulate.Trace {
+		if seed == o.Seed {
+			return s.Trace
+		}
+		next := o
+		next.Seed = seed
+		t, _ := simulate.Generate(r.text("trace"), next) // which options are allowed does not depend on the seed
+		return t
+	}
 }
 
 // scalers are those that --policy, --policies and --compare choose.
 func (r *flagReader) scalers(compare bool) []simulate.Scaler {
-	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery), simulate.KEDA()}
+	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), r.duration("poll", time.Second, time.Hour)), simulate.KEDA()}
 	builtIn := len(all)
 	file, name := r.text("policies"), r.text("policy")
+	if r.text("acting") == string(simulate.KEDATrigger) {
+		if file != "" || name != "" && name != "keda" {
+			r.mistakes.add("--acting keda asks no policy of feedscale; leave out --policies and --policy, or act in another way")
+		}
+		return all[1:2]
+	}
 	if compare && name != "" {
 		r.mistakes.add("--policy and --compare are given; allowed is one of them")
 	}

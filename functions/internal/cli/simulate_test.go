@@ -32,8 +32,10 @@ type simulated struct {
 		ReplicaHours                         float64
 		SecondsOverLag, SecondsOverAge       int64
 		Actions, ScaleOuts, ScaleIns         int
-		MaxLag, MaxAgeSeconds, P99AgeSeconds int64
-		Arrived, Processed, Left             int64
+		MaxLag, MaxAgeSeconds, P99AgeSeconds *int64
+		Arrived                              int64
+		Processed, Left                      *int64
+		FixedReplicas                        *int
 		Series                               []map[string]int64
 	}
 }
@@ -73,6 +75,14 @@ func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 	}
 }
 
+// orEmpty is a number as CSV has it: empty where it is null.
+func orEmpty[N int | int64](n *N) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
 func TestSimulateJSONAndCSVAgree(t *testing.T) {
 	t.Parallel()
 	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", policies}
@@ -83,24 +93,27 @@ func TestSimulateJSONAndCSVAgree(t *testing.T) {
 	r := program{}.run(t, append([]string{"simulate", "--output", "csv"}, args...)...)
 	lines, err := csv.NewReader(strings.NewReader(r.Stdout)).ReadAll()
 	testworld.Must(t, err)
-	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left", ",")}
+	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left,fixedReplicas", ",")}
 	var names []string
 	for _, p := range out.Results {
 		names = append(names, p.Policy)
-		if p.Arrived != out.Trace.Transactions || p.Arrived != p.Processed+p.Left || p.Actions != p.ScaleOuts+p.ScaleIns {
+		bound := p.Policy == "bound" // knows neither what was processed nor a course
+		if p.Arrived != out.Trace.Transactions || !bound && p.Arrived != *p.Processed+*p.Left || p.Actions != p.ScaleOuts+p.ScaleIns {
 			t.Errorf("%s does not add up: %+v", p.Policy, p)
 		}
-		if len(p.Series) == 0 || len(p.Series) > 1000 {
+		if (len(p.Series) == 0) != bound || len(p.Series) > 1000 {
 			t.Errorf("%s has %d points", p.Policy, len(p.Series))
 		}
-		text := fmt.Sprint(p.Policy, p.ReplicaHours, p.SecondsOverLag, p.SecondsOverAge, p.Actions, p.ScaleOuts, p.ScaleIns,
-			p.MaxLag, p.MaxAgeSeconds, p.P99AgeSeconds, p.Arrived, p.Processed, p.Left)
-		want = append(want, strings.Fields(strings.Replace(text, p.Policy, p.Policy+" ", 1)))
+		line := strings.Fields(p.Policy + " " + fmt.Sprint(p.ReplicaHours, p.SecondsOverLag, p.SecondsOverAge, p.Actions, p.ScaleOuts, p.ScaleIns))
+		for _, n := range []*int64{p.MaxLag, p.MaxAgeSeconds, p.P99AgeSeconds, &p.Arrived, p.Processed, p.Left} {
+			line = append(line, orEmpty(n))
+		}
+		want = append(want, append(line, orEmpty(p.FixedReplicas)))
 	}
 	if !reflect.DeepEqual(lines, want) {
 		t.Errorf("CSV %v\nJSON %v", lines, want)
 	}
-	if want := []string{"default", "keda", "catch-up", "fresh"}; !reflect.DeepEqual(names, want) {
+	if want := []string{"default", "keda", "catch-up", "fresh", "fixed", "bound"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("policies %v, want %v", names, want)
 	}
 }
@@ -117,7 +130,8 @@ func TestSimulateChoosesPolicies(t *testing.T) {
 		{"a file's, all of them", []string{"--policies", policies}, "[catch-up fresh]"},
 		{"one of a file", []string{"--policies", policies, "--policy", "fresh"}, "[fresh]"},
 		{"one that is built in, beside a file", []string{"--policies", policies, "--policy", "default"}, "[default]"},
-		{"what is built in side by side", []string{"--compare"}, "[default keda]"},
+		{"what is built in side by side", []string{"--compare"}, "[default keda fixed bound]"},
+		{"with KEDA's own trigger acting, none of feedscale's", []string{"--acting", "keda"}, "[keda]"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -223,9 +237,16 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 		{"a file of policies that is not there", []string{"--policies", "nowhere.yaml"}, []string{"--policies: open nowhere.yaml: no such file or directory; allowed is a file"}},
 		{"a trace that is not there, with flags of a synthetic one", []string{"--trace", "dayly", "--seed", "3", "--rate", "5", "--duration", "1h"}, []string{
 			"--seed is for the synthetic traces", "--duration is for the synthetic traces", "--rate is for the synthetic traces",
-			`--trace is "dayly"; allowed are steady, ramp, burst, daily, herd, hot, sparse, history:PROCESSOR, or a file that is there`,
+			`--trace is "dayly"; allowed are steady, ramp, step, sawtooth, burst, daily, workday, weekly, herd, sparse, hot, zipf, moving, overload, outrun, history:PROCESSOR, or a file that is there`,
 		}},
 		{"more than memory holds", []string{"--duration", "8760h", "--partitions", "1000"}, []string{"up to 50000000 for seconds x partitions; shorten --duration or take fewer --partitions"}},
+		{"how it is acted", []string{"--acting", "hpa", "--seeds", "0", "--delay", "2h", "--batch", "0", "--batch-time", "-1s", "--poll", "0s", "--failed-polls", "2", "--skew", "x"}, []string{
+			`--batch is "0"; allowed are whole numbers from 1 to`, `--batch-time is "-1s"`, `--skew is "x"; allowed are numbers from 0 to 5`,
+			`--acting is "hpa"; allowed are consumer, metrics-api, metric-value, external-push and keda`, `--delay is "2h"`,
+			`--failed-polls is "2"; allowed are numbers from 0 to 1`, `--seeds is "0"; allowed are whole numbers from 1 to`, `--poll is "0s"`,
+		}},
+		{"a policy where nobody asks for one", []string{"--acting", "keda", "--policy", "default"}, []string{"--acting keda asks no policy of feedscale"}},
+		{"a matrix, and a part of it", []string{"--matrix", "--compare", "--acting", "consumer", "--output", "json"}, []string{"--acting is given with --matrix", "--compare and --matrix are given", `--output is "json"; --matrix has table, which sums it up, and csv`}},
 		{"a recording without samples", []string{"--trace", "testdata/simulate/empty.json"}, []string{"--trace: recording orders: no sample knows the lag"}},
 		{"broken JSON", []string{"--trace", "testdata/simulate/broken.json"}, []string{"--trace: testdata/simulate/broken.json is not the JSON of feedscale history"}},
 		{"another table", []string{"--trace", "testdata/simulate/foreign.csv"}, []string{"--trace: testdata/simulate/foreign.csv has no column time"}},

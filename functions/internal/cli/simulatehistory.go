@@ -19,7 +19,7 @@ import (
 
 // recorded makes the trace of what was recorded.
 func (r *flagReader) recorded(s *console.Simulation) {
-	for _, name := range []string{"seed", "duration", "rate"} {
+	for _, name := range []string{"seed", "duration", "rate", "skew"} {
 		if r.given(name) {
 			r.mistakes.add("--%s is for the synthetic traces; leave it out with what was recorded", name)
 		}

@@ -3,6 +3,8 @@
 // that makes credentials. Nothing here makes a request.
 //
 // Start with [New].
+//
+// The package is internal to the program: its API may change in any release.
 package connect
 
 import (
@@ -46,6 +48,7 @@ type accountKey struct {
 	endpoint string
 	key      string
 	identity config.Identity
+	scope    string
 }
 
 // Processor connects a processor of the configuration to its accounts.
@@ -68,7 +71,9 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 			ProcessorName:  p.ProcessorName,
 			AccountHost:    p.AccountHost,
 			StartFrom:      p.StartFrom,
+			LeaseFormat:    p.LeaseFormat,
 		},
+		Group:  p.Group,
 		Policy: p.Policy,
 		Target: p.Target,
 	}
@@ -83,12 +88,13 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 
 // Account returns the account of a connection.
 func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
-	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity}
+	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity, connection.TokenScope}
 	if a := c.accounts[key]; a != nil {
 		return a, nil
 	}
 	o := cosmos.Options{
-		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(),
+		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(), Scope: connection.TokenScope,
+		Priority: cosmos.Priority(c.settings.Priority), Bucket: c.settings.Bucket,
 		Concurrency: c.settings.Concurrency, Budget: c.settings.RUBudget, Region: c.settings.Region,
 	}
 	if connection.UsesIdentity() {

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -95,8 +99,48 @@ func TestAnAccountIsMadeOnceForEachEndpointAndEachWayToSignIn(t *testing.T) {
 	testworld.Must(t, err)
 	byAssigned, err := c.Account(account("COSMOS", shop, "", assigned))
 	testworld.Must(t, err)
-	if bySystem == byAssigned || len(c.accounts) != 5 {
-		t.Errorf("%d accounts, want 5", len(c.accounts))
+	scoped := account("COSMOS", shop, "", system)
+	scoped.TokenScope = cosmos.DefaultScope
+	byScope, err := c.Account(scoped)
+	testworld.Must(t, err)
+	if bySystem == byAssigned || bySystem == byScope || len(c.accounts) != 6 {
+		t.Errorf("%d accounts, want 6", len(c.accounts))
+	}
+	if got := []string{first.Scope(), bySystem.Scope(), byScope.Scope()}; !slices.Equal(got, []string{"", shop + ".default", cosmos.DefaultScope}) {
+		t.Errorf("the scopes are %q", got)
+	}
+}
+
+func TestPriorityAndThroughputBucketAreAskedForWithEveryRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule             string
+		settings         config.Settings
+		priority, bucket []string // values of the headers
+	}{
+		{"none by default", config.Settings{Concurrency: 1}, nil, nil},
+		{"as set", config.Settings{Concurrency: 1, Priority: "Low", Bucket: 5}, []string{"Low"}, []string{"5"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			server, err := cosmosfake.Start(cosmosfake.Options{})
+			testworld.Must(t, err)
+			t.Cleanup(func() { _ = server.Close() })
+			var seen atomic.Int64
+			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				seen.Add(1)
+				if priority, bucket := r.Header["X-Ms-Cosmos-Priority-Level"], r.Header["X-Ms-Cosmos-Throughput-Bucket"]; !slices.Equal(priority, c.priority) || !slices.Equal(bucket, c.bucket) {
+					t.Errorf("%s with priority %q and bucket %q", r.Kind, priority, bucket)
+				}
+				return nil
+			})
+			a, err := New(c.settings).Account(account("COSMOS", server.Endpoint(), cosmosfake.WellKnownKey, config.Identity{}))
+			testworld.Must(t, err)
+			testworld.Must(t, a.ProbeAccount(t.Context()))
+			if seen.Load() == 0 {
+				t.Error("nothing was read")
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func askForHistory(ctx context.Context, address, processor string, from, to time
 	defer cancel()
 	question := url.URL{
 		Scheme: "http", Host: address, Path: strings.Replace(processors.RouteHistory, "{name}", processor, 1),
-		RawQuery: url.Values{"from": {from.Format(time.RFC3339Nano)}, "to": {to.Format(time.RFC3339Nano)}}.Encode(),
+		RawQuery: url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {to.Format(time.RFC3339Nano)}}.Encode(),
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {

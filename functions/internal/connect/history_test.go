@@ -35,7 +35,7 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			process := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				want := "/api/processors/orders/history?from=2026-03-01T12%3A00%3A00.000000005Z&to=2026-03-01T13%3A00%3A00.000000005Z"
+				want := "/api/processors/orders/history?since=2026-03-01T12%3A00%3A00.000000005Z&until=2026-03-01T13%3A00%3A00.000000005Z"
 				if got := r.URL.String(); r.Method != http.MethodGet || got != want {
 					t.Errorf("it was asked for %s %s, want %s", r.Method, got, want)
 				}

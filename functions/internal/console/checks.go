@@ -11,15 +11,18 @@ import (
 // processorsShown is how many processors the table of checks names below what fails.
 const processorsShown = 5
 
-// WriteChecks prints one line for each check, and below one that fails who depends on it and what
-// mends it.
+// WriteChecks prints one line for each check, and below one that fails or warns who depends on it
+// and what mends it.
 func WriteChecks(w io.Writer, found check.Report, style Style) error {
 	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
-	failed := 0
+	failed, doubtful := 0, 0
 	for _, l := range found.Checks {
 		rows = append(rows, []Cell{{string(l.Status), checkColor(l.Status), false}, {l.Target, Plain, false}, {l.Check, Plain, false}, {l.Detail, Dim, false}})
-		if l.Status == check.Fail {
+		switch l.Status {
+		case check.Fail:
 			failed++
+		case check.Warn:
+			doubtful++
 		}
 	}
 	whole := style
@@ -38,6 +41,8 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 		fmt.Fprintf(&b, "\n%d of %d checks fail\n", failed, len(found.Checks))
 	case !found.OK:
 		b.WriteString("\nnot everything was tried\n")
+	case doubtful > 0:
+		fmt.Fprintf(&b, "\neverything holds, and %d of %d checks warn\n", doubtful, len(found.Checks))
 	default:
 		b.WriteString("\neverything holds\n")
 	}
@@ -46,7 +51,7 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 }
 
 func writeRemedy(b *strings.Builder, l check.Line, style Style) {
-	if l.Status != check.Fail {
+	if l.Status != check.Fail && l.Status != check.Warn {
 		return
 	}
 	if names := l.Processors; len(names) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// WriteExplanations says of each processor what was measured, which steps made what of it, and what
+// WriteExplanations says of each processor, and each group, what was measured, which steps made what of it, and what
 // follows, in sentences.
 func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Style) error {
 	var b strings.Builder
@@ -69,6 +69,9 @@ func (e explanation) headline() string {
 
 // measured says what the decision is made from.
 func (e explanation) measured() []string {
+	if len(e.s.Members) > 0 {
+		return e.members()
+	}
 	lag := e.s.Lag
 	if lag.Error != "" {
 		return nil
@@ -91,6 +94,19 @@ func (e explanation) measured() []string {
 		lines = append(lines, line+".")
 	}
 	return append(append(lines, e.rates()...), e.statuses()...)
+}
+
+// members says what each member of a group asks for.
+func (e explanation) members() []string {
+	lines := make([]string, len(e.s.Members))
+	for i, m := range e.s.Members {
+		asks := "was never decided"
+		if m.Replicas != nil {
+			asks = "asks for " + count(*m.Replicas, "replica")
+		}
+		lines[i] = fmt.Sprintf("%s %s: %s, lag %s.", m.Processor, asks, e.style.Paint(string(m.Status), statusColor(m.Status)), Number(m.Lag))
+	}
+	return lines
 }
 
 // rates says how fast changes come and go, where that is known.
@@ -168,6 +184,8 @@ func (e explanation) consequence() []string {
 	}
 	line := fmt.Sprintf("It is %s; a scaler reads metricValue %d.", activity, d.MetricValue)
 	switch published := e.s.Published; {
+	case e.s.Group != "":
+		line += fmt.Sprintf(" What is published is the decision of its group, %s.", e.s.Group)
 	case e.s.Paused:
 		line += " Nothing is published while it is paused."
 	case e.dryRun:

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // WriteProcessors prints one line for each processor, below it one for each of its partitions where
-// they are asked for, and one for each error.
-func WriteProcessors(w io.Writer, polled []state.State, withPartitions bool, style Style) error {
+// they are asked for, one for each group, and one for each error.
+func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions bool, style Style) error {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
 	var errors strings.Builder
 	for _, s := range polled {
@@ -22,7 +23,7 @@ func WriteProcessors(w io.Writer, polled []state.State, withPartitions bool, sty
 			{Number(r.Lag), Plain, true},
 			{Age(r.ChangeAgeSeconds), Plain, true},
 			{CatchUp(s), Plain, true},
-			{Replicas(r), Plain, true},
+			{Replicas(r.DesiredReplicas, r.Direction), Plain, true},
 			{Partitions(r), Plain, true},
 			{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
 			{report.Why(r.Reasons), Dim, false},
@@ -35,6 +36,20 @@ func WriteProcessors(w io.Writer, polled []state.State, withPartitions bool, sty
 		if r.Error != nil {
 			errors.WriteString(style.Paint(r.Name+": ", Red) + oneLine(*r.Error) + "\n")
 		}
+	}
+	for _, s := range decided {
+		g := report.NewGroup(s)
+		none := Cell{"", Plain, true}
+		rows = append(rows, []Cell{
+			{"group " + g.Name, Plain, false},
+			{string(g.Status), statusColor(g.Status), false},
+			{Number(g.Lag), Plain, true},
+			{Age(g.ChangeAgeSeconds), Plain, true},
+			none,
+			{Replicas(g.DesiredReplicas, g.Direction), Plain, true},
+			none, none,
+			{report.Why(g.Reasons), Dim, false},
+		})
 	}
 	style.Width = 0 // a person may want to copy all of WHY
 	_, err := io.WriteString(w, style.Table(rows)+errors.String())
@@ -52,6 +67,9 @@ func partitionRow(p report.Partition) []Cell {
 	if p.Owner != nil {
 		owner = "owner " + *p.Owner
 	}
+	if p.Stall != nil {
+		owner += fmt.Sprintf("; %s since %s", p.Stall.Kind, p.Stall.Since.UTC().Format(time.RFC3339))
+	}
 	if p.Error != nil {
 		owner += "; " + oneLine(*p.Error)
 	}
@@ -67,14 +85,18 @@ func partitionRow(p report.Partition) []Cell {
 }
 
 // WriteProcessorsJSON prints what `poll --output json` does (docs/operate.md).
-func WriteProcessorsJSON(w io.Writer, polled []state.State) error {
-	reports := make([]report.Processor, len(polled))
+func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
+	processors, groups := make([]report.Processor, len(polled)), make([]report.Group, len(decided))
 	for i, s := range polled {
-		reports[i] = report.New(s)
+		processors[i] = report.New(s)
+	}
+	for i, s := range decided {
+		groups[i] = report.NewGroup(s)
 	}
 	return WriteJSON(w, struct {
 		Processors []report.Processor `json:"processors"`
-	}{reports})
+		Groups     []report.Group     `json:"groups"`
+	}{processors, groups})
 }
 
 // StatusCell is a status in its color.

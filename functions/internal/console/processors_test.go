@@ -104,24 +104,42 @@ func polled() []state.State {
 	return states
 }
 
+// groups has one that was decided, and one of which nothing is known.
+func groups() []state.State {
+	return []state.State{
+		{
+			Processor: "shop-workers", AttemptedAt: noon, Sequence: 4, Published: published(0, 5, true),
+			Members: []state.Member{
+				{Processor: "out", Replicas: new(5), Active: true, Totals: changefeed.Totals{Lag: new(int64(70)), Partitions: new(6), Complete: true, Status: changefeed.StatusLagging}},
+				{Processor: "idle", Replicas: new(0), Totals: changefeed.Totals{Lag: new(int64(0)), Partitions: new(1), Complete: true, Status: changefeed.StatusOK}},
+			},
+			Decision: decision(new(2), scaling.Out, 5, scaling.Reason{Step: "group", Replicas: 5, Why: "out asks for the most of 2 members"}),
+		},
+		{
+			Processor: "dark", AttemptedAt: noon,
+			Members: []state.Member{{Processor: "broken", Totals: changefeed.Totals{Status: changefeed.StatusUnknown}}},
+		},
+	}
+}
+
 func TestTheTableHasALineForEachProcessorAndOneForEachError(t *testing.T) {
 	t.Parallel()
 	golden(t, "processors", func(w io.Writer, style console.Style) error {
-		return console.WriteProcessors(w, polled(), false, style)
+		return console.WriteProcessors(w, polled(), groups(), false, style)
 	})
 }
 
 func TestTheTableHasPartitionsBelowTheirProcessor(t *testing.T) {
 	t.Parallel()
 	golden(t, "partitions", func(w io.Writer, style console.Style) error {
-		return console.WriteProcessors(w, polled(), true, style)
+		return console.WriteProcessors(w, polled(), groups(), true, style)
 	})
 }
 
 func TestADecisionIsExplainedFromWhatWasMeasuredToWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	golden(t, "explanations", func(w io.Writer, style console.Style) error {
-		return console.WriteExplanations(w, polled(), false, style)
+		return console.WriteExplanations(w, append(polled(), groups()...), false, style)
 	})
 	golden(t, "explanations-dry-run", func(w io.Writer, style console.Style) error {
 		return console.WriteExplanations(w, polled()[:1], true, style)
@@ -131,6 +149,6 @@ func TestADecisionIsExplainedFromWhatWasMeasuredToWhatIsPublished(t *testing.T) 
 func TestTheJSONHasEveryFieldOfEveryProcessor(t *testing.T) {
 	t.Parallel()
 	golden(t, "processors-json", func(w io.Writer, _ console.Style) error {
-		return console.WriteProcessorsJSON(w, polled()[:1])
+		return console.WriteProcessorsJSON(w, polled()[:1], groups())
 	})
 }

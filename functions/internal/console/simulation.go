@@ -17,7 +17,9 @@ type Simulation struct {
 	Trace     simulate.Trace
 	Seed      *uint64       // nil for a recorded trace
 	Guessed   time.Duration // of a recorded trace, without a recorded arrival rate
+	Seeds     int           // replays of which the results are means
 	Workers   simulate.Workers
+	Met       simulate.Conditions
 	Objective simulate.Objective
 	Results   []simulate.Result
 }
@@ -32,13 +34,21 @@ type SimulationReport struct {
 		Partitions     int       `json:"partitions"`
 		Transactions   int64     `json:"transactions"`
 		GuessedSeconds int64     `json:"guessedSeconds"`
+		Seeds          int       `json:"seeds"` // replays, of which the results are means
 	} `json:"trace"`
 	Workers struct {
 		Throughput       float64 `json:"throughputPerReplica"`
 		StartUpSeconds   float64 `json:"startUpSeconds"`
 		RebalanceSeconds float64 `json:"rebalanceSeconds"`
 		PollDelaySeconds float64 `json:"pollDelaySeconds"`
+		Batch            int     `json:"batch"`
+		BatchSeconds     float64 `json:"batchSeconds"`
 	} `json:"workers"`
+	Conditions struct {
+		Acting       simulate.Acting `json:"acting"`
+		DelaySeconds float64         `json:"delaySeconds"`
+		FailedPolls  float64         `json:"failedPolls"`
+	} `json:"conditions"`
 	Objectives struct {
 		Lag        int64   `json:"lag"`
 		AgeSeconds float64 `json:"ageSeconds"`
@@ -46,7 +56,7 @@ type SimulationReport struct {
 	Results []SimulationResult `json:"results"`
 }
 
-// SimulationResult is what a policy made of the trace.
+// SimulationResult is what a policy made of the trace. What the bound cannot know is null.
 type SimulationResult struct {
 	Policy         string            `json:"policy"`
 	ReplicaHours   float64           `json:"replicaHours"`
@@ -55,12 +65,13 @@ type SimulationResult struct {
 	Actions        int               `json:"actions"`
 	ScaleOuts      int               `json:"scaleOuts"`
 	ScaleIns       int               `json:"scaleIns"`
-	MaxLag         int64             `json:"maxLag"`
-	MaxAgeSeconds  int64             `json:"maxAgeSeconds"`
-	P99AgeSeconds  int64             `json:"p99AgeSeconds"`
+	MaxLag         *int64            `json:"maxLag"`
+	MaxAgeSeconds  *int64            `json:"maxAgeSeconds"`
+	P99AgeSeconds  *int64            `json:"p99AgeSeconds"`
 	Arrived        int64             `json:"arrived"`
-	Processed      int64             `json:"processed"`
-	Left           int64             `json:"left"`
+	Processed      *int64            `json:"processed"`
+	Left           *int64            `json:"left"`
+	FixedReplicas  *int              `json:"fixedReplicas"` // of the best fixed count; else null
 	Series         []SimulationPoint `json:"series"`
 }
 
@@ -81,13 +92,21 @@ func (s Simulation) Report() SimulationReport {
 	r.Trace.Transactions, r.Trace.GuessedSeconds = s.Trace.Transactions(), whole(s.Guessed)
 	r.Workers.Throughput, r.Workers.StartUpSeconds, r.Workers.RebalanceSeconds = s.Workers.Throughput, s.Workers.StartUp.Seconds(), s.Workers.Rebalance.Seconds()
 	r.Workers.PollDelaySeconds = s.Workers.PollDelay.Seconds()
+	r.Workers.Batch, r.Workers.BatchSeconds = s.Workers.Batch, s.Workers.BatchTime.Seconds()
+	r.Trace.Seeds = s.Seeds
+	r.Conditions.Acting, r.Conditions.DelaySeconds, r.Conditions.FailedPolls = s.Met.Acting, s.Met.Delay.Seconds(), s.Met.FailedPolls
 	r.Objectives.Lag, r.Objectives.AgeSeconds = s.Objective.Lag, s.Objective.Age.Seconds()
 	for _, of := range s.Results {
 		result := SimulationResult{
 			Policy: of.Scaler, ReplicaHours: of.ReplicaHours, SecondsOverLag: whole(of.OverLag), SecondsOverAge: whole(of.OverAge),
-			Actions: of.Actions(), ScaleOuts: of.Out, ScaleIns: of.In,
-			MaxLag: of.MaxLag, MaxAgeSeconds: whole(of.MaxAge), P99AgeSeconds: whole(of.P99Age),
-			Arrived: of.Arrived, Processed: of.Processed, Left: of.Left,
+			Actions: of.Actions(), ScaleOuts: of.Out, ScaleIns: of.In, Arrived: of.Arrived,
+		}
+		if !of.Bound {
+			result.MaxLag, result.MaxAgeSeconds, result.P99AgeSeconds = &of.MaxLag, new(whole(of.MaxAge)), new(whole(of.P99Age))
+			result.Processed, result.Left = &of.Processed, &of.Left
+		}
+		if of.Fixed > 0 {
+			result.FixedReplicas = &of.Fixed
 		}
 		for _, p := range of.Series {
 			result.Series = append(result.Series, SimulationPoint{whole(p.At), p.Lag, whole(p.Age), p.Desired, p.Working})
@@ -117,22 +136,35 @@ func (s Simulation) Write(w io.Writer, charts bool, style Style) error {
 func (s Simulation) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	// An error stays with the writer until the end.
-	_ = out.Write([]string{
-		"policy", "replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
-		"maxLag", "maxAgeSeconds", "p99AgeSeconds", "arrived", "processed", "left",
-	})
+	_ = out.Write(append([]string{"policy"}, resultColumns...))
 	for _, r := range s.Report().Results {
-		line := []string{r.Policy, strconv.FormatFloat(r.ReplicaHours, 'f', -1, 64)}
-		for _, n := range []int64{
-			r.SecondsOverLag, r.SecondsOverAge, int64(r.Actions), int64(r.ScaleOuts), int64(r.ScaleIns),
-			r.MaxLag, r.MaxAgeSeconds, r.P99AgeSeconds, r.Arrived, r.Processed, r.Left,
-		} {
-			line = append(line, strconv.FormatInt(n, 10))
-		}
-		_ = out.Write(line)
+		_ = out.Write(append([]string{r.Policy}, r.columns()...))
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// resultColumns are the numbers of a result in CSV.
+var resultColumns = []string{
+	"replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
+	"maxLag", "maxAgeSeconds", "p99AgeSeconds", "arrived", "processed", "left", "fixedReplicas",
+}
+
+// columns are those numbers, empty where the JSON has null.
+func (r SimulationResult) columns() []string {
+	actions, outs, ins := int64(r.Actions), int64(r.ScaleOuts), int64(r.ScaleIns)
+	line := []string{strconv.FormatFloat(r.ReplicaHours, 'f', -1, 64)}
+	for _, n := range []*int64{&r.SecondsOverLag, &r.SecondsOverAge, &actions, &outs, &ins, r.MaxLag, r.MaxAgeSeconds, r.P99AgeSeconds, &r.Arrived, r.Processed, r.Left} {
+		if n == nil {
+			line = append(line, "")
+		} else {
+			line = append(line, strconv.FormatInt(*n, 10))
+		}
+	}
+	if r.FixedReplicas == nil {
+		return append(line, "")
+	}
+	return append(line, strconv.Itoa(*r.FixedReplicas))
 }
 
 // writeHead tells what was simulated.
@@ -142,7 +174,18 @@ func (s Simulation) writeHead(b *strings.Builder, style Style) {
 		origin = fmt.Sprintf("seed %d", *s.Seed)
 	}
 	fmt.Fprintf(b, "%s, %s: %s, %s, %s transactions\n", style.Paint(s.Trace.Name, Bold), origin, Brief(s.Trace.Duration()), count(s.Trace.Partitions, "partition"), compact(float64(s.Trace.Transactions())))
-	fmt.Fprintf(b, "workers: %.4g transactions/s a replica, start-up %s, rebalance %s, poll delay %s\n", s.Workers.Throughput, Brief(s.Workers.StartUp), Brief(s.Workers.Rebalance), Brief(s.Workers.PollDelay))
+	if s.Seeds > 1 {
+		fmt.Fprintf(b, "means of %d replays, from that seed on; the charts are of the first\n", s.Seeds)
+	}
+	fmt.Fprintf(b, "workers: %.4g transactions/s a replica, start-up %s, rebalance %s, poll delay %s, batches of %d", s.Workers.Throughput, Brief(s.Workers.StartUp), Brief(s.Workers.Rebalance), Brief(s.Workers.PollDelay), s.Workers.Batch)
+	if s.Workers.BatchTime > 0 {
+		fmt.Fprintf(b, " that take %s", Brief(s.Workers.BatchTime))
+	}
+	fmt.Fprintf(b, "\nacting: %s, delay %s", s.Met.Acting, Brief(s.Met.Delay))
+	if s.Met.FailedPolls > 0 {
+		fmt.Fprintf(b, ", %.3g %% of the polls fail", 100*s.Met.FailedPolls)
+	}
+	b.WriteString("\n")
 	fmt.Fprintf(b, "objectives: a lag of %d, an age of %s\n", s.Objective.Lag, Brief(s.Objective.Age))
 	if s.Guessed > 0 {
 		fmt.Fprintf(b, "for %s no arrival rate was recorded: the last one before stands in\n", Brief(s.Guessed))
@@ -155,15 +198,22 @@ func (s Simulation) writeTable(b *strings.Builder, style Style) {
 	rows := [][]Cell{Head("POLICY", ">REPLICA-HOURS", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">MAX LAG", ">MAX AGE", ">P99 AGE")}
 	var left strings.Builder
 	for _, r := range s.Results {
+		name, known := r.Scaler, func(text string) string { return text }
+		if r.Fixed > 0 {
+			name = fmt.Sprintf("%s at %d", r.Scaler, r.Fixed)
+		}
+		if r.Bound {
+			known = func(string) string { return "-" }
+		}
 		rows = append(rows, []Cell{
-			{r.Scaler, Plain, false},
+			{name, Plain, false},
 			{fmt.Sprintf("%.1f", r.ReplicaHours), Plain, true},
 			{Brief(r.OverLag), overColor(r.OverLag), true},
 			{Brief(r.OverAge), overColor(r.OverAge), true},
 			{fmt.Sprint(r.Actions()), Plain, true},
-			{fmt.Sprint(r.MaxLag), Plain, true},
-			{Brief(r.MaxAge), Plain, true},
-			{Brief(r.P99Age), Plain, true},
+			{known(fmt.Sprint(r.MaxLag)), Plain, true},
+			{known(Brief(r.MaxAge)), Plain, true},
+			{known(Brief(r.P99Age)), Plain, true},
 		})
 		if r.Left > s.Objective.Lag {
 			fmt.Fprintf(&left, "%s%d transactions were still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), r.Left)
@@ -199,6 +249,9 @@ func (s Simulation) writeCharts(b *strings.Builder, style Style) {
 		lags, replicas = append(lags, lag), append(replicas, desired)
 	}
 	for i, r := range s.Results {
+		if len(r.Series) == 0 {
+			continue // the bound has no course
+		}
 		b.WriteString("\n")
 		b.WriteString(Plot{
 			Title: r.Scaler + ": lag, and below it the replicas", Values: lags[i], Height: lagHeight,

@@ -31,7 +31,8 @@ func simulation() console.Simulation {
 	return console.Simulation{
 		Trace:     simulate.Trace{Name: "steady", Start: noon, Partitions: 2, Arrivals: arrivals},
 		Seed:      new(uint64(7)),
-		Workers:   simulate.Workers{Throughput: 25, StartUp: 30 * time.Second, Rebalance: 10 * time.Second, PollDelay: 5 * time.Second},
+		Workers:   simulate.Workers{Throughput: 25, StartUp: 30 * time.Second, Rebalance: 10 * time.Second, PollDelay: 5 * time.Second, Batch: 100},
+		Met:       simulate.Conditions{Acting: simulate.Consumer},
 		Objective: simulate.Objective{Lag: 20, Age: time.Minute},
 		Results:   []simulate.Result{result("default", 16, 2, 0, 0), result("slow", 64, 1, 75*time.Second, 60)},
 	}

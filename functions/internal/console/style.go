@@ -2,6 +2,8 @@
 // nothing and decides nothing.
 //
 // Start with [Style] and, for the table that most people see, [WriteProcessors].
+//
+// The package is internal to the program: its API may change in any release.
 package console
 
 import (

@@ -54,12 +54,12 @@ func CatchUp(s state.State) string {
 }
 
 // Replicas is the decision with an arrow where it changes something; "?" where there is none.
-func Replicas(r report.Processor) string {
-	if r.DesiredReplicas == nil {
+func Replicas(desired *int, direction *scaling.Direction) string {
+	if desired == nil {
 		return unknown
 	}
-	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*r.Direction]
-	return fmt.Sprintf("%s%d", arrow, *r.DesiredReplicas)
+	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*direction]
+	return fmt.Sprintf("%s%d", arrow, *desired)
 }
 
 // Partitions is how many partitions have lag, of how many.

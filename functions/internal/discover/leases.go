@@ -3,6 +3,8 @@
 //
 // It prints nothing. Start with [Leases]; origin.go asks the account which container a prefix of lease
 // ids means, entry.go writes the entry.
+//
+// The package is internal to the program: its API may change in any release.
 package discover
 
 import (

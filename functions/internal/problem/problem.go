@@ -1,5 +1,7 @@
 // Package problem answers a request that cannot be served, as a problem
 // document of RFC 9457. The functions of this app share it; it is none itself.
+//
+// The package is internal to the program: its API may change in any release.
 package problem
 
 import (

@@ -16,8 +16,8 @@ import (
 
 const token = "the-token-of-feedscale"
 
-// apiServer is a stand-in for the API server of a cluster: discovery, and scale subresources with
-// optimistic concurrency.
+// apiServer is a stand-in for the API server of a cluster: discovery, scale subresources with
+// optimistic concurrency, and lists of what scales.
 type apiServer struct {
 	*httptest.Server
 	t *testing.T
@@ -29,6 +29,9 @@ type apiServer struct {
 	refuse   map[string]int     // statuses, by method
 	broken   bool               // an aggregated API is out of order
 	bare     bool               // nothing is installed that the cluster does not come with
+	keda     bool               // KEDA is installed
+	lists    map[string][]any   // items, by the path of the list
+	unlisted map[string]bool    // resources that nobody may list
 }
 
 type object struct {
@@ -37,7 +40,7 @@ type object struct {
 
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	s := &apiServer{t: t, objects: make(map[string]*object), refuse: make(map[string]int)}
+	s := &apiServer{t: t, objects: make(map[string]*object), refuse: make(map[string]int), lists: make(map[string][]any), unlisted: make(map[string]bool)}
 	s.Server = httptest.NewTLSServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -90,6 +93,8 @@ func resources(groupVersion string) []kind {
 		"apps/v1":              {{"deployments", "Deployment", true, true}, {"statefulsets", "StatefulSet", true, true}, {"daemonsets", "DaemonSet", true, false}},
 		"example.com/v1":       {{"workers", "Worker", true, true}, {"pools", "Pool", false, true}},
 		"example.com/v1alpha1": {{"workers", "Worker", true, true}},
+		"autoscaling/v2":       {{"horizontalpodautoscalers", "HorizontalPodAutoscaler", true, false}},
+		"keda.sh/v1alpha1":     {{"scaledobjects", "ScaledObject", true, false}},
 	}[groupVersion]
 }
 
@@ -105,6 +110,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path := strings.Trim(r.URL.Path, "/")
 	switch parent, isScale := strings.CutSuffix(r.URL.Path, "/scale"); {
+	case strings.Contains(r.URL.Path, "/namespaces/") && !isScale:
+		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+		s.list(w, r.URL.Path)
 	case isScale:
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 		s.scale(w, r, parent)
@@ -112,6 +120,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.write(w, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
 	case path == "apis":
 		s.write(w, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": s.groups()})
+	case path == "apis/keda.sh/v1alpha1" && !s.keda:
+		http.NotFound(w, r)
 	default:
 		groupVersion := strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/")
 		list := resources(groupVersion)
@@ -131,7 +141,10 @@ func (s *apiServer) groups() []any {
 		}
 		return map[string]any{"name": name, "versions": list, "preferredVersion": list[0]}
 	}
-	groups := []any{group("apps", "v1")}
+	groups := []any{group("apps", "v1"), group("autoscaling", "v2")}
+	if s.keda {
+		groups = append(groups, group("keda.sh", "v1alpha1"))
+	}
 	if !s.bare {
 		groups = append(groups, group("example.com", "v1", "v1alpha1"))
 	}
@@ -150,6 +163,28 @@ func listed(kinds []kind) []any {
 		}
 	}
 	return list
+}
+
+// list answers for /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE. Permissions come before
+// existence: who may not list gets 403 for a resource that is not installed, too
+// (DefaultBuildHandlerChain in staging/src/k8s.io/apiserver/pkg/server/config.go of
+// github.com/kubernetes/kubernetes).
+func (s *apiServer) list(w http.ResponseWriter, path string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	group, version, namespace, resource := parts[1], parts[2], parts[4], parts[5]
+	switch {
+	case s.unlisted[resource]:
+		s.fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s.%s is forbidden: User %[3]q cannot list resource %[1]q in API group %[2]q in the namespace %[4]q", resource, group, "feedscale", namespace))
+	case group == "keda.sh" && !s.keda:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintln(w, "404 page not found")
+	default:
+		s.write(w, map[string]any{
+			"kind": resources(group + "/" + version)[0].kind + "List", "apiVersion": group + "/" + version,
+			"metadata": map[string]any{"resourceVersion": "7"}, "items": append([]any{}, s.lists[path]...),
+		})
+	}
 }
 
 // scaleObject is autoscaling/v1.Scale on the wire.

@@ -23,3 +23,14 @@ func explain(w workload, resource schema.GroupResource, err error) error {
 	}
 	return fmt.Errorf("scaling %s: %w", w, err)
 }
+
+// explainList is explain for a list of what else scales.
+func explainList(resource schema.GroupVersionResource, namespace string, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("this account may not list %s in namespace %s: bind it to a role with the verb list on %[1]s in apiGroup %[3]q: %[4]w", resource.Resource, namespace, resource.Group, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the cluster does not accept the credentials: renew those of the kubeconfig or the service account: %w", err)
+	}
+	return fmt.Errorf("listing %s in namespace %s: %w", resource.Resource, namespace, err)
+}

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"k8s.io/klog/v2"
 
@@ -11,6 +12,7 @@ import (
 
 // Kind describes this action to a program that offers it.
 func Kind() actions.Kind {
+	cluster := sync.OnceValues(func() (*Action, error) { return New(Options{}) })
 	return actions.Kind{
 		Name: "kubernetes", Summary: "scale subresource",
 		Flags: []actions.Flag{
@@ -20,6 +22,9 @@ func Kind() actions.Kind {
 		New: func(o actions.Options) (actions.Action, error) {
 			klog.SetSlogLogger(slog.New(clientGoLog{o.Log.Handler()})) // klog would otherwise write lines that are no JSON
 			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context")})
+		},
+		Rivals: func(ctx context.Context, target map[string]string) (actions.Seen, error) {
+			return rivals(ctx, cluster, target)
 		},
 	}
 }

@@ -3,7 +3,7 @@
 //
 // It knows nothing of queues. It is the only package that imports client-go, which the deployed
 // handler does not link (docs/decisions/0010-consumer-without-client-go-in-the-handler.md). Start
-// with Action; target.go says which object an event is about.
+// with Action; target.go says which object an event is about, and rivals.go what else scales it.
 //
 // The package is internal to the program: its API may change in any release.
 package kubernetes
@@ -43,10 +43,14 @@ type Options struct {
 const requestTimeout = 15 * time.Second
 
 // Action sets spec.replicas of the scale subresource. It does not check whether something else
-// scales the same object, such as an HPA, which would undo the change until the next event.
+// scales the same object, such as an HPA, which would undo the change until the next event: that is
+// looked for apart from events (rivals.go).
 type Action struct {
+	server    string // URL of the API server
+	found     *discovery.DiscoveryClient
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	scales    scale.ScalesGetter
+	objects   dynamic.Interface
 	namespace string // for targets without the label namespace
 }
 
@@ -80,7 +84,11 @@ func newAction(config *rest.Config, namespace string) (*Action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	return &Action{mapper: mapper, scales: scales, namespace: namespace}, nil
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the cluster: %w", err)
+	}
+	return &Action{server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace}, nil
 }
 
 // Target returns the name of the object in the event's target labels.

@@ -27,7 +27,11 @@ type workload struct {
 	namespace, name string
 }
 
+// String leaves out a namespace that is not known.
 func (w workload) String() string {
+	if w.namespace == "" {
+		return w.kind.Kind + " " + w.name
+	}
 	return fmt.Sprintf("%s %s/%s", w.kind.Kind, w.namespace, w.name)
 }
 

@@ -10,4 +10,6 @@
 // Start reading at [Run]; the life of one owned partition is in partition.go, and what becomes of
 // its lease in a split or a merge in reshape.go. The lease documents are those of leasefake, what
 // is done to them is in leases.go, and the rule by which hosts share partitions is in balance.go.
+//
+// The package is internal to the program: its API may change in any release.
 package worker

@@ -8,4 +8,6 @@
 //
 // Start reading at Start, then call.handle in handle.go: there is one file per kind of request. Below them lie container
 // (one container and its ranges) and partition (documents, LSNs and feeds of one range).
+//
+// The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package cosmosfake

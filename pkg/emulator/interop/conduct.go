@@ -3,6 +3,8 @@
 // their standard output and read the answer on their standard input.
 //
 // Start reading at Conduct. The program in cosmos/ is the one that scripts call.
+//
+// The package is internal to the program: its API may change in any release.
 package interop
 
 import (

@@ -5,4 +5,6 @@
 //
 // It starts the stand-ins and writes leases through leasefake; what a test holds its subject to
 // stays in the test. Start reading at [New], and at [NewShop] for a world with a processor in it.
+//
+// The package is internal to the program: its API may change in any release.
 package testworld

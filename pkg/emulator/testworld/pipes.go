@@ -3,51 +3,104 @@ package testworld
 import (
 	"context"
 	"net"
+	"strconv"
 	"sync"
+	"syscall"
 )
 
-// pipes are the connections of an account that is reached in memory.
+// firstPort is the first that pipes give away: the emulator's own.
+const firstPort = 8081
+
+// pipes are a network in memory: who listens is reached by its port, whatever the host.
 type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
+	mu        sync.Mutex
+	listening map[int]*pipe
+	given     int // ports
 }
 
-func newPipes() *pipes {
-	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+func newPipes() *pipes { return &pipes{listening: make(map[int]*pipe)} }
+
+// listen is net.Listen for a region of the account.
+func (p *pipes) listen(_, address string) (net.Listener, error) {
+	port, err := portOf(address)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if port == 0 {
+		port = firstPort + p.given
+		p.given++
+	}
+	if p.listening[port] != nil {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Err: syscall.EADDRINUSE}
+	}
+	l := &pipe{network: p, port: port, accepted: make(chan net.Conn), closed: make(chan struct{})}
+	p.listening[port] = l
+	return l, nil
 }
 
-// listen is net.Listen for the account.
-func (p *pipes) listen(string, string) (net.Listener, error) { return p, nil }
+func portOf(address string) (int, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
+}
 
-// dial connects to the account, whatever the address.
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+// dial connects to whoever listens on the port of an address.
+func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	port, err := portOf(address)
+	if err != nil {
+		return nil, err
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	p.mu.Lock()
+	l := p.listening[port]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, refused
+	}
 	client, server := net.Pipe()
 	select {
-	case p.accepted <- server:
+	case l.accepted <- server:
 		return client, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
+	case <-l.closed:
+		return nil, refused
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+// pipe is a listener.
+type pipe struct {
+	network  *pipes
+	port     int
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
 // Accept is for the account's server.
-func (p *pipes) Accept() (net.Conn, error) {
+func (l *pipe) Accept() (net.Conn, error) {
 	select {
-	case connection := <-p.accepted:
+	case connection := <-l.accepted:
 		return connection, nil
-	case <-p.closed:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close ends what listens; the connections are closed by those who have them.
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
+func (l *pipe) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		l.network.mu.Lock()
+		defer l.network.mu.Unlock()
+		delete(l.network.listening, l.port)
+	})
 	return nil
 }
 
 // Addr is an address for the account to name itself by.
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} }
+func (l *pipe) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: l.port} }

@@ -48,7 +48,7 @@ func (w *Shop) Settings() map[string]string {
 	return map[string]string{
 		"COSMOS":                   w.Account.ConnectionString(),
 		"SERVICEBUS":               w.Namespace.ConnectionString(),
-		"FEEDSCALE_TIMER_SCHEDULE": "*/30 * * * * *",
+		"FEEDSCALE_TIMER_SCHEDULE": "*/15 * * * * *",
 		"FEEDSCALE_PROCESSORS": `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, ` +
 			`accountHost: ` + OrdersHost + `, changeFeedLagThreshold: 10}]}`,
 	}

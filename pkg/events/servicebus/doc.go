@@ -9,4 +9,6 @@
 // service's answers mean and errors.go everything else that goes wrong. Of the consumer, receive.go
 // has connections and sessions, subject.go which event of a subject is handled, and delivery.go locks
 // and settlement.
+//
+// The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package servicebus

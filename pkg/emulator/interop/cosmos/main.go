@@ -18,16 +18,13 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"time"
 
-	client "github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/interop"
-	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
 func main() {
@@ -70,45 +67,16 @@ func run(ctx context.Context, secure, verbose bool, program []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, account.Close()) }()
-	more := map[string]interop.Request{"lag": func(words []string) (string, error) { return lag(ctx, account, options.TLS, words) }}
-	return interop.Conduct(ctx, account, more, os.Stderr, env, program[0], program[1:]...)
-}
-
-// lag measures a processor as feedscale does, by the leases that its SDK keeps: DATABASE CONTAINER LEASECONTAINER in, the lag and
-// the statuses of the partitions out.
-func lag(ctx context.Context, server *cosmosfake.Server, secure *tls.Config, words []string) (string, error) {
-	if len(words) != 3 {
-		return "", errors.New("lag takes a database, a container and a lease container")
-	}
-	trusting := &http.Transport{}
-	if secure != nil {
-		trusting.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
-		leaf, err := x509.ParseCertificate(secure.Certificates[0].Certificate[0])
-		if err != nil {
-			return "", err
-		}
-		trusting.TLSClientConfig.RootCAs.AddCert(leaf)
-	}
-	defer trusting.CloseIdleConnections()
-	account, err := client.NewAccount(client.Options{
-		Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Transport: &http.Client{Transport: trusting},
-	})
+	w, err := newWatcher(account, options.TLS)
 	if err != nil {
-		return "", err
+		return err
 	}
-	measured := estimator.New(4, time.Now).EstimateAll(ctx, []estimator.Processor{{
-		Name: words[1], AccountHost: account.Host(),
-		Account: account, Container: client.Container{Database: words[0], ID: words[1]},
-		LeaseAccount: account, LeaseContainer: client.Container{Database: words[0], ID: words[2]},
-	}})[0]
-	if problem := measured.Problem(); problem != "" {
-		return "", errors.New(problem)
+	defer w.transport.CloseIdleConnections()
+	more := map[string]interop.Request{
+		"lag":    func(words []string) (string, error) { return w.lag(ctx, words) },
+		"status": func(words []string) (string, error) { return w.status(ctx, words) },
 	}
-	answer := fmt.Sprint(*measured.Lag())
-	for _, p := range measured.Partitions {
-		answer += " " + string(p.Status)
-	}
-	return answer, nil
+	return interop.Conduct(ctx, account, more, os.Stderr, env, program[0], program[1:]...)
 }
 
 // selfSigned makes a certificate for this host that is its own authority, and writes it to a PEM file.

@@ -3,6 +3,8 @@
 // which compute positions themselves agree with the stand-in about the owner of a document.
 //
 // The package knows nothing of documents or requests. Start reading at Of.
+//
+// The package is internal to the program: its API may change in any release.
 package epk
 
 import (

@@ -31,7 +31,10 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
 /** Uses the account at COSMOS_ENDPOINT as any program would, through the official SDK, and fails on the first surprise. */
 public final class Client {
@@ -66,6 +69,8 @@ public final class Client {
         processor("pk", false);
         processor("epk", true);
         versionsProcessor();
+        throwingProcessor("pk-throws", false);
+        throwingProcessor("epk-throws", true);
         client.getDatabase("java").delete().block();
     }
 
@@ -247,6 +252,37 @@ public final class Client {
         same(ask("lag java versions versions-leases")[0], "2"); // the delete counts, too
     }
 
+    /**
+     * A handler that throws has its lease given back and taken again, so that an owner is hardly ever seen. Once it does not
+     * throw any more, nothing is left of that.
+     */
+    private void throwingProcessor(String name, boolean latestVersion) throws Exception {
+        CosmosAsyncContainer feed = container(name, "/id");
+        CosmosAsyncContainer leases = container(name + "-leases", "/id");
+        String status = "status java " + name + " " + name + "-leases";
+        for (int i = 0; i < 10; i++) {
+            feed.createItem(JSON.createObjectNode().put("id", "order" + i)).block();
+        }
+        AtomicBoolean throwing = new AtomicBoolean(true);
+        AtomicInteger calls = new AtomicInteger();
+        Set<String> seen = new ConcurrentSkipListSet<>();
+        ChangeFeedProcessor worker = worker("only", feed, leases, latestVersion, id -> {
+            calls.incrementAndGet();
+            if (throwing.get()) {
+                throw new IllegalStateException("as it was told to");
+            }
+            seen.add(id);
+        });
+        worker.start().block();
+        await("a stall of the kind that throws", () -> String.join(" ", ask(status)).equals("stalled flapping"));
+        same(calls.get() > 2, true);
+        same(seen.size(), 0);
+        throwing.set(false);
+        await("the backlog", () -> seen.size() == 10);
+        await("no more stall", () -> String.join(" ", ask(status)).equals("ok"));
+        stop(worker);
+    }
+
     private static void stop(ChangeFeedProcessor worker) throws InterruptedException {
         worker.stop().block();
         await("a worker's end", () -> !worker.isStarted());
@@ -254,6 +290,14 @@ public final class Client {
 
     private static ChangeFeedProcessor worker(String host, CosmosAsyncContainer feed, CosmosAsyncContainer leases,
             boolean latestVersion, Set<String> seen, Set<String> workers) {
+        return worker(host, feed, leases, latestVersion, id -> {
+            workers.add(host);
+            seen.add(id);
+        });
+    }
+
+    private static ChangeFeedProcessor worker(String host, CosmosAsyncContainer feed, CosmosAsyncContainer leases,
+            boolean latestVersion, Consumer<String> handler) {
         ChangeFeedProcessorOptions options = new ChangeFeedProcessorOptions()
             .setStartFromBeginning(true)
             .setFeedPollDelay(Duration.ofMillis(100))
@@ -263,15 +307,9 @@ public final class Client {
         ChangeFeedProcessorBuilder builder = new ChangeFeedProcessorBuilder()
             .hostName(host).feedContainer(feed).leaseContainer(leases).options(options);
         if (latestVersion) {
-            builder.handleLatestVersionChanges(changes -> changes.forEach(c -> {
-                workers.add(host);
-                seen.add(c.getCurrent().get("id").asText());
-            }));
+            builder.handleLatestVersionChanges(changes -> changes.forEach(c -> handler.accept(c.getCurrent().get("id").asText())));
         } else {
-            builder.handleChanges(changes -> changes.forEach(c -> {
-                workers.add(host);
-                seen.add(c.get("id").asText());
-            }));
+            builder.handleChanges(changes -> changes.forEach(c -> handler.accept(c.get("id").asText())));
         }
         return builder.buildChangeFeedProcessor();
     }

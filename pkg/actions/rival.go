@@ -1,0 +1,23 @@
+package actions
+
+// Seen is what a Kind sees of the target of a processor or a group.
+type Seen struct {
+	Target string  // what the labels name, such as Deployment shop/orders; "" = nothing that the kind acts on
+	Where  string  // where it was looked for, such as cluster https://10.0.0.1:443; "" = nowhere
+	Rivals []Rival // what else sets its replicas
+}
+
+// Rival is something else that sets the replicas of a target. Two that do undo each other's changes
+// for ever.
+type Rival struct {
+	Name     string    // with its kind, such as HPA orders
+	Paused   bool      // it leaves the replicas alone until it is resumed
+	Triggers []Trigger // whom it asks; none where it asks nobody that could be feedscale
+	Remove   string    // the command that removes it
+}
+
+// Trigger is a trigger of a KEDA ScaledObject.
+type Trigger struct {
+	Type     string // such as metrics-api
+	Metadata map[string]string
+}

@@ -1,0 +1,88 @@
+package cosmos_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// TestARefusalHasTheServicesOwnWordsAndThenWhatTheyMean holds that a guess never stands in for what the
+// service said, whatever is asked for.
+func TestARefusalHasTheServicesOwnWordsAndThenWhatTheyMean(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule   string
+		answer cosmosfake.Answer
+		words  string // of the service
+		means  string // what is said behind them
+	}{
+		{"a start time where there are several write regions", cosmosfake.StartTimeRefused(),
+			"StartTime/IfMofifiedSince is not currently supported when EnableMultipleWriteLocations is set.", "the account rejects the request"},
+		{"the firewall", cosmosfake.FirewallForbids("203.0.113.7"),
+			"Request originated from IP 203.0.113.7 through public internet", "the account's firewall refuses 203.0.113.7"},
+		{"a missing role", cosmosfake.RoleForbids(5302, "Microsoft.DocumentDB/databaseAccounts/readMetadata", "/"),
+			"does not have required RBAC permissions to perform action [Microsoft.DocumentDB/databaseAccounts/readMetadata]", "(403/5302)"},
+		{"keys that are switched off", cosmosfake.KeysRefused(),
+			"Local Authorization is disabled. Use an AAD token to authorize all requests.", "the account does not accept keys"},
+		{"a tenant that the account does not trust", cosmosfake.IssuerRefused("https://sts.windows.net/1/", "2"),
+			"is not trusted by this database account", "(401/5007)"},
+		{"a token for another audience", cosmosfake.AudienceRefused("https://management.azure.com"),
+			"Provided AAD token is intended for [https://management.azure.com]", "(401/5008)"},
+		{"a message of many lines", cosmosfake.Answer{Status: 400, Body: `{"code":"BadRequest","message":"One\r\n\ttwo\u001b[31m three\r\nActivityId: 1-2-3, Microsoft.Azure.Documents.Common/2.14.0"}`},
+			`"One two [31m three"`, "the account rejects the request"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			server := start(t, cosmosfake.Options{})
+			a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
+			testworld.Must(t, a.ProbeAccount(t.Context()))
+			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer { return &c.answer })
+			for i, err := range everything(t.Context(), a) {
+				text := fmt.Sprint(err)
+				words, means := strings.Index(text, c.words), strings.Index(text, c.means)
+				if words < 0 || means < words {
+					t.Errorf("request %d: %q, want %q and then %q", i, text, c.words, c.means)
+				}
+				if refusal, ok := errors.AsType[*cosmos.Refusal](err); !ok || refusal.Advice() == "" || strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, "ActivityId") {
+					t.Errorf("request %d: %q, want one line with advice, and without what is for support", i, text)
+				}
+			}
+		})
+	}
+}
+
+// TestNoErrorHoldsASecret has a service, or a proxy, that repeats the request's signature.
+func TestNoErrorHoldsASecret(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 401, 403, 404, 418} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			server := start(t, cosmosfake.Options{})
+			a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
+			signatures := make(chan string, 100)
+			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				sent := r.Header.Get("Authorization")
+				_, signature, _ := strings.Cut(sent, "sig%3D")
+				signatures <- signature
+				return &cosmosfake.Answer{Status: status, Header: http.Header{"X-Ms-Activity-Id": {"1"}},
+					Body: fmt.Sprintf(`{"code":"Unauthorized","message":"The input authorization token can't serve the request: %s with key %s"}`, sent, "REDACTED")}
+			})
+			for i, err := range everything(t.Context(), a) {
+				if err == nil {
+					t.Fatalf("request %d passed", i)
+				}
+				for len(signatures) > 0 {
+					if signature := <-signatures; signature == "" || strings.Contains(err.Error(), signature) {
+						t.Errorf("request %d: %q has the signature %q", i, err, signature)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package poller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/demo/worker"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// behaviour is what becomes of a processor in the course of a run.
+type behaviour int
+
+const (
+	fine behaviour = iota
+	throws
+	hangs
+	rewinds
+	losesADelete
+	stops
+	behaviours
+)
+
+func (b behaviour) String() string {
+	return [...]string{"fine", "throws", "hangs", "rewinds", "loses a delete", "stops"}[b]
+}
+
+// alarms are what has to be shown of a behaviour, and of no other.
+var alarms = map[behaviour]string{throws: "stalled flapping", hangs: "stalled hung", stops: "unclaimed"}
+
+// turning is a handler that does well until it is to turn.
+type turning struct {
+	*live
+	becomes behaviour
+	turned  atomic.Bool
+	once    atomic.Bool
+	pace    func() time.Duration // of a batch
+}
+
+func (h *turning) handle(ctx context.Context, b worker.Batch) error {
+	time.Sleep(h.pace())
+	if !h.turned.Load() {
+		return h.live.handle(ctx, b)
+	}
+	switch h.becomes {
+	case throws:
+		return errors.New("as it was told to")
+	case hangs:
+		return worker.Hangs()(ctx, b)
+	case rewinds:
+		back := func(worker.Batch) bool { return !h.once.Swap(true) }
+		return worker.Rewinds(leasefake.At(1), back, h.live.handle)(ctx, b)
+	default:
+		return h.live.handle(ctx, b)
+	}
+}
+
+// run is a processor that turns into something, and how it is watched.
+type run struct {
+	becomes    behaviour
+	partitions int
+	hosts      int
+	write      int           // changes in a third of an interval
+	turn       time.Duration // when it does
+	phase      time.Duration // of polling
+	pace       func() time.Duration
+}
+
+// watched runs it for some minutes beyond the time in which its alarm has to be shown, and counts what
+// was shown.
+func (r run) watched(t *testing.T, l *live) (counts map[string]int) {
+	t.Helper()
+	h := &turning{live: l, becomes: r.becomes, pace: r.pace}
+	var hosts []*host
+	for i := range r.hosts {
+		hosts = append(hosts, l.start(fmt.Sprint("host-", i), h.handle, func(o *worker.Options) { o.PageSize = 10 }))
+	}
+	time.Sleep(r.phase)
+	counts = map[string]int{}
+	want := alarms[r.becomes]
+	began := time.Now()
+	late := began.Add(r.turn + stalledAfter + leaseExpires + acquireLeases + 3*interval)
+	check := func(s state.State) {
+		got := shown(s)
+		counts[got]++
+		alarm := got != "ok" && got != "lagging" && got != "bootstrap" && got != "uncheckpointed" && got != "splitting"
+		switch {
+		case !s.Lag.Complete():
+			t.Errorf("%s: %s", time.Since(began), s.Lag.Problem())
+		case alarm && got != want:
+			t.Errorf("%s, %d hosts, %s: false alarm: %s", r.becomes, r.hosts, time.Since(began), got)
+		case alarm && time.Since(began) < r.turn+stalledAfter-interval:
+			t.Errorf("%s, %d hosts, %s: too early: %s", r.becomes, r.hosts, time.Since(began), got)
+		case !alarm && want != "" && time.Now().After(late):
+			t.Errorf("%s, %d hosts, %s: missed: %s", r.becomes, r.hosts, time.Since(began), got)
+		case rewound(s) != nil && r.becomes != rewinds:
+			t.Errorf("%s, %d hosts, %s: %+v went backwards", r.becomes, r.hosts, time.Since(began), rewound(s))
+		}
+		if rewound(s) != nil {
+			counts["rewound"]++
+		}
+		if len(s.Lag.Leftover) > 0 {
+			counts["leftover"]++
+		}
+	}
+	l.watch(r.turn, r.write, check)
+	h.turned.Store(true)
+	switch r.becomes {
+	case stops:
+		for _, host := range hosts {
+			l.end(host)
+		}
+	case losesADelete:
+		l.LoseDeletes(testworld.Leases)
+		_, err := l.Account.Split(testworld.Database, "orders", "0")
+		testworld.Must(t, err)
+	}
+	l.watch(time.Until(late)+2*time.Minute, r.write, check)
+	return counts
+}
+
+// TestWhatIsStuckIsSeen has a processor as .NET runs it, by the name of what becomes of it: a handler
+// that throws or hangs, a lease that is set back, a delete of a lease that fails, hosts that are gone,
+// and one that does fine.
+func TestWhatIsStuckIsSeen(t *testing.T) {
+	t.Parallel()
+	for b := range behaviours {
+		t.Run(b.String(), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, 2, func(t *testing.T, l *live) {
+				counts := run{becomes: b, partitions: 2, hosts: 1, write: 6, turn: 3 * time.Minute, phase: 4 * time.Second, pace: func() time.Duration { return time.Second }}.watched(t, l)
+				for what, of := range map[string]behaviour{"stalled flapping": throws, "stalled hung": hangs, "unclaimed": stops, "rewound": rewinds, "leftover": losesADelete} {
+					if (counts[what] > 0) != (b == of) {
+						t.Errorf("%s was shown in %d polls of one that %s: %v", what, counts[what], b, counts)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNoStallIsMissedAndNoneIsInvented has runs at random: partitions, hosts, load, the pace of the
+// handler, the phase of polling, and when the behaviour turns.
+func TestNoStallIsMissedAndNoneIsInvented(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 0))
+			upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+			r := run{
+				becomes: behaviour(seed % uint64(behaviours)), partitions: 1 + random.IntN(4), hosts: 1 + random.IntN(3), write: 2 + random.IntN(8),
+				turn: time.Minute + upTo(2*time.Minute), phase: upTo(interval),
+			}
+			slowest := int64(2 * time.Second)
+			pace := rand.New(rand.NewPCG(seed, 1)) // by hosts side by side: one at a time
+			turns := make(chan struct{}, 1)
+			r.pace = func() time.Duration {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				return time.Duration(pace.Int64N(slowest))
+			}
+			inBubble(t, r.partitions, func(t *testing.T, l *live) { r.watched(t, l) })
+		})
+	}
+}

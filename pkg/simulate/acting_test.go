@@ -1,0 +1,114 @@
+package simulate_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/simulate"
+)
+
+// changesUnder are the changes of a replay under conditions, in a series that was not bundled.
+func changesUnder(tr simulate.Trace, w simulate.Workers, s simulate.Scaler, c simulate.Conditions) changes {
+	return changesOf(simulate.Run(tr, w, s, c, simulate.Objective{}))
+}
+
+func TestTheWaysOfActing(t *testing.T) {
+	t.Parallel()
+	// 650 pending in 8 partitions from the first second on, and nobody works it off: feedscale, which
+	// polls at 0, 20, 40 ..., asks for 7 from second 20 on.
+	rows := append([][]int64{{650, 0, 0, 0, 0, 0, 0, 0}}, quiet(8, 200)...)
+	idle := simulate.Workers{Throughput: 1, StartUp: time.Hour}
+	s := simulate.Feedscale("", policy(nil), 20*time.Second)
+	under := func(change func(*simulate.Conditions)) simulate.Conditions {
+		c := simulate.Aligned()
+		change(&c)
+		return c
+	}
+	for _, c := range []struct {
+		rule       string
+		scaler     simulate.Scaler
+		conditions simulate.Conditions
+		want       changes
+	}{
+		{"a consumer follows at once", s, under(func(c *simulate.Conditions) { c.Acting = simulate.Consumer }), changes{{20, 7}}},
+		{"a delay comes on top", s, under(func(c *simulate.Conditions) { c.Acting, c.Delay = simulate.Consumer, 7*time.Second }), changes{{27, 7}}},
+		{
+			"metrics-api: KEDA wakes it at its poll, the HPA has 4 at most and then twice as many", s,
+			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{30, 1}, {45, 4}, {60, 7}},
+		},
+		{
+			"metric-value: the same through the threshold", s,
+			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricValue }), changes{{30, 1}, {45, 4}, {60, 7}},
+		},
+		{
+			"external-push: KEDA is told at the decision", s,
+			under(func(c *simulate.Conditions) { c.Acting = simulate.ExternalPush }), changes{{20, 1}, {30, 4}, {45, 7}},
+		},
+		{
+			"minReplicaCount wakes as many, maxReplicaCount holds", simulate.Feedscale("", policy(func(p *scaling.Policy) { p.MinReplicas, p.MaxReplicas = 2, new(6) }), 20*time.Second),
+			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{0, 2}, {30, 4}, {45, 6}},
+		},
+		{
+			"polls that all fail decide nothing", s,
+			under(func(c *simulate.Conditions) { c.Acting, c.FailedPolls = simulate.MetricsAPI, 1 }), nil,
+		},
+		{
+			"nor does KEDA's own trigger", simulate.KEDA(),
+			under(func(c *simulate.Conditions) { c.FailedPolls = 1 }), nil,
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			if got := changesUnder(trace(8, rows...), idle, c.scaler, c.conditions); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestKEDACoolsDownOnTopOfTheDecision(t *testing.T) {
+	t.Parallel()
+	// Worked off in the second after the poll. feedscale decides zero 60 s after its last active poll,
+	// at 90; KEDA saw a desiredReplicas above 0 last at 60, and waits as long from then on.
+	rows := append([][]int64{{50}}, quiet(1, 400)...)
+	s := simulate.Feedscale("", policy(func(p *scaling.Policy) { p.Cooldown = time.Minute }), 15*time.Second)
+	c := simulate.Aligned()
+	c.Acting = simulate.MetricsAPI
+	if got, want := changesUnder(trace(1, rows...), simulate.Workers{Throughput: 100}, s, c), (changes{{30, 1}, {120, 0}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	c.Acting = simulate.MetricValue // goes to zero with the lag
+	if got, want := changesUnder(trace(1, rows...), simulate.Workers{Throughput: 100}, s, c), (changes{{30, 1}, {90, 0}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestEveryLoopBeginsAtRandom(t *testing.T) {
+	t.Parallel()
+	rows := append([][]int64{{650, 0, 0, 0, 0, 0, 0, 0}}, quiet(8, 200)...)
+	idle := simulate.Workers{Throughput: 1, StartUp: time.Hour}
+	for _, c := range []struct {
+		scaler     simulate.Scaler
+		acting     simulate.Acting
+		first, end int // seconds from and up to which the first replica comes
+	}{
+		{simulate.Feedscale("", policy(nil), 15*time.Second), simulate.Consumer, 3, 18},
+		{simulate.Feedscale("", policy(nil), 15*time.Second), simulate.MetricsAPI, 1, 44},
+		{simulate.KEDA(), simulate.KEDATrigger, 1, 31},
+	} {
+		seen := make(map[string]bool)
+		for seed := range uint64(60) {
+			got := changesUnder(trace(8, rows...), idle, c.scaler, simulate.Conditions{Acting: c.acting, Seed: seed})
+			if len(got) == 0 || got[0][0] < c.first || got[0][0] > c.end {
+				t.Errorf("%s, %s, seed %d: %v, want the first from %d to %d", c.scaler.Name(), c.acting, seed, got, c.first, c.end)
+			}
+			seen[fmt.Sprint(got)] = true
+		}
+		if len(seen) < 10 {
+			t.Errorf("%s, %s: 60 seeds give %d courses", c.scaler.Name(), c.acting, len(seen))
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package simulate
+
+// work is a second of one host. Each lease has a loop of its own, which reads a batch, has the
+// handler process it, checkpoints, and reads the next; the loops share the replica's throughput
+// evenly, each up to what one lease can be worked off by
+// (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
+func (f *fleet) work(h *host, row int) {
+	busy := f.busy[:0]
+	for _, l := range h.leases {
+		if l.batch == 0 && l.look <= row {
+			f.read(l, row)
+		}
+		if l.batch > 0 {
+			l.spare = f.leaseSpeed
+			busy = append(busy, l)
+		}
+	}
+	f.busy = busy
+	for budget := f.speed; len(busy) > 0; {
+		share := budget / int64(len(busy))
+		if share == 0 {
+			return
+		}
+		still := busy[:0]
+		for _, l := range busy {
+			used := f.process(l, min(share, l.spare), row)
+			budget -= used
+			if l.spare -= used; l.spare > 0 && l.batch > 0 {
+				still = append(still, l)
+			}
+		}
+		busy = still
+	}
+}
+
+// read takes the next batch of a lease; where there is nothing, the owner looks again after the poll
+// delay.
+func (f *fleet) read(l *lease, row int) {
+	if l.batch = min(f.batch, l.pending()); l.batch == 0 {
+		l.look = row + f.pollDelay
+	}
+}
+
+// process spends credits on a lease, batch after batch, and returns how many were used.
+func (f *fleet) process(l *lease, credits int64, row int) (used int64) {
+	for credits > used && l.batch > 0 {
+		rest := l.batch*credit - l.progress
+		if credits-used < rest {
+			l.progress += credits - used
+			return credits
+		}
+		used += rest
+		f.checkpoint(l, row)
+		f.read(l, row)
+	}
+	return used
+}
+
+// checkpoint ends a batch: its changes, the oldest of the partition, are done.
+func (f *fleet) checkpoint(l *lease, row int) {
+	n := l.batch
+	l.batch, l.progress, l.written = 0, 0, row
+	l.done += n
+	f.pending -= n
+	for {
+		taken := min(n, l.left)
+		n -= taken
+		l.left -= taken
+		if l.left > 0 || l.arrived == l.done {
+			return
+		}
+		for l.left == 0 {
+			l.head++
+			l.left = f.trace.Arrivals[l.head*len(f.leases)+l.index]
+		}
+	}
+}
+
+// drop loses the batch in hand, whose changes come again to the next owner.
+func (l *lease) drop() { l.batch, l.progress = 0, 0 }

@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+)
+
+// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3).
+const (
+	acquireInterval = 13 // between two looks of a host at the leases
+	renewInterval   = 17 // between two renewals of a lease by its owner
+	expiration      = 60 // since the last renewal, after which a lease is anybody's
+)
+
+// A look at the leases takes the time of a query and of one write for each lease that is taken, in
+// milliseconds. Hosts that look meanwhile see the leases as they were, choose the same ones, and
+// lose: the write is conditional (DocumentServiceLeaseUpdaterCosmos.cs). With these times 32 leases
+// move as Microsoft.Azure.Cosmos 3.64.0 was seen to move them, see TestLeasesMoveAsTheSDKMovesThem.
+const (
+	queryTime = 50
+	writeTime = 28
+)
+
+// contender is a host whose look at the leases falls into this second.
+type contender struct {
+	*host
+	at int // millisecond
+}
+
+// balance has the hosts whose time it is look at the leases, one after the other
+// (PartitionLoadBalancerCore.cs: at the start, then every acquireInterval).
+func (f *fleet) balance(row int) {
+	f.due = f.due[:0]
+	for _, h := range f.hosts {
+		if h.acquire <= row {
+			f.due = append(f.due, contender{host: h, at: f.random.IntN(1000)})
+		}
+	}
+	slices.SortStableFunc(f.due, func(a, b contender) int { return a.at - b.at })
+	until := 0 // millisecond at which the last one that took leases had written them
+	for _, c := range f.due {
+		c.acquire = row + acquireInterval
+		if c.at < until {
+			continue
+		}
+		if taken := f.choose(c.host, row); taken > 0 {
+			until = c.at + queryTime + writeTime*taken
+		}
+	}
+}
+
+// choose takes leases for a host, and returns how many: of those that nobody owns as many as its
+// share of the hosts that can be seen, which are those that own something; where none is free one of
+// the host that owns most (EqualPartitionsBalancingStrategy.cs, which Java shares by source).
+func (f *fleet) choose(h *host, row int) (taken int) {
+	h.owned = 0
+	for p := range f.leases {
+		if owner := f.leases[p].owner; owner != nil {
+			owner.owned = 0
+		}
+	}
+	workers, free := append(f.workers[:0], h), f.free[:0]
+	for p := range f.leases {
+		l := &f.leases[p]
+		if l.owner == nil || row-l.renewed(row) > expiration {
+			free = append(free, l)
+			continue
+		}
+		if l.owner.owned++; l.owner.owned == 1 && l.owner != h {
+			workers = append(workers, l.owner)
+		}
+	}
+	f.workers, f.free = workers, free
+	share := (len(f.leases) + len(workers) - 1) / len(workers)
+	needed := share - h.owned
+	if needed <= 0 {
+		return 0
+	}
+	if len(free) > 0 {
+		for _, l := range free[:min(needed, len(free))] {
+			f.take(h, l, row)
+			taken++
+		}
+		return taken
+	}
+	most := h
+	for _, w := range workers {
+		if most.owned <= w.owned {
+			most = w
+		}
+	}
+	if needed > 1 {
+		share--
+	}
+	if most.owned <= share {
+		return 0
+	}
+	first := slices.IndexFunc(f.leases, func(l lease) bool { return l.owner == most })
+	f.take(h, &f.leases[first], row)
+	return 1
+}
+
+// take gives a lease to a host. What its owner has in hand is lost: the checkpoint behind it fails,
+// and the new owner reads from the last one.
+func (f *fleet) take(h *host, l *lease, row int) {
+	if l.owner != nil {
+		l.owner.leases = slices.DeleteFunc(l.owner.leases, func(o *lease) bool { return o == l })
+	}
+	l.drop()
+	l.owner, l.acquired, l.look = h, row, row+f.rebalance
+	h.leases = append(h.leases, l)
+}
+
+// stop ends the youngest hosts in order: they give their leases back at once
+// (PartitionControllerCore.ShutdownAsync).
+func (f *fleet) stop(row, hosts int) {
+	rest := len(f.hosts) - hosts
+	for _, h := range f.hosts[rest:] {
+		for _, l := range h.leases {
+			l.drop()
+			l.owner, l.written = nil, row
+		}
+		h.leases = nil
+	}
+	f.hosts = slices.Delete(f.hosts, rest, len(f.hosts))
+}
+
+// renewed is the row in which the lease document was last written, 0 where it never was.
+func (l *lease) renewed(row int) int {
+	if l.owner == nil {
+		return l.written
+	}
+	held := min(row, l.owner.died) - l.acquired
+	return max(l.written, l.acquired+held/renewInterval*renewInterval)
+}
+
+// never is a row that does not come.
+const never = math.MaxInt

@@ -1,0 +1,62 @@
+package simulate
+
+import "math/rand/v2"
+
+// workdayHours is an hourly profile such as operators of online shops publish: hardly anything before
+// dawn, a climb to noon, a dip after lunch, the peak in the evening. Relative; midnight first.
+var workdayHours = [24]float64{
+	0.42, 0.25, 0.17, 0.13, 0.12, 0.16, 0.33, 0.62, 0.93, 1.18, 1.34, 1.45,
+	1.52, 1.38, 1.29, 1.27, 1.31, 1.42, 1.58, 1.74, 1.83, 1.62, 1.19, 0.75,
+}
+
+// officeHours is that of the systems of a company, on one of its working days: two humps around
+// lunch, and batches in the night.
+var officeHours = [24]float64{
+	0.15, 0.60, 0.72, 0.14, 0.10, 0.11, 0.25, 0.80, 1.85, 2.55, 2.70, 2.45,
+	1.75, 2.05, 2.60, 2.48, 2.10, 1.32, 0.68, 0.45, 0.34, 0.28, 0.22, 0.18,
+}
+
+// weekdays are how busy the days are, Monday first.
+var weekdays = [7]float64{1.16, 1.10, 1.06, 1.08, 1.00, 0.38, 0.30}
+
+// hourly is a profile between whose hours the rate changes evenly, and which every five minutes is up
+// to a tenth off; now and then, every four hours or so, a job of ten minutes adds half as much again.
+func hourly(hours *[24]float64, r *rand.Rand) func(second int) float64 {
+	mean := 0.0
+	for _, h := range hours {
+		mean += h / 24
+	}
+	noise, job := 1.0, 0
+	return func(second int) float64 {
+		if second%300 == 0 {
+			noise = 0.9 + 0.2*r.Float64()
+			if job--; r.IntN(48) == 0 {
+				job = 2
+			}
+		}
+		// The middle of an hour has its value.
+		at := float64(second%86400)/3600 + 23.5
+		hour := int(at)
+		part := at - float64(hour)
+		rate := (hours[hour%24]*(1-part) + hours[(hour+1)%24]*part) / mean
+		if job > 0 {
+			return rate * noise * 1.5
+		}
+		return rate * noise
+	}
+}
+
+// workday is a day of recorded shape.
+func workday(o Options, _ int, r *rand.Rand) shape {
+	of := hourly(&workdayHours, r)
+	return shape{rate: func(second int) float64 { return o.Rate * of(second) }}
+}
+
+// weekly is a week of recorded shape, from Monday on.
+func weekly(o Options, _ int, r *rand.Rand) shape {
+	of, mean := hourly(&officeHours, r), 0.0
+	for _, day := range weekdays {
+		mean += day / 7
+	}
+	return shape{rate: func(second int) float64 { return o.Rate * of(second) * weekdays[second/86400%7] / mean }}
+}
