@@ -279,6 +279,9 @@ func TestWhatKEDAReads(t *testing.T) {
 
 	w.Write(testworld.Orders, 25)
 	tick(t, h)
+	if status, _, history := get(t, h, "/api/processors/orders/history", h.Key("history")); status != 200 || history["processor"] != "orders" {
+		t.Errorf("its history: %d %v", status, history)
+	}
 	status, contentType, orders := get(t, h, "/api/processors/orders", key)
 	if status != http.StatusOK || contentType != "application/json" {
 		t.Fatalf("%d %s %v", status, contentType, orders)

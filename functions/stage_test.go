@@ -94,7 +94,7 @@ func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	})
 	testworld.Must(t, err)
 	slices.Sort(got)
-	want := []string{"dashboard/function.json", "handler", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
+	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
 	if !slices.Equal(got, want) {
 		t.Errorf("staged %q, want %q", got, want)
 	}

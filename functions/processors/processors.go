@@ -1,6 +1,6 @@
 // Package processors is the HTTP function that answers KEDA and people: what
 // the state store holds of each processor, without a call to Cosmos DB
-// (docs/act.md, HTTP). function.json beside it is what the host reads.
+// (docs/act.md, HTTP). function.json beside it, and that of history, are what the host reads.
 package processors
 
 import (
@@ -17,9 +17,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// The routes, with the prefix that the host puts before them. A Functions host
-// forwards the first two, which function.json declares; the third is for `feedscale
-// history`, which cannot open a state file that another process has open.
+// The routes, with the prefix that the host puts before them. A Functions host forwards the first two
+// as the function processors, and the third as history.
 const (
 	Route        = "/api/processors"
 	RouteOne     = "/api/processors/{name}"
