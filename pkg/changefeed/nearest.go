@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// maxNamed is how many other processors a sentence names.
-const maxNamed = 5
-
 // Nearest says, of a lease container in which no lease is a processor's, what it holds instead; "" where
 // it holds no leases. The nearest comes first: leases that differ from the processor's in the name
 // alone, in the container alone, or in the host alone.
