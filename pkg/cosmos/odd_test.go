@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -90,14 +89,20 @@ func TestAnOddPageAmongOthersIsUnknown(t *testing.T) {
 					testworld.Must(t, server.Upsert("shop", "orders", processor(0).DotNetPKOld(fmt.Sprint(n), testworld.At(1))))
 				}
 				var pages atomic.Int64
-				server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
-					if r.Kind == cosmosfake.QueryDocuments && pages.Add(1) >= page {
-						return &odd
-					}
-					return nil
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // where it is tried again
+				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
+				server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+					if r.Kind != cosmosfake.QueryDocuments {
+						return nil
+					}
+					switch n := pages.Add(1); {
+					case n < page:
+						return nil
+					case n > page:
+						cancel() // it is tried again, and would be for long
+					}
+					return &odd
+				})
 				documents, _, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Leases(ctx, orders, []string{prefix(0)})
 				if err == nil || errors.Is(err, cosmos.ErrMissing) || len(documents) > 0 {
 					t.Errorf("%d leases, error %v", len(documents), err)

@@ -175,6 +175,14 @@ func (l *live) write(n int) {
 	l.written += n
 }
 
+// soon takes what is published within a second from now; the function that it returns waits until that
+// has passed.
+func (l *live) soon() (published func() []string) {
+	got := make(chan []string, 1)
+	time.AfterFunc(time.Second, func() { got <- l.broker.take(l.t) })
+	return func() []string { return <-got }
+}
+
 // tick polls once.
 func (l *live) tick() state.State {
 	l.t.Helper()

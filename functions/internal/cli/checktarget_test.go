@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -135,8 +136,9 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 
 func TestATargetIsSkippedWhereNoClusterIsConfigured(t *testing.T) {
 	t.Parallel()
-	_, p := checking(t, cosmosfake.Options{})
-	p.settings["FEEDSCALE_PROCESSORS"] = `{defaults: {connection: COSMOS, databaseId: shop, containerId: orders}, processors: [
+	w, p := checking(t, cosmosfake.Options{})
+	w.Put(testworld.Leases, w.LeasesOf("a", testworld.OrdersHost, testworld.Orders).DotNetPK("0", leasefake.Range{Max: "FF"}, testworld.At(0)))
+	p.settings["FEEDSCALE_PROCESSORS"] = `{defaults: {connection: COSMOS, databaseId: shop, containerId: orders, accountHost: ` + testworld.OrdersHost + `}, processors: [
 		{name: orders, target: {deployment: orders, namespace: shop}}, {name: apps, processorName: a, target: {containerAppId: x}}]}`
 	got, r := p.checkApart(t)
 	lines := targets(got)
