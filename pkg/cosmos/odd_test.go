@@ -1,7 +1,6 @@
 package cosmos_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -71,48 +71,40 @@ func TestAnOddAnswerIsUnknown(t *testing.T) {
 // and the third that are none of the service's: the leases of the others do not pass for all there are.
 func TestAnOddPageAmongOthersIsUnknown(t *testing.T) {
 	t.Parallel()
-	for rule, odd := range map[string]cosmosfake.Answer{
-		"empty":                  {Status: 200, Body: " "},
-		"an empty object":        {Status: 200, Body: "{}"},
-		"of a proxy":             {Status: 200, Body: "<html><body>Welcome</body></html>"},
-		"a count that is not so": {Status: 200, Body: `{"Documents":[],"_count":2}`},
-		"no list":                {Status: 200, Body: `{"Documents":{"id":"a..0"},"_count":1}`},
-		"cut short":              {CutShort: true},
-		"broken off":             {Break: true},
-		"without a body":         {Status: 204},
-	} {
-		for _, page := range []int64{2, 3} {
-			t.Run(fmt.Sprintf("%s, page %d", rule, page), func(t *testing.T) {
-				t.Parallel()
-				server := start(t, cosmosfake.Options{})
-				for n := range 2100 {
-					testworld.Must(t, server.Upsert("shop", "orders", processor(0).DotNetPKOld(fmt.Sprint(n), testworld.At(1))))
-				}
+	synctest.Test(t, func(t *testing.T) {
+		w := azure(t)
+		for n := range 2100 {
+			w.Put(orders.ID, processor(0).DotNetPKOld(fmt.Sprint(n), testworld.At(1)))
+		}
+		for rule, odd := range map[string]cosmosfake.Answer{
+			"empty":                  {Status: 200, Body: " "},
+			"an empty object":        {Status: 200, Body: "{}"},
+			"of a proxy":             {Status: 200, Body: "<html><body>Welcome</body></html>"},
+			"a count that is not so": {Status: 200, Body: `{"Documents":[],"_count":2}`},
+			"no list":                {Status: 200, Body: `{"Documents":{"id":"a..0"},"_count":1}`},
+			"cut short":              {CutShort: true},
+			"broken off":             {Break: true},
+			"without a body":         {Status: 204},
+		} {
+			for _, page := range []int64{2, 3} {
 				var pages atomic.Int64
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
-					if r.Kind != cosmosfake.QueryDocuments {
-						return nil
+				heal := w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+					if r.Kind == cosmosfake.QueryDocuments && pages.Add(1) >= page {
+						return &odd
 					}
-					switch n := pages.Add(1); {
-					case n < page:
-						return nil
-					case n > page:
-						cancel() // it is tried again, and would be for long
-					}
-					return &odd
+					return nil
 				})
-				documents, _, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Leases(ctx, orders, []string{prefix(0)})
+				documents, _, err := clientOf(t, w, cosmos.Options{}).Leases(t.Context(), orders, []string{prefix(0)})
+				heal()
 				if err == nil || errors.Is(err, cosmos.ErrMissing) || len(documents) > 0 {
-					t.Errorf("%d leases, error %v", len(documents), err)
+					t.Errorf("%s, page %d: %d leases, error %v", rule, page, len(documents), err)
 				}
 				if got := pages.Load(); got < page {
-					t.Errorf("%d pages were asked for: the test proves nothing", got)
+					t.Errorf("%s, page %d: %d pages were asked for: the test proves nothing", rule, page, got)
 				}
-			})
+			}
 		}
-	}
+	})
 }
 
 // TestAnOddPageOfRangesIsUnknown has the second page of the partition key ranges, which the service

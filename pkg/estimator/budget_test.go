@@ -48,7 +48,7 @@ func TestTheBudgetIsKeptAndWhatItLeavesOutIsCarriedInTurn(t *testing.T) {
 		defer first.Stop()
 		measured := make(map[string]time.Time) // when each lease was last read
 		unread := partitions
-		for tick := range 24 {
+		for tick := range 16 {
 			w.Write("orders", 6*partitions) // so that each newest LSN moves
 			l := w.poll(e, processors...)[0]
 			if l.Error != "" {

@@ -129,7 +129,7 @@ func TestEachSlotIsPolledOnce(t *testing.T) {
 				break
 			}
 			tick := timer.Next(last)
-			if near := next.Add(-3 * time.Second); near.After(tick) {
+			if near := next.Add(-1500 * time.Millisecond); near.After(tick) {
 				tick = timer.Next(near)
 			}
 			for after := 0; after < 2; tick = timer.Next(tick) {

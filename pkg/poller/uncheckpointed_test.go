@@ -22,10 +22,10 @@ func TestIdlePartitionsWithoutACheckpointAskForOneReplica(t *testing.T) {
 	inBubble(t, partitions, func(t *testing.T, l *live) {
 		of := l.LeasesOf(projection, workerHost, "orders")
 		l.poller.Processors[0].Policy.Threshold = 1
-		for poll := range 16 {
+		for poll := range 8 {
 			for i := range partitions {
 				f := leasefake.Fields{Owner: fmt.Sprint("host-", i%3), Updated: time.Now()}
-				if poll > 8 {
+				if poll > 3 {
 					f.Owner = ""
 				}
 				l.Put(testworld.Leases, of.DotNetPKOld(fmt.Sprint(i), f))
@@ -43,7 +43,7 @@ func TestIdlePartitionsWithoutACheckpointAskForOneReplica(t *testing.T) {
 			if !strings.Contains(why, "300 of 300 partitions") || !strings.Contains(why, "first change") || !strings.Contains(why, "from the beginning") {
 				t.Fatalf("reason %q", why)
 			}
-			time.Sleep(3 * time.Minute) // many cooldowns, in all
+			time.Sleep(6 * time.Minute) // many cooldowns, in all
 		}
 	})
 }
