@@ -167,7 +167,11 @@ func (e explanation) steps(b *strings.Builder) {
 		case r.Replicas < before:
 			did = fmt.Sprintf("lowers it to %d", r.Replicas)
 		}
-		fmt.Fprintf(b, "  %d. %s %s: %s.\n", i+1, e.style.Paint(r.Step, Bold), did, r.Why)
+		end := "."
+		if strings.HasSuffix(r.Why, "?") {
+			end = "" // a nearest name is asked for
+		}
+		fmt.Fprintf(b, "  %d. %s %s: %s%s\n", i+1, e.style.Paint(r.Step, Bold), did, r.Why, end)
 		before = r.Replicas
 	}
 }
