@@ -57,6 +57,10 @@ bench: ## measure a tick against a bare HTTP loop
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
+.PHONY: chaos
+chaos: ## run a thousand processors that throw, hang, rewind, stop or do fine: no stall is missed, and none invented
+	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
+
 .PHONY: cover
 cover: ## write coverage.html
 	go test -timeout 12m -coverpkg ./... -coverprofile coverage.out ./...

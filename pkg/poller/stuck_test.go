@@ -3,6 +3,7 @@ package poller_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -146,11 +147,14 @@ func TestWhatIsStuckIsSeen(t *testing.T) {
 	}
 }
 
+// runs is for `make chaos`, which has a thousand.
+var runs = flag.Uint64("runs", 6, "runs at random of TestNoStallIsMissedAndNoneIsInvented")
+
 // TestNoStallIsMissedAndNoneIsInvented has runs at random: partitions, hosts, load, the pace of the
 // handler, the phase of polling, and when the behaviour turns.
 func TestNoStallIsMissedAndNoneIsInvented(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range *runs {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
