@@ -67,10 +67,20 @@ type Partition struct {
 	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
 	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
 
+	Split *Split `json:"split,omitempty"` // while changes from before a split may be pending; else nil
+	Whole *int64 `json:"whole,omitempty"` // Lag without what is counted with another lease of the same Split; nil where nothing is
+
 	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
 	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
 	Position      string    `json:"position,omitempty"`      // the lease's continuation, opaque; compared to see whether the checkpoint moved
+}
+
+// Split says which lease was replaced by several, each of which begins with the LSNs of the range that
+// was split.
+type Split struct {
+	From string `json:"from"` // lease token of the one that was replaced
+	LSN  int64  `json:"lsn"`  // newest LSN of its range, as far as is known
 }
 
 // Count returns the number of partition key ranges that the partition stands for, at least 1.

@@ -119,6 +119,7 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 	t.readFeeds(ctx, unit)
 	t.followRecreation(ctx, unit)
 	t.followSplits(ctx, unit)
+	t.inherit(ctx, unit)
 }
 
 // tick is the state of one call of Estimate.

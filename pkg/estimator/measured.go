@@ -27,6 +27,7 @@ type measuredLease struct {
 	pages     []*page
 	splitting bool // its range is gone, or is several ranges now; pages are those of the ranges that replaced it
 	leftover  bool // other leases cover all of it, so it is not counted
+	split     *changefeed.Split
 }
 
 func (m *measured) source() source {
@@ -111,6 +112,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 			lag.Retention = m.described.Retention
 		}
 	}
+	countOnce(lag.Partitions)
 	if lag.Retention == 0 {
 		lag.Retention = m.described.TTL
 	}
@@ -144,6 +146,9 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		applyReading(&partition, l.pages[0])
 		partition.Unchanged = m.unchanged(&partition, l)
 	}
+	if l.split != nil && (partition.CheckpointLSN == nil || *partition.CheckpointLSN < l.split.LSN) {
+		partition.Split = l.split
+	}
 	return partition
 }
 
@@ -176,6 +181,9 @@ func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now 
 // repeat takes over a reading: nothing can have changed of it but the age.
 func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Partition, now time.Time) {
 	lag := *last.Lag
+	if last.Whole != nil {
+		lag = *last.Whole
+	}
 	partition.Lag, partition.Approximate, partition.SessionLSN, partition.Ranges = &lag, last.Approximate, last.SessionLSN, last.Ranges
 	partition.ReadCharge, partition.Unchanged = last.ReadCharge, true
 	if last.Age != nil {

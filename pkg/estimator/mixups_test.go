@@ -1,6 +1,7 @@
 package estimator_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -300,6 +301,66 @@ func TestWhatWasPendingBeforeASplitCountsOnce(t *testing.T) {
 	w.Write("orders", 60)
 	if got := estimate(); got < written-checkpoint+120 || got > written-checkpoint+120+60 {
 		t.Errorf("lag %d where a child was split in turn, want about %d", got, written-checkpoint+120)
+	}
+}
+
+// TestWhatWasPendingBeforeASplitCountsOnceInTheLeasesThatReplacedItsOwn goes on where a processor has
+// replaced the lease: each child's lease begins at the position of the parent's.
+func TestWhatWasPendingBeforeASplitCountsOnceInTheLeasesThatReplacedItsOwn(t *testing.T) {
+	t.Parallel()
+	const written, checkpoint = 500, 17
+	for _, seenSplitting := range []bool{true, false} {
+		t.Run(fmt.Sprint("a poll has seen the split: ", seenSplitting), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Container("orders", 1)
+			w.Write("orders", written)
+			p := w.processor("orders")
+			w.lease(p, "0", "17", "worker")
+			e := estimator.New(16, time.Now)
+			estimate := func() changefeed.ProcessorLag {
+				t.Helper()
+				l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
+				if !l.Complete() {
+					t.Fatal(l.Problem())
+				}
+				p.Last = l
+				return l
+			}
+			estimate()
+			children, err := w.Account.Split(database, "orders", "0")
+			testworld.Must(t, err)
+			if seenSplitting {
+				estimate()
+			}
+			id := w.leaseID(p, "0")
+			testworld.Must(t, w.Account.Delete(database, testworld.Leases, id, id))
+			for _, child := range children {
+				w.lease(p, child, "17", "worker")
+			}
+			for range 3 { // the later ones find nothing moved
+				l := estimate()
+				if got := *l.Lag(); got < written-checkpoint || got > written-checkpoint+1 {
+					t.Errorf("lag %d, want what was pending before, once: %d", got, written-checkpoint)
+				}
+				for _, part := range l.Partitions {
+					if !part.Approximate || part.Status != changefeed.StatusLagging {
+						t.Errorf("%+v is not marked", part)
+					}
+				}
+			}
+			w.Write("orders", 60)
+			after := estimate()
+			if got := *after.Lag(); got < written-checkpoint+60 || got > written-checkpoint+60+60 {
+				t.Errorf("lag %d, want about %d", got, written-checkpoint+60)
+			}
+			// One has done what was pending before: what the other one has of it counts with that.
+			w.lease(p, children[0], "500", "worker")
+			l := estimate()
+			if other := l.Partitions[1]; other.Lease != children[1] || *other.Lag < written-checkpoint || l.Partitions[0].Split != nil {
+				t.Errorf("%+v", l.Partitions)
+			}
+		})
 	}
 }
 
