@@ -81,6 +81,12 @@ var conditions = [
     severity: 2
   }
   {
+    name: 'leases-left-over'
+    message: 'leases of a processor are left over'
+    description: 'Leases that others have replaced were not deleted. They are not counted; delete them while no replica runs.'
+    severity: 3
+  }
+  {
     name: 'position-rewound'
     message: 'a position of a processor went backwards'
     description: 'A lease was restored, reset or deleted: changes are processed again.'

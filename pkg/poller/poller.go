@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,8 +56,9 @@ type Poller struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	polled sync.Map    // names of what this process committed
-	rivals atomic.Bool // said that there is another process
+	polled   sync.Map    // names of what this process committed
+	leftover sync.Map    // names of processors whose leftover leases were said
+	rivals   atomic.Bool // said that there is another process
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -415,11 +418,26 @@ func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
 	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
 	}
+	if stays := both(last.Lag.Leftover, lag.Leftover); len(stays) > 0 {
+		if _, said := t.leftover.LoadOrStore(d.name, nil); !said {
+			t.Log.Warn("leases of a processor are left over", "processor", d.name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
+		}
+	}
 	for _, c := range conditions {
 		if n := count(lag, c.holds); n > count(last.Lag, c.holds) {
 			t.Log.Warn(c.says, "processor", d.name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}
+}
+
+// both returns the leases that two polls in a row found left over: at a split one may.
+func both(before, now []string) (stays []string) {
+	for _, lease := range now {
+		if slices.Contains(before, lease) {
+			stays = append(stays, lease)
+		}
+	}
+	return stays
 }
 
 // conditions are what an operator has to know of partitions (docs/lag.md). Each is logged where more

@@ -437,6 +437,28 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestLeasesThatStayLeftOverAreLoggedOnce: at one poll a lease may be on its way out.
+func TestLeasesThatStayLeftOverAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.poller.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	w.tick()
+	children, err := w.Account.Split(testworld.Database, "orders", "0")
+	testworld.Must(t, err)
+	for _, child := range children {
+		w.Put(testworld.Leases, w.leases.DotNetPKOld(child, leasefake.Fields{Continuation: leasefake.At(0)}))
+	}
+	for poll, want := range []int{0, 1, 1, 1} {
+		if r := w.tick(); len(r.Polled[0].Lag.Leftover) != 1 {
+			t.Fatalf("left over: %q", r.Polled[0].Lag.Leftover)
+		}
+		if got := strings.Count(log.String(), `"msg":"leases of a processor are left over","processor":"orders","kind":"leftover","leases":"0"`); got != want {
+			t.Errorf("poll %d: it was logged %d times, want %d:\n%s", poll, got, want, &log)
+		}
+	}
+}
+
 // TestTwoProcessesNoticeEachOther: a process that was replaced is none, nor is a poll by hand.
 func TestTwoProcessesNoticeEachOther(t *testing.T) {
 	t.Parallel()
