@@ -29,12 +29,9 @@ func membersOf(g Group, polls []*poll) (members []*poll) {
 // decideGroup decides for a group, once the tick knows what every member asks for, and commits and
 // publishes that. Where no member is due, neither is the group.
 func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
-	slot := func(use func()) {
-		t.store <- struct{}{}
-		defer func() { <-t.store }()
-		use()
-	}
-	slot(func() { t.read(ctx, d) })
+	t.store <- struct{}{}
+	t.read(ctx, d)
+	<-t.store
 	for _, m := range members {
 		<-m.decided
 		d.due = d.due || m.due

@@ -56,7 +56,7 @@ type Poller struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	polled   sync.Map    // names of what this process committed
+	polled   sync.Map    // when this process committed last, by name
 	leftover sync.Map    // names of processors whose leftover leases were said
 	rivals   atomic.Bool // said that there is another process
 
@@ -79,6 +79,9 @@ const (
 	// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
 	// hangs keeps the others waiting no longer.
 	waveAfter = 500 * time.Millisecond
+	// rivalWithin is the time between two polls of a process within which another one's poll is that of
+	// a rival. Where a standby took over in between and gave back, as hosts do, more time has passed.
+	rivalWithin = 10 * time.Minute
 	// drainTime is how long a tick may still commit what is decided once it was told to stop.
 	drainTime = 5 * time.Second
 )
@@ -384,7 +387,7 @@ func (t *tick) following(d *subject) state.State {
 	if t.ID == "" || t.mode.All {
 		return s // a poll by hand is no rival
 	}
-	if _, before := t.polled.Load(d.name); before && last.Poller != "" && last.Poller != t.ID {
+	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && t.start.Sub(before.(time.Time)) < rivalWithin {
 		s.Rival = &state.Rival{Poller: last.Poller, Time: t.start}
 		if !t.rivals.Swap(true) {
 			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
@@ -488,7 +491,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	default:
 		d.committed = true
 		if !t.mode.All {
-			t.polled.Store(d.name, nil)
+			t.polled.Store(d.name, t.start)
 		}
 	}
 }

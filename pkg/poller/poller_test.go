@@ -487,6 +487,12 @@ func TestTwoProcessesNoticeEachOther(t *testing.T) {
 	if r := rival(); r != nil {
 		t.Errorf("a process that took over: %+v", r)
 	}
+	w.clock.Advance(10 * time.Minute)
+	poll(w.poller, poller.Mode{})
+	if r := rival(); r != nil {
+		t.Errorf("a standby that gave back: %+v", r)
+	}
+	poll(second, poller.Mode{})
 	poll(w.poller, poller.Mode{})
 	if r := rival(); r == nil || r.Poller != "b" {
 		t.Errorf("two that alternate: %+v", r)
