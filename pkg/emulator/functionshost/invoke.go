@@ -92,6 +92,14 @@ func (h *Host) timed(ctx context.Context, f *function, id string, run func(conte
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.background, cancel)()
+	// Each wait is on the clock before anybody can see that it has begun: a test moves the clock
+	// as soon as it sees the invocation at the handler, or the failure in the log.
+	var timeout <-chan time.Time
+	if h.app.functionTimeout != 0 {
+		reached, stop := h.clock.after(h.app.functionTimeout)
+		defer stop()
+		timeout = reached
+	}
 	done := make(chan error, 1)
 	go func() {
 		err := run(ctx)
@@ -100,20 +108,14 @@ func (h *Host) timed(ctx context.Context, f *function, id string, run func(conte
 		}
 		done <- err
 	}()
-	var timeout <-chan time.Time
-	if h.app.functionTimeout != 0 {
-		reached, stop := h.clock.after(h.app.functionTimeout)
-		defer stop()
-		timeout = reached
-	}
 	select {
 	case err := <-done:
 		return h.ended(f, id, err)
 	case <-timeout:
 	}
-	err := h.ended(f, id, fmt.Errorf("timeout value of %s was exceeded", h.app.functionTimeout))
 	killAt, stop := h.clock.after(h.killDelay)
 	defer stop()
+	err := h.ended(f, id, fmt.Errorf("timeout value of %s was exceeded", h.app.functionTimeout))
 	select {
 	case <-done:
 	case <-killAt:

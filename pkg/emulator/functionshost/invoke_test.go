@@ -226,7 +226,7 @@ func TestATimerNeverOverlapsItself(t *testing.T) {
 		t.Errorf("the second run says %v", err)
 	}
 	release(t, r)
-	if err := <-first; err != nil {
+	if err := await(t, "the end of the first run", first); err != nil {
 		t.Error(err)
 	}
 	if n := len(r.seen(t)); n != 1 {
@@ -271,7 +271,7 @@ func TestAnswersWithoutContentHangToFunctionTimeout(t *testing.T) {
 			clock.Advance(time.Millisecond)
 			r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
 			clock.Advance(2 * time.Second)
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), "the answer has no content") {
+			if err := await(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "the answer has no content") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -18,7 +18,7 @@ func stop(t *testing.T, r running, clock *functionshost.Clock, drain time.Durati
 	t.Helper()
 	stopped := stopping(t, r)
 	clock.Advance(drain)
-	<-stopped
+	await(t, "the end of the host", stopped)
 }
 
 // stopping begins to stop a host, and returns what is closed when that is gone.
@@ -48,7 +48,7 @@ func TestAStoppedHostDrainsForElevenSecondsAndKillsAnIdleHandler(t *testing.T) {
 	default:
 	}
 	clock.Advance(time.Second)
-	<-stopped
+	await(t, "the end of the host", stopped)
 	if err := get(t, r.HandlerURL()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the handler says %v, want connection refused", err)
 	}
@@ -71,11 +71,11 @@ func TestARunThatEndsWhileTheHostDrainsSucceeds(t *testing.T) {
 	stopped := stopping(t, r)
 	clock.Advance(10 * time.Second)
 	release(t, r)
-	if err := <-ended; err != nil {
+	if err := await(t, "the end of the run", ended); err != nil {
 		t.Error(err)
 	}
 	clock.Advance(2 * time.Second)
-	<-stopped
+	await(t, "the end of the host", stopped)
 	if r.Orphan() != nil {
 		t.Error("a handler that was done was left behind")
 	}
@@ -103,7 +103,7 @@ func TestAHandlerInTheMiddleOfAnInvocationIsLeftBehind(t *testing.T) {
 			eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
 			parent := r.parent(t)
 			c.end(t, r, clock)
-			if err := <-ended; err == nil {
+			if err := await(t, "the end of the run", ended); err == nil {
 				t.Error("the invocation of a host that is gone succeeded")
 			}
 			orphan := r.Orphan()

@@ -215,6 +215,25 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// await receives from a channel that another process brings about to be sent to or closed.
+func await[T any](t *testing.T, what string, channel <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-channel:
+		return value
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s did not come about", what)
+		panic("unreachable")
+	}
+}
+
+// Ready is that of the host, for no longer than a test is worth waiting for.
+func (r running) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return r.Host.Ready(ctx)
+}
+
 // awaitLog waits for a line of the host's log.
 func (r running) awaitLog(t *testing.T, level functionshost.Level, text string) {
 	t.Helper()

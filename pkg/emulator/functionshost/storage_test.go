@@ -84,8 +84,8 @@ func TestAHostStartsWithoutItsStorageButFiresNoTimerUntilItIsBack(t *testing.T) 
 	default:
 	}
 	clock.Advance(time.Second)
-	r, ok := <-started
-	if !ok {
+	r := await(t, "a host", started)
+	if r.Host == nil {
 		return
 	}
 	if got := r.do(t, "GET", "/api/web", "", nil); got.status != 200 {
@@ -118,7 +118,7 @@ func TestStorageThatComesBackInTimeDelaysTheStartNoLonger(t *testing.T) {
 	eventually(t, "a host that waits", func() bool { return clock.Waiting() == 1 })
 	clock.Advance(10 * time.Second)
 	storage.SetAway(false)
-	h := <-started
+	h := await(t, "a host", started)
 	if h == nil {
 		return
 	}

@@ -235,10 +235,10 @@ func TestAFunctionThatTimesOutTakesTheProcessWithItTwoSecondsLater(t *testing.T)
 			t.Errorf("the process was %s and is %s, want the same until the delay is over", before, after)
 		}
 		clock.Advance(2 * time.Second)
-		if err := <-hanging; err == nil || !strings.Contains(err.Error(), "timeout value of 5m0s was exceeded") {
+		if err := await(t, "the end of the run that hangs", hanging); err == nil || !strings.Contains(err.Error(), "timeout value of 5m0s was exceeded") {
 			t.Errorf("got %v", err)
 		}
-		if err := <-bystander; err == nil {
+		if err := await(t, "the end of the other run", bystander); err == nil {
 			t.Error("a concurrent invocation survived the kill")
 		}
 		if err := r.Ready(t.Context()); err != nil {
@@ -268,7 +268,7 @@ func TestAnAnswerWithinTheKillDelaySavesTheProcess(t *testing.T) {
 	clock.Advance(5 * time.Minute)
 	r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
 	release(t, r)
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was exceeded") {
+	if err := await(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "was exceeded") {
 		t.Errorf("got %v, want a failure all the same", err)
 	}
 	if after := r.worker(t); after != before {
