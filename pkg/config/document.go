@@ -25,8 +25,13 @@ type Document struct {
 
 // load reads a document and adds what is wrong with it to mistakes.
 func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) Document {
+	before := len(*mistakes)
 	root := parseTree(file, text, mistakes)
 	if root == nil {
+		return Document{}
+	}
+	if other := foreignDocument(root); other != "" {
+		*mistakes = append((*mistakes)[:before], Mistake{File: file, Line: root.line, Column: root.column, Text: other})
 		return Document{}
 	}
 	d := documentReader{

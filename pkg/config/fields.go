@@ -50,7 +50,7 @@ func (o *object) close() {
 	}
 	for _, m := range o.node.members {
 		if !slices.Contains(o.known, m.name) {
-			o.mistakes.add(Mistake{File: o.file, Line: m.line, Column: m.column, Field: m.value.path(), Text: unknown("field", m.name, o.known)})
+			o.mistakes.add(Mistake{File: o.file, Line: m.line, Column: m.column, Field: m.value.path(), Text: unknownField(m.name, o.known)})
 		}
 	}
 }

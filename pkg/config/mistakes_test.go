@@ -77,10 +77,12 @@ func TestUnknownFieldNamesTheNearestKnownOne(t *testing.T) {
 		{"databaseID", "did you mean databaseId?"},
 		{"lesaeContainerId", "did you mean leaseContainerId?"},
 		{"minReplicas", "did you mean minReplicaCount?"},
-		{"pollingInterval", "allowed are name, connection, databaseId,"},
+		{"replicationFactor", "allowed are name, connection, databaseId,"},
+		{"pollingInterval", "is a field of KEDA; FEEDSCALE_TIMER_SCHEDULE says when to poll all processors"},
+		{"leaseContainerPrefix", "is a field of Azure Functions; write processorName"},
 		{strings.Repeat("x", 1000), "allowed are name, connection, databaseId,"},
 	} {
-		t.Run(c.field[:5], func(t *testing.T) {
+		t.Run(c.field[:min(20, len(c.field))], func(t *testing.T) {
 			t.Parallel()
 			got := mistakes(t, minimal+"  "+c.field+": 1\n")
 			if len(got) != 1 {
