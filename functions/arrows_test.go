@@ -59,6 +59,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"what is shown links no SDK", []string{"pkg/report", "pkg/state"}, append(azure, network[2:]...)},
 		{"what answers HTTP from the state makes no call to Cosmos DB", []string{"functions/processors", "functions/dashboard", "functions/metrics"}, append(azure, network[2:]...)},
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
+		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"pkg/config/imports"}},
+		{"what is imported is read without files and network", []string{"pkg/config/imports"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
 		{"connect is below the app", []string{"functions/internal/connect"}, []string{"functions/internal/app", "functions/internal/cli", "functions/internal/check", "functions/internal/discover", "functions/internal/console"}},
 		{"values do not print", []string{"functions/internal/check", "functions/internal/discover", "functions/internal/app"}, []string{"functions/internal/console", "functions/internal/cli"}},
@@ -106,7 +108,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 // TestPurePackagesReadNoClock looks at the sources: time comes into them as a value.
 func TestPurePackagesReadNoClock(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range []string{"changefeed", "scaling", "simulate", "report", "state", "events"} {
+	for _, pkg := range []string{"changefeed", "scaling", "simulate", "report", "state", "events", "config/imports"} {
 		files, err := filepath.Glob(filepath.Join("..", "pkg", pkg, "*.go"))
 		testworld.Must(t, err)
 		if len(files) == 0 {

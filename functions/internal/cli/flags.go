@@ -26,22 +26,37 @@ func NewFlags(env Env, command, synopsis string) Flags {
 	return Flags{f, env}
 }
 
-// Parse reads the arguments. Its error is a Failure that was said already: --help asks for status 0.
+// Parse reads the arguments of a command that has flags alone. Its error is a Failure that was said
+// already: --help asks for status 0.
 func (f Flags) Parse(args []string) error {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" }) {
-		f.SetOutput(f.env.Stdout)
-	}
-	switch err := f.FlagSet.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return Failure{Status: StatusOK}
-	case err != nil:
-		return Usage(nil)
-	case f.NArg() > 0:
-		fmt.Fprintf(f.env.Stderr, "feedscale %s: unexpected argument %q\n", f.Name(), f.Arg(0))
+	names, err := f.ParseNames(args)
+	if err == nil && len(names) > 0 {
+		fmt.Fprintf(f.env.Stderr, "feedscale %s: unexpected argument %q\n", f.Name(), names[0])
 		f.Usage()
 		return Usage(nil)
 	}
-	return nil
+	return err
+}
+
+// ParseNames is Parse for a command that also takes names, before, between and behind its flags.
+// Behind -- everything is a name.
+func (f Flags) ParseNames(args []string) (names []string, err error) {
+	if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" }) {
+		f.SetOutput(f.env.Stdout)
+	}
+	for {
+		switch err := f.FlagSet.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, Failure{Status: StatusOK}
+		case err != nil:
+			return nil, Usage(nil)
+		}
+		rest := f.Args()
+		if read := len(args) - len(rest); len(rest) == 0 || read > 0 && args[read-1] == "--" {
+			return append(names, rest...), nil
+		}
+		names, args = append(names, rest[0]), rest[1:]
+	}
 }
 
 // flagMistakes is what is wrong with the flags of a command, so that all of it is said at once.

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/config/imports"
+)
+
+// importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed handler
+// has no use for it, and does not link it.
+func importFiles() cli.Command {
+	return cli.Command{Name: "import", Summary: "make a processors file from KEDA's ScaledObjects or from Functions triggers", Run: runImport}
+}
+
+func runImport(_ context.Context, env cli.Env, args []string) error {
+	f := cli.NewFlags(env, "import", "[--output FILE] FILE...")
+	var output string
+	for _, name := range []string{"output", "o"} {
+		f.StringVar(&output, name, "", "write the processors file there, where there is none yet, and not to standard output")
+	}
+	names, err := f.ParseNames(args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		fmt.Fprintln(env.Stderr, "feedscale import: the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
+		return cli.Usage(nil)
+	}
+	files, mistakes := readFiles(names)
+	// Those that can be read are looked at all the same, so that everything is said at once.
+	result, err := imports.Convert(files, config.Lookup(env.Environ))
+	if wrong, ok := errors.AsType[config.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
+		mistakes = append(mistakes, wrong...)
+	} else if err != nil && !ok {
+		return err
+	}
+	if len(mistakes) > 0 {
+		fmt.Fprintln(env.Stderr, mistakes)
+		return cli.Usage(nil)
+	}
+	if output == "" {
+		if _, err := env.Stdout.Write(result.Processors); err != nil {
+			return err
+		}
+	} else if err := writeNew(output, result.Processors); err != nil {
+		return cli.Usage(err)
+	}
+	for _, r := range result.Remarks {
+		fmt.Fprintln(env.Stderr, r)
+	}
+	if len(result.Settings) > 0 {
+		fmt.Fprintln(env.Stderr, "\nsettings to make:")
+		for _, s := range result.Settings {
+			fmt.Fprintf(env.Stderr, "  %s\n", s)
+		}
+	}
+	return nil
+}
+
+// readFiles reads the files, and says which cannot be read.
+func readFiles(names []string) (files []imports.File, mistakes config.Mistakes) {
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			if cause, ok := errors.AsType[*fs.PathError](err); ok {
+				err = cause.Err
+			}
+			mistakes = append(mistakes, config.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
+			continue
+		}
+		files = append(files, imports.File{Name: name, Text: text})
+	}
+	return files, mistakes
+}
+
+// writeNew writes a file where there is none.
+func writeNew(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already, and is not written over; name another file with --output, or move it away", name)
+	}
+	if err != nil {
+		return fmt.Errorf("the processors file cannot be written: %w", err)
+	}
+	if _, err := file.Write(text); err != nil {
+		file.Close()
+		return fmt.Errorf("the processors file cannot be written: %w", err)
+	}
+	return file.Close()
+}
