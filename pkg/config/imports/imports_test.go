@@ -89,6 +89,34 @@ func loadedWithItsSettings(t *testing.T, result imports.Result) {
 	}
 }
 
+func TestTheDocumentationShowsWhatComesOut(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/import.md")
+	testworld.Must(t, err)
+	for _, folder := range []string{"testdata/documentation-keda", "testdata/documentation-functions"} {
+		files := readFolder(t, folder)
+		result, err := imports.Convert(files, none)
+		testworld.Must(t, err)
+		shown := []string{string(result.Processors)}
+		for _, f := range files {
+			if filepath.Base(f.Name) != "local.settings.json" {
+				shown = append(shown, string(f.Text))
+			}
+		}
+		for _, r := range result.Remarks {
+			shown = append(shown, r.String())
+		}
+		for _, s := range result.Settings {
+			shown = append(shown, s.String())
+		}
+		for _, text := range shown {
+			if !strings.Contains(string(page), text) {
+				t.Errorf("docs/import.md does not have\n%s", text)
+			}
+		}
+	}
+}
+
 func TestSettingsThatAreThereAreNotListed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, folder, setting, value string }{
