@@ -165,20 +165,29 @@ type manifest struct {
 	}
 }
 
-// manifests reads the documents of a file by their kinds. A field that manifest
-// has not is an error.
+// manifests reads the documents of a file that are KEDA's, and its Secret, by
+// their kinds. A field that manifest has not is an error. The others are
+// kubernetesObjects'.
 func manifests(t *testing.T, file string) map[string]manifest {
 	t.Helper()
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "infra", "keda", file))))
-	decoder.KnownFields(true)
 	found := make(map[string]manifest)
 	for {
-		var m manifest
-		err := decoder.Decode(&m)
+		var document yaml.Node
+		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return found
 		}
 		must(t, err)
+		text, err := yaml.Marshal(&document)
+		must(t, err)
+		if !regexp.MustCompile(`(?m)^(apiVersion: keda\.sh/.*|kind: Secret)$`).Match(text) {
+			continue
+		}
+		var m manifest
+		known := yaml.NewDecoder(bytes.NewReader(text))
+		known.KnownFields(true)
+		must(t, known.Decode(&m))
 		if want := map[string]string{"Secret": "v1", "TriggerAuthentication": "keda.sh/v1alpha1", "ScaledObject": "keda.sh/v1alpha1"}[m.Kind]; m.APIVersion != want {
 			t.Errorf("%s: %s has apiVersion %q, want %q", file, m.Kind, m.APIVersion, want)
 		}
