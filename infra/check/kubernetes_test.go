@@ -243,9 +243,6 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 	if got := c.Processors[0]; got.Name != processor.Name || *got.Policy.MaxReplicas != *processor.Policy.MaxReplicas || got.Target["deployment"] != processor.Target["deployment"] {
 		t.Errorf("the processor is %+v, want the one of infra/processors.yaml", got)
 	}
-	if secret := manifests(t, "processor.yaml")["Secret"]; secret.Metadata.Name != "feedscale-key" || secret.StringData["key"] == "" {
-		t.Errorf("infra/keda/processor.yaml reads %+v", secret)
-	}
 }
 
 func TestTheConsumerSampleMayDoWhatTheActionAsksFor(t *testing.T) {
