@@ -32,11 +32,13 @@ func startQueue(t *testing.T, sessions bool) *servicebusfake.Server {
 // decided is an event of the processor orders, published to the queue.
 func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[string]string) []byte {
 	t.Helper()
-	e := events.ScaleEvent{
-		Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		Data: events.Data{Processor: "orders", Sequence: 42, DesiredReplicas: replicas, Active: true, Direction: "out", Status: "lagging", Target: target},
-	}
-	body, err := e.Encode()
+	return published(t, bus, events.Data{Processor: "orders", Sequence: 42, DesiredReplicas: replicas, Active: true, Direction: "out", Status: "lagging", Target: target})
+}
+
+// published is an event, published to the queue.
+func published(t *testing.T, bus *servicebusfake.Server, data events.Data) []byte {
+	t.Helper()
+	body, err := events.ScaleEvent{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Data: data}.Encode()
 	testworld.Must(t, err)
 	p, err := servicebus.NewPublisher(bus.ConnectionString(), testworld.Queue, servicebus.PublisherOptions{})
 	testworld.Must(t, err)
@@ -91,10 +93,14 @@ func (c *consumption) stop() {
 	if err := c.command.Wait(); err != nil {
 		c.t.Errorf("stopped with %v: %s", err, &c.stderr)
 	}
+	var last string
 	for line := range strings.Lines(c.stderr.String()) {
-		if !json.Valid([]byte(line)) {
+		if last = line; !json.Valid([]byte(line)) {
 			c.t.Errorf("a line of the log is no JSON: %s", line)
 		}
+	}
+	if !strings.Contains(last, `"level":"INFO","msg":"consuming ends","cause":"terminated`) {
+		c.t.Errorf("the last line does not name the signal: %s", last)
 	}
 }
 
@@ -192,8 +198,9 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 }
 
 // startCluster starts an API server with the Deployment orders of the namespace
-// shop, and returns a kubeconfig for it. scaled is told of each new count.
-func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
+// shop, and returns a kubeconfig for it. scaled is told of each new count. hpas are what else is there,
+// in the JSON of the items of a list.
+func startCluster(t *testing.T, scaled chan<- int, hpas string) (kubeconfig string) {
 	t.Helper()
 	scale := func(replicas int) string {
 		return fmt.Sprintf(`{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"orders","namespace":"shop","resourceVersion":"7"},"spec":{"replicas":%d},"status":{"replicas":1}}`, replicas)
@@ -204,7 +211,8 @@ func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
 		"GET /apis/apps/v1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[` +
 			`{"name":"deployments","namespaced":true,"kind":"Deployment","verbs":["get"]},` +
 			`{"name":"deployments/scale","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","update"]}]}`,
-		"GET /apis/apps/v1/namespaces/shop/deployments/orders/scale": scale(1),
+		"GET /apis/apps/v1/namespaces/shop/deployments/orders/scale":        scale(1),
+		"GET /apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers": `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{},"items":[` + hpas + `]}`,
 	}
 	cluster := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("Authorization"); got != "Bearer of-the-kubeconfig" {
@@ -221,6 +229,10 @@ func startCluster(t *testing.T, scaled chan<- int) (kubeconfig string) {
 			return
 		}
 		answer, ok := answers[r.Method+" "+r.URL.Path]
+		if strings.HasPrefix(r.URL.Path, "/apis/keda.sh/") { // which is not installed
+			http.NotFound(w, r)
+			return
+		}
 		if !ok { // as of an API that is announced and out of order
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -244,7 +256,7 @@ func TestConsumeScalesADeployment(t *testing.T) {
 	t.Parallel()
 	bus := startQueue(t, false)
 	scaled := make(chan int, 10)
-	kubeconfig := startCluster(t, scaled)
+	kubeconfig := startCluster(t, scaled, "")
 	decided(t, bus, 5, map[string]string{"deployment": "orders"})
 	c := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop")
 	settled(t, bus)
@@ -284,7 +296,7 @@ func TestARefusedTokenIsAWarningOfConsumeAlone(t *testing.T) {
 func TestAnEventThatNamesNothingToScaleIsDeadLetteredWithTheLabelThatIsMissing(t *testing.T) {
 	t.Parallel()
 	bus := startQueue(t, false)
-	kubeconfig := startCluster(t, nil)
+	kubeconfig := startCluster(t, nil, "")
 	decided(t, bus, 5, map[string]string{"containerApp": "orders"})
 	c := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop")
 	settled(t, bus)
@@ -349,6 +361,9 @@ func TestConsumeSetsTheBoundsOfAContainerApp(t *testing.T) {
 	c := consuming(t, bus, settings, "--action", "containerapp", "--arm-endpoint", endpoint)
 	settled(t, bus)
 	c.stop()
+	if log := c.stderr.String(); strings.Count(log, `"level":"WARN","msg":"Container Apps makes a new revision of every change of scale bounds`) != 1 {
+		t.Errorf("the log does not say once what a change costs: %s", log)
+	}
 	if got, want := <-patched, `{"properties":{"template":{"revisionSuffix":null,"scale":{"minReplicas":5,"maxReplicas":5}}}}`; got != want || len(patched) != 0 {
 		t.Errorf("patched with %s, and %d times more, want %s", got, len(patched), want)
 	}
@@ -368,7 +383,7 @@ func TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 			t.Parallel()
 			bus := startQueue(t, false)
 			scaled := make(chan int, 10)
-			kubeconfig := startCluster(t, scaled)
+			kubeconfig := startCluster(t, scaled, "")
 			decided(t, bus, 5, c.target)
 			consumption := consuming(t, bus, nil, "--action", "kubernetes", "--kubeconfig", kubeconfig, "--context", "shop", "--dry-run")
 			settled(t, bus)

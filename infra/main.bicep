@@ -115,7 +115,7 @@ param vnetAddressPrefix string = '10.100.0.0/24'
 @description('Whether the queue requires sessions: one consumer at a time for a processor. It cannot be changed later.')
 param requireSessions bool = false
 
-@description('How long an event waits for a consumer before it is dead-lettered: ISO 8601, PT1M to P14D.')
+@description('How long an event waits for a consumer at most before it is dropped: ISO 8601, PT1M to P14D. Events bring a time of their own, three heartbeats.')
 param eventTimeToLive string = 'P1D'
 
 @description('Whether to spread over availability zones: the plan, the storage account (Standard_ZRS), and a Premium namespace by itself. Choose it at the first deployment.')

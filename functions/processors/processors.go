@@ -123,7 +123,7 @@ func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, p
 	case s.AttemptedAt.IsZero() && h.NeverPolled != "":
 		problem = h.neverPolled(kind + " " + name)
 	}
-	s.Processor = name
+	s.Processor, s.Decision = name, s.Standing()
 	return s, problem
 }
 
@@ -157,11 +157,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, subject, name s
 		return
 	}
 	s := record.State
+	s.Decision = s.Standing()
 	switch {
 	case s.AttemptedAt.IsZero():
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, h.neverPolled(subject))
 	case h.stale(s, next):
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", subject, s.AttemptedAt.Format(time.RFC3339), staleAfter))
+	case s.Decision == nil && s.Paused:
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("%s is paused, and nothing was decided before the pause", subject))
 	case s.Decision == nil && len(s.Members) > 0:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for %s: none of its members could be measured", subject))
 	case s.Decision == nil:

@@ -93,6 +93,46 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
 }
 
+func TestWhileItIsPausedTheLastDecisionBeforeThatIsTold(t *testing.T) {
+	t.Parallel()
+	before := scaling.Memory{Replicas: new(2), Active: true, MetricValue: 7}
+	would := &scaling.Decision{Time: noon, Replicas: 0, Previous: new(2), Direction: scaling.In, Reasons: []scaling.Reason{{Step: "paused", Why: "shown only"}}}
+	unmeasured := changefeed.ProcessorLag{Time: noon, Error: "the leases cannot be read"}
+	for _, c := range []struct {
+		rule  string
+		s     state.State
+		says  string // the detail of a 503; "" = 200 with what was decided before
+		wants string // the reasons
+	}{
+		{"whatever would be decided now", state.State{Lag: lagging("orders").Lag, Decision: would, Memory: before}, "", "shown only; whoever asks is told what was decided before the pause; "},
+		{"even where nothing can be measured", state.State{Lag: unmeasured, Memory: before}, "", "whoever asks is told what was decided before the pause; "},
+		{"where there is none, none is made up", state.State{Lag: lagging("orders").Lag, Decision: would}, "processor orders is paused, and nothing was decided before the pause", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			f := newFunction(t, "orders")
+			c.s.Processor, c.s.Paused = "orders", true
+			f.commit(t, c.s)
+			w := f.ask(t, http.MethodGet, "/api/processors/orders")
+			if inList := f.ask(t, http.MethodGet, "/api/processors"); w.Code == http.StatusOK && !strings.Contains(inList.Body.String(), strings.TrimSpace(w.Body.String())) {
+				t.Errorf("the list has another entry: %s", inList.Body)
+			}
+			if c.says != "" {
+				wantProblem(t, w, http.StatusServiceUnavailable, c.says)
+				return
+			}
+			got := testworld.Decode[report.Stored](t, w.Body.Bytes())
+			var why string
+			for _, r := range got.Reasons {
+				why += r.Why + "; "
+			}
+			if w.Code != http.StatusOK || *got.DesiredReplicas != 2 || *got.MetricValue != 7 || !*got.Active || *got.Direction != scaling.None || !got.Paused || why != c.wants {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
 func TestTheListHasEveryProcessorInItsOrderHoweverOld(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "never", "orders")

@@ -149,12 +149,20 @@ type manifest struct {
 		} `yaml:"podIdentity"`
 		ScaleTargetRef  struct{ Name string } `yaml:"scaleTargetRef"` // ScaledObject, as all that follows
 		PollingInterval int                   `yaml:"pollingInterval"`
-		CooldownPeriod  int                   `yaml:"cooldownPeriod"`
+		CooldownPeriod  *int                  `yaml:"cooldownPeriod"`
 		MinReplicaCount *int                  `yaml:"minReplicaCount"`
 		MaxReplicaCount int                   `yaml:"maxReplicaCount"`
 		Fallback        *struct {
 			FailureThreshold int `yaml:"failureThreshold"`
 			Replicas         int
+		}
+		Advanced struct {
+			HPA struct {
+				Behavior struct {
+					ScaleUp   rules `yaml:"scaleUp"`
+					ScaleDown rules `yaml:"scaleDown"`
+				}
+			} `yaml:"horizontalPodAutoscalerConfig"`
 		}
 		Triggers []struct {
 			Type              string
@@ -165,20 +173,39 @@ type manifest struct {
 	}
 }
 
-// manifests reads the documents of a file by their kinds. A field that manifest
-// has not is an error.
+// rules are those of an HPA in one direction.
+type rules struct {
+	StabilizationWindowSeconds *int `yaml:"stabilizationWindowSeconds"`
+	Policies                   []struct {
+		Type          string
+		Value         int
+		PeriodSeconds int `yaml:"periodSeconds"`
+	}
+}
+
+// manifests reads the documents of a file that are KEDA's, and its Secret, by
+// their kinds. A field that manifest has not is an error. The others are
+// kubernetesObjects'.
 func manifests(t *testing.T, file string) map[string]manifest {
 	t.Helper()
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "infra", "keda", file))))
-	decoder.KnownFields(true)
 	found := make(map[string]manifest)
 	for {
-		var m manifest
-		err := decoder.Decode(&m)
+		var document yaml.Node
+		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return found
 		}
 		must(t, err)
+		text, err := yaml.Marshal(&document)
+		must(t, err)
+		if !regexp.MustCompile(`(?m)^(apiVersion: keda\.sh/.*|kind: Secret)$`).Match(text) {
+			continue
+		}
+		var m manifest
+		known := yaml.NewDecoder(bytes.NewReader(text))
+		known.KnownFields(true)
+		must(t, known.Decode(&m))
 		if want := map[string]string{"Secret": "v1", "TriggerAuthentication": "keda.sh/v1alpha1", "ScaledObject": "keda.sh/v1alpha1"}[m.Kind]; m.APIVersion != want {
 			t.Errorf("%s: %s has apiVersion %q, want %q", file, m.Kind, m.APIVersion, want)
 		}
@@ -201,11 +228,8 @@ func TestTheKEDASamplesHoldTogether(t *testing.T) {
 	for _, file := range []string{"processor.yaml", "consumer.yaml"} {
 		found := manifests(t, file)
 		scaled, authentication := found["ScaledObject"], found["TriggerAuthentication"]
-		if scaled.Spec.ScaleTargetRef.Name == "" || scaled.Spec.PollingInterval < 1 || scaled.Spec.CooldownPeriod < 1 {
+		if scaled.Spec.ScaleTargetRef.Name == "" || scaled.Spec.PollingInterval < 1 || scaled.Spec.CooldownPeriod == nil {
 			t.Errorf("%s: scaleTargetRef, pollingInterval and cooldownPeriod have to be set", file)
-		}
-		if f := scaled.Spec.Fallback; f == nil || f.FailureThreshold < 1 || f.Replicas < 1 || f.Replicas > scaled.Spec.MaxReplicaCount {
-			t.Errorf("%s: fallback is %+v, want one within maxReplicaCount", file, f)
 		}
 		if minimum := scaled.Spec.MinReplicaCount; minimum == nil || *minimum != 0 {
 			t.Errorf("%s: minReplicaCount has to be 0", file)
@@ -215,7 +239,7 @@ func TestTheKEDASamplesHoldTogether(t *testing.T) {
 		}
 		trigger := scaled.Spec.Triggers[0]
 		if trigger.MetricType != "AverageValue" {
-			t.Errorf("%s: metricType is %q: fallback needs AverageValue", file, trigger.MetricType)
+			t.Errorf("%s: metricType is %q: the number is of all replicas together", file, trigger.MetricType)
 		}
 		if trigger.AuthenticationRef.Name != authentication.Metadata.Name {
 			t.Errorf("%s: authenticationRef is %q, the TriggerAuthentication %q", file, trigger.AuthenticationRef.Name, authentication.Metadata.Name)
@@ -243,9 +267,8 @@ func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
 		t.Errorf("url is %q, want %q", trigger.Metadata["url"], want)
 	}
 	for field, want := range map[string]string{
-		"valueLocation": "metricValue", "targetValue": strconv.FormatInt(processor.Policy.Threshold, 10),
-		"activationTargetValue": strconv.FormatInt(processor.Policy.Activation, 10),
-		"authMode":              "apiKey", "method": "header", "keyParamName": "x-functions-key",
+		"valueLocation": "desiredReplicas", "targetValue": "1", "activationTargetValue": "0",
+		"authMode": "apiKey", "method": "header", "keyParamName": "x-functions-key",
 	} {
 		if got := trigger.Metadata[field]; got != want {
 			t.Errorf("%s is %q, want %q", field, got, want)
@@ -257,15 +280,25 @@ func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
 	if want := processor.Policy.MaxReplicas; want == nil || scaled.Spec.MaxReplicaCount != *want {
 		t.Errorf("maxReplicaCount is %d, which is not the sample's", scaled.Spec.MaxReplicaCount)
 	}
+	// What feedscale decided has had its windows, its rates and its cooldown: KEDA and the HPA are to add none.
+	up, down := scaled.Spec.Advanced.HPA.Behavior.ScaleUp, scaled.Spec.Advanced.HPA.Behavior.ScaleDown
+	if *scaled.Spec.CooldownPeriod != 0 || down.StabilizationWindowSeconds == nil || *down.StabilizationWindowSeconds != 0 {
+		t.Errorf("cooldownPeriod is %d, the window to scale down %v: both add to feedscale's own", *scaled.Spec.CooldownPeriod, down.StabilizationWindowSeconds)
+	}
+	if len(up.Policies) != 1 || up.Policies[0].Type != "Pods" || up.Policies[0].Value < scaled.Spec.MaxReplicaCount {
+		t.Errorf("the policies to scale up are %+v, want one that allows maxReplicaCount at once", up.Policies)
+	}
+	if f := scaled.Spec.Fallback; f != nil {
+		t.Errorf("fallback is %+v: without one KEDA holds the replicas", f)
+	}
 	authentication := found["TriggerAuthentication"]
 	if refs := authentication.Spec.SecretTargetRef; len(refs) != 1 || refs[0].Parameter != "apiKey" {
 		t.Errorf("secretTargetRef is %+v, want the parameter apiKey", refs)
 	}
-	for parameter, field := range map[string]string{
-		"changeFeedLagThreshold": "targetValue", "activationChangeFeedLagThreshold": "activationTargetValue",
-	} {
-		if got, want := defaultOf(t, "containerapps/main.bicep", parameter), trigger.Metadata[field]; got != want {
-			t.Errorf("containerapps/main.bicep: %s is %s, want %s", parameter, got, want)
+	bicep := read(t, "infra", "containerapps", "main.bicep")
+	for _, field := range []string{"valueLocation", "targetValue", "activationTargetValue", "authMode", "method", "keyParamName"} {
+		if line := field + ": '" + trigger.Metadata[field] + "'"; !strings.Contains(bicep, line) {
+			t.Errorf("containerapps/main.bicep has no %s", line)
 		}
 	}
 	if got := defaultOf(t, "containerapps/main.bicep", "processor"); got != processor.Name {
@@ -282,6 +315,9 @@ func TestTheKEDASampleOfAConsumerWakesOnTheQueueOfTheTemplate(t *testing.T) {
 	}
 	if got := defaultOf(t, "containerapps/main.bicep", "queueName"); got != queue(t) {
 		t.Errorf("containerapps/main.bicep: queueName is %s, want %s", got, queue(t))
+	}
+	if f := found["ScaledObject"].Spec.Fallback; f == nil || f.FailureThreshold < 1 || f.Replicas != 1 {
+		t.Errorf("fallback is %+v, want the one consumer", f)
 	}
 	authentication := found["TriggerAuthentication"]
 	if identity := authentication.Spec.PodIdentity; identity == nil || identity.Provider != "azure-workload" {

@@ -29,14 +29,6 @@ param processor string = 'orders'
 @description('Image of the application that runs the processor.')
 param processorImage string
 
-@description('Lag that one replica is to carry, in pending transactions: the processor\'s changeFeedLagThreshold.')
-@minValue(1)
-param changeFeedLagThreshold int = 100
-
-@description('Lag above which the processor wakes from zero: its activationChangeFeedLagThreshold.')
-@minValue(0)
-param activationChangeFeedLagThreshold int = 0
-
 @description('Most replicas of the processor: its maxReplicaCount, and no more than it has partitions.')
 @minValue(1)
 @maxValue(1000)
@@ -158,8 +150,8 @@ resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
       scale: {
         minReplicas: 0
         maxReplicas: maxReplicas
-        pollingInterval: 30
-        cooldownPeriod: 300
+        pollingInterval: 10 // the answer comes from the state, and costs no request units
+        cooldownPeriod: 10 // feedscale's own has passed where it asks for 0
         rules: [
           {
             name: 'lag'
@@ -167,9 +159,9 @@ resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
               type: 'metrics-api'
               metadata: {
                 url: 'https://${functionApp.properties.defaultHostName}/api/processors/${processor}'
-                valueLocation: 'metricValue'
-                targetValue: string(changeFeedLagThreshold)
-                activationTargetValue: string(activationChangeFeedLagThreshold)
+                valueLocation: 'desiredReplicas'
+                targetValue: '1'
+                activationTargetValue: '0'
                 authMode: 'apiKey'
                 method: 'header'
                 keyParamName: 'x-functions-key'

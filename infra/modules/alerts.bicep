@@ -157,7 +157,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
   location: 'global'
   tags: tags
   properties: {
-    description: 'Events are in the dead-letter queue: nobody consumed them in time, or the consumer gave up. Read their reason there.'
+    description: 'Events are in the dead-letter queue: a consumer gave up on them. Read their reason there.'
     enabled: true
     severity: 2
     scopes: [namespaceId]

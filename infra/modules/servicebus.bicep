@@ -17,7 +17,7 @@ param queueName string
 @description('Whether the queue requires sessions.')
 param requireSessions bool
 
-@description('How long an event waits before it is dead-lettered: ISO 8601.')
+@description('How long an event waits at most before it is dropped: ISO 8601.')
 param timeToLive string
 
 @description('Whether to lock it against being deleted.')
@@ -68,7 +68,8 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       duplicateDetectionHistoryTimeWindow: 'PT10M'
       requiresSession: requireSessions
       defaultMessageTimeToLive: timeToLive
-      deadLetteringOnMessageExpiration: true
+      // What expired was replaced by a later event: a dead letter is to be one that could not be acted upon.
+      deadLetteringOnMessageExpiration: false
       lockDuration: 'PT1M'
       maxDeliveryCount: 10
     }

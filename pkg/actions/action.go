@@ -18,8 +18,8 @@ import (
 // Action is one way to act on scale events. Both methods are safe for concurrent use.
 //
 // An error that wraps events.ErrDeadLetter says that another try would fail as well, for example
-// because the event's target labels name nothing that can be scaled. After any other error another
-// try may succeed.
+// because the event's target labels name nothing that can be scaled. One that wraps ErrRival says that
+// only another event may find something else. After any other error another try may succeed.
 type Action interface {
 	// Target returns a name, for people, of what an event is to change. It makes no request.
 	Target(e events.ScaleEvent) (string, error)

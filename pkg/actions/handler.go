@@ -2,7 +2,9 @@ package actions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 
 	"github.com/feedscale/feedscale/pkg/events"
 )
@@ -13,10 +15,14 @@ type Handler struct {
 	Action Action
 	Log    *slog.Logger
 	DryRun bool // log what would be done, and do nothing
+
+	mu   sync.Mutex
+	left map[string]string // why a target is left alone, where it is
 }
 
-// Handle acts on an event. The error is the action's.
-func (h Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
+// Handle acts on an event. The error is the action's. A target that is left alone is no error, so that
+// its event is settled and not tried again before the next one, at the heartbeat at the latest.
+func (h *Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 	of := "processor"
 	if e.Group != "" {
 		of = "group"
@@ -34,13 +40,39 @@ func (h Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 		return nil
 	}
 	changed, err := h.Action.Act(ctx, e)
+	if errors.Is(err, ErrRival) {
+		if h.leaves(target, err.Error()) {
+			log.Warn("left alone", "target", target, "error", err.Error())
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	h.leaves(target, "")
 	if changed {
 		log.Info("acted", "target", target)
 	} else {
 		log.Debug("nothing to change", "target", target)
 	}
 	return nil
+}
+
+// leaves remembers why a target is left alone, "" where it is not, and reports whether that is new:
+// the reason is said once, and not at every event.
+func (h *Handler) leaves(target, why string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left[target] == why {
+		return false
+	}
+	if why == "" {
+		delete(h.left, target)
+		return true
+	}
+	if h.left == nil {
+		h.left = make(map[string]string)
+	}
+	h.left[target] = why
+	return true
 }

@@ -16,6 +16,7 @@ type Kind struct {
 	Name    string // as in --action webhook
 	Summary string // what it does, in a few words
 	Flags   []Flag // flags of this kind alone
+	Caution string // what whoever starts it should know, said once at the start; "" = nothing
 
 	// New makes the action. It makes no request; an error is about the options, and names the flag
 	// or the setting.

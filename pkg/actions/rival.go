@@ -1,5 +1,7 @@
 package actions
 
+import "errors"
+
 // Seen is what a Kind sees of the target of a processor or a group.
 type Seen struct {
 	Target string  // what the labels name, such as Deployment shop/orders; "" = nothing that the kind acts on
@@ -21,3 +23,7 @@ type Trigger struct {
 	Type     string // such as metrics-api
 	Metadata map[string]string
 }
+
+// ErrRival is wrapped by an error of Act that left the target alone, since something else sets its
+// replicas. Another try would find the same; the next event finds out whether that has changed.
+var ErrRival = errors.New("left alone")

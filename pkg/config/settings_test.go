@@ -61,6 +61,7 @@ func TestSettings(t *testing.T) {
 		{"the last throughput bucket", []string{"FEEDSCALE_THROUGHPUT_BUCKET=5"}, func(s config.Settings) bool { return s.Bucket == 5 }},
 		{"a timer", []string{"FEEDSCALE_TIMER_SCHEDULE=0 */5 * * * *"}, func(s config.Settings) bool { return s.Timer.String() == "0 */5 * * * *" }},
 		{"every interface, when asked for", []string{"FEEDSCALE_LISTEN=:8080"}, func(s config.Settings) bool { return s.Listen == ":8080" }},
+		{"a key of the API, without the line break of its file", []string{"FEEDSCALE_API_KEY=k-1\n"}, func(s config.Settings) bool { return s.APIKey.Reveal() == "k-1" }},
 		{"under a Functions host its port on loopback", []string{"FEEDSCALE_LISTEN=:8080", "FUNCTIONS_CUSTOMHANDLER_PORT=5001"}, func(s config.Settings) bool { return s.Listen == "127.0.0.1:5001" }},
 		{"state in a file", []string{"FEEDSCALE_STATE=bolt:/var/lib/feedscale.db"}, func(s config.Settings) bool { return s.State == config.State{BoltPath: "/var/lib/feedscale.db"} }},
 		{"state in a table, with an identity", []string{"FEEDSCALE_STATE=https://shop.table.core.windows.net/feedscale"}, func(s config.Settings) bool {

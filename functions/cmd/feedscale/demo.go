@@ -70,7 +70,7 @@ func runDemo(ctx context.Context, env cli.Env, args []string) error {
 // process is kept. Where the usual port is taken, any is fine.
 func demoEnviron(env cli.Env, world *demo.World) []string {
 	environ := slices.DeleteFunc(slices.Clone(env.Environ), func(entry string) bool {
-		return strings.HasPrefix(entry, "FEEDSCALE_") && !strings.HasPrefix(entry, "FEEDSCALE_LISTEN=")
+		return strings.HasPrefix(entry, "FEEDSCALE_") && !strings.HasPrefix(entry, "FEEDSCALE_LISTEN=") && !strings.HasPrefix(entry, "FEEDSCALE_API_KEY=")
 	})
 	if env.Getenv("FEEDSCALE_LISTEN") == "" {
 		if probe, err := net.Listen("tcp", "127.0.0.1:7071"); err == nil {

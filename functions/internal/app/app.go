@@ -37,6 +37,10 @@ type Options struct {
 	Version    string    // of this build
 	Now        func() time.Time
 
+	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
+	// header on that its own caller sent.
+	BehindHost bool
+
 	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
 	NeverPolled string
 }

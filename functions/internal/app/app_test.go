@@ -37,6 +37,13 @@ func serve(t *testing.T, fields string) served {
 	c, o := configured(t, w, clock, file, fields)
 	h, err := app.Listen(c, o)
 	testworld.Must(t, err)
+	serving(t, h)
+	return served{w, h, clock, file}
+}
+
+// serving has an app answer until the test ends.
+func serving(t *testing.T, h *app.Host) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -50,7 +57,6 @@ func serve(t *testing.T, fields string) served {
 		testworld.Must(t, <-ended)
 		h.Close()
 	})
-	return served{w, h, clock, file}
 }
 
 func configured(t *testing.T, w *testworld.Shop, clock *testworld.Clock, file, fields string) (config.Config, app.Options) {

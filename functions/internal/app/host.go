@@ -29,8 +29,11 @@ type Host struct {
 }
 
 // Listen takes the address of a configuration, and then wires it: a process that cannot have the address
-// has not touched the state.
+// has not touched the state. Beyond loopback it takes none without a key to ask for.
 func Listen(c config.Config, o Options) (*Host, error) {
+	if !o.BehindHost && c.Settings.APIKey.IsZero() && !isLoopback(c.Settings.Listen) {
+		return nil, fmt.Errorf("FEEDSCALE_LISTEN is %s, which others can reach: set FEEDSCALE_API_KEY to the key that they have to send, or listen on 127.0.0.1", c.Settings.Listen)
+	}
 	listener, err := net.Listen("tcp", c.Settings.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err)
@@ -42,6 +45,7 @@ func Listen(c config.Config, o Options) (*Host, error) {
 	}
 	h := &Host{App: a, listener: listener, mux: http.NewServeMux()}
 	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "feedscale") }) // the Functions host's readiness and health ping
+	h.mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	a.register(h.mux)
 	return h, nil
 }
@@ -63,7 +67,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	log := h.options.Log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: spelled(h.mux), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: h.guarded(spelled(h.mux)), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)

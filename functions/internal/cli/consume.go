@@ -63,7 +63,15 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 		return Usage(err)
 	}
 	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Queue, "action", *action, "dryRun", *dryRun, "version", env.Version)
-	return consumer.Run(ctx, actions.Handler{Action: acting, Log: log, DryRun: *dryRun}.Handle)
+	if kind, _ := kinds.Find(*action); kind.Caution != "" {
+		log.Warn(kind.Caution, "action", *action)
+	}
+	handler := &actions.Handler{Action: acting, Log: log, DryRun: *dryRun}
+	err = consumer.Run(ctx, handler.Handle)
+	if ctx.Err() != nil {
+		log.Info("consuming ends", "cause", context.Cause(ctx).Error())
+	}
+	return err
 }
 
 // newAction makes the action that --action asks for.

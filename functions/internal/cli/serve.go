@@ -41,7 +41,7 @@ func serve(ctx context.Context, env Env, args []string) error {
 	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
 	never := underHost(env, log)
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now, NeverPolled: never})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now, BehindHost: true, NeverPolled: never})
 	if err != nil {
 		log.Error("the handler cannot start", "error", err.Error())
 		return Usage(nil)

@@ -263,3 +263,20 @@ func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
 		t.Errorf("a file that is open: %v", err)
 	}
 }
+
+func TestAnEventLivesForThreeHeartbeats(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule            string
+		heartbeat, want time.Duration // 0 = none, and for ever
+	}{
+		{"three heartbeats", time.Hour, 3 * time.Hour},
+		{"at least half an hour", time.Second, 30 * time.Minute},
+		{"of the default heartbeat, exactly that", 10 * time.Minute, 30 * time.Minute},
+		{"for ever where no heartbeat would replace it", 0, 0},
+	} {
+		if got := timeToLive(c.heartbeat); got != c.want {
+			t.Errorf("%s: %s, want %s", c.rule, got, c.want)
+		}
+	}
+}

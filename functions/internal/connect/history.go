@@ -21,7 +21,7 @@ import (
 func (c *Connections) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
 	store, err := c.Store(c.settings.State, true)
 	if errors.Is(err, boltstore.ErrInUse) {
-		samples, asked := askForHistory(ctx, c.settings.Listen, processor, from, to)
+		samples, asked := askForHistory(ctx, c.settings.Listen, c.settings.APIKey.Reveal(), processor, from, to)
 		if asked != nil {
 			return nil, fmt.Errorf("%w; nor does that process tell its history (%w): set FEEDSCALE_LISTEN to its address", err, asked)
 		}
@@ -37,8 +37,8 @@ func (c *Connections) History(ctx context.Context, processor string, from, to ti
 // askTimeout bounds the question: the process that is asked runs on this machine.
 const askTimeout = 10 * time.Second
 
-// askForHistory asks the process that listens at an address.
-func askForHistory(ctx context.Context, address, processor string, from, to time.Time) ([]state.Sample, error) {
+// askForHistory asks the process that listens at an address, and may want a key; "" = none.
+func askForHistory(ctx context.Context, address, key, processor string, from, to time.Time) ([]state.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	question := url.URL{
@@ -48,6 +48,9 @@ func askForHistory(ctx context.Context, address, processor string, from, to time
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+	if key != "" {
+		request.Header.Set("x-functions-key", key) // as the API asks for it (docs/act.md, HTTP)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -39,11 +39,14 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 				if got := r.URL.String(); r.Method != http.MethodGet || got != want {
 					t.Errorf("it was asked for %s %s, want %s", r.Method, got, want)
 				}
+				if got := r.Header.Get("x-functions-key"); got != "k-1" {
+					t.Errorf("it was sent the key %q", got)
+				}
 				w.WriteHeader(c.status)
 				fmt.Fprint(w, c.answer)
 			}))
 			t.Cleanup(process.Close)
-			connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://")})
+			connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://"), APIKey: config.NewSecret("k-1")})
 			samples, err := connections.History(t.Context(), "orders", from, from.Add(time.Hour))
 			if c.says == "" {
 				if err != nil || len(samples) != 1 || *samples[0].Lag != 7 {

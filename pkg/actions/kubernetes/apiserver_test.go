@@ -26,7 +26,8 @@ type apiServer struct {
 	objects  map[string]*object // by the path of the object
 	requests []string           // "METHOD path" of scale subresources
 	rival    int                // how many reads are followed by a write of somebody else
-	refuse   map[string]int     // statuses, by method
+	refuse   map[string]int     // statuses, by method: 403 is that of authorization
+	policy   string             // why an admission policy denies every write; "" = it does not
 	broken   bool               // an aggregated API is out of order
 	bare     bool               // nothing is installed that the cluster does not come with
 	keda     bool               // KEDA is installed
@@ -210,7 +211,12 @@ func (s *apiServer) scale(w http.ResponseWriter, r *http.Request, path string) {
 	o := s.objects[path]
 	switch status := s.refuse[r.Method]; {
 	case status == http.StatusForbidden:
-		s.fail(w, status, "Forbidden", fmt.Sprintf("%s is forbidden", name))
+		verb := map[string]string{http.MethodGet: "get", http.MethodPut: "update"}[r.Method]
+		s.fail(w, status, "Forbidden", fmt.Sprintf("deployments.apps %q is forbidden: User %q cannot %s resource %q in API group %q in the namespace %q", name, "feedscale", verb, "deployments/scale", "apps", "staging"))
+		return
+	case s.policy != "" && r.Method == http.MethodPut:
+		// As a ValidatingAdmissionPolicy does whose reason is Forbidden.
+		s.fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("deployments.apps %q is forbidden: ValidatingAdmissionPolicy 'replicas' with binding 'all' denied request: %s", name, s.policy))
 		return
 	case status != 0:
 		s.fail(w, status, "InternalError", "out of order")

@@ -21,7 +21,7 @@ func Kind() actions.Kind {
 		},
 		New: func(o actions.Options) (actions.Action, error) {
 			klog.SetSlogLogger(slog.New(clientGoLog{o.Log.Handler()})) // klog would otherwise write lines that are no JSON
-			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context")})
+			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context"), Log: o.Log})
 		},
 		Rivals: func(ctx context.Context, target map[string]string) (actions.Seen, error) {
 			return rivals(ctx, cluster, target)

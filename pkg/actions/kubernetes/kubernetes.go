@@ -10,8 +10,11 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -36,15 +40,18 @@ import (
 type Options struct {
 	Kubeconfig string // path of a file; "" = as above
 	Context    string // of the kubeconfig; "" = its current one
+
+	RivalsFor time.Duration // how long it is remembered what else scales in a namespace; 0 = 1 min
+	Log       *slog.Logger  // nil = nothing is logged
 }
 
 // requestTimeout limits each request, so that an API server that does not answer does not hold up
 // an event.
 const requestTimeout = 15 * time.Second
 
-// Action sets spec.replicas of the scale subresource. It does not check whether something else
-// scales the same object, such as an HPA, which would undo the change until the next event: that is
-// looked for apart from events (rivals.go).
+// Action sets spec.replicas of the scale subresource, unless something else scales the same object,
+// such as an HPA: the two would undo each other's changes for ever. Where it may not see what else
+// does, it acts (rivals.go).
 type Action struct {
 	server    string // URL of the API server
 	found     *discovery.DiscoveryClient
@@ -52,6 +59,11 @@ type Action struct {
 	scales    scale.ScalesGetter
 	objects   dynamic.Interface
 	namespace string // for targets without the label namespace
+
+	log       *slog.Logger
+	rivalsFor time.Duration
+	mu        sync.Mutex
+	lists     map[string]*remembered // what scales in a namespace
 }
 
 // New returns an Action for a cluster. It makes no request; an error is about the configuration.
@@ -71,10 +83,16 @@ func New(o Options) (*Action, error) {
 	config.Timeout = requestTimeout
 	config.QPS = -1 // no limit: the API server has its own, and client-go's 5 per second would delay many events
 	config.WarningHandler = rest.NoWarnings{}
-	return newAction(config, namespace)
+	return newAction(config, namespace, o)
 }
 
-func newAction(config *rest.Config, namespace string) (*Action, error) {
+func newAction(config *rest.Config, namespace string, o Options) (*Action, error) {
+	if o.RivalsFor == 0 {
+		o.RivalsFor = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
@@ -88,7 +106,10 @@ func newAction(config *rest.Config, namespace string) (*Action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	return &Action{server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace}, nil
+	return &Action{
+		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
+		log: o.Log, rivalsFor: o.RivalsFor, lists: make(map[string]*remembered),
+	}, nil
 }
 
 // Target returns the name of the object in the event's target labels.
@@ -108,7 +129,7 @@ func (a *Action) target(e events.ScaleEvent) (workload, error) {
 }
 
 // Act sets the replicas. After a conflict with another writer it reads and writes the object once
-// more.
+// more. An error wraps actions.ErrRival where something else sets them.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	w, err := a.target(e)
 	if err != nil {
@@ -132,12 +153,20 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		if err != nil || current.Spec.Replicas == int32(e.DesiredReplicas) {
 			return err
 		}
+		if namespace != "" { // what scales is in the namespace of what it scales
+			if err := a.yield(ctx, w); err != nil {
+				return err
+			}
+		}
 		current.Spec.Replicas = int32(e.DesiredReplicas)
 		_, err = scales.Update(ctx, resource, current, metav1.UpdateOptions{FieldManager: "feedscale"})
 		changed = err == nil
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, actions.ErrRival):
+		return false, err
+	case err != nil:
 		return false, explain(w, resource, err)
 	}
 	return changed, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +76,12 @@ func TestWhatATargetNamesIsScaled(t *testing.T) {
 			if got := s.replicas(c.path); got != 5 {
 				t.Errorf("%d replicas, want 5", got)
 			}
-			if want := []string{"GET " + c.path + "/scale", "PUT " + c.path + "/scale"}; !reflect.DeepEqual(s.requests, want) {
+			want := []string{"GET " + c.path + "/scale", "PUT " + c.path + "/scale"}
+			if i := strings.LastIndex(c.path, "/namespaces/"); i >= 0 { // something else may scale what is in a namespace
+				namespace, _, _ := strings.Cut(c.path[i+len("/namespaces/"):], "/")
+				want = slices.Insert(want, 1, "GET "+strings.Replace(scaledObjectsPath, "staging", namespace, 1), "GET "+strings.Replace(hpasPath, "staging", namespace, 1))
+			}
+			if !reflect.DeepEqual(s.requests, want) {
 				t.Errorf("got %q, want %q", s.requests, want)
 			}
 		})
@@ -112,8 +118,8 @@ func TestAWriteOfSomebodyElseIsReadAndFollowedOnce(t *testing.T) {
 		changed  bool
 		requests int
 	}{
-		{"one", 1, true, 4},
-		{"more leave the event to the next try", 2, false, 4},
+		{"one", 1, true, 4 + 2}, // and what else scales, once
+		{"more leave the event to the next try", 2, false, 4 + 2},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -170,30 +176,35 @@ func TestWhatTheClusterRefusesSaysWhatToDoAndIsTriedAgain(t *testing.T) {
 		labels map[string]string
 		refuse map[string]int
 		says   string
+		policy string
 	}{
+		{"an admission policy is no role that is missing", nil, nil, "the cluster refuses to scale Deployment staging/orders, as an admission policy, a webhook or a quota may: ", "at most 4 replicas"},
 		{"an object that is not there", map[string]string{"deployment": "missing"}, nil,
-			"Deployment staging/missing does not exist, or cannot be scaled: create it, or correct the target labels of the processor"},
-		{"a kind that cannot be scaled", generic("apps/v1", "DaemonSet"), nil, "DaemonSet staging/orders does not exist, or cannot be scaled"},
+			"Deployment staging/missing does not exist, or cannot be scaled: create it, or correct the target labels of the processor", ""},
+		{"a kind that cannot be scaled", generic("apps/v1", "DaemonSet"), nil, "DaemonSet staging/orders does not exist, or cannot be scaled", ""},
 		{"a kind that is not installed", generic("keda.sh/v1alpha1", "ScaledJob"), nil,
-			"the cluster has no kind ScaledJob in keda.sh/v1alpha1: install it, or correct the target labels of the processor"},
-		{"a version that is not served", generic("apps/v1beta1", "Deployment"), nil, "the cluster has no kind Deployment in apps/v1beta1"},
+			"the cluster has no kind ScaledJob in keda.sh/v1alpha1: install it, or correct the target labels of the processor", ""},
+		{"a version that is not served", generic("apps/v1beta1", "Deployment"), nil, "the cluster has no kind Deployment in apps/v1beta1", ""},
 		{"no right to read", nil, map[string]int{http.MethodGet: http.StatusForbidden},
-			`this account may not scale Deployment staging/orders: bind it to a role with the verbs get and update on deployments/scale in apiGroup "apps"`},
-		{"no right to write", nil, map[string]int{http.MethodPut: http.StatusForbidden}, "bind it to a role with the verbs get and update on deployments/scale"},
-		{"an API server in trouble", nil, map[string]int{http.MethodPut: http.StatusInternalServerError}, "scaling Deployment staging/orders: "},
+			`this account may not scale Deployment staging/orders: bind it to a role with the verbs get and update on deployments/scale in apiGroup "apps"`, ""},
+		{"no right to write", nil, map[string]int{http.MethodPut: http.StatusForbidden}, "bind it to a role with the verbs get and update on deployments/scale", ""},
+		{"an API server in trouble", nil, map[string]int{http.MethodPut: http.StatusInternalServerError}, "scaling Deployment staging/orders: ", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			s := newAPIServer(t)
 			s.add(ordersPath, 1)
-			s.refuse = c.refuse
+			s.refuse, s.policy = c.refuse, c.policy
 			e := orders(5)
 			if c.labels != nil {
 				e = wanting(5, c.labels)
 			}
 			changed, err := s.action("").Act(t.Context(), e)
-			if err == nil || changed || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), c.says) {
+			if err == nil || changed || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.policy) {
 				t.Errorf("changed %v, got %v", changed, err)
+			}
+			if role := strings.Contains(err.Error(), "bind it to a role"); c.policy != "" && role {
+				t.Errorf("a role is named: %v", err)
 			}
 		})
 	}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,19 +79,96 @@ func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.
 }
 
 func (a *Action) rivalsOf(ctx context.Context, w workload) ([]actions.Rival, error) {
-	objects, err := a.scalers(ctx, scaledObjects, w)
+	all, err := a.scalersIn(ctx, w.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return all.actingOn(w), nil
+}
+
+// yield returns an error that wraps actions.ErrRival where something else sets the replicas of w. What
+// cannot be seen keeps it from nothing.
+func (a *Action) yield(ctx context.Context, w workload) error {
+	all, err := a.remember(ctx, w.namespace)
+	if err != nil {
+		return nil
+	}
+	rivals := slices.DeleteFunc(all.actingOn(w), func(r actions.Rival) bool { return r.Paused })
+	if len(rivals) == 0 {
+		return nil
+	}
+	names, remove := make([]string, len(rivals)), make([]string, len(rivals))
+	for i, r := range rivals {
+		names[i], remove[i] = r.Name, r.Remove
+	}
+	return fmt.Errorf("%w, since it has its replicas from %s, and each would undo the other's changes for ever: %s, or have no consumer act on it",
+		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
+}
+
+// remembered is what scales in a namespace, as it was seen some time ago.
+type remembered struct {
+	mu   sync.Mutex // held while it is looked for, so that events at once look once
+	at   time.Time  // zero = never
+	all  scalers
+	err  error
+	said bool
+}
+
+// remember is scalersIn, from memory where that is young: many events of a namespace cost two requests a
+// minute. That it cannot be seen is said once.
+func (a *Action) remember(ctx context.Context, namespace string) (scalers, error) {
+	a.mu.Lock()
+	m := a.lists[namespace]
+	if m == nil {
+		m = &remembered{}
+		a.lists[namespace] = m
+	}
+	a.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.at.IsZero() && time.Since(m.at) < a.rivalsFor {
+		return m.all, m.err
+	}
+	all, err := a.scalersIn(ctx, namespace)
+	if ctx.Err() != nil {
+		return scalers{}, ctx.Err() // which says nothing of the cluster
+	}
+	m.at, m.all, m.err = time.Now(), all, err
+	if err != nil && !m.said {
+		a.log.Warn("whether something else sets replicas cannot be seen: they are set all the same", "namespace", namespace, "error", err.Error())
+	}
+	m.said = err != nil
+	return all, err
+}
+
+// scalers are the ScaledObjects and HPAs of a namespace.
+type scalers struct{ objects, hpas []scaler }
+
+// scalersIn lists them. A cluster without KEDA has no ScaledObjects.
+func (a *Action) scalersIn(ctx context.Context, namespace string) (scalers, error) {
+	objects, err := a.list(ctx, scaledObjects, namespace)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && a.withoutKEDA(ctx) {
 		err = nil
 	}
 	if err != nil {
-		return nil, explainList(scaledObjects, w.namespace, err)
+		return scalers{}, explainList(scaledObjects, namespace, err)
 	}
-	hpas, err := a.scalers(ctx, autoscalers, w)
+	hpas, err := a.list(ctx, autoscalers, namespace)
 	if err != nil {
-		return nil, explainList(autoscalers, w.namespace, err)
+		return scalers{}, explainList(autoscalers, namespace, err)
 	}
+	return scalers{objects, hpas}, nil
+}
+
+// actingOn returns those that act on w. The HPA that KEDA keeps for a ScaledObject is told with that.
+func (all scalers) actingOn(w workload) []actions.Rival {
+	var objects []scaler
 	var found []actions.Rival
-	for _, o := range objects {
+	for _, o := range all.objects {
+		if !o.actsOn(w) {
+			continue
+		}
+		objects = append(objects, o)
 		r := rival("ScaledObject", "scaledobject", o)
 		r.Paused = o.paused()
 		for _, t := range o.Spec.Triggers {
@@ -96,12 +176,12 @@ func (a *Action) rivalsOf(ctx context.Context, w workload) ([]actions.Rival, err
 		}
 		found = append(found, r)
 	}
-	for _, hpa := range hpas {
-		if !slices.ContainsFunc(objects, func(o scaler) bool { return hpa.belongsTo(o.Name) }) {
+	for _, hpa := range all.hpas {
+		if hpa.actsOn(w) && !slices.ContainsFunc(objects, func(o scaler) bool { return hpa.belongsTo(o.Name) }) {
 			found = append(found, rival("HPA", "hpa", hpa))
 		}
 	}
-	return found, nil
+	return found
 }
 
 // rival is what an object is to others. resource is its name to kubectl.
@@ -109,23 +189,19 @@ func rival(kind, resource string, s scaler) actions.Rival {
 	return actions.Rival{Name: kind + " " + s.Name, Remove: fmt.Sprintf("kubectl delete %s %s -n %s", resource, s.Name, s.Namespace)}
 }
 
-// scalers returns the objects of a resource that act on w.
-func (a *Action) scalers(ctx context.Context, resource schema.GroupVersionResource, w workload) ([]scaler, error) {
-	list, err := a.objects.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+// list returns the objects of a resource in a namespace.
+func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]scaler, error) {
+	list, err := a.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	var found []scaler
-	for _, item := range list.Items {
-		var s scaler
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &s); err != nil {
+	found := make([]scaler, len(list.Items))
+	for i, item := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &found[i]); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.GetName(), err)
 		}
 		if resource == scaledObjects {
-			s.defaults()
-		}
-		if s.actsOn(w) {
-			found = append(found, s)
+			found[i].defaults()
 		}
 	}
 	return found, nil

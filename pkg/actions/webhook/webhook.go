@@ -37,8 +37,9 @@ const maxRetryDelay = 30 * time.Second
 
 // Action posts each event to one URL. A status of 200 to 299 accepts the event. After no answer,
 // 408, 429 and 500 or above it tries again, after the Retry-After of the receiver where there is
-// one. Any other status is a permanent refusal. Redirects are among these: nobody chose the host
-// they lead to as a receiver.
+// one. 401, 403 and 404, which a key that is being changed or a receiver that is being deployed answers
+// too, are left to a later try of the caller. Any other status is a permanent refusal. Redirects are
+// among these: nobody chose the host they lead to as a receiver.
 type Action struct {
 	url      string
 	receiver string // scheme and host alone, since path and query of a webhook's URL often contain a secret
@@ -87,6 +88,11 @@ func isTemporary(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
+// mayBeMended reports whether the receiver refuses events for what is not in them.
+func mayBeMended(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
+}
+
 // Target returns the name of the receiver, without its path.
 func (a *Action) Target(events.ScaleEvent) (string, error) { return "webhook " + a.receiver, nil }
 
@@ -109,10 +115,12 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		return true, nil
 	case isTemporary(answer.StatusCode):
 		return false, fmt.Errorf("webhook %s does not take events now (%s): see the receiver's log", a.receiver, status)
+	case mayBeMended(answer.StatusCode):
+		return false, fmt.Errorf("webhook %s refuses the event (%s): correct its URL or the secret, or see the receiver's log", a.receiver, status)
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		return false, fmt.Errorf("webhook %s redirects (%s), which is not followed: give the address that it leads to: %w", a.receiver, status, events.ErrDeadLetter)
 	}
-	return false, fmt.Errorf("webhook %s refuses the event (%s): correct its URL or the secret, or see the receiver's log: %w", a.receiver, status, events.ErrDeadLetter)
+	return false, fmt.Errorf("webhook %s refuses the event (%s): see the receiver's log: %w", a.receiver, status, events.ErrDeadLetter)
 }
 
 func (a *Action) post(ctx context.Context, id string, body []byte) (*http.Response, error) {
