@@ -32,6 +32,9 @@ func TestEachConsumerOfATopicGetsTheDecision(t *testing.T) {
 	if r := command(t, folder, publishing, "poll"); r.Status != 0 {
 		t.Fatalf("poll: status %d: %s", r.Status, r.Stderr)
 	}
+	if r := command(t, folder, publishing, "check"); !strings.Contains(r.Stdout, "the topic exists and can be sent to; nothing was sent") {
+		t.Errorf("check: status %d: %s%s", r.Status, r.Stdout, r.Stderr)
+	}
 	first := start(t, folder, kubernetes, "consume")
 	second := start(t, folder, audit, "consume", "--sessions")
 	for _, consumer := range []running{first, second} {
