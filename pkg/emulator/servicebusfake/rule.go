@@ -3,6 +3,7 @@ package servicebusfake
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -72,14 +73,15 @@ func (f CorrelationFilter) selects(m broker.Message) bool {
 		return false
 	}
 	for name, want := range f.Properties {
-		if got := application.Get(name); got == nil || plain(got) != plain(want) {
+		if got := application.Get(name); got == nil || !reflect.DeepEqual(plain(got), plain(want)) {
 			return false
 		}
 	}
 	return true
 }
 
-// plain is a value in a type in which equal ones are equal: clients write numbers in the shortest form that holds them.
+// plain is a number in the widest type of its kind, and anything else as it is: clients write numbers in the shortest form that holds
+// them.
 func plain(value any) any {
 	if number, ok := integer(value); ok {
 		return number
@@ -89,8 +91,6 @@ func plain(value any) any {
 		return int64(value)
 	case float32:
 		return float64(value)
-	case []byte, amqp.Map, amqp.List, amqp.Array:
-		return fmt.Sprint(value)
 	}
 	return value
 }
@@ -111,7 +111,7 @@ func checkRule(r Rule) error {
 	case r.Name == "" || len(r.Name) > maxSubscriptionName:
 		return fmt.Errorf("rule %q: allowed are names of up to %d characters", r.Name, maxSubscriptionName)
 	case r.Filter == nil:
-		return fmt.Errorf("rule %q: %w", r.Name, errNoFilter)
+		return fmt.Errorf("rule %q needs a filter: TrueFilter, FalseFilter or CorrelationFilter", r.Name)
 	}
 	if err := r.Filter.check(); err != nil {
 		return fmt.Errorf("rule %q: %w", r.Name, err)

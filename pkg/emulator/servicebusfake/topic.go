@@ -1,7 +1,6 @@
 package servicebusfake
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,5 +145,3 @@ func checkSubscription(spec SubscriptionSpec) error {
 func foreign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 }
-
-var errNoFilter = errors.New("a rule needs a filter: TrueFilter, FalseFilter or CorrelationFilter")
