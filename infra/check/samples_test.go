@@ -106,6 +106,9 @@ func TestTheSettingsThatTheTemplatePutsOutForConsumersAreRead(t *testing.T) {
 	if topic[1] == queue(t) {
 		t.Errorf("topic and queue are both %s, and share their names in a namespace", topic[1])
 	}
+	if got := defaultOf(t, "containerapps/main.bicep", "topicName"); got != topic[1] {
+		t.Errorf("containerapps/main.bicep: topicName is %s, want %s", got, topic[1])
+	}
 	setting := strings.NewReplacer("${topicName}", topic[1], "${consumer.name}", "kubernetes").Replace(written[1])
 	s, err := config.ReadSettings([]string{"FEEDSCALE_EVENTS=" + setting, "SERVICEBUS__fullyQualifiedNamespace=shop.servicebus.windows.net"})
 	must(t, err)
