@@ -30,6 +30,18 @@ type cosmosAccount = {
   privateEndpoint: bool?
 }
 
+@description('A consumer of the scale events, with a subscription of its own.')
+@sealed()
+type eventConsumer = {
+  @description('Name of the subscription: 1 to 50 letters, digits, periods, hyphens and underscores.')
+  @minLength(1)
+  @maxLength(50)
+  name: string
+
+  @description('Whether the subscription requires sessions; it cannot be changed later. Left out: as requireSessions has it.')
+  requireSessions: bool?
+}
+
 // The fields have their types in pkg/config/processors.schema.json; a duration is a text or a number there, for which Bicep has no type.
 @description('The content of a processors file. `feedscale poll --dry-run` checks all of it.')
 @sealed()
@@ -112,7 +124,10 @@ param network string = 'public'
 @description('Address space of the virtual network, /24 or larger, that overlaps with none it is peered with. Unused with network = public.')
 param vnetAddressPrefix string = '10.100.0.0/24'
 
-@description('Whether the queue requires sessions: one consumer at a time for a processor. It cannot be changed later.')
+@description('The consumers that each get every event. With any, events go to the topic scale-decisions, and each consumer has a subscription of it; without, to the queue scale-events.')
+param consumers eventConsumer[] = []
+
+@description('Whether the queue requires sessions, or each subscription that does not say so itself: one consumer at a time for a processor. It cannot be changed later.')
 param requireSessions bool = false
 
 @description('How long an event waits for a consumer at most before it is dropped: ISO 8601, PT1M to P14D. Events bring a time of their own, three heartbeats.')
@@ -158,6 +173,9 @@ var storageName = 'st${token}'
 var serviceBusName = 'sbns-${suffix}'
 var insightsName = 'appi-${suffix}'
 var queueName = 'scale-events'
+// Another name than the queue's, which stays in a namespace that had it.
+var topicName = 'scale-decisions'
+var eventsName = empty(consumers) ? queueName : topicName
 var tableName = 'feedscale'
 var containerName = 'packages'
 var isPrivate = network == 'private'
@@ -184,8 +202,8 @@ var blobOwnerRole = 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b' // Storage Blob Data 
 var blobContributorRole = 'ba92f5b4-2d11-453d-a403-e96b0029c9fe' // Storage Blob Data Contributor, of the container of packages
 var tableContributorRole = '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3' // Storage Table Data Contributor, of the state table
 var tableReaderRole = '76199698-9eea-4c19-bc75-cec21354c6b6' // Storage Table Data Reader, of the state table
-var senderRole = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39' // Azure Service Bus Data Sender, of the queue
-var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus Data Receiver, of the queue
+var senderRole = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39' // Azure Service Bus Data Sender, of the queue or topic
+var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus Data Receiver, of the queue or topic
 var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb' // Monitoring Metrics Publisher, of the component
 
 resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
@@ -263,6 +281,8 @@ module servicebus 'modules/servicebus.bicep' = {
     location: location
     tags: tags
     queueName: queueName
+    topicName: topicName
+    consumers: consumers
     requireSessions: requireSessions
     timeToLive: eventTimeToLive
     deleteLock: deleteLock
@@ -308,12 +328,28 @@ module storageRoles 'modules/roles/storage.bicep' = {
   ]
 }
 
-module queueRoles 'modules/roles/queue.bicep' = {
+module queueRoles 'modules/roles/queue.bicep' = if (empty(consumers)) {
   name: '${name}-queue-roles'
   scope: group
   params: {
     namespaceName: serviceBusName
     queueName: queueName
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    principalType: 'ServicePrincipal'
+    roles: [senderRole]
+  }
+  dependsOn: [
+    servicebus
+  ]
+}
+
+module topicRoles 'modules/roles/topic.bicep' = if (!empty(consumers)) {
+  name: '${name}-topic-roles'
+  scope: group
+  params: {
+    namespaceName: serviceBusName
+    topicName: topicName
     #disable-next-line what-if-short-circuiting
     principalId: identity.outputs.principalId
     principalType: 'ServicePrincipal'
@@ -341,12 +377,26 @@ module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
   ]
 }
 
-module deployerQueueRoles 'modules/roles/queue.bicep' = if (grantDeployer) {
+module deployerQueueRoles 'modules/roles/queue.bicep' = if (grantDeployer && empty(consumers)) {
   name: '${name}-deployer-queue-roles'
   scope: group
   params: {
     namespaceName: serviceBusName
     queueName: queueName
+    principalId: deployerId
+    roles: [receiverRole]
+  }
+  dependsOn: [
+    servicebus
+  ]
+}
+
+module deployerTopicRoles 'modules/roles/topic.bicep' = if (grantDeployer && !empty(consumers)) {
+  name: '${name}-deployer-topic-roles'
+  scope: group
+  params: {
+    namespaceName: serviceBusName
+    topicName: topicName
     principalId: deployerId
     roles: [receiverRole]
   }
@@ -427,7 +477,7 @@ module app 'modules/functionapp.bicep' = {
         FEEDSCALE_PROCESSORS: string(processors)
         FEEDSCALE_TIMER_SCHEDULE: timerSchedule
         FEEDSCALE_STATE: storage.outputs.stateUrl
-        FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${queueName}'
+        FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${eventsName}'
         SERVICEBUS__fullyQualifiedNamespace: servicebus.outputs.hostName
         SERVICEBUS__credential: 'managedidentity'
         SERVICEBUS__clientId: identity.outputs.clientId
@@ -440,6 +490,7 @@ module app 'modules/functionapp.bicep' = {
     insightsRoles
     storageRoles
     queueRoles
+    topicRoles
   ]
 }
 
@@ -452,7 +503,7 @@ module alerts 'modules/alerts.bicep' = {
     tags: tags
     insightsId: monitoring.outputs.insightsId
     namespaceId: servicebus.outputs.namespaceId
-    queueName: queueName
+    entityName: eventsName
     silentAfter: silentAfter
     actionGroupIds: actionGroupIds
   }
@@ -485,8 +536,16 @@ output serviceBusName string = servicebus.outputs.name
 @description('Host of the Service Bus namespace, for a consumer\'s SERVICEBUS__fullyQualifiedNamespace.')
 output serviceBusHostName string = servicebus.outputs.hostName
 
-@description('Queue of the scale events.')
-output queueName string = queueName
+@description('Queue of the scale events; empty with consumers.')
+output queueName string = empty(consumers) ? queueName : ''
+
+@description('Topic of the scale events; empty without consumers.')
+output topicName string = empty(consumers) ? '' : topicName
+
+@description('What each consumer has as FEEDSCALE_EVENTS, with SERVICEBUS as its connection, in the order of consumers.')
+output subscriptionEvents string[] = [
+  for consumer in consumers: 'servicebus:SERVICEBUS/${topicName}/Subscriptions/${consumer.name}'
+]
 
 @description('Application Insights component that holds the logs.')
 output insightsName string = monitoring.outputs.insightsName

@@ -85,13 +85,35 @@ func TestTheAppSettingsOfTheTemplatesAreRead(t *testing.T) {
 	}
 	source := read(t, "infra", "main.bicep") + read(t, "infra", "modules", "functionapp.bicep")
 	for _, name := range []string{
-		"FEEDSCALE_PROCESSORS:", "FEEDSCALE_TIMER_SCHEDULE:", "FEEDSCALE_STATE:", "FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${queueName}'",
+		"FEEDSCALE_PROCESSORS:", "FEEDSCALE_TIMER_SCHEDULE:", "FEEDSCALE_STATE:", "FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${eventsName}'",
 		"AzureWebJobsStorage__blobServiceUri:", "SERVICEBUS__fullyQualifiedNamespace:", "SERVICEBUS__credential: 'managedidentity'", "SERVICEBUS__clientId:",
 		"__accountEndpoint': connection.endpoint", "__credential': 'managedidentity'", "__clientId': clientId", "AZURE_CLIENT_ID: clientId",
 	} {
 		if !strings.Contains(source, name) {
 			t.Errorf("the templates do not set %s", name)
 		}
+	}
+}
+
+func TestTheSettingsThatTheTemplatePutsOutForConsumersAreRead(t *testing.T) {
+	t.Parallel()
+	source := read(t, "infra", "main.bicep")
+	topic := regexp.MustCompile(`(?m)^var topicName = '(.+)'$`).FindStringSubmatch(source)
+	written := regexp.MustCompile(`for consumer in consumers: '(servicebus:[^']+)'`).FindStringSubmatch(source)
+	if topic == nil || written == nil {
+		t.Fatal("infra/main.bicep names no topic, or puts out no settings of its subscriptions")
+	}
+	if topic[1] == queue(t) {
+		t.Errorf("topic and queue are both %s, and share their names in a namespace", topic[1])
+	}
+	if got := defaultOf(t, "containerapps/main.bicep", "topicName"); got != topic[1] {
+		t.Errorf("containerapps/main.bicep: topicName is %s, want %s", got, topic[1])
+	}
+	setting := strings.NewReplacer("${topicName}", topic[1], "${consumer.name}", "kubernetes").Replace(written[1])
+	s, err := config.ReadSettings([]string{"FEEDSCALE_EVENTS=" + setting, "SERVICEBUS__fullyQualifiedNamespace=shop.servicebus.windows.net"})
+	must(t, err)
+	if s.Events.Queue != topic[1] || s.Events.Subscription != "kubernetes" {
+		t.Errorf("%s is read as %+v", setting, s.Events)
 	}
 }
 

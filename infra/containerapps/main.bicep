@@ -18,8 +18,14 @@ param functionAppName string
 @description('Name of its Service Bus namespace (output serviceBusName), in this resource group.')
 param serviceBusName string
 
-@description('Queue of the scale events (output queueName).')
+@description('Queue of the scale events (output queueName). Unused with a subscription.')
 param queueName string = 'scale-events'
+
+@description('The consumer\'s subscription, where events go to a topic: a name out of consumers. Empty: they go to the queue.')
+param subscriptionName string = ''
+
+@description('Topic of the scale events (output topicName). Unused without a subscription.')
+param topicName string = 'scale-decisions'
 
 @description('Name of the processor, as the processors file has it; the app gets it, too: 2 to 32 lower-case letters, digits and hyphens.')
 @minLength(2)
@@ -74,7 +80,7 @@ resource consumerIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024
 
 // A module, since the names of role assignments hold the object id: that of an identity that was deleted and made again is another, and
 // Azure refuses to give an assignment to another principal.
-module ownerRole '../modules/roles/queue.bicep' = {
+module ownerRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
   name: 'scale-consumer-queue-role'
   params: {
     namespaceName: serviceBusName
@@ -83,6 +89,18 @@ module ownerRole '../modules/roles/queue.bicep' = {
     principalId: consumerIdentity.properties.principalId
     principalType: 'ServicePrincipal'
     // Azure Service Bus Data Owner, of this queue only: to read how many messages wait counts as managing it.
+    roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
+  }
+}
+
+module topicOwnerRole '../modules/roles/topic.bicep' = if (!empty(subscriptionName)) {
+  name: 'scale-consumer-topic-role'
+  params: {
+    namespaceName: serviceBusName
+    topicName: topicName
+    #disable-next-line what-if-short-circuiting
+    principalId: consumerIdentity.properties.principalId
+    principalType: 'ServicePrincipal'
     roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
   }
 }
@@ -232,7 +250,7 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
             }
             {
               name: 'FEEDSCALE_EVENTS'
-              value: 'servicebus:SERVICEBUS/${queueName}'
+              value: 'servicebus:SERVICEBUS/${empty(subscriptionName) ? queueName : '${topicName}/Subscriptions/${subscriptionName}'}'
             }
           ]
         }
@@ -248,12 +266,21 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
             custom: {
               type: 'azure-servicebus'
               identity: consumerIdentity.id
-              metadata: {
-                namespace: serviceBusName
-                queueName: queueName
-                messageCount: string(messageCount)
-                activationMessageCount: '0'
-              }
+              metadata: union(
+                {
+                  namespace: serviceBusName
+                  messageCount: string(messageCount)
+                  activationMessageCount: '0'
+                },
+                empty(subscriptionName)
+                  ? {
+                      queueName: queueName
+                    }
+                  : {
+                      topicName: topicName
+                      subscriptionName: subscriptionName
+                    }
+              )
             }
           }
         ]
@@ -262,6 +289,7 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
   }
   dependsOn: [
     ownerRole
+    topicOwnerRole
   ]
 }
 

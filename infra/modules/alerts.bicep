@@ -15,8 +15,8 @@ param insightsId string
 @description('Resource id of the Service Bus namespace.')
 param namespaceId string
 
-@description('Queue of the scale events.')
-param queueName string
+@description('Queue or topic of the scale events.')
+param entityName string
 
 @description('No completed poll for so long raises an alert: ISO 8601.')
 param silentAfter string
@@ -176,7 +176,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
             {
               name: 'EntityName'
               operator: 'Include'
-              values: [queueName]
+              values: [entityName]
             }
           ]
           timeAggregation: 'Maximum'

@@ -1,4 +1,17 @@
-// The Service Bus namespace and the queue of the scale events, with identities only; main.bicep runs it.
+// The Service Bus namespace and the queue of the scale events, or a topic with a subscription for each consumer, with identities only;
+// main.bicep runs it.
+
+@description('A consumer of the scale events: its subscription.')
+@sealed()
+type eventConsumer = {
+  @description('Name of the subscription.')
+  @minLength(1)
+  @maxLength(50)
+  name: string
+
+  @description('Whether the subscription requires sessions. Left out: as requireSessions has it.')
+  requireSessions: bool?
+}
 
 @description('Name of the namespace: 6 to 50 letters, digits and hyphens, unique in Azure.')
 @minLength(6)
@@ -11,10 +24,16 @@ param location string
 @description('Tags of all resources.')
 param tags { *: string }
 
-@description('Name of the queue.')
+@description('Name of the queue, which is made where there are no consumers.')
 param queueName string
 
-@description('Whether the queue requires sessions.')
+@description('Name of the topic, which is made where there are consumers.')
+param topicName string
+
+@description('The consumers that get each event, each with a subscription of its own.')
+param consumers eventConsumer[]
+
+@description('Whether the queue requires sessions, and each subscription that does not say so itself.')
 param requireSessions bool
 
 @description('How long an event waits at most before it is dropped: ISO 8601.')
@@ -60,7 +79,7 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
     publicNetworkAccess: isPrivate ? 'Disabled' : 'Enabled'
   }
 
-  resource queue 'queues' = {
+  resource queue 'queues' = if (empty(consumers)) {
     name: queueName
     properties: {
       requiresDuplicateDetection: true
@@ -73,6 +92,29 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       lockDuration: 'PT1M'
       maxDeliveryCount: 10
     }
+  }
+
+  resource topic 'topics' = if (!empty(consumers)) {
+    name: topicName
+    properties: {
+      requiresDuplicateDetection: true
+      duplicateDetectionHistoryTimeWindow: 'PT10M'
+      defaultMessageTimeToLive: timeToLive
+    }
+
+    // Without a rule of its own a subscription has the one that takes every event.
+    resource subscription 'subscriptions' = [
+      for consumer in consumers: {
+        name: consumer.name
+        properties: {
+          requiresSession: consumer.?requireSessions ?? requireSessions
+          defaultMessageTimeToLive: timeToLive
+          deadLetteringOnMessageExpiration: true
+          lockDuration: 'PT1M'
+          maxDeliveryCount: 10
+        }
+      }
+    ]
   }
 }
 

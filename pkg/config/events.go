@@ -6,17 +6,28 @@ import (
 	"strings"
 )
 
-// Events says where scale events go: to a Service Bus queue or, where Queue is empty, to standard
-// output as JSON lines.
+// Events says where scale events go to, or come from: a Service Bus queue or topic, or a subscription
+// of a topic, from which they can only come. Where Queue is empty, they go to standard output as JSON
+// lines.
 type Events struct {
-	Queue      string
-	ServiceBus ServiceBusConnection
+	Queue        string // or topic: which it is, the service knows
+	Subscription string // of the topic; "" where none is named
+	ServiceBus   ServiceBusConnection
 }
 
-// ParseEvents reads the value of FEEDSCALE_EVENTS: "stdout:" or "servicebus:SETTING/QUEUE". lookup
-// finds the settings of the connection. The error says what is allowed.
+// Path is how Service Bus addresses the entity.
+func (e Events) Path() string {
+	if e.Subscription == "" {
+		return e.Queue
+	}
+	return e.Queue + "/Subscriptions/" + e.Subscription
+}
+
+// ParseEvents reads the value of FEEDSCALE_EVENTS: "stdout:", "servicebus:SETTING/QUEUE", where QUEUE may
+// be a topic, or "servicebus:SETTING/TOPIC/Subscriptions/NAME". lookup finds the settings of the
+// connection. The error says what is allowed.
 func ParseEvents(lookup func(string) (string, bool), text string) (Events, error) {
-	const forms = "allowed are stdout: or servicebus:SETTING/QUEUE, SETTING naming a setting that holds a Service Bus connection"
+	const forms = "allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection"
 	scheme, rest, _ := strings.Cut(text, ":")
 	switch strings.ToLower(scheme) {
 	case "stdout":
@@ -25,15 +36,39 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 		}
 		return Events{}, nil
 	case "servicebus":
-		setting, queue, ok := strings.Cut(rest, "/")
+		setting, path, ok := strings.Cut(rest, "/")
 		if !ok {
 			return Events{}, errors.New("servicebus: is not followed by SETTING/QUEUE; " + forms)
 		}
+		queue, subscription, isSubscription := cutSubscription(path)
 		if !wellNamed(queue, 260, "._-/") {
-			return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", shown(queue))
+			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", shown(queue))
+		}
+		if isSubscription && !wellNamed(subscription, 50, "._-") {
+			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", shown(subscription))
 		}
 		connection, err := ParseServiceBusConnection(lookup, setting, queue)
-		return Events{Queue: queue, ServiceBus: connection}, err
+		return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
 	}
 	return Events{}, errors.New("is no place for events; " + forms)
+}
+
+// cutSubscription takes the path of a subscription apart, TOPIC/Subscriptions/NAME, as Service Bus writes it and
+// reads it in any case. The word is not taken for a part of a queue's name.
+func cutSubscription(path string) (topic, name string, ok bool) {
+	const word = "/subscriptions/"
+	at := strings.Index(strings.ToLower(path)+"/", word) // also where no name follows
+	if at < 0 {
+		return path, "", false
+	}
+	return path[:at], strings.TrimPrefix(path[at+len(word)-1:], "/"), true
+}
+
+// publishMistake says what is wrong with a place that events are to be published to; "" where nothing is.
+func (e Events) publishMistake() string {
+	if e.Subscription == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
+		shown(e.Path()), e.ServiceBus.Setting, e.Queue)
 }

@@ -26,6 +26,9 @@ func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
 	settings, raw := readSettings(env, &mistakes)
+	if text := settings.Events.publishMistake(); text != "" {
+		mistakes.add(Mistake{Field: "FEEDSCALE_EVENTS", Text: text})
+	}
 	source, text, ok := document(in, env, raw, &mistakes)
 	var read Document
 	if ok {

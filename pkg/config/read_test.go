@@ -107,6 +107,16 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
+func TestWhatPublishesIsToldToTakeTheTopicOfASubscription(t *testing.T) {
+	t.Parallel()
+	environ := []string{"BUS__fullyQualifiedNamespace=shop.servicebus.windows.net", "FEEDSCALE_EVENTS=servicebus:BUS/scale/subscriptions/audit"}
+	if _, err := config.ReadSettings(environ); err != nil {
+		t.Errorf("to consume it is allowed, and refused: %v", err)
+	}
+	_, err := config.Read(config.Input{Environ: append(environ, cosmosSetting, "FEEDSCALE_PROCESSORS="+document("orders"))})
+	contains(t, err, `FEEDSCALE_EVENTS: "scale/Subscriptions/audit" is a subscription, to which nothing can be published`, "allowed is servicebus:BUS/scale")
+}
+
 func TestFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,12 @@ func TestSettings(t *testing.T) {
 		{"events on a queue", []string{"FEEDSCALE_EVENTS=servicebus:BUS/scale/events", bus}, func(s config.Settings) bool {
 			return s.Events.Queue == "scale/events" && s.Events.ServiceBus.Namespace == "shop.servicebus.windows.net"
 		}},
+		{"a subscription", []string{"FEEDSCALE_EVENTS=servicebus:BUS/scale/events/subscriptions/kubernetes-1", bus}, func(s config.Settings) bool {
+			return s.Events.Queue == "scale/events" && s.Events.Subscription == "kubernetes-1" && s.Events.Path() == "scale/events/Subscriptions/kubernetes-1"
+		}},
+		{"a subscription, by a connection string of its topic", []string{"FEEDSCALE_EVENTS=servicebus:BUS/scale/SUBSCRIPTIONS/kubernetes", bus + ";EntityPath=scale"}, func(s config.Settings) bool {
+			return s.Events.Queue == "scale" && s.Events.Subscription == "kubernetes"
+		}},
 		{"the name of a connection in any case", []string{"FEEDSCALE_EVENTS=servicebus:bus/scale", bus}, func(s config.Settings) bool {
 			return s.Events.ServiceBus.Namespace == "shop.servicebus.windows.net"
 		}},
@@ -131,7 +138,11 @@ func TestSettingMistakes(t *testing.T) {
 		{"events without a scheme", "FEEDSCALE_EVENTS", "BUS/scale", "is no place for events"},
 		{"something behind stdout", "FEEDSCALE_EVENTS", "stdout:x", "takes nothing behind the colon"},
 		{"no queue", "FEEDSCALE_EVENTS", "servicebus:BUS", "is not followed by SETTING/QUEUE"},
-		{"a bad queue", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/", "is not the name of a queue"},
+		{"a bad queue", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/", "is not the name of a queue or topic"},
+		{"a subscription without a name", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/Subscriptions", `"" is not the name of a subscription`},
+		{"a subscription without a topic", "FEEDSCALE_EVENTS", "servicebus:BUS//Subscriptions/a", `"" is not the name of a queue or topic`},
+		{"a subscription of two parts", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/Subscriptions/a/b", `"a/b" is not the name of a subscription`},
+		{"a subscription with a long name", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/Subscriptions/" + strings.Repeat("a", 51), "allowed are up to 50 letters"},
 		{"a missing bus", "FEEDSCALE_EVENTS", "servicebus:BUS/scale", "the setting BUS is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

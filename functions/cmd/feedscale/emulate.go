@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type emulated struct {
 	Databases  []string            `yaml:"databases"`
 	Containers []emulatedContainer `yaml:"containers"`
 	Queues     []emulatedQueue     `yaml:"queues"`
+	Topics     []emulatedTopic     `yaml:"topics"`
 }
 
 type emulatedContainer struct {
@@ -38,6 +40,22 @@ type emulatedQueue struct {
 	Name               string        `yaml:"name"`
 	RequiresSession    bool          `yaml:"requiresSession"`
 	DuplicateDetection time.Duration `yaml:"duplicateDetection"` // window; 0 = off
+	LockDuration       time.Duration `yaml:"lockDuration"`
+	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
+	DefaultTTL         time.Duration `yaml:"defaultTtl"`
+	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
+}
+
+type emulatedTopic struct {
+	Name               string                 `yaml:"name"`
+	DuplicateDetection time.Duration          `yaml:"duplicateDetection"` // window; 0 = off
+	DefaultTTL         time.Duration          `yaml:"defaultTtl"`
+	Subscriptions      []emulatedSubscription `yaml:"subscriptions"`
+}
+
+type emulatedSubscription struct {
+	Name               string        `yaml:"name"`
+	RequiresSession    bool          `yaml:"requiresSession"`
 	LockDuration       time.Duration `yaml:"lockDuration"`
 	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
 	DefaultTTL         time.Duration `yaml:"defaultTtl"`
@@ -69,7 +87,7 @@ func serveStandIns(ctx context.Context, env cli.Env, args []string) error {
 	retention := f.Duration("retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
 	withTLS := f.Bool("tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
 	certificates := f.String("certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
-	file := f.String("file", "", "YAML or JSON file with databases, containers and queues")
+	file := f.String("file", "", "YAML or JSON file with databases, containers, queues and topics")
 	f.Func("database", "database to create; may be repeated", func(s string) error {
 		world.Databases = append(world.Databases, s)
 		return nil
@@ -83,6 +101,22 @@ func serveStandIns(ctx context.Context, env cli.Env, args []string) error {
 		q, err := parseQueue(s)
 		world.Queues = append(world.Queues, q)
 		return err
+	})
+	f.Func("topic", "topic to create; it detects duplicates; may be repeated", func(s string) error {
+		if s == "" {
+			return errors.New("allowed is NAME")
+		}
+		world.topic(s)
+		return nil
+	})
+	f.Func("subscription", "subscription to create, with its topic, TOPIC/Subscriptions/NAME[:sessions]; may be repeated", func(s string) error {
+		topic, subscription, err := parseSubscription(s)
+		if err != nil {
+			return err
+		}
+		t := world.topic(topic)
+		t.Subscriptions = append(t.Subscriptions, subscription)
+		return nil
 	})
 	if err := f.Parse(args); err != nil {
 		return err
@@ -146,6 +180,27 @@ func parseQueue(s string) (emulatedQueue, error) {
 	return emulatedQueue{Name: name, RequiresSession: option == "sessions", DuplicateDetection: duplicateWindow}, nil
 }
 
+// topic is that of a name, which is added where it is not there yet.
+func (e *emulated) topic(name string) *emulatedTopic {
+	at := slices.IndexFunc(e.Topics, func(t emulatedTopic) bool { return strings.EqualFold(t.Name, name) })
+	if at < 0 {
+		at = len(e.Topics)
+		e.Topics = append(e.Topics, emulatedTopic{Name: name, DuplicateDetection: duplicateWindow})
+	}
+	return &e.Topics[at]
+}
+
+// parseSubscription reads TOPIC/Subscriptions/NAME[:sessions], the word in any case.
+func parseSubscription(s string) (topic string, subscription emulatedSubscription, err error) {
+	const word = "/subscriptions/"
+	path, option, _ := strings.Cut(s, ":")
+	at := strings.Index(strings.ToLower(path), word)
+	if at < 1 || at+len(word) == len(path) || option != "" && option != "sessions" {
+		return "", emulatedSubscription{}, errors.New("allowed is TOPIC/Subscriptions/NAME or TOPIC/Subscriptions/NAME:sessions")
+	}
+	return path[:at], emulatedSubscription{Name: path[at+len(word):], RequiresSession: option == "sessions"}, nil
+}
+
 // read adds what a file describes. The empty name is no file.
 func (e *emulated) read(name string) error {
 	if name == "" {
@@ -165,6 +220,7 @@ func (e *emulated) read(name string) error {
 	e.Databases = append(e.Databases, more.Databases...)
 	e.Containers = append(e.Containers, more.Containers...)
 	e.Queues = append(e.Queues, more.Queues...)
+	e.Topics = append(e.Topics, more.Topics...)
 	return nil
 }
 
@@ -180,6 +236,7 @@ type standInOptions struct {
 type standIns struct {
 	cosmos *cosmosfake.Server
 	bus    *servicebusfake.Server
+	topics []emulatedTopic
 	ca     string // file of the certificate that clients have to trust; "" without TLS
 }
 
@@ -200,6 +257,17 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 			LockDuration: q.LockDuration, MaxDeliveryCount: q.MaxDeliveryCount, DefaultTTL: q.DefaultTTL, DeadLetterOnExpiry: q.DeadLetterOnExpiry,
 		})
 	}
+	for _, t := range world.Topics {
+		topic := servicebusfake.TopicSpec{Name: t.Name, DuplicateDetectionWindow: t.DuplicateDetection, DefaultTTL: t.DefaultTTL}
+		for _, s := range t.Subscriptions {
+			topic.Subscriptions = append(topic.Subscriptions, servicebusfake.SubscriptionSpec{
+				Name: s.Name, RequiresSession: s.RequiresSession,
+				LockDuration: s.LockDuration, MaxDeliveryCount: s.MaxDeliveryCount, DefaultTTL: s.DefaultTTL, DeadLetterOnExpiry: s.DeadLetterOnExpiry,
+			})
+		}
+		bus.Topics = append(bus.Topics, topic)
+	}
+	s.topics = world.Topics
 	if s.cosmos, err = cosmosfake.Start(account); err != nil {
 		return nil, err
 	}
@@ -247,12 +315,23 @@ func (e emulated) create(account *cosmosfake.Server) error {
 // none, and some get along with no other.
 const amqpsPort = "5671"
 
-// print says how to connect, in a form that a shell can take over.
+// print says how to connect, in a form that a shell can take over. How topics are named, it says in
+// comments: they are several values of one setting.
 func (s *standIns) print(w io.Writer) {
 	fmt.Fprintf(w, "COSMOS=%q\n", s.cosmos.ConnectionString())
 	fmt.Fprintf(w, "SERVICEBUS=%q\n", strings.Replace(s.bus.ConnectionString(), ":"+amqpsPort+";", ";", 1))
 	if s.ca != "" {
 		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
+	}
+	for _, topic := range s.topics {
+		fmt.Fprintf(w, "# to publish: FEEDSCALE_EVENTS=servicebus:SERVICEBUS/%s\n", topic.Name)
+		for _, subscription := range topic.Subscriptions {
+			sessions := ""
+			if subscription.RequiresSession {
+				sessions = " --sessions"
+			}
+			fmt.Fprintf(w, "# to consume%s: FEEDSCALE_EVENTS=servicebus:SERVICEBUS/%s/Subscriptions/%s\n", sessions, topic.Name, subscription.Name)
+		}
 	}
 }
 

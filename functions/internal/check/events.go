@@ -41,7 +41,14 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 			return bad("correct setting "+bus.Setting, "%v", err)
 		}
 		defer publisher.Close(ctx)
-		return access.finding(publisher.Probe(ctx))
+		if err := publisher.Probe(ctx); err != nil {
+			return access.refused(err)
+		}
+		entity := publisher.Entity(ctx)
+		if entity == servicebus.UnknownEntity {
+			entity = "queue or topic"
+		}
+		return good("the %s exists and can be sent to; nothing was sent", entity)
 	})
 	return s.lines
 }
@@ -66,10 +73,7 @@ type queueAccess struct {
 	who      principal // where an identity signs in
 }
 
-func (a queueAccess) finding(err error) finding {
-	if err == nil {
-		return good("the queue exists and can be sent to; nothing was sent")
-	}
+func (a queueAccess) refused(err error) finding {
 	var refusal *servicebus.Refusal
 	if !errors.As(err, &refusal) {
 		return bad("", "%v", err)

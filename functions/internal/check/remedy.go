@@ -189,12 +189,12 @@ func (a queueAccess) fix(refused servicebus.Kind) string {
 	switch {
 	case refused == servicebus.QueueNotFound:
 		return commandLine("az servicebus queue create", "--resource-group", unknownGroup, "--namespace-name", name, "--name", a.queue,
-			"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M")
+			"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M") + "   # or servicebus topic create"
 	case refused == servicebus.NetworkDenied:
 		return commandLine("az servicebus namespace network-rule-set ip-rule add", "--resource-group", unknownGroup, "--namespace-name", name,
 			"--ip-rule", "ip-address="+unknownAddress, "action=Allow")
 	case refused == servicebus.NotPermitted && !a.ByKey():
-		return roleAssignment(a.who, "Azure Service Bus Data Sender", a.endpoint.resourceID()+"/queues/"+a.queue)
+		return roleAssignment(a.who, "Azure Service Bus Data Sender", a.endpoint.resourceID()+"/queues/"+a.queue) + "   # /topics/ where it is a topic"
 	case refused == servicebus.NotPermitted:
 		return commandLine("az servicebus namespace authorization-rule keys list", "--resource-group", unknownGroup, "--namespace-name", name, "--name", "POLICY",
 			"--query", "primaryConnectionString", "--output", "tsv") + "   # of a policy with the Send right, into setting " + a.Setting

@@ -19,9 +19,9 @@ import (
 // maxConsumers is how many processors can be acted on at once.
 const maxConsumers = 1024
 
-// Consume acts on the scale events of the queue, in one of some ways, until it is stopped.
+// Consume acts on the scale events of a queue or subscription, in one of some ways, until it is stopped.
 func Consume(kinds actions.Kinds) Command {
-	return Command{"consume", "act on the scale events of a queue", func(ctx context.Context, env Env, args []string) error {
+	return Command{"consume", "act on the scale events of a queue or subscription", func(ctx context.Context, env Env, args []string) error {
 		return consume(ctx, env, args, kinds)
 	}}
 }
@@ -34,7 +34,7 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 			f.String(own.Name, "", own.Usage)
 		}
 	}
-	sessions := f.Bool("sessions", false, "the queue requires sessions")
+	sessions := f.Bool("sessions", false, "the queue or subscription requires sessions")
 	concurrency := f.Int("concurrency", 16, fmt.Sprintf("processors that are acted on at once, 1 to %d", maxConsumers))
 	dryRun := f.Bool("dry-run", false, "log what would be done instead of doing it; the events are completed all the same")
 	if err := f.Parse(args); err != nil {
@@ -62,7 +62,7 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 	if err != nil {
 		return Usage(err)
 	}
-	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Queue, "action", *action, "dryRun", *dryRun, "version", env.Version)
+	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Path(), "action", *action, "dryRun", *dryRun, "version", env.Version)
 	if kind, _ := kinds.Find(*action); kind.Caution != "" {
 		log.Warn(kind.Caution, "action", *action)
 	}
@@ -70,6 +70,10 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 	err = consumer.Run(ctx, handler.Handle)
 	if ctx.Err() != nil {
 		log.Info("consuming ends", "cause", context.Cause(ctx).Error())
+	}
+	var refusal *servicebus.Refusal
+	if errors.As(err, &refusal) && refusal.Kind == servicebus.WrongEntity {
+		return fmt.Errorf("%w (FEEDSCALE_EVENTS=servicebus:%s/%s/Subscriptions/SUBSCRIPTION)", err, settings.Events.ServiceBus.Setting, settings.Events.Queue)
 	}
 	return err
 }
@@ -87,7 +91,7 @@ func newAction(kinds actions.Kinds, name string, o actions.Options) (actions.Act
 func queueMistake(env Env) error {
 	place, _ := config.Lookup(env.Environ)("FEEDSCALE_EVENTS")
 	if place = strings.ToLower(strings.TrimSpace(place)); place == "" || place == "stdout:" {
-		return errors.New("FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE, SETTING naming a setting that holds a Service Bus connection")
+		return errors.New("FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE, or servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection")
 	}
 	return nil
 }

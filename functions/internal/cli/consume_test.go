@@ -100,6 +100,23 @@ func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
 	}
 }
 
+func TestConsumeEndsAtATopicAndSaysHowASubscriptionIsWritten(t *testing.T) {
+	t.Parallel()
+	bus, settings := startQueue(t)
+	testworld.Must(t, bus.CreateTopic(servicebusfake.TopicSpec{Name: "decisions"}))
+	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/decisions"
+	const says = "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/SUBSCRIPTION"
+	for _, args := range [][]string{{"consume"}, {"consume", "--sessions"}} {
+		if r := (program{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "where it is a topic") || !strings.Contains(r.Stderr, says) {
+			t.Errorf("%v: status %d: %s", args, r.Status, r.Stderr)
+		}
+	}
+	settings["FEEDSCALE_EVENTS"] += "/subscriptions/nowhere"
+	if r := (program{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `subscription "nowhere" of topic "decisions" does not exist`) {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}
+
 func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
 	t.Parallel()
 	_, settings := startQueue(t)

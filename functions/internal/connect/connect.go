@@ -133,7 +133,7 @@ func (c *Connections) Credential(i config.Identity) (credential azcore.TokenCred
 	return credential, err
 }
 
-// Publisher returns where events go: to lines, or to a queue.
+// Publisher returns where events go: to lines, or to a queue or topic.
 func (c *Connections) Publisher(e config.Events, lines io.Writer) (events.Publisher, error) {
 	if e.Queue == "" {
 		return events.NewStdout(lines), nil
@@ -141,8 +141,8 @@ func (c *Connections) Publisher(e config.Events, lines io.Writer) (events.Publis
 	return c.Queue(e)
 }
 
-// Destination names where events go: another queue, or another namespace behind the same setting, is
-// another one.
+// Destination names where events go: another queue or topic, or another namespace behind the same
+// setting, is another one.
 func Destination(e config.Events) string {
 	if e.Queue == "" {
 		return "stdout:"
@@ -164,7 +164,7 @@ func timeToLive(heartbeat time.Duration) time.Duration {
 	return max(heartbeatsLived*heartbeat, leastLife)
 }
 
-// Queue returns the publisher to a Service Bus queue.
+// Queue returns the publisher to a Service Bus queue or topic.
 func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 	o := servicebus.PublisherOptions{TimeToLive: timeToLive(c.settings.Heartbeat)}
 	if !e.ServiceBus.UsesIdentity() {
@@ -177,8 +177,9 @@ func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
 }
 
-// Consumer returns the consumer of a Service Bus queue.
+// Consumer returns the consumer of a Service Bus queue or subscription.
 func (c *Connections) Consumer(e config.Events, o servicebus.ConsumerOptions) (*servicebus.Consumer, error) {
+	o.Subscription = e.Subscription
 	if !e.ServiceBus.UsesIdentity() {
 		return servicebus.NewConsumer(e.ServiceBus.ConnectionString.Reveal(), e.Queue, o)
 	}

@@ -280,3 +280,23 @@ func TestAnEventLivesForThreeHeartbeats(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherEntityOrNamespaceIsAnotherDestination(t *testing.T) {
+	t.Parallel()
+	place := func(namespace, name string) config.Events {
+		return config.Events{Queue: name, ServiceBus: config.ServiceBusConnection{Setting: "SERVICEBUS", Namespace: namespace}}
+	}
+	seen := make(map[string]string)
+	for rule, events := range map[string]config.Events{
+		"standard output":                {},
+		"a queue":                        place("shop.servicebus.windows.net", "scale-events"),
+		"a topic of another name":        place("shop.servicebus.windows.net", "decisions"),
+		"a queue of that name elsewhere": place("test.servicebus.windows.net", "scale-events"),
+	} {
+		destination := Destination(events)
+		if other, ok := seen[destination]; ok {
+			t.Errorf("%s and %s are both %q", rule, other, destination)
+		}
+		seen[destination] = rule
+	}
+}

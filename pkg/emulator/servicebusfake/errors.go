@@ -25,6 +25,7 @@ const (
 	conditionUnknownID         amqp.Symbol = "amqp:transaction:unknown-id"
 	conditionRollback          amqp.Symbol = "amqp:transaction:rollback"
 	conditionArgument          amqp.Symbol = "com.microsoft:argument-error"
+	conditionAlreadyExists     amqp.Symbol = "com.microsoft:entity-already-exists"
 	conditionTimeout           amqp.Symbol = "com.microsoft:timeout"
 	conditionMessageLockLost   amqp.Symbol = "com.microsoft:message-lock-lost"
 	conditionMessageNotFound   amqp.Symbol = "com.microsoft:message-not-found"
@@ -36,6 +37,13 @@ const (
 
 func refuse(condition amqp.Symbol, format string, args ...any) *amqp.Error {
 	return &amqp.Error{Condition: condition, Description: fmt.Sprintf(format, args...)}
+}
+
+// wrongKind refuses a link that its entity does not take. The service has this condition where client and entity do not fit
+// (https://github.com/Azure/amqpnetlite/issues/427: "Cannot open a Topic client for entity type Subscriber."); its words for a receiver
+// of a topic and a sender to a subscription are published nowhere, and these are not the service's.
+func wrongKind(use, kind string, a address) *amqp.Error {
+	return refuse(conditionNotAllowed, "%q cannot be %s: it is %s.", a.entity, use, kind)
 }
 
 // refusalOf is how the service puts a refusal of the broker, on links and in management answers alike.

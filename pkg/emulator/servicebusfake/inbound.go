@@ -68,6 +68,8 @@ func (s *session) attachInbound(e endpoint, a *amqp.Attach, silent bool) error {
 			l.node = managementNode{responder{s.conn, s, l.path}, found}
 		case address.deadLetter:
 			return s.refuse(a, refuse(conditionNotAllowed, "Nothing can be sent to a dead-letter queue."))
+		case found.kind == subscriptionEntity:
+			return s.refuse(a, wrongKind("sent to", "a subscription", address))
 		default:
 			l.node = queueNode{s.conn, found, a.Target.Address}
 			l.maxSize = found.queue.Spec().MaxMessageSize

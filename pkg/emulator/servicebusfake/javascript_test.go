@@ -29,6 +29,9 @@ func TestTheJavaScriptClientCannotTell(t *testing.T) {
 			t.Parallel()
 			s := start(t, servicebusfake.Options{
 				TLS: config, Queues: []servicebusfake.QueueSpec{{Name: "orders"}, {Name: "sessions", RequiresSession: true}},
+				Topics: []servicebusfake.TopicSpec{{Name: "events", Subscriptions: []servicebusfake.SubscriptionSpec{
+					{Name: "all"}, {Name: "ruled"}, {Name: "ordered", RequiresSession: true},
+				}}},
 			})
 			client := exec.CommandContext(deadline(t), "node", "client.mjs", s.ConnectionString())
 			client.Dir = folder

@@ -71,6 +71,9 @@ func (n managementNode) handle(r *request) (response, error) {
 func (n managementNode) answer(name string, r *request) response {
 	run := operationNamed(name)
 	if run == nil {
+		run = n.entity.rules.operationNamed(name)
+	}
+	if run == nil {
 		return response{status: 501, description: "The operation is not implemented.", condition: conditionNotImplemented}
 	}
 	body, ok := r.value.(amqp.Map)

@@ -16,6 +16,9 @@ const (
 	annotationSequenceNumber amqp.Symbol = "x-opt-sequence-number"
 	annotationLockedUntil    amqp.Symbol = "x-opt-locked-until"
 	annotationScheduledTime  amqp.Symbol = "x-opt-scheduled-enqueue-time"
+	// annotationOriginalNumber is the sequence number that a message had in its topic, before its subscription gave it another
+	// (https://learn.microsoft.com/azure/service-bus-messaging/message-sequencing).
+	annotationOriginalNumber amqp.Symbol = "x-opt-enqueue-sequence-number"
 	annotationMessageState   amqp.Symbol = "x-opt-message-state"
 	annotationLockToken      amqp.Symbol = "x-opt-lock-token" // a delivery annotation
 )
@@ -88,6 +91,9 @@ func encodeDelivery(d broker.Delivery, deliveryAnnotations amqp.Map) ([]byte, er
 	m.Annotations = m.Annotations.
 		With(annotationEnqueuedTime, amqp.NewTimestamp(d.EnqueuedAt)).
 		With(annotationSequenceNumber, d.SequenceNumber)
+	if d.EnqueuedSequenceNumber != 0 {
+		m.Annotations = m.Annotations.With(annotationOriginalNumber, d.EnqueuedSequenceNumber)
+	}
 	if !d.LockedUntil.IsZero() {
 		m.Annotations = m.Annotations.With(annotationLockedUntil, amqp.NewTimestamp(d.LockedUntil))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// namespace owns all queues. Its mutex serialises everything that happens to messages; no network is touched under it.
+// namespace owns all queues and topics. Its mutex serialises everything that happens to messages; no network is touched under it.
 type namespace struct {
 	now     func() time.Time
 	earlier chan struct{} // something is due earlier than the clock was set for
@@ -18,39 +18,69 @@ type namespace struct {
 	alarm    time.Time // when the clock is set to go off; zero = never
 }
 
-// entity is a queue or a dead-letter queue as links see it.
+// entity is a queue, a topic, a subscription, or the dead-letter queue of one, as links see it.
 type entity struct {
 	path     string // in lower case
 	name     string
-	queue    *broker.Queue
-	other    *entity // the dead-letter queue's queue, the queue's dead-letter queue: what happens to one may fill the other
+	kind     kind
+	queue    *broker.Queue // of a topic, its inbox
+	topic    *topic        // of a topic
+	rules    *rules        // of a subscription
+	related  []*entity     // those that what happens to this one may fill: a topic's subscriptions, a queue's dead-letter queue and the reverse
 	watchers map[*conn]int
 	changes  uint64 // as of the last time the watchers were woken
 }
+
+// kind is what an entity is, for what can be done with it.
+type kind int
+
+const (
+	queueEntity kind = iota
+	topicEntity
+	subscriptionEntity
+	deadLetterEntity
+)
 
 func newNamespace(now func() time.Time) *namespace {
 	return &namespace{now: now, earlier: make(chan struct{}, 1), entities: map[string]*entity{}}
 }
 
 func (n *namespace) create(spec QueueSpec) error {
-	if err := checkSpec(spec); err != nil {
+	if err := checkSpec("queue", spec); err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := address{entity: spec.Name}
-	if n.entities[a.path()] != nil {
-		return fmt.Errorf("queue %q exists already (names are compared without regard to case)", spec.Name)
+	if err := n.vacant(spec.Name); err != nil {
+		return err
 	}
-	queue := broker.NewQueue(spec, newToken)
-	main := &entity{path: a.path(), name: spec.Name, queue: queue, watchers: map[*conn]int{}}
-	a.deadLetter = true
-	dead := &entity{
-		path: a.path(), name: spec.Name + "/" + deadLetterSuffix, queue: queue.DeadLetters(), watchers: map[*conn]int{}, other: main,
-	}
-	main.other = dead
-	n.entities[main.path], n.entities[dead.path] = main, dead
+	n.addWithDeadLetters(address{entity: spec.Name}, queueEntity, broker.NewQueue(spec, newToken))
 	return nil
+}
+
+// vacant tells why no queue or topic of a name can be made.
+func (n *namespace) vacant(name string) error {
+	if found := n.entities[address{entity: name}.path()]; found != nil {
+		return fmt.Errorf("%q exists already (names are compared without regard to case, and topics and queues share theirs)", name)
+	}
+	return nil
+}
+
+func (n *namespace) add(a address, kind kind, queue *broker.Queue) *entity {
+	e := &entity{path: a.path(), name: a.entity, kind: kind, queue: queue, watchers: map[*conn]int{}}
+	if a.deadLetter {
+		e.name += "/" + deadLetterSuffix
+	}
+	n.entities[e.path] = e
+	return e
+}
+
+func (n *namespace) addWithDeadLetters(a address, kind kind, queue *broker.Queue) (main, dead *entity) {
+	main = n.add(a, kind, queue)
+	a.deadLetter = true
+	dead = n.add(a, deadLetterEntity, queue.DeadLetters())
+	main.related, dead.related = []*entity{dead}, []*entity{main}
+	return main, dead
 }
 
 func (n *namespace) find(a address) *entity {
@@ -69,14 +99,19 @@ func (n *namespace) update(e *entity, change func(q *broker.Queue, now time.Time
 
 // follow does what a change of a queue calls for: receivers look again, and the clock is set.
 func (n *namespace) follow(e *entity) {
-	for _, e := range [...]*entity{e, e.other} {
-		e.wake()
-		if due, ok := e.queue.NextDue(); ok && (n.alarm.IsZero() || due.Before(n.alarm)) {
-			n.alarm = due
-			select {
-			case n.earlier <- struct{}{}:
-			default:
-			}
+	n.rouse(e)
+	for _, other := range e.related {
+		n.rouse(other)
+	}
+}
+
+func (n *namespace) rouse(e *entity) {
+	e.wake()
+	if due, ok := e.queue.NextDue(); ok && (n.alarm.IsZero() || due.Before(n.alarm)) {
+		n.alarm = due
+		select {
+		case n.earlier <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
@@ -33,6 +34,8 @@ type Options struct {
 	Token func(jwt string) error
 	// Queues are there from the start.
 	Queues []QueueSpec
+	// Topics are there from the start.
+	Topics []TopicSpec
 	// Now is the clock. Default: time.Now. Whoever hands in one that jumps calls Server.Tick behind the jump.
 	Now func() time.Time
 	// Logger is told what goes wrong on connections. Default: nobody.
@@ -61,15 +64,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func checkSpec(spec QueueSpec) error {
+// checkSpec tells what is wrong with a queue, or with what of a topic is as in a queue.
+func checkSpec(what string, spec QueueSpec) error {
 	address := parseAddress(spec.Name)
 	switch {
 	case spec.Name == "":
-		return errors.New("a queue needs a name")
+		return fmt.Errorf("a %s needs a name", what)
 	case address.deadLetter || address.management || address.entity != spec.Name:
-		return fmt.Errorf("queue name %q: give the path alone, without slashes around it and without $DeadLetterQueue or $management", spec.Name)
+		return fmt.Errorf("%s name %q: give the path alone, without slashes around it and without $DeadLetterQueue or $management", what, spec.Name)
+	case strings.Contains(strings.ToLower(spec.Name), strings.ToLower(subscriptionSegment)):
+		return fmt.Errorf("%s name %q: %s stands between a topic and its subscription", what, spec.Name, subscriptionSegment)
 	case spec.LockDuration < 0 || spec.MaxDeliveryCount < 0 || spec.DuplicateDetectionWindow < 0 || spec.DefaultTTL < 0 || spec.MaxMessageSize < 0:
-		return fmt.Errorf("queue %q: durations, counts and sizes cannot be negative; 0 is the default", spec.Name)
+		return fmt.Errorf("%s %q: durations, counts and sizes cannot be negative; 0 is the default", what, spec.Name)
 	}
 	return nil
 }

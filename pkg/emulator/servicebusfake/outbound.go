@@ -57,6 +57,9 @@ func (s *session) attachOutbound(e endpoint, a *amqp.Attach, silent bool) error 
 		l.supply = newReplies(l.path, a)
 		return l.attached(reply(a), silent)
 	}
+	if found.kind == topicEntity {
+		return s.refuse(a, wrongKind("received from", "a topic", address))
+	}
 	return s.attachReceiver(l, a, found, silent)
 }
 

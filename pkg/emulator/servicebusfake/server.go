@@ -25,12 +25,18 @@ type Server struct {
 	opened uint64
 }
 
-// Start listens and serves until Close. It fails on an address that cannot be listened on and on a queue that is described wrongly.
+// Start listens and serves until Close. It fails on an address that cannot be listened on and on a queue or topic that is
+// described wrongly.
 func Start(o Options) (*Server, error) {
 	o = o.withDefaults()
 	namespace := newNamespace(o.Now)
 	for _, spec := range o.Queues {
 		if err := namespace.create(spec); err != nil {
+			return nil, fmt.Errorf("service bus stand-in: %w", err)
+		}
+	}
+	for _, spec := range o.Topics {
+		if err := namespace.createTopic(spec); err != nil {
 			return nil, fmt.Errorf("service bus stand-in: %w", err)
 		}
 	}

@@ -41,8 +41,9 @@ type Message struct {
 	ExpiresAt     time.Time // zero = never
 }
 
-// Messages is a snapshot of a queue in the order of sequence numbers, its dead-letter queue behind it. It is nil where there is no
-// such queue; the path of a dead-letter queue gives that alone.
+// Messages is a snapshot of a queue or a subscription (TOPIC/Subscriptions/NAME) in the order of sequence numbers, its dead-letter
+// queue behind it; of a topic, it has the scheduled messages, which are in no subscription yet. It is nil where there is none of that
+// name; the path of a dead-letter queue gives that alone.
 func (s *Server) Messages(queue string) []Message {
 	found := s.namespace.find(parseAddress(queue))
 	if found == nil {

@@ -26,6 +26,10 @@ type Handler func(ctx context.Context, e events.ScaleEvent) error
 // ConsumerOptions say how events are taken from a queue. The zero value is what a deployment wants
 // whose queue requires no sessions.
 type ConsumerOptions struct {
+	// Subscription makes the queue that is named a topic, and says which of its subscriptions is consumed:
+	// a queue of its own. What is said of queues holds for it.
+	Subscription string
+
 	Sessions    bool          // the queue requires sessions
 	Concurrency int           // handlers under way at once, each for another subject; 0 = 16
 	Grace       time.Duration // that handlers have to end when Run is to stop; 0 = 10 s
@@ -94,6 +98,7 @@ func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, 
 	if err != nil {
 		return nil, err
 	}
+	q.subscription = o.Subscription
 	return &Consumer{queue: q, options: o}, nil
 }
 
@@ -106,6 +111,7 @@ func NewConsumerWithIdentity(namespace string, identity azcore.TokenCredential, 
 	if err != nil {
 		return nil, err
 	}
+	q.subscription = o.Subscription
 	return &Consumer{queue: q, options: o}, nil
 }
 

@@ -1,6 +1,6 @@
-// Package servicebus carries scale events over one queue of an Azure Service Bus namespace: a
-// [Publisher] puts them there, a [Consumer] takes them from there, in order and at least once, and
-// [Publisher.Probe] finds out whether that would work.
+// Package servicebus carries scale events over one queue of an Azure Service Bus namespace, or over a
+// topic with a subscription for each consumer: a [Publisher] puts them there, a [Consumer] takes them
+// from there, in order and at least once, and [Publisher.Probe] finds out whether that would work.
 //
 // It knows the scale event, and neither how decisions are made nor what is done about them: a
 // publisher delivers the bytes it is given, a consumer hands events to a [Handler].

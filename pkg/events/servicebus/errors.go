@@ -48,7 +48,7 @@ func isFinal(err error) bool {
 // refusesLink reports whether the broker refused the link rather than the message.
 func refusesLink(err error) bool {
 	switch kindOf(err) {
-	case QueueNotFound, NotPermitted, NetworkDenied:
+	case QueueNotFound, NotPermitted, NetworkDenied, WrongEntity:
 		return true
 	}
 	return false
@@ -74,7 +74,7 @@ func (q queue) explain(err error, tries int, tryTimeout time.Duration) error {
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, errLinkLost):
-		return fmt.Errorf("the connection to queue %q of Service Bus namespace %s was lost: where it stays so, see that the namespace is up, and that firewalls let port %s through", q.name, q.host, q.port())
+		return fmt.Errorf("the connection to %s of Service Bus namespace %s was lost: where it stays so, see that the namespace is up, and that firewalls let port %s through", q, q.host, q.port())
 	case errors.As(err, new(tokenError)):
 		return fmt.Errorf("getting a token for Service Bus namespace %s: %w", q.host, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
@@ -83,7 +83,7 @@ func (q queue) explain(err error, tries int, tryTimeout time.Duration) error {
 	case code(err) == azservicebus.CodeConnectionLost:
 		return unreachable{fmt.Errorf("no working connection to Service Bus namespace %s: check its name, and that DNS and firewalls let port %s through: %w", q.host, q.port(), err)}
 	}
-	return fmt.Errorf("queue %q of Service Bus namespace %s: %w", q.name, q.host, err)
+	return fmt.Errorf("%s of Service Bus namespace %s: %w", q, q.host, err)
 }
 
 // port is the one that a firewall has to let through.

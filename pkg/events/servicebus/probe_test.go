@@ -25,6 +25,50 @@ func TestAProbeOpensTheQueueAndSendsNothing(t *testing.T) {
 	publish(t, p, numbered(t, "orders", 1)) // over the same link
 }
 
+func TestWhatIsPublishedToIsKnownToWhoMayReceive(t *testing.T) {
+	t.Parallel()
+	queue := func(spec servicebusfake.QueueSpec) func(*testing.T) *servicebusfake.Server {
+		return func(t *testing.T) *servicebusfake.Server { return startBroker(t, "", spec) }
+	}
+	topic := func(t *testing.T) *servicebusfake.Server { return startTopic(t) }
+	// As the service answers a policy without the Listen right.
+	mayNotListen := func(r *servicebusfake.Request) *servicebusfake.Answer {
+		if r.Op != servicebusfake.OpAttach || !r.Receiver || strings.Contains(r.Entity, "$") {
+			return nil
+		}
+		return &servicebusfake.Answer{Condition: "amqp:unauthorized-access", Description: "Unauthorized access. 'Listen' claim(s) are required to perform this operation.", Keep: true}
+	}
+	for _, c := range []struct {
+		rule    string
+		broker  func(*testing.T) *servicebusfake.Server
+		control func(*servicebusfake.Request) *servicebusfake.Answer
+		want    servicebus.Entity
+	}{
+		{"a queue", queue(servicebusfake.QueueSpec{}), nil, servicebus.Queue},
+		{"a queue with sessions", queue(servicebusfake.QueueSpec{RequiresSession: true}), nil, servicebus.QueueWithSessions},
+		{"a topic", topic, nil, servicebus.Topic},
+		{"a queue, without the right", queue(servicebusfake.QueueSpec{}), mayNotListen, servicebus.UnknownEntity},
+		{"a topic, without the right", topic, mayNotListen, servicebus.UnknownEntity},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := c.broker(t)
+			if c.control != nil {
+				s.Control(c.control)
+			}
+			p := newPublisher(t, s.ConnectionString(), patient())
+			publish(t, p, numbered(t, "orders", 1))
+			waiting := s.Messages("scale")
+			if got := p.Entity(t.Context()); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if left := s.Messages("scale"); len(left) != len(waiting) || len(left) > 0 && left[0].State != servicebusfake.Active {
+				t.Errorf("left %v, want it untouched", states(left))
+			}
+		})
+	}
+}
+
 func TestAProbeSaysWhatTheServiceRefused(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())

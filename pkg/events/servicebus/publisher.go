@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// PublisherOptions say how events are put on a queue.
+// PublisherOptions say how events are put on a queue or a topic.
 type PublisherOptions struct {
 	// TimeToLive is how long a message waits in the queue before the broker drops it, and a Consumer
 	// ignores it; 0 = as long as the queue keeps it. A queue with a shorter default lowers it. An event is
@@ -32,8 +32,8 @@ type PublisherOptions struct {
 // closeTimeout bounds how long a close waits for a connection to end.
 const closeTimeout = time.Second
 
-// Publisher is the events.Publisher of a deployment: it sends to one queue through one connection and
-// one sender, which it opens at the first event, keeps open, and replaces once they failed.
+// Publisher is the events.Publisher of a deployment: it sends to one queue or topic, which are the same to
+// a sender, through one connection and one sender, which it opens at the first event, keeps open, and replaces once they failed.
 type Publisher struct {
 	queue   queue
 	options PublisherOptions
@@ -110,7 +110,7 @@ func newPublisher(q queue, o PublisherOptions) *Publisher {
 func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	e, err := events.Decode(body)
 	if err != nil {
-		return fmt.Errorf("publishing to queue %q: %w", p.queue.name, err)
+		return fmt.Errorf("publishing to %s: %w", p.queue, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

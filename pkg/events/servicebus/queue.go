@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,13 +13,44 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// queue is one queue, and how a publisher or a consumer gets at it.
+// queue is one queue, topic or subscription, and how a publisher or a consumer gets at it.
 type queue struct {
-	name    string
-	host    string // of the namespace, for errors
-	byKey   bool   // a connection string rather than an identity
-	access  access
-	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
+	name         string // of a subscription, its topic's
+	subscription string // "" where it is none
+	host         string // of the namespace, for errors
+	byKey        bool   // a connection string rather than an identity
+	access       access
+	connect      func() (*azservicebus.Client, error) // connects lazily: does no I/O
+}
+
+// path is how AMQP addresses the entity.
+func (q queue) path() string {
+	if q.subscription == "" {
+		return q.name
+	}
+	return q.name + "/Subscriptions/" + q.subscription
+}
+
+// String names the entity for people. Whether a bare name is a queue's or a topic's does not show.
+func (q queue) String() string {
+	if q.subscription == "" {
+		return fmt.Sprintf("queue %q", q.name)
+	}
+	return fmt.Sprintf("subscription %q of topic %q", q.subscription, q.name)
+}
+
+func (q queue) receiver(client *azservicebus.Client) (*azservicebus.Receiver, error) {
+	if q.subscription == "" {
+		return client.NewReceiverForQueue(q.name, nil)
+	}
+	return client.NewReceiverForSubscription(q.name, q.subscription, nil)
+}
+
+func (q queue) nextSession(ctx context.Context, client *azservicebus.Client) (*azservicebus.SessionReceiver, error) {
+	if q.subscription == "" {
+		return client.AcceptNextSessionForQueue(ctx, q.name, nil)
+	}
+	return client.AcceptNextSessionForSubscription(ctx, q.name, q.subscription, nil)
 }
 
 // access is what a queue is opened for, in the words of refusals.
@@ -27,6 +59,7 @@ type access struct {
 	right          string // of a shared access policy
 	role           string // of an identity
 	throttled      string // what mends it where the queue is throttled
+	wrongEntity    string // what mends it where the entity, called NAME here, is not for that
 
 	// sessions is what is wrong with the queue where it refuses a receiver with its sessions, or the
 	// lack of them; "" for a sender, whose messages have a session in any case.
@@ -36,15 +69,17 @@ type access struct {
 func sending() access {
 	return access{
 		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
-		throttled: "publish less often, or move the namespace to a larger tier",
+		throttled:   "publish less often, or move the namespace to a larger tier",
+		wrongEntity: "where it is a subscription, publish to its topic",
 	}
 }
 
 func receiving(sessions bool) access {
 	a := access{
 		verb: "receive from", activity: "receiving", right: "Listen", role: "Azure Service Bus Data Receiver",
-		throttled: "move the namespace to a larger tier",
-		sessions:  "requires sessions", sessionsRemedy: "consume it with sessions",
+		throttled:   "move the namespace to a larger tier",
+		wrongEntity: "where it is a topic, consume one of its subscriptions: NAME/Subscriptions/SUBSCRIPTION",
+		sessions:    "requires sessions", sessionsRemedy: "consume it with sessions",
 	}
 	if sessions {
 		a.sessions, a.sessionsRemedy = "has no sessions", "consume it without, or create it anew with requiresSession"

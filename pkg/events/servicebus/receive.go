@@ -49,7 +49,7 @@ type consumerRun struct {
 func newConsumerRun(ctx context.Context, c *Consumer, handle Handler) *consumerRun {
 	r := &consumerRun{
 		queue: c.queue, options: c.options, handle: handle, expired: &c.expired, running: ctx,
-		log:      c.options.Log.With(slog.String("queue", c.queue.name)),
+		log:      c.options.Log.With(slog.String("queue", c.queue.path())),
 		slots:    make(chan struct{}, c.options.Concurrency),
 		sessions: make(chan struct{}, sessionsPerHandler*c.options.Concurrency),
 		ceased:   make(chan struct{}),
@@ -90,11 +90,11 @@ func closeBounded(closeIt func(context.Context) error) {
 // receivePlain settles apart from receiving, so that a stop can end the one before the other: on an open
 // link the broker would deliver again at once what is given back to it.
 func (r *consumerRun) receivePlain(ctx, life context.Context, client *azservicebus.Client, working func()) error {
-	settler, err := client.NewReceiverForQueue(r.queue.name, nil)
+	settler, err := r.queue.receiver(client)
 	if err != nil {
 		return err
 	}
-	receiver, err := client.NewReceiverForQueue(r.queue.name, nil)
+	receiver, err := r.queue.receiver(client)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (r *consumerRun) accept(ctx context.Context, client *azservicebus.Client, w
 	trying, cancel := context.WithTimeoutCause(ctx, wait+r.options.TryTimeout, errNoAnswer)
 	defer cancel()
 	return await(trying, func() (*azservicebus.SessionReceiver, error) {
-		return client.AcceptNextSessionForQueue(deadlineContext{trying, time.Now().Add(wait)}, r.queue.name, nil)
+		return r.queue.nextSession(deadlineContext{trying, time.Now().Add(wait)}, client)
 	})
 }
 
@@ -255,6 +255,6 @@ func (r *consumerRun) finish() error {
 	case <-ended:
 	case <-time.After(r.options.TryTimeout):
 	}
-	return fmt.Errorf("consuming scale events from queue %q: %d handlers were still under way %s after the stop, and their events come again: have handlers end with their context, or allow a longer grace",
-		r.queue.name, handlers, r.options.Grace)
+	return fmt.Errorf("consuming scale events from %s: %d handlers were still under way %s after the stop, and their events come again: have handlers end with their context, or allow a longer grace",
+		r.queue, handlers, r.options.Grace)
 }

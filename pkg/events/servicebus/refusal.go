@@ -16,7 +16,7 @@ type Kind string
 
 // The kinds of refusals.
 const (
-	QueueNotFound Kind = "queue not found"
+	QueueNotFound Kind = "queue not found"   // or no topic, or no subscription
 	NotPermitted  Kind = "not permitted"     // the key or the identity, for what the queue is used for
 	NetworkDenied Kind = "network denied"    // by the network rules of the namespace
 	QueueFull     Kind = "queue full"        // its quota is exceeded
@@ -24,6 +24,7 @@ const (
 	Throttled     Kind = "throttled"         // the only one that passes by itself
 	TooLarge      Kind = "event too large"   // for this queue; other events may pass
 	WrongSessions Kind = "wrong session use" // the queue requires sessions and is consumed without, or the other way round
+	WrongEntity   Kind = "wrong entity"      // it is not for that, as a topic is not for receiving
 )
 
 // Refusal is the error of a Publish, a Run or a Probe that the service answered with a refusal. It
@@ -52,6 +53,12 @@ const (
 // refused.
 const networkDenied = "Ip has been prevented to connect"
 
+// ofSessions is in what the service says of a receiver whose use of sessions is not the queue's, as in
+// https://github.com/Azure/azure-service-bus-dotnet/issues/628 and
+// https://github.com/danielgerlag/workflow-core/issues/1217. The condition alone says only that the entity
+// does not allow the link, as in https://github.com/Azure/amqpnetlite/issues/427.
+const ofSessions = "session"
+
 // kindOf is the kind of refusal that an error of the SDK stands for, "" where it is none.
 func kindOf(err error) Kind {
 	switch condition(err) {
@@ -70,8 +77,11 @@ func kindOf(err error) Kind {
 		return Throttled
 	case amqp.ErrCondMessageSizeExceeded:
 		return TooLarge
-	case amqp.ErrCondNotAllowed: // of a receiver; a message of ours is one for either kind of queue
-		return WrongSessions
+	case amqp.ErrCondNotAllowed:
+		if strings.Contains(err.Error(), ofSessions) {
+			return WrongSessions // of a receiver: a message of ours is one for either kind of queue
+		}
+		return WrongEntity
 	}
 	return ""
 }
@@ -101,13 +111,13 @@ func (q queue) refusal(err error, tries int) *Refusal {
 		r.Meaning, r.Remedy = meaning, remedy
 		return r
 	}
-	here := fmt.Sprintf("queue %q of Service Bus namespace %s", q.name, q.host)
+	here := fmt.Sprintf("%s of Service Bus namespace %s", q, q.host)
 	switch r.Kind {
 	case QueueNotFound:
-		return say(fmt.Sprintf("queue %q does not exist in Service Bus namespace %s", q.name, q.host), "create it, or correct its name")
+		return say(fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, q.host), "create it, or correct its name")
 	case NotPermitted:
 		if q.byKey {
-			return say(fmt.Sprintf("the key for queue %q is refused by Service Bus namespace %s", q.name, q.host),
+			return say(fmt.Sprintf("the key for %s is refused by Service Bus namespace %s", q, q.host),
 				"use a current connection string whose policy has the "+q.access.right+" right")
 		}
 		return say("the identity may not "+q.access.verb+" "+here, "give it the role "+q.access.role+" there")
@@ -125,6 +135,11 @@ func (q queue) refusal(err error, tries int) *Refusal {
 		return say(fmt.Sprintf("%s is throttled (%s)", here, busy), q.access.throttled)
 	case TooLarge:
 		return say("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size")
+	case WrongEntity:
+		if q.subscription != "" {
+			return nil // there is nothing that we know of for which it would be refused
+		}
+		return say(fmt.Sprintf("Service Bus namespace %s does not allow to %s %s", q.host, q.access.verb, q), strings.ReplaceAll(q.access.wrongEntity, "NAME", q.name))
 	case WrongSessions:
 		if q.access.sessions != "" {
 			return say(here+" "+q.access.sessions, q.access.sessionsRemedy)

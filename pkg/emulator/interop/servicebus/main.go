@@ -52,7 +52,12 @@ func run(ctx context.Context, arguments []string) error {
 	if len(command) == 0 {
 		return errors.New("say which command to run")
 	}
-	options := servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: "orders"}, {Name: "sessions", RequiresSession: true}}}
+	options := servicebusfake.Options{
+		Queues: []servicebusfake.QueueSpec{{Name: "orders"}, {Name: "sessions", RequiresSession: true}},
+		Topics: []servicebusfake.TopicSpec{{Name: "events", Subscriptions: []servicebusfake.SubscriptionSpec{
+			{Name: "all"}, {Name: "ruled"}, {Name: "ordered", RequiresSession: true},
+		}}},
+	}
 	if *caFile != "" {
 		certificate, err := newCertificate(*caFile)
 		if err != nil {

@@ -7,9 +7,13 @@ import com.azure.messaging.servicebus.ServiceBusMessage;
 import com.azure.messaging.servicebus.ServiceBusMessageBatch;
 import com.azure.messaging.servicebus.ServiceBusReceivedMessage;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
+import com.azure.messaging.servicebus.ServiceBusRuleManagerClient;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
 import com.azure.messaging.servicebus.ServiceBusSessionReceiverClient;
 import com.azure.messaging.servicebus.ServiceBusTransactionContext;
+import com.azure.messaging.servicebus.administration.models.CorrelationRuleFilter;
+import com.azure.messaging.servicebus.administration.models.CreateRuleOptions;
+import com.azure.messaging.servicebus.administration.models.FalseRuleFilter;
 import com.azure.messaging.servicebus.models.CompleteOptions;
 import com.azure.messaging.servicebus.models.DeadLetterOptions;
 import com.azure.messaging.servicebus.models.ServiceBusReceiveMode;
@@ -20,11 +24,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Runs the official Java client through what a queue can do.
+ * Runs the official Java client through what queues and topics can do.
  *
  * <p>Usage: Client CONNECTION_STRING [HOST:PORT]. With HOST:PORT the client dials that address, whatever host the connection string
- * names. Queues: orders (plain), sessions (requires sessions). Prints one line per check; ends with an exception at the first that
- * fails.
+ * names. Queues: orders (plain), sessions (requires sessions). Topic: events, with the subscriptions all and ruled (plain) and ordered
+ * (requires sessions). Prints one line per check; ends with an exception at the first that fails.
  */
 public final class Client {
     private static final Duration PATIENCE = Duration.ofSeconds(10);
@@ -50,6 +54,9 @@ public final class Client {
         check("schedule, peek, cancel", client::schedulePeekCancel);
         check("sessions", client::sessions);
         check("transactions", client::transactions);
+        check("a topic and its subscriptions", client::topic);
+        check("the rules of a subscription", client::rules);
+        check("what is not for that", client::whatIsNotForThat);
         check("what does not exist", client::whatDoesNotExist);
         System.exit(0);
     }
@@ -223,13 +230,65 @@ public final class Client {
         }
     }
 
-    private void whatDoesNotExist() {
-        try (ServiceBusSenderClient sender = sender("nowhere")) {
+    private ServiceBusReceiverClient subscriber(String subscription, SubQueue subQueue) {
+        return builder.receiver().topicName("events").subscriptionName(subscription).subQueue(subQueue)
+            .receiveMode(ServiceBusReceiveMode.RECEIVE_AND_DELETE).maxAutoLockRenewDuration(Duration.ZERO).buildClient();
+    }
+
+    private void topic() {
+        try (ServiceBusSenderClient sender = builder.sender().topicName("events").buildClient();
+             ServiceBusReceiverClient all = subscriber("all", SubQueue.NONE);
+             ServiceBusReceiverClient dead = subscriber("ordered", SubQueue.DEAD_LETTER_QUEUE);
+             ServiceBusSessionReceiverClient ordered = builder.sessionReceiver().topicName("events").subscriptionName("ordered")
+                 .maxAutoLockRenewDuration(Duration.ZERO).buildClient()) {
+            sender.sendMessage(new ServiceBusMessage("a").setSessionId("x"));
+            sender.sendMessage(new ServiceBusMessage("b"));
+            sender.cancelScheduledMessage(sender.scheduleMessage(new ServiceBusMessage("c"), OffsetDateTime.now().plusHours(1)));
+            List<ServiceBusReceivedMessage> got = receive(all, 2);
+            equal(bodies(got), List.of("a", "b"));
+            equal(got.get(1).getEnqueuedSequenceNumber(), 2L);
+            try (ServiceBusReceiverClient x = ordered.acceptNextSession()) {
+                equal(x.getSessionId(), "x");
+                x.complete(receive(x, 1).get(0));
+            }
+            ServiceBusReceivedMessage sessionless = receive(dead, 1).get(0);
+            equal(sessionless.getBody().toString(), "b");
+            equal(sessionless.getDeadLetterReason(), "Session ID is null");
+        }
+    }
+
+    private void rules() {
+        try (ServiceBusRuleManagerClient rules = builder.ruleManager().topicName("events").subscriptionName("ruled").buildClient();
+             ServiceBusSenderClient sender = builder.sender().topicName("events").buildClient();
+             ServiceBusReceiverClient ruled = subscriber("ruled", SubQueue.NONE)) {
+            receive(ruled, 2); // those sent so far
+            rules.deleteRule("$Default");
+            rules.createRule("out", new CreateRuleOptions(new CorrelationRuleFilter().setLabel("out")));
+            rules.createRule("none", new CreateRuleOptions(new FalseRuleFilter()));
+            List<String> names = new ArrayList<>();
+            rules.listRules().forEach(rule -> names.add(rule.getName() + " " + rule.getFilter().getClass().getSimpleName()));
+            equal(names, List.of("out CorrelationRuleFilter", "none FalseRuleFilter"));
+            sender.sendMessage(new ServiceBusMessage("in"));
+            sender.sendMessage(new ServiceBusMessage("out").setSubject("out"));
+            equal(bodies(receive(ruled, 1)), List.of("out"));
+        }
+    }
+
+    private void whatIsNotForThat() {
+        refused("events/Subscriptions/all", ServiceBusFailureReason.GENERAL_ERROR);
+    }
+
+    private void refused(String queue, ServiceBusFailureReason reason) {
+        try (ServiceBusSenderClient sender = sender(queue)) {
             sender.sendMessage(new ServiceBusMessage("a"));
         } catch (ServiceBusException refused) {
-            equal(refused.getReason(), ServiceBusFailureReason.MESSAGING_ENTITY_NOT_FOUND);
+            equal(refused.getReason(), reason);
             return;
         }
-        throw new AssertionError("a queue that does not exist was taken");
+        throw new AssertionError("a message to " + queue + " was taken");
+    }
+
+    private void whatDoesNotExist() {
+        refused("nowhere", ServiceBusFailureReason.MESSAGING_ENTITY_NOT_FOUND);
     }
 }

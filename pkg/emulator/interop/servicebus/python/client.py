@@ -1,8 +1,9 @@
-"""Runs the official Python client through what a queue can do.
+"""Runs the official Python client through what queues and topics can do.
 
 Usage: client.py CONNECTION_STRING [HOST:PORT CA_FILE]
-Queues: orders (plain), sessions (requires sessions). With HOST:PORT the client speaks TLS to that address, whatever host the
-connection string names. Prints one line per check; ends with an exception at the first that fails.
+Queues: orders (plain), sessions (requires sessions). Topic: events, with the subscriptions all (plain) and ordered (requires
+sessions). With HOST:PORT the client speaks TLS to that address, whatever host the connection string names. Prints one line per
+check; ends with an exception at the first that fails.
 """
 
 import sys
@@ -155,8 +156,36 @@ def sessions(client):
 
 
 @check
+def a_topic_and_its_subscriptions(client):
+    with client.get_topic_sender("events") as sender:
+        sender.send_messages([ServiceBusMessage("a", session_id="x"), ServiceBusMessage("b")])
+        later = datetime.now(timezone.utc) + timedelta(hours=1)
+        sender.cancel_scheduled_messages(sender.schedule_messages(ServiceBusMessage("c"), later))
+    with client.get_subscription_receiver("events", "all") as receiver:
+        got = receive(receiver, 2)
+        assert [text(m) for m in got] == ["a", "b"]
+        assert got[1].enqueued_sequence_number == 2
+        for message in got:
+            receiver.complete_message(message)
+    with client.get_subscription_receiver("events", "ordered", session_id=NEXT_AVAILABLE_SESSION) as x:
+        assert x.session.session_id == "x"
+        x.complete_message(receive(x, 1)[0])
+    with client.get_subscription_receiver("events", "ordered", sub_queue=ServiceBusSubQueue.DEAD_LETTER) as dead:
+        got = receive(dead, 1)[0]
+        assert (text(got), got.dead_letter_reason) == ("b", "Session ID is null")
+        dead.complete_message(got)
+
+
+@check
+def what_is_not_for_that(client):
+    refused(ServiceBusError, client.get_queue_receiver("events").__enter__)
+    refused(ServiceBusError, lambda: send(client, ServiceBusMessage("a"), queue="events/Subscriptions/all"))
+
+
+@check
 def what_does_not_exist(client):
     refused(MessagingEntityNotFoundError, lambda: send(client, ServiceBusMessage("a"), queue="nowhere"))
+    refused(MessagingEntityNotFoundError, client.get_subscription_receiver("events", "nowhere").__enter__)
 
 
 def connect(connection_string, endpoint=None, ca_file=None):

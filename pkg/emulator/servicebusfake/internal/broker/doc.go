@@ -1,5 +1,5 @@
 // Package broker is what a Service Bus queue does with its messages: their order, locks, sessions, duplicates, schedules, expiry and
-// dead-lettering.
+// dead-lettering. A [Topic] hands messages on to queues.
 //
 // It is pure. It reads no clock, starts no goroutine, takes no lock and knows no protocol: time comes in as a value, and what a
 // message contains is bytes to it. A [Queue] is not safe for concurrent use; whoever owns it serialises the calls, and calls

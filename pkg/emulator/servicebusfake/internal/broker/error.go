@@ -18,10 +18,13 @@ const (
 	ErrMessageNotFound Error = "there is no such message"
 	// ErrSessionIDMissing: the queue requires sessions and the message names none.
 	ErrSessionIDMissing Error = "the queue requires sessions: set a session id on the message"
-	// ErrSessionRequired: the queue requires sessions and the receiver holds none.
-	ErrSessionRequired Error = "the queue requires sessions: accept a session to receive"
-	// ErrSessionNotSupported: the queue knows no sessions.
-	ErrSessionNotSupported Error = "the queue does not require sessions: receive without one"
+	// ErrSessionRequired: the queue requires sessions and the receiver holds none. In the words of the service
+	// (https://github.com/Azure/azure-service-bus-dotnet/issues/628).
+	ErrSessionRequired Error = "It is not possible for an entity that requires sessions to create a non-sessionful message receiver."
+	// ErrSessionNotSupported: the queue knows no sessions. In the words of the service
+	// (https://github.com/danielgerlag/workflow-core/issues/1217).
+	ErrSessionNotSupported Error = "A sessionful message receiver cannot be created on an entity that does not require sessions. " +
+		"Ensure RequiresSession is set to true when creating a Queue or Subscription to enable sessionful behavior."
 	// ErrDeadLetterTwice: a message of a dead-letter queue cannot be dead-lettered again.
 	ErrDeadLetterTwice Error = "the message is in a dead-letter queue already"
 )

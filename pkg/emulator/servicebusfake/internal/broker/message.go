@@ -54,15 +54,18 @@ type Delivery struct {
 	ExpiresAt      time.Time // zero = never
 	DeliveryCount  int       // how many deliveries failed before this one
 	State          State
-	Properties     []Property
-	Token          Token     // zero where the message is not locked
-	LockedUntil    time.Time // zero where the message is not locked
+	// EnqueuedSequenceNumber is the number that the message had in its topic; 0 in a queue.
+	EnqueuedSequenceNumber int64
+	Properties             []Property
+	Token                  Token     // zero where the message is not locked
+	LockedUntil            time.Time // zero where the message is not locked
 }
 
 // entry is a message in the queue.
 type entry struct {
 	Message
 	sequence   int64
+	original   int64 // sequence number in the topic; 0 in a queue
 	enqueuedAt time.Time
 	expiresAt  time.Time
 	failures   int
@@ -106,7 +109,7 @@ func (e *entry) state() State {
 
 func (e *entry) delivery() Delivery {
 	d := Delivery{
-		Message: e.Message, SequenceNumber: e.sequence, EnqueuedAt: e.enqueuedAt, ExpiresAt: e.expiresAt,
+		Message: e.Message, SequenceNumber: e.sequence, EnqueuedSequenceNumber: e.original, EnqueuedAt: e.enqueuedAt, ExpiresAt: e.expiresAt,
 		DeliveryCount: e.failures, State: e.state(), Properties: append([]Property(nil), e.properties...),
 	}
 	if e.lock != nil {

@@ -17,6 +17,7 @@ type Queue struct {
 	seen      seen
 	reminders timeline
 	changes   uint64
+	handOn    func(e *entry, ttl time.Duration, now time.Time) // of a topic: what becomes of a message in place of being kept; nil in a queue
 }
 
 // NewQueue makes an empty queue. newToken names locks; every call must give a new one.
@@ -89,6 +90,11 @@ func (q *Queue) enqueue(e *entry, now time.Time) {
 	ttl := e.TTL
 	if limit := q.spec.DefaultTTL; limit > 0 && (ttl == 0 || ttl > limit) {
 		ttl = limit
+	}
+	if q.handOn != nil {
+		q.remove(e)
+		q.handOn(e, ttl, now)
+		return
 	}
 	if ttl > 0 {
 		e.expiresAt = now.Add(ttl)

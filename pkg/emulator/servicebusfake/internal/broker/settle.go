@@ -130,7 +130,7 @@ const (
 func (q *Queue) deadLetter(e *entry, reason, description string, properties []Property) {
 	q.remove(e)
 	moved := &entry{
-		Message: e.Message, sequence: e.sequence, enqueuedAt: e.enqueuedAt, failures: e.failures, properties: e.properties,
+		Message: e.Message, sequence: e.sequence, original: e.original, enqueuedAt: e.enqueuedAt, failures: e.failures, properties: e.properties,
 	}
 	moved.set(properties)
 	if reason != "" {

@@ -1,5 +1,6 @@
-// Runs the official client through what a queue can do. Usage: node client.mjs CONNECTION_STRING
-// Queues: orders (plain), sessions (requires sessions). Prints one line per check; exits with 1 at the first that fails.
+// Runs the official client through what queues and topics can do. Usage: node client.mjs CONNECTION_STRING
+// Queues: orders (plain), sessions (requires sessions). Topic: events, with the subscriptions all and ruled (plain) and ordered
+// (requires sessions). Prints one line per check; exits with 1 at the first that fails.
 import assert from "node:assert/strict";
 import { ServiceBusClient } from "@azure/service-bus";
 
@@ -147,6 +148,65 @@ await check("sessions", async () => {
   await x.close();
   await next.close();
   await assert.rejects(sessions.sendMessages({ body: "without" }));
+});
+
+const events = client.createSender("events");
+
+await check("a topic and its subscriptions", async () => {
+  await events.sendMessages([{ body: "a", sessionId: "x" }, { body: "b" }]);
+  const all = client.createReceiver("events", "all");
+  const got = await receive(all, 2);
+  assert.deepEqual(bodies(got), ["a", "b"]);
+  assert.equal(got[1].enqueuedSequenceNumber, 2);
+  for (const message of got) {
+    await all.completeMessage(message);
+  }
+  await all.close();
+
+  const x = await client.acceptNextSession("events", "ordered");
+  assert.equal(x.sessionId, "x");
+  const [ordered] = await receive(x, 1);
+  assert.equal(ordered.body, "a");
+  await x.deadLetterMessage(ordered, { deadLetterReason: "bad" });
+  await x.close();
+  const dead = client.createReceiver("events", "ordered", { subQueueType: "deadLetter", receiveMode: "receiveAndDelete" });
+  // The one without a session came there by itself.
+  assert.deepEqual((await receive(dead, 2)).map((message) => message.deadLetterReason), ["bad", "Session ID is null"]);
+  await dead.close();
+});
+
+await check("the rules of a subscription", async () => {
+  const rules = client.createRuleManager("events", "ruled");
+  const listed = async () => {
+    const all = [];
+    for await (const rule of rules.listRules()) {
+      // Of a list that is empty the client makes one that holds nothing once.
+      if (rule) all.push([rule.name, rule.filter.sqlExpression ?? rule.filter.subject ?? rule.filter.applicationProperties.processor]);
+    }
+    return all;
+  };
+  assert.deepEqual(await listed(), [["$Default", "1=1"]]);
+  await rules.deleteRule("$Default");
+  assert.deepEqual(await listed(), []);
+  await rules.createRule("out", { subject: "out" });
+  await rules.createRule("orders", { applicationProperties: { processor: "orders" } });
+  assert.deepEqual(await listed(), [["out", "out"], ["orders", "orders"]]);
+  await assert.rejects(rules.createRule("out", { subject: "in" }), { code: "MessagingEntityAlreadyExists" });
+  await assert.rejects(rules.deleteRule("nowhere"), { code: "MessagingEntityNotFound" });
+  await assert.rejects(rules.createRule("sql", { sqlExpression: "lag > 100" }), /SQL filters are not offered/);
+  await assert.rejects(rules.createRule("act", { subject: "in" }, { sqlExpression: "SET a = 1" }), /SQL, are not offered/);
+  await events.sendMessages([
+    { body: "neither", subject: "in" }, { body: "first", subject: "out" }, { body: "second", applicationProperties: { processor: "orders" } },
+  ]);
+  const ruled = client.createReceiver("events", "ruled", { receiveMode: "receiveAndDelete" });
+  // What was sent before the rules was taken by the default one.
+  assert.deepEqual(bodies(await receive(ruled, 4)), ["a", "b", "first", "second"]);
+  await ruled.close();
+});
+
+await check("what is not for that", async () => {
+  await assert.rejects(client.createReceiver("events").receiveMessages(1), /it is a topic/);
+  await assert.rejects(client.createSender("events/Subscriptions/all").sendMessages({ body: "a" }), /it is a subscription/);
 });
 
 await check("what does not exist", async () => {
