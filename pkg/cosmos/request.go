@@ -24,7 +24,7 @@ type request struct {
 	signed  resource
 	headers func(http.Header) // adds to the headers; nil adds none
 	body    []byte            // of a query, or of what is written
-	writes  bool              // it goes to the region that takes writes, and its body is a resource
+	primary bool              // it goes to the region that takes writes alone
 	streams bool              // the body of the answer is read as it comes, rather than kept
 }
 
@@ -90,7 +90,7 @@ func (a *Account) sendAnywhere(ctx context.Context, r request) (*http.Response, 
 		a.readRegions(ctx)
 	}
 	route := a.regions.route(now)
-	if r.writes {
+	if r.primary {
 		route = []string{a.regions.writable()}
 	}
 	for _, endpoint := range route[:len(route)-1] {
@@ -126,7 +126,7 @@ func (a *Account) send(ctx context.Context, endpoint string, r request) (*http.R
 	out.Raw().Header = make(http.Header, requestHeaders)
 	if r.body != nil {
 		media := "application/query+json"
-		if r.writes {
+		if r.method == http.MethodPut {
 			media = "application/json"
 		}
 		if err := out.SetBody(streaming.NopCloser(bytes.NewReader(r.body)), media); err != nil {

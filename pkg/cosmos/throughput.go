@@ -36,7 +36,8 @@ type offer struct {
 //
 // It finds the offer as the SDKs do: by the RID of what it is for, and then reads it alone, since only
 // that answer has the minimum and what is pending (azure-sdk-for-go, azcosmos, cosmos_offers.go;
-// azure-cosmos-dotnet-v3, CosmosOffers.cs).
+// azure-cosmos-dotnet-v3, CosmosOffers.cs). It asks the region that takes writes, since another one may
+// still tell what was there before.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
 	about := subject{container: c, doing: Reading}
 	rid, err := a.ridOf(ctx, about)
@@ -51,7 +52,7 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, 
 		return Throughput{}, err
 	}
 	var t Throughput
-	err = a.do(ctx, new(tally), request{about: about, method: http.MethodGet, path: found.path, signed: found.signed()}, func(response *http.Response) error {
+	err = a.do(ctx, new(tally), request{about: about, method: http.MethodGet, path: found.path, signed: found.signed(), primary: true}, func(response *http.Response) error {
 		if response.StatusCode != http.StatusOK {
 			return a.refused(about, response)
 		}
@@ -72,7 +73,7 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	}
 	var t Throughput
 	err = a.do(ctx, new(tally), request{
-		about: about, method: http.MethodPut, path: from.offer.path, signed: from.offer.signed(), body: body, writes: true,
+		about: about, method: http.MethodPut, path: from.offer.path, signed: from.offer.signed(), body: body, primary: true,
 		headers: func(h http.Header) { h.Set("If-Match", from.offer.etag) },
 	}, func(response *http.Response) error {
 		if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusAccepted {
@@ -118,7 +119,7 @@ func (a *Account) findOffer(ctx context.Context, about subject, rid string) (fou
 		return nil, err
 	}
 	err = a.do(ctx, new(tally), request{
-		about: about, method: http.MethodPost, path: "/offers", signed: resource{"offers", ""}, body: body,
+		about: about, method: http.MethodPost, path: "/offers", signed: resource{"offers", ""}, body: body, primary: true,
 		headers: func(h http.Header) { h.Set(headerIsQuery, "True") },
 	}, func(response *http.Response) error {
 		if response.StatusCode != http.StatusOK {
