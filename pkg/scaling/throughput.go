@@ -3,6 +3,7 @@ package scaling
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Demand struct {
 	Processor  string  // its name
 	Replicas   int     // that it is to have
 	PerReplica float64 // request units a second that each of them uses; 0 where that is not known
+	Undecided  bool    // it is not known how many replicas it is to have
 }
 
 // ThroughputMemory is what a decision about a container leaves for the next one.
@@ -70,6 +72,15 @@ type ThroughputDecision struct {
 	Reasons     []ThroughputReason `json:"reasons"`
 }
 
+// Why returns all reasons in one line.
+func (d ThroughputDecision) Why() string {
+	text := make([]string, len(d.Reasons))
+	for i, r := range d.Reasons {
+		text[i] = r.Why
+	}
+	return strings.Join(text, "; ")
+}
+
 // throughputSteps carries a decision from step to step.
 type throughputSteps struct {
 	ThroughputInput
@@ -100,6 +111,8 @@ func (s *throughputSteps) demand() {
 	sum := 0.0
 	for _, d := range s.Demands {
 		switch {
+		case d.Undecided:
+			s.unknown++
 		case d.Replicas == 0:
 		case d.PerReplica <= 0:
 			s.unknown++
@@ -108,6 +121,8 @@ func (s *throughputSteps) demand() {
 		}
 		s.RUPerSecond = s.rounded(sum)
 		switch {
+		case d.Undecided:
+			s.because("demand", "what %s wants is not known", d.Processor)
 		case d.Replicas == 0:
 			s.because("demand", "%s needs nothing for 0 replicas", d.Processor)
 		case d.PerReplica <= 0:

@@ -32,8 +32,12 @@ func shownThroughput(d scaling.ThroughputDecision) string {
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	type demands = []scaling.Demand
-	orders := func(replicas int, each float64) scaling.Demand { return scaling.Demand{"orders", replicas, each} }
-	mails := func(replicas int, each float64) scaling.Demand { return scaling.Demand{"mails", replicas, each} }
+	orders := func(replicas int, each float64) scaling.Demand {
+		return scaling.Demand{Processor: "orders", Replicas: replicas, PerReplica: each}
+	}
+	mails := func(replicas int, each float64) scaling.Demand {
+		return scaling.Demand{Processor: "mails", Replicas: replicas, PerReplica: each}
+	}
 	manual := func(n int) scaling.Provisioned { return scaling.Provisioned{RUPerSecond: n, Minimum: 400} }
 	auto := func(n int) scaling.Provisioned {
 		return scaling.Provisioned{RUPerSecond: n, Autoscale: true, Minimum: 1000}
@@ -54,7 +58,7 @@ func TestThroughput(t *testing.T) {
 		{"replicas times what one uses, in steps of 100", manual(400), 0, demands{orders(5, 250)}, within(400, 10_000), 0, 0, "1300 [demand=1300]"},
 		{"autoscaled throughput in steps of 1,000 of its maximum", auto(1000), 0, demands{orders(5, 250)}, within(1000, 10_000), 0, 0, "2000 [demand=2000]"},
 		{"several processors on one container add up", manual(400), 0, demands{orders(5, 250), mails(2, 100)}, within(400, 10_000), 0, 0, "1500 [demand=1300 demand=1500]"},
-		{"and are rounded once", manual(400), 0, demands{orders(1, 410), mails(1, 10), {"bills", 1, 10}}, within(400, 10_000), 0, 0, "500 [demand=500 demand=500 demand=500]"},
+		{"and are rounded once", manual(400), 0, demands{orders(1, 410), mails(1, 10), {Processor: "bills", Replicas: 1, PerReplica: 10}}, within(400, 10_000), 0, 0, "500 [demand=500 demand=500 demand=500]"},
 		{"never above max", manual(400), 0, demands{orders(100, 250)}, within(400, 10_000), 0, 0, "10000 at its limit [demand=25000 max=10000]"},
 		{"max in steps of 1,000 for autoscaled throughput", auto(1000), 0, demands{orders(100, 250)}, within(1000, 4500), 0, 0, "4000 at its limit [demand=25000 max=4000]"},
 		{"exactly max is no limit", manual(400), 0, demands{orders(4, 1000)}, within(400, 4000), 0, 0, "4000 [demand=4000]"},
@@ -74,6 +78,7 @@ func TestThroughput(t *testing.T) {
 		{"nothing while a change is under way", scaling.Provisioned{RUPerSecond: 2000, Minimum: 400, Pending: true}, 0, demands{orders(9, 500)}, within(400, 10_000), 0, 0, "2000 [demand=4500 pending=2000]"},
 		{"no replicas need nothing, whatever one uses", manual(400), 0, demands{orders(0, 0)}, within(400, 10_000), 0, 0, "400 [demand=0 min=400]"},
 		{"what is not known lowers nothing", manual(2000), 0, demands{orders(3, 0)}, within(400, 10_000), 2 * time.Hour, 400, "2000 [demand=0 min=400 unknown=2000]"},
+		{"nor does what is not decided", manual(2000), 0, demands{{Processor: "orders", Undecided: true, PerReplica: 100}}, within(400, 10_000), 2 * time.Hour, 400, "2000 [demand=0 min=400 unknown=2000]"},
 		{"and raises with what is known", manual(400), 0, demands{orders(3, 0), mails(3, 500)}, within(400, 10_000), 0, 0, "1500 [demand=0 demand=1500]"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -109,7 +114,7 @@ func TestThroughputRisesAtOnceAndFallsOncePerBurst(t *testing.T) {
 		var d scaling.ThroughputDecision
 		d, memory = scaling.DecideThroughput(scaling.ThroughputInput{
 			Now: noon.Add(time.Duration(minute) * time.Minute), Provisioned: now, Before: 400, Memory: memory,
-			Demands: []scaling.Demand{{"orders", replicas, 500}}, Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour},
+			Demands: []scaling.Demand{{Processor: "orders", Replicas: replicas, PerReplica: 500}}, Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour},
 		})
 		if d.RUPerSecond != now.RUPerSecond {
 			changes = append(changes, fmt.Sprintf("%d at %d", d.RUPerSecond, minute))
@@ -142,7 +147,7 @@ func TestThroughputKeepsItsBounds(t *testing.T) {
 		}
 		unknown := false
 		for i := range r.IntN(4) {
-			d := scaling.Demand{fmt.Sprint(i), r.IntN(20), float64(r.IntN(3000)) / 2}
+			d := scaling.Demand{Processor: fmt.Sprint(i), Replicas: r.IntN(20), PerReplica: float64(r.IntN(3000)) / 2}
 			unknown = unknown || d.Replicas > 0 && d.PerReplica == 0
 			in.Demands = append(in.Demands, d)
 		}
@@ -178,7 +183,7 @@ func TestThroughputKeepsItsBounds(t *testing.T) {
 			complain("nothing is remembered of the future")
 		}
 		more := in
-		more.Demands = append(slices.Clone(in.Demands), scaling.Demand{"another", 1 + r.IntN(5), 1 + float64(r.IntN(500))})
+		more.Demands = append(slices.Clone(in.Demands), scaling.Demand{Processor: "another", Replicas: 1 + r.IntN(5), PerReplica: 1 + float64(r.IntN(500))})
 		if other, _ := scaling.DecideThroughput(more); other.RUPerSecond < d.RUPerSecond {
 			complain("more demand lowers nothing")
 		}

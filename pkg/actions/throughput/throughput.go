@@ -46,6 +46,7 @@ func (c Container) key() string { return c.Account + c.Container.String() }
 type Outcome struct {
 	Container cosmos.Container
 	Account   string
+	Apply     bool                        // it is to be changed, rather than only said
 	Decision  *scaling.ThroughputDecision // nil where the throughput could not be read
 	Applied   bool                        // it was changed
 	Restored  bool                        // what was found is there again, and forgotten
@@ -153,7 +154,7 @@ func (t *turn) recommend(ctx context.Context, c Container) Outcome {
 
 // apply provisions what a container needs.
 func (t *turn) apply(ctx context.Context, c Container) Outcome {
-	out := Outcome{Container: c.Container, Account: c.Account}
+	out := Outcome{Container: c.Container, Account: c.Account, Apply: true}
 	read, err := c.Way.ReadThroughput(ctx, c.Container)
 	if err != nil {
 		out.Err = err
