@@ -48,8 +48,8 @@ type Manager struct {
 	o      ManagerOptions
 }
 
-// ParseAccountID reads the resource id of an account, and returns the account's name.
-func ParseAccountID(text string) (name string, err error) {
+// parseAccountID reads the resource id of an account, and returns the account's name.
+func parseAccountID(text string) (name string, err error) {
 	id, err := arm.ParseResourceID(text)
 	if err != nil || !strings.EqualFold(id.ResourceType.String(), "Microsoft.DocumentDB/databaseAccounts") || id.ResourceGroupName == "" || id.SubscriptionID == "" {
 		return "", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME (az cosmosdb show --query id)")
@@ -59,7 +59,7 @@ func ParseAccountID(text string) (name string, err error) {
 
 // NewManager makes a Manager. No request is made.
 func NewManager(o ManagerOptions) (*Manager, error) {
-	name, err := ParseAccountID(o.ResourceID)
+	name, err := parseAccountID(o.ResourceID)
 	if err != nil {
 		return nil, fmt.Errorf("setting %s__resourceId %w", o.Setting, err)
 	}

@@ -314,18 +314,17 @@ func TestAChangeThatTakesLongIsPending(t *testing.T) {
 
 func TestTheResourceIDOfAnAccountIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		id, name string
-	}{
-		{accountID, "shop"},
-		{strings.ToLower(accountID), "shop"},
-		{strings.Replace(accountID, "databaseAccounts", "mongoClusters", 1), ""},
-		{accountID + "/sqlDatabases/shop", ""},
-		{"shop", ""},
-		{"", ""},
+	for id, valid := range map[string]bool{
+		accountID:                  true,
+		strings.ToLower(accountID): true,
+		strings.Replace(accountID, "databaseAccounts", "mongoClusters", 1): false,
+		accountID + "/sqlDatabases/shop":                                   false,
+		"shop":                                                             false,
+		"":                                                                 false,
 	} {
-		if name, err := cosmos.ParseAccountID(c.id); name != c.name || (err == nil) != (c.name != "") {
-			t.Errorf("%q: %q, %v", c.id, name, err)
+		_, err := cosmos.NewManager(cosmos.ManagerOptions{ResourceID: id, Setting: "COSMOS", Credential: &credential{}})
+		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "setting COSMOS__resourceId is not the resource id of an account; allowed is") {
+			t.Errorf("%q: %v", id, err)
 		}
 	}
 }
