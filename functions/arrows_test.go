@@ -89,7 +89,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 		pkg string
 		by  []string // who may import it
 	}{
-		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/emulator/interop", "pkg/emulator/testworld"}},
+		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/actions/throughput", "pkg/emulator/interop", "pkg/emulator/testworld"}},
 		{"pkg/emulator/testworld", nil}, // tests alone
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},

@@ -99,6 +99,8 @@ func TestCosmosConnectionMistakes(t *testing.T) {
 		{"a password in the address", map[string]string{"COSMOS__accountEndpoint": "https://me:" + testKey + "@shop.documents.azure.com"}, "is not an address"},
 		{"an unknown credential", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__credential": "password"}, "the setting COSMOS__credential is not supported"},
 		{"a client secret is not passed over", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey}, "the setting COSMOS__clientSecret is not supported"},
+		{"a resource id of something else", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__resourceId": "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop"},
+			"the setting COSMOS__resourceId is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"},
 		{"a client id that is none", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientId": "my-identity"}, "the setting COSMOS__clientId is not the client id"},
 		{"a scope without /.default", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__tokenScope": "https://cosmos.azure.com"},
 			"the setting COSMOS__tokenScope is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"},

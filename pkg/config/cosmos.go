@@ -14,6 +14,7 @@ type CosmosConnection struct {
 	Key        Secret   // account key in base64; zero where an identity signs in
 	Identity   Identity // used where Key is zero
 	TokenScope string   // that the identity's token is asked for; "" = as the account is called
+	ResourceID string   // of the account in Azure, for Azure Resource Manager; "" = not given
 }
 
 // UsesIdentity reports whether the connection signs in with an identity and not with a key.
@@ -47,6 +48,9 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	if key == "" {
 		if c.Identity, err = settings.identity(); err == nil {
 			c.TokenScope, err = settings.tokenScope()
+		}
+		if c.ResourceID = settings.field("resourceId"); err == nil && c.ResourceID != "" && !accountID.MatchString(c.ResourceID) {
+			err = settings.wrong("__resourceId", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"))
 		}
 		return c, err
 	}

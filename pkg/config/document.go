@@ -50,6 +50,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	var read Document
 	taken := names{}
 	rivals := rivals{reader: d.reader, leases: map[leases][]rival{}, targets: map[thing]rival{}}
+	shared := sharedContainers{reader: d.reader, first: map[string]sharedContainer{}}
 	for _, item := range groups {
 		if !item.isObject() {
 			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalGroups)
@@ -71,6 +72,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 		d.takeName(taken, "processor", p.Name, item)
 		d.checkGroup(p.Group, whole.member("group"), read.Groups)
 		rivals.addProcessor(p, item)
+		shared.add(p, item)
 	}
 	return read
 }

@@ -28,6 +28,7 @@ type Processor struct {
 	Schedule         Schedule          // zero = every tick
 	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
+	Throughput       Throughput
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
@@ -59,6 +60,7 @@ func (d *documentReader) processor(n *node) Processor {
 	if o.get("leaseConnection") != nil {
 		p.LeaseConnection = d.connection(o, "leaseConnection")
 	}
+	p.Throughput = d.throughput(o.get("throughput"), p)
 	o.close()
 	return p
 }

@@ -47,7 +47,8 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 			},
 			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},
-		Target: map[string]string{},
+		Throughput: config.Throughput{Mode: config.ThroughputOff, ScaleDownAfter: time.Hour},
+		Target:     map[string]string{},
 	}
 	got := load(t, minimal)
 	if len(got) != 1 {
@@ -125,6 +126,12 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%s: got %q, want %q", c.field, c.got, c.want)
 		}
+	}
+	if want := (config.Throughput{Mode: config.ThroughputApply, ScaleDownAfter: 90 * time.Minute, Containers: []config.ThroughputContainer{
+		{Connection: p.Connection, DatabaseID: "shop", ContainerID: "orders", Min: 1000, Max: 4000, RUPerReplica: 250},
+		{Connection: p.Connection, DatabaseID: "views", Max: 10_000},
+	}}); !reflect.DeepEqual(p.Throughput, want) {
+		t.Errorf("throughput:\ngot  %+v\nwant %+v", p.Throughput, want)
 	}
 	// Labels merge one by one; an empty one takes the inherited label away.
 	if want := map[string]string{"namespace": "shop", "deployment": "orders"}; !reflect.DeepEqual(p.Target, want) {

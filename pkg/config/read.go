@@ -18,6 +18,16 @@ type Config struct {
 	Settings Settings
 	Document
 	Source string // where the document was read from: the name of a file, or FEEDSCALE_PROCESSORS
+
+	env *environment // that it was read from
+}
+
+// Connection reads the connection that a setting holds, which the document may not name any more.
+func (c Config) Connection(setting string) (CosmosConnection, error) {
+	if c.env == nil {
+		return CosmosConnection{}, errors.New("there are no settings")
+	}
+	return ParseCosmosConnection(c.env.lookup, setting)
 }
 
 // Read reads the settings and the processors document. The error is a Mistakes, which lists everything that
@@ -38,7 +48,7 @@ func Read(in Input) (Config, error) {
 	if err := mistakes.err(); err != nil {
 		return Config{}, err
 	}
-	return Config{Settings: settings, Document: read, Source: source}, nil
+	return Config{Settings: settings, Document: read, Source: source, env: env}, nil
 }
 
 // ReadSettings reads the settings alone, for commands that need no processors file. The error is a

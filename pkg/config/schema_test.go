@@ -123,8 +123,9 @@ func documentWith(path []string, value any) string {
 			at[name] = value
 		case rest[0] == "[]":
 			item := map[string]object{
-				"policies":  {"type": "Pods", "value": 1, "periodSeconds": 60},
-				"schedules": {"timezone": "UTC", "start": "0 6 * * *", "end": "0 7 * * *", "desiredReplicas": 1},
+				"policies":   {"type": "Pods", "value": 1, "periodSeconds": 60},
+				"containers": {"container": "orders"},
+				"schedules":  {"timezone": "UTC", "start": "0 6 * * *", "end": "0 7 * * *", "desiredReplicas": 1},
 			}[name]
 			if len(rest) == 1 {
 				at[name] = []any{value}
@@ -134,6 +135,9 @@ func documentWith(path []string, value any) string {
 			at[name] = []any{item}
 		default:
 			below := object{}
+			if name == "throughput" && rest[0] == "containers" {
+				below["mode"] = "off"
+			}
 			if name == "fallback" && rest[0] == "replicas" && value != nil {
 				below["behavior"] = "static"
 			}
@@ -228,7 +232,7 @@ func probes() []any {
 		"", " ", "x", "X", "x y", "x-", "-x", "0", "1", "a/b", "a#b", "a?b", `a\b`, "a ", "-5m", "5m", "1h30m", "1.5h", ".5s", "1.s", "5", "5d", "10us",
 		"now", "Now", "beginning", "2026-01-01T00:00:00Z", "2026-01-01", "yesterday",
 		"max", "Max", "min", "Min", "Disabled", "Pods", "Percent", "pods", "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower",
-		"UTC", "Local", "COSMOS", "COSMOS:x", "A=b", "shop.documents.azure.com", "https://shop.documents.azure.com",
+		"off", "recommend", 10000, 1000000, 1000100, "UTC", "Local", "COSMOS", "COSMOS:x", "A=b", "shop.documents.azure.com", "https://shop.documents.azure.com",
 		[]any{}, []any{1}, []any{"x"}, []any{nil}, []any{object{}}, object{}, object{"x": "y"}, object{"x": nil}, object{"x": 1}, object{"": "x"}, object{"x": []any{}},
 	}
 	for _, length := range []int{63, 64, 128, 129, 253, 254, 255, 256, 1024, 1025} {
@@ -254,6 +258,9 @@ func beyondSchema() []string {
 		"group",                                        // the groups there are
 		"fallback.behavior",                            // needs replicas, maybe from defaults
 		"leaseExpiration", "stalledAfter", "retention", // how long a duration of several units is
+		"throughput", "throughput.mode", // needs containers, maybe from defaults
+		"throughput.containers.[].container", // one that is empty needs a database
+		"throughput.containers.[].min",       // up to max
 	}
 }
 

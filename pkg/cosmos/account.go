@@ -1,5 +1,6 @@
-// Package cosmos reads an Azure Cosmos DB account: lease documents, partition key ranges and pages of
-// the change feed. It never writes.
+// Package cosmos reads an Azure Cosmos DB account: lease documents, partition key ranges, pages of the
+// change feed, and the throughput that containers are provisioned with. That throughput is all that it
+// ever writes (throughput.go with a key, manager.go with an identity).
 //
 // It knows the protocol and the service's errors, and not what they mean for a processor, which is for
 // package estimator (docs/lag.md). All of it goes through one pipeline of azcore, since azcosmos 1.5.0

@@ -10,10 +10,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Container names a container of an account, by ids.
+// Container names a container of an account, by ids. Where throughput is read and replaced, one without
+// an ID is the database itself.
 type Container struct{ Database, ID string }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
+
+// database returns what holds the container.
+func (c Container) database() Container { return Container{Database: c.Database} }
 
 // link is the resource link that a signature covers, which is not percent-encoded.
 func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }

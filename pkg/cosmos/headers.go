@@ -25,4 +25,6 @@ const (
 	headerContinuation = "X-Ms-Continuation"
 	headerIsQuery      = "X-Ms-Documentdb-Isquery"
 	headerCrossQuery   = "X-Ms-Documentdb-Query-Enablecrosspartition"
+	headerPending      = "X-Ms-Offer-Replace-Pending"
+	headerMinimum      = "X-Ms-Cosmos-Min-Throughput"
 )

@@ -59,11 +59,8 @@ func (a *Account) query(ctx context.Context, c Container, text string, parameter
 // queryPage hands each result of a page over, and returns where the next page begins; "" where there is
 // none. The page of a query over all partitions may be empty before one that is not.
 func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text string, parameters []parameter, size int, from string, take func(item []byte)) (next string, err error) {
-	about := subject{c, true}
-	body, err := json.Marshal(struct {
-		Query      string      `json:"query"`
-		Parameters []parameter `json:"parameters"`
-	}{text, parameters})
+	about := subject{container: c, leases: true}
+	body, err := json.Marshal(query{text, parameters})
 	if err != nil {
 		return "", err
 	}
@@ -126,6 +123,12 @@ const anyLease = `CONTAINS(c.id, "..")`
 // selectLeases projects the leases that a condition finds.
 func selectLeases(where string) string {
 	return "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c WHERE " + where
+}
+
+// query is the body of one.
+type query struct {
+	Text       string      `json:"query"`
+	Parameters []parameter `json:"parameters"`
 }
 
 // parameter is a parameter of a query.

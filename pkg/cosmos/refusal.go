@@ -26,7 +26,12 @@ const (
 	Forbidden                       // with a key: network rules or a wrong clock, which the service does not distinguish
 	Missing                         // the database or the container does not exist
 	Throttled
-	Unavailable // the service cannot answer at the moment
+	Unavailable      // the service cannot answer at the moment
+	Serverless       // the account has no throughput to provision
+	SharedThroughput // the container has none of its own, and shares that of its database
+	NoThroughput     // neither has any
+	NotAllowed       // the service does not allow that throughput
+	Changed          // somebody else replaced the throughput since it was read
 )
 
 // Refusal is the error of a request that the service answered with an error. Its text has the
@@ -37,7 +42,9 @@ type Refusal struct {
 	Setting   string    // name of the setting with the connection
 	Container Container // what was asked for; the ID is "" for a database, and both are for the account
 	Leases    bool      // whether it was asked for as a lease container
-	Status    int       // HTTP status
+	Doing     Doing     // what was to be done to its throughput; "" = nothing
+	Manager   bool      // Azure Resource Manager refused, rather than the account
+	Status    int       // HTTP status; 0 where no single answer refused
 	Substatus int       // x-ms-substatus; 0 where absent
 	Route     Route     // how the request reached the account's firewall; "" where it does not say
 	Address   string    // the caller's IP address as the firewall saw it; "" where it does not say
@@ -57,6 +64,7 @@ const (
 
 // Values of x-ms-substatus with a 403.
 const (
+	substatusNoWrites        = 3    // the region takes no writes
 	substatusAccountNotFound = 1008 // the account is not in this region
 	substatusKeysDisabled    = 5202 // only identities are accepted
 )
@@ -64,7 +72,7 @@ const (
 // refusal returns the Refusal of an error answer by its status and substatus alone.
 func (a *Account) refusal(s subject, status, substatus int) *Refusal {
 	r := &Refusal{
-		Account: a.host, Setting: a.options.Setting, Container: s.container, Leases: s.leases,
+		Account: a.host, Setting: a.options.Setting, Container: s.container, Leases: s.leases, Doing: s.doing,
 		Status: status, Substatus: substatus,
 	}
 	identity := a.options.Key == ""
@@ -75,8 +83,12 @@ func (a *Account) refusal(s subject, status, substatus int) *Refusal {
 		r.Kind = KeysDisabled
 	case status == http.StatusUnauthorized:
 		r.Kind = KeyRefused
+	case status == http.StatusForbidden && substatus == substatusNoWrites:
+		r.Kind = Unavailable
 	case status == http.StatusForbidden:
 		r.Kind = Forbidden
+	case status == http.StatusPreconditionFailed && s.doing == Replacing:
+		r.Kind = Changed
 	case status == http.StatusNotFound && changefeed.OutcomeOf(status, substatus) == changefeed.Refused:
 		r.Kind = Missing
 	case status == http.StatusTooManyRequests:
@@ -100,6 +112,7 @@ func (a *Account) refused(s subject, answer *http.Response) *Refusal {
 		return r
 	}
 	r.Words = wordsOf(body)
+	r.aboutThroughput()
 	// That something does not exist is believed of the service alone: a proxy answers 404 too.
 	if r.Kind == Missing && r.Words == "" && answer.Header.Get(headerActivity) == "" {
 		r.Kind = Unavailable
@@ -152,11 +165,23 @@ func wordsOf(body []byte) string {
 type subject struct {
 	container Container // its ID is "" for a database, and both for the account
 	leases    bool      // whether it is read as a lease container
+	doing     Doing     // to its throughput; "" = nothing
 }
+
+// Doing is what is done to the throughput of a container or database.
+type Doing string
+
+// What can be done to it.
+const (
+	Reading   Doing = "read"
+	Replacing Doing = "replace"
+)
 
 // reading returns what was to be done, as an infinitive.
 func (s subject) reading() string {
 	switch {
+	case s.doing != "":
+		return string(s.doing) + " the throughput of " + s.named()
 	case s.leases:
 		return "query the leases in " + s.container.String()
 	case s.container.ID != "":
@@ -168,8 +193,19 @@ func (s subject) reading() string {
 	}
 }
 
+// named names a container or a database.
+func (s subject) named() string {
+	if s.container.ID == "" {
+		return "database " + s.container.Database
+	}
+	return "container " + s.container.String()
+}
+
 // Meaning returns what the answer means, with its status.
 func (r *Refusal) Meaning() string {
+	if r.Status == 0 {
+		return r.meaning()
+	}
 	code := fmt.Sprintf("(%d)", r.Status)
 	if r.Substatus != 0 {
 		code = fmt.Sprintf("(%d/%d)", r.Status, r.Substatus)
@@ -178,8 +214,19 @@ func (r *Refusal) Meaning() string {
 }
 
 func (r *Refusal) meaning() string {
-	reading := subject{r.Container, r.Leases}.reading()
+	about := subject{r.Container, r.Leases, r.Doing}
+	reading := about.reading()
 	switch r.Kind {
+	case Serverless:
+		return "the account is serverless: each request is billed, and nothing is provisioned"
+	case SharedThroughput:
+		return fmt.Sprintf("%s has no throughput of its own, it shares that of database %s", about.named(), r.Container.Database)
+	case NoThroughput:
+		return about.named() + " has no throughput, or does not exist"
+	case NotAllowed:
+		return "the service does not allow that throughput for " + about.named()
+	case Changed:
+		return "somebody else changed the throughput of " + about.named() + " meanwhile"
 	case NotPermitted:
 		return "the identity is not permitted to " + reading
 	case KeyRefused:
@@ -217,6 +264,12 @@ func (r *Refusal) meaning() string {
 func (r *Refusal) Advice() string {
 	switch r.Kind {
 	case NotPermitted:
+		if r.Manager {
+			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (docs/throughput.md)"
+		}
+		if r.Doing != "" {
+			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (docs/throughput.md)"
+		}
 		return "give it the role Cosmos DB Built-in Data Reader there (az cosmosdb sql role assignment create)"
 	case KeyRefused:
 		return "put a valid key there (az cosmosdb keys list)"
@@ -227,7 +280,23 @@ func (r *Refusal) Advice() string {
 	case Missing:
 		return "correct databaseId and containerId"
 	case Throttled:
+		if r.Doing != "" {
+			return "the next poll tries again"
+		}
 		return "raise its throughput, or poll less often"
+	case Serverless:
+		return "leave throughput out for what is in this account"
+	case SharedThroughput:
+		return "name the database alone, without the container, or give the container throughput of its own"
+	case NoThroughput:
+		if r.Manager {
+			return "check " + r.Setting + "__resourceId and the names of database and container"
+		}
+		return "give it throughput of its own, or leave it out"
+	case NotAllowed:
+		return "keep min and max within what the service allows"
+	case Changed:
+		return "it is left alone; the next poll reads it again"
 	case Unavailable:
 		return "the next poll tries again; if it stays so, look at the health of the account"
 	default:

@@ -31,6 +31,7 @@ type regions struct {
 	endpoint  string // the account's own endpoint
 	mu        sync.Mutex
 	locations []location
+	writes    string               // the endpoint of the region that takes writes; "" = not known
 	strong    bool                 // the account's default consistency makes a read cost twice as much
 	learned   time.Time            // when locations was read last
 	avoid     map[string]time.Time // until when an endpoint is left out
@@ -70,6 +71,17 @@ func (r *regions) route(now time.Time) []string {
 	return usable
 }
 
+// writable returns the endpoint that takes writes. The SDKs, too, write to the first of the account's
+// writableLocations (azure-cosmos-dotnet-v3, LocationCache.cs).
+func (r *regions) writable() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writes == "" {
+		return r.endpoint
+	}
+	return r.writes
+}
+
 // sameRegion compares region names without case and spaces: "West Europe" is "westeurope". "" is no
 // region.
 func sameRegion(a, b string) bool {
@@ -87,6 +99,7 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable    []location `json:"readableLocations"`
+		Writable    []location `json:"writableLocations"`
 		Consistency struct {
 			Level string `json:"defaultConsistencyLevel"`
 		} `json:"userConsistencyPolicy"`
@@ -100,6 +113,9 @@ func (r *regions) learn(description []byte, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.locations, r.learned = account.Readable, now
+	if r.writes = ""; len(account.Writable) > 0 {
+		r.writes = strings.TrimSuffix(account.Writable[0].Endpoint, "/")
+	}
 	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
 }
 

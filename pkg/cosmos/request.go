@@ -23,7 +23,8 @@ type request struct {
 	path    string
 	signed  resource
 	headers func(http.Header) // adds to the headers; nil adds none
-	body    []byte            // of a query
+	body    []byte            // of a query, or of what is written
+	primary bool              // it goes to the region that takes writes alone
 	streams bool              // the body of the answer is read as it comes, rather than kept
 }
 
@@ -89,6 +90,9 @@ func (a *Account) sendAnywhere(ctx context.Context, r request) (*http.Response, 
 		a.readRegions(ctx)
 	}
 	route := a.regions.route(now)
+	if r.primary {
+		route = []string{a.regions.writable()}
+	}
 	for _, endpoint := range route[:len(route)-1] {
 		brief := policy.WithRetryOptions(ctx, policy.RetryOptions{
 			MaxRetries: failoverRetries, TryTimeout: failoverTimeout, RetryDelay: firstDelay, MaxRetryDelay: longestDelay, ShouldRetry: shouldRetryHere,
@@ -121,7 +125,11 @@ func (a *Account) send(ctx context.Context, endpoint string, r request) (*http.R
 	}
 	out.Raw().Header = make(http.Header, requestHeaders)
 	if r.body != nil {
-		if err := out.SetBody(streaming.NopCloser(bytes.NewReader(r.body)), "application/query+json"); err != nil {
+		media := "application/query+json"
+		if r.method == http.MethodPut {
+			media = "application/json"
+		}
+		if err := out.SetBody(streaming.NopCloser(bytes.NewReader(r.body)), media); err != nil {
 			return nil, err
 		}
 	}

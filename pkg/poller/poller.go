@@ -55,10 +55,12 @@ type Poller struct {
 	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
 	Now         func() time.Time
 	Log         *slog.Logger
+	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
 
-	polled   sync.Map    // when this process committed last, by name
-	leftover sync.Map    // names of processors whose leftover leases were said
-	rivals   atomic.Bool // said that there is another process
+	limits   atomic.Pointer[map[string]scaling.Limit] // what Provision returned last
+	polled   sync.Map                                 // when this process committed last, by name
+	leftover sync.Map                                 // names of processors whose leftover leases were said
+	rivals   atomic.Bool                              // said that there is another process
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -144,6 +146,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	})()
 
 	polls, groups := t.run(working)
+	t.provision(working, polls, groups)
 	result := report.Tick{}
 	var failure error
 	for _, d := range polls {
@@ -359,7 +362,7 @@ func (t *tick) keep(ctx context.Context, d *subject) {
 
 func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
 	last := d.record.State
-	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory})
+	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: t.limitOf(d.name, &last)})
 	d.state = t.following(&d.subject)
 	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
 	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group

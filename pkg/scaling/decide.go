@@ -14,6 +14,7 @@ type Input struct {
 	Lag    changefeed.ProcessorLag
 	Policy Policy
 	Memory Memory // from the Outcome of the last decision; zero for the first
+	Limit  *Limit // a container of the processor that is at its limit of throughput; nil = none is
 }
 
 // Outcome is a decision, and what the next one needs.
@@ -35,6 +36,7 @@ func Decide(in Input) Outcome {
 		s.maxLeasesPerReplica()
 		s.evenPartitions()
 		s.hotPartition()
+		s.throughput()
 		s.schedules()
 		s.incomplete()
 	} else {

@@ -37,6 +37,8 @@ type State struct {
 	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
 	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
 
+	Throughput map[string]Provisioning `json:"throughput,omitempty"` // by container, in the State of ThroughputName alone
+
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
 }
 

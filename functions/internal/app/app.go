@@ -79,6 +79,10 @@ func New(c config.Config, o Options) (*App, error) {
 	if a.store, err = connections.Store(c.Settings.State, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	provisioner, err := newProvisioner(c, connections, a.store, o.Log)
+	if err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
 	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
 	a.poller = &poller.Poller{
 		Processors:  list,
@@ -92,6 +96,7 @@ func New(c config.Config, o Options) (*App, error) {
 		Timeout:     c.Settings.TickTimeout,
 		Retention:   c.Settings.History,
 		ID:          processID(),
+		Provision:   provisioner.provision,
 		Now:         o.Now,
 		Log:         o.Log,
 	}

@@ -16,12 +16,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
@@ -108,6 +110,30 @@ func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Accou
 		c.accounts[key] = a
 	}
 	return a, err
+}
+
+// Throughput connects a container whose throughput follows processors.
+func (c *Connections) Throughput(t config.Throughput, named config.ThroughputContainer) (throughput.Container, error) {
+	way, err := c.WayToThroughput(named.Connection)
+	return throughput.Container{
+		Account: named.Connection.Endpoint, Setting: named.Connection.Setting, Way: way,
+		Container: cosmos.Container{Database: named.DatabaseID, ID: named.ContainerID},
+		Apply:     t.Mode == config.ThroughputApply,
+		Policy:    scaling.ThroughputPolicy{Min: named.Min, Max: named.Max, ScaleDownAfter: t.ScaleDownAfter},
+	}, err
+}
+
+// WayToThroughput returns what reads and replaces the throughput of an account: with a key the account
+// itself, with an identity Azure Resource Manager.
+func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throughput.Way, error) {
+	if !connection.UsesIdentity() {
+		return c.Account(connection)
+	}
+	credential, err := c.Credential(connection.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return cosmos.NewManager(cosmos.ManagerOptions{ResourceID: connection.ResourceID, Setting: connection.Setting, Host: connection.Host, Credential: credential})
 }
 
 // Credential returns the credential that proves an identity. It asks for no token.

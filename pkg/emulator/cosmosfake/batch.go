@@ -143,7 +143,7 @@ func (c *call) batchReply(status int, results []batchResult, p *partition, lsn u
 	for _, r := range results {
 		charge += r.Charge
 	}
-	p.budget.spend(charge)
+	c.spend(p, charge)
 	r := jsonReply(status, results, round(charge))
 	c.progress(r, p, lsn)
 	return r

@@ -201,7 +201,7 @@ func (c *call) feedReply(p *partition, page feedPage, lsn uint64) (*reply, error
 	}
 	r.charge = feedCall + page.charge
 	r.setCount(page.count)
-	p.budget.spend(r.charge)
+	c.spend(p, r.charge)
 	c.progress(r, p, lsn)
 	r.set("etag", `"`+strconv.FormatUint(page.upTo, 10)+`"`)
 	return r, nil

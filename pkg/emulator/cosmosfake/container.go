@@ -44,6 +44,8 @@ func (c *container) names() (id, rid string) { return c.id, c.rid }
 
 func (c *container) ranges() int { return len(c.routing.Load().entries) }
 
+func (c *container) sharers() int { return 0 }
+
 func (c *container) provisioned() *atomic.Pointer[offer] { return &c.offer }
 
 func (c *container) self() string { return "dbs/" + c.database.rid + "/colls/" + c.rid + "/" }

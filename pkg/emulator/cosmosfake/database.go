@@ -29,6 +29,16 @@ func (d *database) ranges() int {
 	return max(n, 1)
 }
 
+func (d *database) sharers() int {
+	n := 0
+	for _, c := range d.containers.list() {
+		if c.offer.Load() == nil {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *database) provisioned() *atomic.Pointer[offer] { return &d.offer }
 
 func (d *database) document() map[string]any {

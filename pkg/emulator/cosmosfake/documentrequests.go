@@ -39,7 +39,7 @@ func (c *call) writeDocument(key partitionKey, operation func(*transaction) (out
 		return err
 	})
 	charge := writeCharge(done.size())
-	p.budget.spend(charge)
+	c.spend(p, charge)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (c *call) readDocument() (*reply, error) {
 		r = &reply{status: http.StatusNotModified}
 	}
 	r.charge = readCharge(len(r.body))
-	p.budget.spend(r.charge)
+	c.spend(p, r.charge)
 	c.progress(r, p, lsn)
 	r.set("etag", d.etag)
 	r.set("x-ms-item-lsn", strconv.FormatUint(d.lsn, 10))

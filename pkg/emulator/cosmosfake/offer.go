@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 )
 
 // offer is the provisioned throughput of a container, or of a database whose containers share it: fixed, or autoscaled up
@@ -16,16 +17,39 @@ type offer struct {
 	Throughput int   // request units per second
 	Maximum    int   // of an autoscaled offer; 0: fixed
 	highest    int   // limit ever
+	pending    pending
+	ledger     *ledger // of what the offer replaced, too
 }
 
-// limit is how many request units the container may use in a second.
+// pending is a change that HoldOffers makes wait: until then, what was there before is served.
+type pending struct {
+	until  time.Time
+	before int // request units per second
+}
+
+// limit is how many request units the container may use in a second, once nothing is pending.
 func (o *offer) limit() int { return max(o.Throughput, o.Maximum) }
 
+// served is the limit at a time.
+func (o *offer) served(now time.Time) int {
+	if now.Before(o.pending.until) {
+		return min(o.limit(), o.pending.before)
+	}
+	return o.limit()
+}
+
 func (s *Server) newOffer(o *offer) *offer {
-	o.id, o.etag, o.changed = encodeRID(randomBytes(3)), s.etag(), s.now().Unix()
+	now := s.now()
+	o.id, o.etag, o.changed = encodeRID(randomBytes(3)), s.etag(), now.Unix()
 	o.highest = o.limit()
+	o.ledger = newLedger(now, o)
 	return o
 }
+
+// HoldOffers makes whatever replaces an offer from now on pending for so long; until then what was there before is served.
+// The service takes "up to 4 to 6 hours" where it has to split ranges
+// (https://learn.microsoft.com/azure/cosmos-db/scaling-provisioned-throughput-best-practices).
+func (s *Server) HoldOffers(d time.Duration) { s.holdOffers.Store(int64(d)) }
 
 // Bounds of what can be provisioned; see https://learn.microsoft.com/azure/cosmos-db/concepts-limits.
 const (
@@ -34,13 +58,21 @@ const (
 	mostThroughput  = 1_000_000
 )
 
-// minimum is the least that the offer can be lowered to: a hundredth of the highest ever provisioned, and a tenth of the
-// highest maximum of an autoscaled one. What is stored counts in the service too, but not here.
-func (o *offer) minimum() int {
+// Beyond so many containers, each further one that shares a database's throughput raises its minimum.
+const (
+	freeContainers      = 25
+	throughputOfAnother = 100
+)
+
+// minimum is the least that the offer of p can be lowered to: a hundredth of the highest ever provisioned, and a tenth of
+// the highest maximum of an autoscaled one; of a database, which can have no less than its containers need, too
+// (https://learn.microsoft.com/azure/cosmos-db/concepts-limits). What is stored counts in the service too, but not here.
+func (o *offer) minimum(p provisioner) int {
+	shared := max(0, p.sharers()-freeContainers) * throughputOfAnother
 	if o.Maximum > 0 {
-		return max(leastMaximum, roundUp(o.highest/10, 1000))
+		return max(leastMaximum+10*shared, roundUp(o.highest/10, 1000))
 	}
-	return max(leastThroughput, roundUp(o.highest/100, 100))
+	return max(leastThroughput+shared, roundUp(o.highest/100, 100))
 }
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }
@@ -101,7 +133,8 @@ type provisioner interface {
 	resource
 	self() string
 	provisioned() *atomic.Pointer[offer]
-	ranges() int // that serve what the offer provides
+	ranges() int  // that serve what the offer provides
+	sharers() int // containers that share it, of a database
 }
 
 // offers calls fn with everything that has provisioned throughput, until fn returns false.
@@ -124,6 +157,10 @@ func (c *call) checkProvisioned() error {
 	if !c.server.serverless {
 		return nil
 	}
+	return serverlessHasNoOffers()
+}
+
+func serverlessHasNoOffers() *fault {
 	return &fault{status: http.StatusBadRequest, plain: true, message: "Reading or replacing offers is not supported for serverless accounts."}
 }
 
@@ -161,18 +198,29 @@ func (c *call) readOffer() (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return offerReply(owner, o), nil
+	return c.offerReply(owner, o), nil
 }
 
-// offerReply tells whether what is offered is there yet: more than the ranges can serve is pending until they were split.
-// Splits are the test's business here; the service begins them itself.
-func offerReply(owner provisioner, o *offer) *reply {
-	pending := o.limit() > owner.ranges()*throughputPerRange
+// isPending reports whether what is offered is not there yet: more than the ranges can serve is pending until they were
+// split. Splits are the test's business here; the service begins them itself.
+func (o *offer) isPending(owner provisioner, now time.Time) bool {
+	return o.limit() > owner.ranges()*throughputPerRange || now.Before(o.pending.until)
+}
+
+func (c *call) offerReply(owner provisioner, o *offer) *reply {
 	r := jsonReply(http.StatusOK, o.document(owner), 2)
 	r.set("etag", o.etag)
-	r.set("x-ms-offer-replace-pending", strconv.FormatBool(pending))
-	r.set("x-ms-cosmos-min-throughput", strconv.Itoa(o.minimum()))
+	r.set("x-ms-offer-replace-pending", strconv.FormatBool(o.isPending(owner, c.now)))
+	r.set("x-ms-cosmos-min-throughput", strconv.Itoa(o.minimum(owner)))
 	return r
+}
+
+// offerChange is what a client wants an offer to be.
+type offerChange struct {
+	throughput  int
+	maximum     *int // nil: fixed
+	toAutoscale bool // by a migration, which takes no numbers
+	toManual    bool
 }
 
 func (c *call) replaceOffer() (*reply, error) {
@@ -194,30 +242,54 @@ func (c *call) replaceOffer() (*reply, error) {
 	if !matches(c.Header.Get("If-Match"), old.etag) {
 		return nil, preconditionFailed()
 	}
-	next := &offer{id: old.id, etag: c.server.etag(), changed: c.now.Unix(), Throughput: input.Content.Throughput, highest: old.highest}
-	switch auto := input.Content.Autopilot; {
-	case isTrue(c.Header, "x-ms-cosmos-migrate-offer-to-autopilot"):
-		next.Maximum = max(leastMaximum, roundUp(old.limit(), 1000), roundUp(old.highest/10, 1000))
-	case isTrue(c.Header, "x-ms-cosmos-migrate-offer-to-manual-throughput"):
-		next.Throughput = old.limit()
-	case auto == nil && old.Maximum > 0:
-		return nil, badRequest("Updating offer to manual throughput is not allowed. Please invoke migration API to migrate this offer.")
-	case auto != nil && old.Maximum == 0: // https://github.com/pulumi/pulumi-azure-native/issues/4189
-		return nil, badRequest("Updating offer to autoscale throughput is not allowed. Please invoke migration API to migrate this offer.")
-	case auto != nil:
-		next.Maximum = max(auto.MaxThroughput, 1)
+	wanted := offerChange{
+		throughput:  input.Content.Throughput,
+		toAutoscale: isTrue(c.Header, "x-ms-cosmos-migrate-offer-to-autopilot"),
+		toManual:    isTrue(c.Header, "x-ms-cosmos-migrate-offer-to-manual-throughput"),
 	}
-	if next.Maximum > 0 {
-		next.Throughput = next.Maximum / 10
+	if auto := input.Content.Autopilot; auto != nil {
+		wanted.maximum = &auto.MaxThroughput
 	}
-	if err := next.check(next.minimum()); err != nil {
+	next, err := c.server.replace(owner, old, wanted, c.now)
+	if err != nil {
 		return nil, err
 	}
-	next.highest = max(old.highest, next.limit())
-	owner.provisioned().Store(next)
-	r := offerReply(owner, next)
+	r := c.offerReply(owner, next)
 	if r.header["x-ms-offer-replace-pending"] == "true" {
 		r.status = http.StatusAccepted // https://github.com/Azure/azure-sdk-for-rust/pull/4096
 	}
 	return r, nil
+}
+
+// replace puts another offer in the place of an old one, where that is allowed. What another change under way is
+// answered is not documented: here the later one wins. Of two that replace the same offer, the later one is refused.
+func (s *Server) replace(owner provisioner, old *offer, wanted offerChange, now time.Time) (*offer, error) {
+	next := &offer{id: old.id, etag: s.etag(), changed: now.Unix(), Throughput: wanted.throughput, highest: old.highest, ledger: old.ledger}
+	switch {
+	case wanted.toAutoscale:
+		next.Maximum = max(leastMaximum, roundUp(old.limit(), 1000), roundUp(old.highest/10, 1000))
+	case wanted.toManual:
+		next.Throughput = old.limit()
+	case wanted.maximum == nil && old.Maximum > 0:
+		return nil, badRequest("Updating offer to manual throughput is not allowed. Please invoke migration API to migrate this offer.")
+	case wanted.maximum != nil && old.Maximum == 0: // https://github.com/pulumi/pulumi-azure-native/issues/4189
+		return nil, badRequest("Updating offer to autoscale throughput is not allowed. Please invoke migration API to migrate this offer.")
+	case wanted.maximum != nil:
+		next.Maximum = max(*wanted.maximum, 1)
+	}
+	if next.Maximum > 0 {
+		next.Throughput = next.Maximum / 10
+	}
+	if err := next.check(next.minimum(owner)); err != nil {
+		return nil, err
+	}
+	next.highest = max(old.highest, next.limit())
+	if d := time.Duration(s.holdOffers.Load()); d > 0 {
+		next.pending = pending{until: now.Add(d), before: old.served(now)}
+	}
+	if !owner.provisioned().CompareAndSwap(old, next) {
+		return nil, preconditionFailed()
+	}
+	next.ledger.change(now, next)
+	return next, nil
 }

@@ -235,7 +235,7 @@ func (c *call) queryReply(p *partition, lsn uint64, page *queryPage, next *conti
 	body = append(body, bytes.Join(page.results, []byte{','})...)
 	body = strconv.AppendInt(append(body, `],"_count":`...), int64(len(page.results)), 10)
 	r := &reply{status: http.StatusOK, body: append(body, '}'), charge: queryCharge(len(page.results), page.size)}
-	p.budget.spend(r.charge)
+	c.spend(p, r.charge)
 	c.progress(r, p, lsn)
 	r.setCount(len(page.results))
 	if next != nil {

@@ -68,6 +68,7 @@ type Server struct {
 	serial      atomic.Uint64 // makes entity tags unique
 	controls    controls
 	meter       meter
+	holdOffers  atomic.Int64 // nanoseconds that a replaced offer is pending
 
 	stop context.CancelFunc
 	done <-chan struct{}

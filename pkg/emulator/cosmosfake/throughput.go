@@ -27,9 +27,11 @@ func round(charge float64) float64 { return math.Round(charge*100) / 100 }
 // budget is a range's share of the container's throughput. A request is let in while anything is left of the current
 // second's share; what it overdraws is taken from the next.
 type budget struct {
-	mu    sync.Mutex
-	left  float64
-	since time.Time
+	mu     sync.Mutex
+	left   float64
+	since  time.Time
+	second int64   // seconds since 1970
+	used   float64 // request units in that second
 }
 
 // admit returns how long the caller has to wait; 0 lets it in. rate is in RU per second.
@@ -48,27 +50,42 @@ func (b *budget) admit(now time.Time, rate float64) time.Duration {
 	return time.Duration(-b.left/rate*float64(time.Second)) + time.Millisecond
 }
 
-func (b *budget) spend(charge float64) {
+// spend returns what was spent in the same second so far.
+func (b *budget) spend(now time.Time, charge float64) (used float64) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.left -= charge
-	b.mu.Unlock()
+	if second := now.Unix(); second != b.second {
+		b.second, b.used = second, 0
+	}
+	b.used += charge
+	return b.used
 }
 
 // share is what each range of the container may use in a second: its part of the container's throughput, or of the
 // database's, which all ranges of the containers without throughput of their own share, and never more than one range can
 // serve. limited is false where neither has any.
-func (c *container) share() (rate float64, limited bool) {
+func (c *container) share(now time.Time) (rate float64, limited bool) {
+	p, o := c.provider()
+	if o == nil {
+		return 0, false
+	}
+	return min(float64(o.served(now))/float64(p.ranges()), throughputPerRange), true
+}
+
+// provider is what provides the container's throughput: itself, or its database; the offer is nil where neither does.
+func (c *container) provider() (provisioner, *offer) {
 	for _, p := range [...]provisioner{c, c.database} {
 		if o := p.provisioned().Load(); o != nil {
-			return min(float64(o.limit())/float64(p.ranges()), throughputPerRange), true
+			return p, o
 		}
 	}
-	return 0, false
+	return nil, nil
 }
 
 // admit refuses a request with 429 where a range it needs has used up its share.
 func (c *call) admit(ranges ...*partition) error {
-	rate, limited := c.container.share()
+	rate, limited := c.container.share(c.now)
 	if !limited {
 		return nil
 	}
@@ -79,4 +96,13 @@ func (c *call) admit(ranges ...*partition) error {
 		}
 	}
 	return nil
+}
+
+// spend takes the charge of a request off a range's share. Autoscaled throughput follows the range that is used most
+// (https://learn.microsoft.com/azure/cosmos-db/autoscale-faq), which is what its bill is made of.
+func (c *call) spend(p *partition, charge float64) {
+	used := p.budget.spend(c.now, charge)
+	if of, o := c.container.provider(); o != nil && o.Maximum > 0 {
+		o.ledger.use(c.now, used*float64(of.ranges()))
+	}
 }

@@ -43,8 +43,13 @@ await step("account, database and container", async () => {
   await database.containers.createIfNotExists({ id: "orders", partitionKey: { paths: ["/customer"] } });
   const { resources } = await client.databases.query("SELECT * FROM root r WHERE r.id = 'js'").fetchAll();
   assert.equal(resources.length, 1);
-  const { resource: offer } = await container.readOffer();
+  const { resource: offer, offer: link } = await container.readOffer();
   assert.equal(offer.content.offerThroughput, 20000);
+  await link.replace({ ...offer, content: { ...offer.content, offerThroughput: 19000 } });
+  assert.equal((await container.readOffer()).resource.content.offerThroughput, 19000);
+  await rejects(link.replace({ ...offer, content: { ...offer.content, offerThroughput: 300 } }), 400);
+  const stale = { accessCondition: { type: "IfMatch", condition: offer._etag } };
+  await rejects(link.replace({ ...offer, content: { ...offer.content, offerThroughput: 20000 } }, stale), 412);
   const { resources: ranges } = await container.readPartitionKeyRanges().fetchAll();
   assert.equal(ranges.length, 2);
 });

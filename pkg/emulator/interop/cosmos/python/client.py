@@ -38,6 +38,8 @@ def databases_and_containers():
     same(container.get_throughput().offer_throughput, 20000)
     container.replace_throughput(30000)
     same(container.get_throughput().offer_throughput, 30000)
+    fails(400, lambda: container.replace_throughput(100))
+    fails(400, lambda: container.replace_throughput(30050))
     same([c["id"] for c in database.query_containers("SELECT * FROM c WHERE c.id = 'orders'")], ["orders"])
     fails(404, lambda: database.get_container_client("nothing").read())
     same(len(list(container.read_feed_ranges())), 2)

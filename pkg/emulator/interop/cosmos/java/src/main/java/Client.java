@@ -123,7 +123,13 @@ public final class Client {
         for (int i = 0; i < 20; i++) {
             orders.createItem(order("o" + i, "c" + i % 5, i)).block();
         }
-        same(orders.readThroughput().block().getProperties().getManualThroughput(), 20000);
+        var throughput = orders.readThroughput().block();
+        same(throughput.getProperties().getManualThroughput(), 20000);
+        same(throughput.getMinThroughput(), 400);
+        same(throughput.isReplacePending(), false);
+        same(orders.replaceThroughput(ThroughputProperties.createManualThroughput(19000)).block().getProperties().getManualThroughput(), 19000);
+        same(orders.replaceThroughput(ThroughputProperties.createManualThroughput(30000)).block().isReplacePending(), true);
+        fails(400, () -> orders.replaceThroughput(ThroughputProperties.createManualThroughput(100)).block());
         PartitionKey c1 = new PartitionKey("c1");
         fails(409, () -> orders.createItem(order("o1", "c1", 1)).block());
         var read = orders.readItem("o1", c1, JsonNode.class).block();

@@ -1,0 +1,436 @@
+package throughput_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+const accountID = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop/providers/Microsoft.DocumentDB/databaseAccounts/shop"
+
+var (
+	noon   = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	orders = cosmos.Container{Database: testworld.Database, ID: "orders"}
+)
+
+// identity gives a token.
+type identity struct{}
+
+func (identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "good", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// shop is an account whose container orders has 1,000 RU/s, and a store.
+type shop struct {
+	t      *testing.T
+	server *cosmosfake.Server
+	way    throughput.Way
+	store  state.Store
+	now    time.Time
+}
+
+// eachWay runs a test with a shop of its own for each way to its throughput.
+func eachWay(t *testing.T, test func(*testing.T, *shop)) {
+	t.Helper()
+	for _, name := range []string{"by key", "by identity"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newShop(t, name == "by identity"))
+		})
+	}
+}
+
+func newShop(t *testing.T, byIdentity bool) *shop {
+	t.Helper()
+	w := testworld.New(t, testworld.Options{})
+	w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/id"}, Throughput: 1000})
+	s := &shop{t: t, server: w.Account, way: testworld.Client(t, w.Account.Endpoint(), cosmosfake.WellKnownKey), now: noon}
+	if byIdentity {
+		served := httptest.NewTLSServer(w.Account.Manager(cosmosfake.ManagerOptions{Account: accountID}))
+		t.Cleanup(served.Close)
+		m, err := cosmos.NewManager(cosmos.ManagerOptions{
+			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Endpoint: served.URL, Client: policy.ClientOptions{Transport: served.Client()},
+		})
+		testworld.Must(t, err)
+		s.way = m
+	}
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "state.db"))
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, store.Close()) })
+	s.store = store
+	return s
+}
+
+// keeper is a new one, as after a start of the process.
+func (s *shop) keeper() *throughput.Keeper {
+	return &throughput.Keeper{Store: s.store, Open: func(setting string) (throughput.Way, error) {
+		if setting != "COSMOS" {
+			return nil, fmt.Errorf("the setting %s is missing", setting)
+		}
+		return s.way, nil
+	}}
+}
+
+// follow is the container orders, for a processor that wants replicas of 500 RU/s each.
+func (s *shop) follow(apply bool, replicas ...int) throughput.Container {
+	c := throughput.Container{Account: s.server.Endpoint(), Setting: "COSMOS", Container: orders, Way: s.way, Apply: apply,
+		Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour}}
+	for i, n := range replicas {
+		c.Demands = append(c.Demands, scaling.Demand{Processor: fmt.Sprint("p", i), Replicas: n, PerReplica: 500})
+	}
+	return c
+}
+
+// settle runs a keeper once, and fails where anything did.
+func (s *shop) settle(k *throughput.Keeper, containers ...throughput.Container) []throughput.Outcome {
+	s.t.Helper()
+	outcomes, err := k.Settle(s.t.Context(), s.now, containers)
+	testworld.Must(s.t, err)
+	for _, o := range outcomes {
+		testworld.Must(s.t, o.Err)
+	}
+	return outcomes
+}
+
+// provisioned reads what the container has.
+func (s *shop) provisioned() int {
+	s.t.Helper()
+	read, err := s.way.ReadThroughput(s.t.Context(), orders)
+	testworld.Must(s.t, err)
+	return read.RUPerSecond
+}
+
+// provision is somebody else.
+func (s *shop) provision(n int) {
+	s.t.Helper()
+	a := testworld.Client(s.t, s.server.Endpoint(), cosmosfake.WellKnownKey)
+	read, err := a.ReadThroughput(s.t.Context(), orders)
+	testworld.Must(s.t, err)
+	_, err = a.ReplaceThroughput(s.t.Context(), orders, read, n)
+	testworld.Must(s.t, err)
+}
+
+func (s *shop) remembered() map[string]state.Provisioning {
+	s.t.Helper()
+	record, err := s.store.Load(s.t.Context(), state.ThroughputName)
+	testworld.Must(s.t, err)
+	return record.State.Throughput
+}
+
+func (s *shop) want(what string, n int) {
+	s.t.Helper()
+	if got := s.provisioned(); got != n {
+		s.t.Errorf("%s: %d RU/s are provisioned, want %d", what, got, n)
+	}
+}
+
+func TestThroughputFollowsTheReplicasAndFallsLater(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, s *shop) {
+		k := s.keeper()
+		s.settle(k, s.follow(true, 1))
+		s.want("what is enough", 1000)
+		if n := len(s.remembered()); n != 0 {
+			t.Errorf("%d containers are remembered of which nothing was changed", n)
+		}
+		s.settle(k, s.follow(true, 4, 2))
+		s.want("two processors add up", 3000)
+		s.settle(k, s.follow(true, 0, 0))
+		s.want("less is enough, for no time yet", 3000)
+		s.now = s.now.Add(time.Hour)
+		s.settle(k, s.follow(true, 0, 0))
+		s.want("an hour later, what was found", 1000)
+	})
+}
+
+func TestNothingIsEverWrittenButToApply(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, false)
+	k := s.keeper()
+	for hour := range 4 {
+		s.now = noon.Add(time.Duration(hour) * time.Hour)
+		out := s.settle(k, s.follow(false, hour*3))
+		if want := max(1000, hour*1500); out[0].Decision.RUPerSecond != want {
+			t.Errorf("hour %d: %d RU/s are recommended, want %d", hour, out[0].Decision.RUPerSecond, want)
+		}
+		s.settle(k)
+	}
+	if n := s.server.Requests().Requests[cosmosfake.ReplaceOffer]; n != 0 || len(s.remembered()) != 0 {
+		t.Errorf("%d writes, and %v is remembered", n, s.remembered())
+	}
+}
+
+func TestWhatWasFoundIsBackAfterEveryKindOfEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule string
+		end  func(*shop) []throughput.Container
+	}{
+		{"the processor is removed, or paused, or its throughput is off", func(*shop) []throughput.Container { return nil }},
+		{"apply becomes recommend", func(s *shop) []throughput.Container { return []throughput.Container{s.follow(false, 6)} }},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %t", c.rule, restarted), func(t *testing.T) {
+				t.Parallel()
+				eachWay(t, func(t *testing.T, s *shop) {
+					k := s.keeper()
+					s.settle(k, s.follow(true, 6))
+					s.settle(k, s.follow(true, 7))
+					s.want("while it is needed", 3500)
+					if restarted {
+						k = s.keeper()
+					}
+					out := s.settle(k, c.end(s)...)
+					s.want("at the end", 1000)
+					if last := out[len(out)-1]; !last.Restored || len(s.remembered()) != 0 {
+						t.Errorf("restored %+v, and %v is remembered", last, s.remembered())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestSomebodyElsesThroughputIsLeftAlone changes it under the keeper.
+func TestSomebodyElsesThroughputIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, theirs := range []int{2000, 1000, 5000} { // 1000 is what was found
+		t.Run(fmt.Sprint(theirs), func(t *testing.T) {
+			t.Parallel()
+			eachWay(t, func(t *testing.T, s *shop) {
+				k := s.keeper()
+				s.settle(k, s.follow(true, 6))
+				s.settle(k, s.follow(true, 6)) // sees that the change was made
+				s.provision(theirs)
+				for range 2 {
+					out := s.settle(k, s.follow(true, 8))
+					if !strings.Contains(out[0].Note, fmt.Sprintf("somebody else provisioned %d RU/s in place of 3000", theirs)) {
+						t.Errorf("said %q", out[0].Note)
+					}
+					s.want("while it is followed", theirs)
+					k = s.keeper()
+				}
+				s.settle(k)
+				s.want("at the end", theirs)
+				if len(s.remembered()) != 0 {
+					t.Errorf("%v is remembered", s.remembered())
+				}
+				s.settle(k, s.follow(true, 8))
+				s.want("switched on again", max(theirs, 4000)) // what is found now is what is never lowered
+			})
+		})
+	}
+}
+
+// mortal ends a process at the nth step that leaves it: nothing it does after that has any effect.
+type mortal struct {
+	state.Store
+	throughput.Way
+	left   int
+	before bool // it ends before the step is made, not after
+}
+
+var errEnded = errors.New("the process has ended")
+
+// step makes a step that changes something, unless the process has ended.
+func (m *mortal) step(do func() error) error {
+	m.left--
+	if m.left < 0 || m.left == 0 && m.before {
+		return errEnded
+	}
+	err := do()
+	if m.left == 0 {
+		return errEnded
+	}
+	return err
+}
+
+func (m *mortal) Commit(ctx context.Context, version state.Version, s state.State, event *state.Event) error {
+	return m.step(func() error { return m.Store.Commit(ctx, version, s, event) })
+}
+
+func (m *mortal) ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, n int) (replaced cosmos.Throughput, err error) {
+	err = m.step(func() error {
+		replaced, err = m.Way.ReplaceThroughput(ctx, c, from, n)
+		return err
+	})
+	return replaced, err
+}
+
+// TestNoEndBetweenTwoStepsLosesWhatWasFound ends the process before and after each of the steps that it
+// makes while it raises, lowers and gives back, starts another one, and sees what becomes of it.
+func TestNoEndBetweenTwoStepsLosesWhatWasFound(t *testing.T) {
+	t.Parallel()
+	const steps = 12 // more than a story makes
+	ended := 0
+	for n := 1; n <= steps; n++ {
+		for _, before := range []bool{true, false} {
+			s := newShop(t, false)
+			m := &mortal{Store: s.store, Way: s.way, left: n, before: before}
+			story := func(end int) bool {
+				k := s.keeper()
+				if end == 0 {
+					k.Store, k.Open = m, func(string) (throughput.Way, error) { return m, nil }
+				}
+				for _, replicas := range []int{6, 6, 8, 8, -1} {
+					var containers []throughput.Container
+					if replicas > 0 {
+						c := s.follow(true, replicas)
+						if end == 0 {
+							c.Way = m
+						}
+						containers = append(containers, c)
+					}
+					outcomes, err := k.Settle(t.Context(), s.now, containers)
+					for _, o := range outcomes {
+						if o.Note != "" {
+							t.Fatalf("step %d, before %t: took its own change for somebody else's: %s", n, before, o.Note)
+						}
+						err = errors.Join(err, o.Err)
+					}
+					if errors.Is(err, errEnded) {
+						return false
+					}
+					testworld.Must(t, err)
+					if replicas > 0 {
+						s.want(fmt.Sprintf("step %d, before %t", n, before), replicas*500)
+					}
+				}
+				return true
+			}
+			if !story(0) {
+				ended++
+				// Another process finds it removed, at once; and one more time, nothing is left to do.
+				s.settle(s.keeper())
+				s.settle(s.keeper())
+				s.want(fmt.Sprintf("ended at step %d, before %t", n, before), 1000)
+				if len(s.remembered()) != 0 {
+					t.Errorf("ended at step %d: %v is remembered", n, s.remembered())
+				}
+				if !story(1) { // or it goes on
+					t.Error("the other process ended, too")
+				}
+			}
+			s.want("at the end", 1000)
+		}
+	}
+	if ended < 10 || ended == 2*steps {
+		t.Errorf("%d ends of %d prove nothing", ended, 2*steps)
+	}
+}
+
+func TestTwoProcessesAtOnceDoNotChangeItTwice(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, false)
+	m := &mortal{Store: s.store, Way: s.way, left: 1}
+	first := s.keeper()
+	first.Store = m // its commit is made, and it learns no more of it
+	_, err := first.Settle(t.Context(), s.now, []throughput.Container{s.follow(true, 6)})
+	if !errors.Is(err, errEnded) {
+		t.Fatal(err)
+	}
+	stale := &late{Store: s.store, t: t}
+	second := s.keeper()
+	second.Store = stale
+	outcomes, err := second.Settle(t.Context(), s.now, []throughput.Container{s.follow(true, 8)})
+	if !errors.Is(err, state.ErrConflict) || outcomes[0].Applied {
+		t.Errorf("the loser of the commit made its change: %+v, %v", outcomes, err)
+	}
+	s.want("nobody made a change", 1000)
+}
+
+// late is a store to which somebody else commits behind each load.
+type late struct {
+	state.Store
+	t *testing.T
+}
+
+func (l *late) Load(ctx context.Context, name string) (state.Record, error) {
+	record, err := l.Store.Load(ctx, name)
+	testworld.Must(l.t, err)
+	testworld.Must(l.t, l.Commit(ctx, record.Version, record.State, nil))
+	return record, nil
+}
+
+func TestWhatCannotBeGivenBackIsSaid(t *testing.T) {
+	t.Parallel()
+	t.Run("its setting is gone", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t, false)
+		c := s.follow(true, 6)
+		c.Setting = "GONE"
+		s.settle(s.keeper(), c)
+		outcomes, err := s.keeper().Settle(t.Context(), s.now, nil)
+		testworld.Must(t, err)
+		if text := fmt.Sprint(outcomes[0].Err); !strings.Contains(text, "1000 RU/s of shop/orders cannot be given back: the setting GONE is missing") || len(s.remembered()) != 1 {
+			t.Errorf("said %s, and %v is remembered", text, s.remembered())
+		}
+	})
+	t.Run("the service allows no less than more", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t, false)
+		k := s.keeper()
+		c := s.follow(true, 300)
+		c.Policy.Max = 150_000
+		s.settle(k, c)
+		_, err := s.server.Split("shop", "orders", "0")
+		testworld.Must(t, err)
+		outcomes, err := k.Settle(t.Context(), s.now, nil)
+		testworld.Must(t, err)
+		if outcomes[0].Restored || len(s.remembered()) != 1 {
+			t.Errorf("it is pending, and %+v", outcomes[0])
+		}
+		for ranges := 2; ranges < 16; ranges++ {
+			read, _, err := testworld.Client(t, s.server.Endpoint(), cosmosfake.WellKnownKey).Ranges(t.Context(), orders)
+			testworld.Must(t, err)
+			_, err = s.server.Split("shop", "orders", read[0].ID)
+			testworld.Must(t, err)
+		}
+		s.settle(k)
+		s.want("the least of 150,000", 1500)
+	})
+	t.Run("the container is gone", func(t *testing.T) {
+		t.Parallel()
+		s := newShop(t, false)
+		k := s.keeper()
+		s.settle(k, s.follow(true, 6))
+		sdk, err := testworld.SDK(t, s.server.ConnectionString()).NewContainer("shop", "orders")
+		testworld.Must(t, err)
+		_, err = sdk.Delete(t.Context(), nil)
+		testworld.Must(t, err)
+		outcomes := s.settle(k)
+		if outcomes[0].Note == "" || len(s.remembered()) != 0 {
+			t.Errorf("said %+v, and %v is remembered", outcomes[0], s.remembered())
+		}
+	})
+}
+
+func TestAFailureOfOneContainerKeepsNoOtherFromItsThroughput(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, false)
+	missing := s.follow(true, 6)
+	missing.Container.ID = "nothing"
+	outcomes, err := s.keeper().Settle(t.Context(), s.now, []throughput.Container{missing, s.follow(true, 6)})
+	testworld.Must(t, err)
+	s.want("the other one", 3000)
+	if !slices.ContainsFunc(outcomes, func(o throughput.Outcome) bool { return o.Err != nil && o.Container.ID == "nothing" }) {
+		t.Errorf("%+v", outcomes)
+	}
+}
