@@ -236,7 +236,7 @@ func TestIncomplete(t *testing.T) {
 		s.lags(10*time.Minute, 50, -1, 0)
 		s.want("3 active 300 none [threshold=1 incomplete=3]")
 		s.lags(time.Minute, 0, 0, 0)
-		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
+		s.want("1 inactive 0 in [activation=0 cooldown=1]")
 	})
 	t.Run("the metric is held where the replicas need not be, and says so", func(t *testing.T) {
 		t.Parallel()

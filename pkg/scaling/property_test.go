@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,7 @@ func TestProperties(t *testing.T) {
 		{"no scale-in while the truth is unknown", noScaleInWhileUnknown},
 		{"nothing known, nothing decided", nothingKnownNothingDecided},
 		{"no flapping inside a window", noFlapping},
+		{"what was not measured is no recommendation", unmeasuredIsNoRecommendation},
 		{"no change beyond the rate policies", rateIsLimited},
 		{"zero only after cooldown", zeroOnlyAfterCooldown},
 		{"zero at once after cooldown", zeroComesAfterCooldown},
@@ -343,11 +345,28 @@ func noFlapping(story []tick) string {
 		if age >= window {
 			break
 		}
-		if e := earlier.out.Decision; e != nil && e.Replicas == 0 {
-			break // at zero there is no HPA whose windows could remember
-		} else if e != nil && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
+		if e := earlier.out.Decision; e != nil && e.Replicas > 0 && earlier.previous() > 0 && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
 			return fmt.Sprintf("%s, %s after %s, inside the window of %s", d.Direction, age, opposite, window)
 		}
+	}
+	return ""
+}
+
+// unmeasuredIsNoRecommendation: a poll that fails, or that is incomplete and asks for less than there
+// is, leaves the windows as they were, unless a window of schedules asks, or nothing was decided before.
+func unmeasuredIsNoRecommendation(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || k.in.Memory.Replicas == nil || len(k.in.Policy.Schedules) > 0 || k.in.Policy.Behavior.ScaleDown.Tolerance > 0 {
+		return ""
+	}
+	held := !k.in.Lag.Known() || slices.ContainsFunc(d.Reasons, func(r scaling.Reason) bool {
+		return r.Step == "incomplete" && strings.Contains(r.Why, "no scale-in")
+	})
+	recommends := slices.ContainsFunc(k.out.Memory.Recommendations, func(r scaling.Recommendation) bool { return r.Time.Equal(k.in.Now) })
+	before := slices.ContainsFunc(k.in.Memory.Recommendations, func(r scaling.Recommendation) bool { return r.Time.Equal(k.in.Now) })
+	if held && recommends && !before {
+		return "a recommendation"
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func (s *steps) hotPartition() {
 	able := max(1, s.demand.lagging+s.demand.unknown)
 	s.metric = min(s.metric, int64(able)*s.Policy.Threshold)
 	if s.replicas > able {
-		s.replicas, s.ratio = able, float64(able)
+		s.replicas, s.usage = able, usage{float64(able), 1}
 		s.because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
 	}
 }
