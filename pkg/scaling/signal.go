@@ -59,8 +59,8 @@ func (s *steps) excluded(p *changefeed.Partition) bool {
 }
 
 // maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the replicas
-// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA's
-// azure-cosmosdb scaler does. metricValue is raised alike.
+// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA 2.22's
+// azure-cosmosdb scaler does, but over all leases, not only those with lag. metricValue is raised alike.
 func (s *steps) maxLeasesPerReplica() {
 	most := s.Policy.MaxLeasesPerReplica
 	if most <= 0 || !s.active || s.demand.lagging == 0 {
