@@ -285,7 +285,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
 		default:
 			p := d.processor.Processor
-			p.Last = d.record.State.Lag
+			p.Last = asOf(d.record.State.Lag, t.start)
 			due, processors = append(due, d), append(processors, p)
 		}
 	}
@@ -304,6 +304,30 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	if d := time.Duration(delay.Load()); d > 0 {
 		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
 	}
+}
+
+// asOf returns what was measured last, as far as it may be used now. Where a clock was ahead, its time
+// counts as now, and each partition as carried over, so that it is read again: its age was counted by
+// that clock.
+func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
+	if !l.Time.After(now) {
+		return l
+	}
+	l.Time = now
+	l.Partitions = slices.Clone(l.Partitions)
+	for i := range l.Partitions {
+		l.Partitions[i].Measured = now
+	}
+	return l
+}
+
+// earlier returns the earlier of two times: one that is remembered, and lies in the future, counts as
+// now.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
 }
 
 // measuring returns a context for measuring: it ends with the tick, but for a fifth of the time left,
@@ -380,7 +404,7 @@ func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
 func (t *tick) following(d *subject) state.State {
 	last := &d.record.State
 	s := state.State{
-		Processor: d.name, Epoch: last.Epoch, AttemptedAt: t.start, PolledAt: last.PolledAt,
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: t.start, PolledAt: earlier(last.PolledAt, t.start),
 		Sequence: last.Sequence, Published: last.Published,
 	}
 	if s.Epoch == 0 {
@@ -390,7 +414,7 @@ func (t *tick) following(d *subject) state.State {
 	if t.ID == "" || t.mode.All {
 		return s // a poll by hand is no rival
 	}
-	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && t.start.Sub(before.(time.Time)) < rivalWithin {
+	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && t.start.Sub(before.(time.Time)).Abs() < rivalWithin {
 		s.Rival = &state.Rival{Poller: last.Poller, Time: t.start}
 		if !t.rivals.Swap(true) {
 			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
@@ -502,9 +526,12 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 // prune lets the store forget old samples of a processor that begins a new hour with this tick. What
 // fails is tried again in an hour.
 func (t *tick) prune(ctx context.Context, d *subject) {
-	now := d.state.AttemptedAt
-	if t.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(d.record.State.AttemptedAt.Truncate(time.Hour)) {
+	now, last := d.state.AttemptedAt, d.record.State.AttemptedAt
+	if t.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(last.Truncate(time.Hour)) {
 		return
+	}
+	if now.Sub(last) > time.Hour {
+		now = last // one poll by a clock that is ahead does not empty the history
 	}
 	if err := t.Store.Prune(ctx, d.state.Processor, now.Add(-t.Retention)); err != nil {
 		t.Log.Warn("old samples cannot be removed", "processor", d.state.Processor, "error", err.Error())

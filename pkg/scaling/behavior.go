@@ -8,9 +8,8 @@ import (
 
 // behavior is step 9 of docs/decide.md: the tolerance, stabilization windows and rate policies of
 // the HPA, applied between the last decision and what the steps before ask for. Both count as at
-// least 1: the step from 1 to zero is made by cooldown alone. What is held or fallen back to because
-// nothing could be measured is no recommendation to the windows, as with the HPA; the first decision
-// is the first one.
+// least 1: the step from 1 to zero is made by cooldown alone. pkg/emulator/interop/hpa holds it
+// against the HPA's own code.
 func (s *steps) behavior() {
 	last, _ := s.current()
 	current, asked := max(1, last), max(1, s.replicas)
@@ -34,7 +33,10 @@ func (s *steps) behavior() {
 
 // tolerate returns the current replicas where the metric is within the tolerance of the direction.
 func (s *steps) tolerate(current, asked int) int {
-	ratio := s.ratio / float64(current)
+	ratio := 0.0
+	if s.usage.target > 0 {
+		ratio = s.usage.metric / (s.usage.target * float64(current))
+	}
 	up, down := s.Policy.Behavior.ScaleUp.Tolerance, s.Policy.Behavior.ScaleDown.Tolerance
 	if asked > current && ratio <= 1+up || asked < current && ratio >= 1-down {
 		return current
@@ -42,26 +44,31 @@ func (s *steps) tolerate(current, asked int) int {
 	return asked
 }
 
-// recommend remembers a recommendation, unless it was made without a measurement. It forgets those
-// older than both windows, and of equal ones all but the latest, which outlasts the others.
+// recommend remembers a recommendation. It forgets those older than both windows, and of equal ones
+// all but the latest, which outlasts the others. What is held or fallen back to because nothing, or
+// too little, could be measured is none, unless it is the first decision: an HPA that has no metric
+// does nothing, and begins with the replicas that it finds. At zero replicas there is none either,
+// since no HPA acts there. An incomplete poll that scales out recommends at least that many.
 func (s *steps) recommend(replicas int) {
 	longest := max(s.Policy.Behavior.ScaleUp.StabilizationWindow, s.Policy.Behavior.ScaleDown.StabilizationWindow)
 	kept := within(s.next.Recommendations, s.Now, longest, func(r Recommendation) time.Time { return r.Time })
-	_, decided := s.current()
-	measured := s.next.Failures == 0 || !decided
 	s.next.Recommendations = kept
-	if longest > 0 && measured {
-		kept = slices.DeleteFunc(kept, func(r Recommendation) bool { return r.Replicas == replicas })
-		s.next.Recommendations = append(kept, Recommendation{Time: s.Now, Replicas: replicas})
+	last, decided := s.current()
+	asleep := last == 0 && !s.active && s.Policy.MinReplicas == 0
+	if longest > 0 && !asleep && (!s.unmeasured || !decided) {
+		now := Recommendation{Time: s.Now, Replicas: replicas, AtLeast: s.refuseIn}
+		kept = slices.DeleteFunc(kept, func(r Recommendation) bool { return r.Replicas == now.Replicas && r.AtLeast == now.AtLeast })
+		s.next.Recommendations = append(kept, now)
 	}
 }
 
 // stabilize returns the count nearest to the current replicas between the lowest recommendation
-// within the scale-up window and the highest within the scale-down window.
+// within the scale-up window and the highest within the scale-down window. One that says no more than
+// that fewer are not enough does not hold a scale-out back.
 func (s *steps) stabilize(current, wanted int) int {
 	lowest, highest := wanted, wanted
 	for _, r := range s.next.Recommendations {
-		if age := s.Now.Sub(r.Time); age < s.Policy.Behavior.ScaleUp.StabilizationWindow {
+		if age := s.Now.Sub(r.Time); age < s.Policy.Behavior.ScaleUp.StabilizationWindow && !r.AtLeast {
 			lowest = min(lowest, r.Replicas)
 		}
 		if age := s.Now.Sub(r.Time); age < s.Policy.Behavior.ScaleDown.StabilizationWindow {

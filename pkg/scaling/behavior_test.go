@@ -185,6 +185,7 @@ func TestTolerance(t *testing.T) {
 		{"more than that scales down", 0, 0.1, 20, 1799, 18},
 		{"the tolerance up does not hold a scale-in", 0.5, 0, 20, 1900, 19},
 		{"the tolerance down does not hold a scale-out", 0, 0.5, 20, 2001, 21},
+		{"the ratio is rounded once, as the HPA does: 3536 of 17 x 260 is 20 percent below", 0, 0.2, 17, 1360, 17},
 		{"none: the smallest excess scales up", 0, 0, 20, 2001, 21},
 		{"the unrounded ratio counts: 1 of 2 replicas is 50 percent below", 0, 0.4, 2, 100, 1},
 		{"the unrounded ratio counts: 101 of 200 is within 50 percent, though 1 replica more than 1 is asked for", 0, 0.5, 3, 151, 3},
@@ -266,5 +267,91 @@ func TestBehaviorEndsAtOne(t *testing.T) {
 		minimum(0)(&s.policy)
 		s.asks(time.Second, 0)
 		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+	})
+}
+
+// TestWhatIsNoRecommendation: the windows of step 9 remember what was measured, and nothing else.
+func TestWhatIsNoRecommendation(t *testing.T) {
+	t.Parallel()
+	const second, minute = time.Second, time.Minute
+	const unknown = -1
+	down := func(change ...func(*scaling.Policy)) scaling.Policy {
+		p := behaves(scaling.Rules{}, window(5*minute))
+		p.Fallback.FailureThreshold = 100
+		for _, c := range change {
+			c(&p)
+		}
+		return p
+	}
+	t.Run("an incomplete poll that holds does not restart the window down", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, down())
+		s.lags(0, 300, 0, 0)
+		s.lags(299*second, 10, unknown, 0)
+		s.want("3 active 300 none [threshold=1 incomplete=3]")
+		s.lags(second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("one that scales out is a recommendation, as with an HPA of which some metrics are there", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, down())
+		s.lags(0, 10, 0, 0)
+		s.lags(minute, 250, unknown, 0)
+		s.want("3 active 250 out [threshold=3]")
+		s.lags(299*second, 10, 0, 0)
+		s.want("3 active 10 none [threshold=1 behavior=3]")
+		s.lags(second, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("so is one that asks for what there is, within the tolerance", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, down(func(p *scaling.Policy) { p.Behavior.ScaleDown.Tolerance = 0.1 })).from(10)
+		s.lags(0, append(repeat(0, 20), 900, unknown)...)
+		s.want("10 active 900 none [threshold=9 incomplete=10]")
+		s.asks(299*second, 5)
+		s.want("10 active 500 none [threshold=5 behavior=10]")
+		s.asks(second, 5)
+		s.want("5 active 500 in [threshold=5]")
+	})
+	up := behaves(window(minute), scaling.Rules{})
+	up.Fallback.FailureThreshold = 100
+	for name, unmeasured := range map[string]func(*story){
+		"failed":     func(s *story) { s.poll(30*second, failed) },
+		"incomplete": func(s *story) { s.lags(30*second, 10, unknown, 0) },
+	} {
+		t.Run("a poll that is "+name+" does not delay a scale-out", func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, up)
+			s.lags(0, 10, 0, 0)
+			s.lags(15*second, 300, 0, 0)
+			unmeasured(s)
+			s.lags(15*second, 300, 0, 0)
+			s.want("3 active 300 out [threshold=3]")
+		})
+	}
+	t.Run("a window of schedules asks without a measurement", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, down(func(p *scaling.Policy) { p.Schedules = schedules(t, floor{"UTC", "0 * * * *", "30 * * * *", 3}) })).from(1)
+		s.poll(29*minute, failed)
+		s.want("3 active 0 out [failure=1 schedules=3]")
+		s.lags(4*minute, 10, 0, 0)
+		s.want("3 active 10 none [threshold=1 behavior=3]")
+		s.lags(minute, 10, 0, 0)
+		s.want("1 active 10 in [threshold=1]")
+	})
+	t.Run("zero replicas: an idle processor recommends nothing, and forgets nothing", func(t *testing.T) {
+		t.Parallel()
+		p := behaves(window(minute), scaling.Rules{})
+		p.Cooldown = 10 * second
+		s := tell(t, p)
+		s.lags(0, 10, 0, 0)
+		s.lags(20*second, 0, 0, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+		s.lags(20*second, 300, 0, 0)
+		s.want("1 active 300 out [threshold=3 behavior=1]")
+		s.lags(minute, 0, 0, 0)
+		s.want("0 inactive 0 in [activation=0 cooldown=0]")
+		s.lags(2*minute, 300, 0, 0)
+		s.want("3 active 300 out [threshold=3]")
 	})
 }

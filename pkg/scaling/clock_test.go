@@ -112,3 +112,60 @@ func TestAClockAheadStopsNothingForGood(t *testing.T) {
 		}
 	})
 }
+
+// TestAClockAheadMakesNoStall: one poll by a clock that is an hour ahead does not count as an hour
+// during which a handler got no further. The owners' clocks, by which they renew their leases, are
+// right.
+func TestAClockAheadMakesNoStall(t *testing.T) {
+	t.Parallel()
+	const s, m, h = time.Second, time.Minute, time.Hour
+	for name, ahead := range map[string]time.Duration{"an hour": h, "a year": 365 * 24 * h} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := tell(t, policy())
+			for at := time.Duration(0); at <= 8*m; at += 15 * s {
+				x := sight{at: at, lag: 5, position: "1", owner: "w", written: at}
+				if at == 45*s {
+					x.at += ahead
+				}
+				st.see(x)
+				if got := st.shown(); at < 4*m && got != "lagging" || at >= 5*m+15*s && got != "stalled/hung" {
+					t.Errorf("at %s: %s", at, got)
+				}
+			}
+		})
+	}
+}
+
+// TestAClockSetBackStopsNothingForGood: everything was remembered by a clock an hour ahead, which is
+// put right. What is to come then comes no later than as if the processor had begun anew.
+func TestAClockSetBackStopsNothingForGood(t *testing.T) {
+	t.Parallel()
+	const m, h = time.Minute, time.Hour
+	for _, c := range []struct {
+		what   string
+		policy scaling.Policy
+		before []int64 // by the clock that is ahead, each after a minute
+		lags   []int64 // after that
+		after  time.Duration
+		want   string
+	}{
+		{"cooldown", policy(), []int64{10, 10, 10}, []int64{0}, 5 * m, "0 inactive 0 in [activation=0 cooldown=0]"},
+		{"the scale-down window", policy(), []int64{300, 300, 300}, []int64{10}, 5 * m, "1 active 10 in [threshold=1]"},
+		{"the scale-up window", behaves(window(m), scaling.Rules{}), []int64{10, 10, 10}, []int64{300}, m, "3 active 300 out [threshold=3]"},
+		{"the policies up", behaves(rates(pods(1, m)), scaling.Rules{}), []int64{10, 150, 300}, []int64{400}, m, "4 active 400 out [threshold=4]"},
+		{"the policies down", behaves(scaling.Rules{}, rates(pods(1, m))), []int64{300, 300, 200}, []int64{10}, m, "1 active 10 in [threshold=1]"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			s := tell(t, c.policy)
+			s.now = s.now.Add(h)
+			for _, lag := range c.before {
+				s.lags(m, lag, 0, 0, 0)
+			}
+			s.lags(m-h, c.lags[0], 0, 0, 0)
+			s.lags(c.after, c.lags[0], 0, 0, 0)
+			s.want(c.want)
+		})
+	}
+}

@@ -61,15 +61,16 @@ type steps struct {
 	wake           changefeed.Status // worst status of a reading that wakes the processor; "" where none does
 	uncheckpointed int               // partitions that the reading found without a checkpoint
 
-	keepsUp    bool    // the owners finish what is pending within catchUpWithin; see rates
-	demand     signal  // the part of the measurement that asks for replicas; zero where nothing is known
-	partitions int     // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
-	metric     int64   // metricValue: the lag, capped, in transactions
-	active     bool    // whether the processor is to have replicas at all
-	replicas   int     // what the steps so far ask for
-	ratio      float64 // replicas before rounding up, for the tolerance of step 9
-	asked      int     // what steps 1 to 8 asked for
-	refuseIn   bool    // too much is unknown to scale in
+	keepsUp    bool   // the owners finish what is pending within catchUpWithin; see rates
+	demand     signal // the part of the measurement that asks for replicas; zero where nothing is known
+	partitions int    // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
+	metric     int64  // metricValue: the lag, capped, in transactions
+	active     bool   // whether the processor is to have replicas at all
+	replicas   int    // what the steps so far ask for
+	usage      usage  // what asks for the replicas, for the tolerance of step 9
+	asked      int    // what steps 1 to 8 asked for
+	refuseIn   bool   // too much is unknown to scale in
+	unmeasured bool   // what is asked for was not measured: it is held, or fallen back to
 	undecided  bool
 	reasons    []Reason
 }
@@ -87,14 +88,21 @@ func (s *steps) current() (int, bool) {
 	return *s.Memory.Replicas, true
 }
 
+// usage is a metric and its target for one replica, or a number of replicas and 1. The two are kept
+// apart so that their ratio at the current replicas is rounded once, as the HPA rounds it.
+type usage struct{ metric, target float64 }
+
 // raise raises the replicas to n, rounded up, and reports whether that changed them. A number that
 // exceeds 32 bits counts as the greatest that does not.
-func (s *steps) raise(n float64) bool {
-	wanted := int(min(math.Ceil(n), math.MaxInt32))
+func (s *steps) raise(n float64) bool { return s.raiseFor(usage{n, 1}) }
+
+// raiseFor is raise for a metric and its target.
+func (s *steps) raiseFor(u usage) bool {
+	wanted := int(min(math.Ceil(u.metric/u.target), math.MaxInt32))
 	if wanted <= s.replicas {
 		return false
 	}
-	s.replicas, s.ratio = wanted, n
+	s.replicas, s.usage = wanted, u
 	return true
 }
 
@@ -124,7 +132,7 @@ func (s *steps) threshold() {
 	if s.wake != "" || s.demand.excluded > 0 {
 		s.metric = max(s.metric, s.Policy.Activation+1)
 	}
-	s.raise(float64(s.metric) / float64(s.Policy.Threshold))
+	s.raiseFor(usage{float64(s.metric), float64(s.Policy.Threshold)})
 	switch {
 	case s.metric < lag && s.Policy.LimitToPartitionsWithLag:
 		s.because("threshold", "lag %d at %d per replica, capped to %d partitions with lag", lag, s.Policy.Threshold, capBy)
@@ -230,6 +238,9 @@ func (s *steps) schedules() {
 			why = fmt.Sprintf(", and %d is the next that divides %d partitions", floor, s.partitions)
 		}
 	}
+	if floor >= s.replicas {
+		s.unmeasured = false // a window that is open is known without a measurement
+	}
 	if s.raise(float64(floor)) {
 		s.because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, why)
 	}
@@ -291,6 +302,7 @@ func (s *steps) incomplete() {
 	s.metric = max(s.metric, s.Memory.MetricValue)
 	switch {
 	case s.replicas < current:
+		s.unmeasured = s.tolerate(current, s.replicas) < current
 		s.raise(float64(current))
 		s.because("incomplete", "%s: no scale-in from %d", gaps, current)
 	case s.metric > metric:
@@ -308,7 +320,7 @@ func (s *steps) failure() {
 		s.next.Partitions = s.partitions
 	}
 	s.next.Failures++
-	s.refuseIn = true
+	s.refuseIn, s.unmeasured = true, true
 	current, known := s.current()
 	fallback := s.Policy.Fallback
 	if s.next.Failures <= fallback.FailureThreshold {
@@ -436,9 +448,6 @@ func (s *steps) conclude() Outcome {
 		}
 		s.next.Active, s.next.MetricValue = s.active, s.metric
 		s.remember(current, s.replicas)
-		if s.replicas == 0 {
-			s.next.Recommendations = nil // as with KEDA, where no HPA acts at zero
-		}
 	}
 	return Outcome{Lag: s.Lag, Decision: d, Memory: s.next}
 }

@@ -236,7 +236,7 @@ func TestIncomplete(t *testing.T) {
 		s.lags(10*time.Minute, 50, -1, 0)
 		s.want("3 active 300 none [threshold=1 incomplete=3]")
 		s.lags(time.Minute, 0, 0, 0)
-		s.want("3 inactive 0 none [activation=0 behavior=3 cooldown=3]")
+		s.want("1 inactive 0 in [activation=0 cooldown=1]")
 	})
 	t.Run("the metric is held where the replicas need not be, and says so", func(t *testing.T) {
 		t.Parallel()
@@ -451,6 +451,65 @@ func TestFailure(t *testing.T) {
 			s.want(c.want)
 		})
 	}
+	// KEDA's count and its replicas: GetMetricsWithFallback and doFallback of pkg/fallback/fallback.go,
+	// v2.21.0. It falls back with the first poll that makes more than failureThreshold in a row, up to
+	// which the HPA has no metric and does nothing.
+	for _, c := range []struct {
+		behavior                     scaling.FallbackBehavior
+		replicas, fromOne, fromThree int
+	}{
+		{scaling.FallbackStatic, 2, 2, 2},
+		{scaling.FallbackStatic, 0, 1, 1}, // an HPA has at least one
+		{scaling.FallbackCurrent, 2, 1, 3},
+		{scaling.FallbackCurrent, 0, 1, 3},
+		{scaling.FallbackCurrentIfHigher, 2, 2, 3},
+		{scaling.FallbackCurrentIfHigher, 0, 1, 3},
+		{scaling.FallbackCurrentIfLower, 2, 1, 2},
+		{scaling.FallbackCurrentIfLower, 9, 1, 3},
+		{scaling.FallbackMax, 2, 4, 4}, // feedscale's own
+	} {
+		for _, threshold := range []int{0, 1, 3} {
+			for from, want := range map[int]int{1: c.fromOne, 3: c.fromThree} {
+				t.Run(fmt.Sprintf("KEDA: %s with %d, from %d, after %d failed polls", c.behavior, c.replicas, from, threshold), func(t *testing.T) {
+					t.Parallel()
+					p := with(threshold, c.behavior, c.replicas)
+					p.Behavior = scaling.Behavior{}
+					s := tell(t, p)
+					for range 2 { // a poll that succeeds counts anew
+						s.lags(15*time.Second, int64(from)*100, 0, 0, 0)
+						for range threshold {
+							if got := s.poll(15*time.Second, failed).Replicas; got != from {
+								t.Fatalf("%d failed polls: %d, want the %d that it was", s.memory.Failures, got, from)
+							}
+						}
+					}
+					for range 3 {
+						got := s.poll(15*time.Second, failed).Replicas
+						if got == 0 {
+							t.Fatal("zero, without a measurement")
+						}
+						if got != want {
+							t.Errorf("%d failed polls: %d, want %d", s.memory.Failures, got, want)
+						}
+					}
+				})
+			}
+		}
+	}
+	t.Run("failed polls up to the threshold wake nobody", func(t *testing.T) {
+		t.Parallel()
+		s := tell(t, with(3, scaling.FallbackMax, 0))
+		s.lags(0, 10, 0, 0, 0)
+		s.lags(300*time.Second, 0, 0, 0, 0)
+		for range 100 {
+			for range 3 {
+				s.poll(15*time.Second, failed)
+				s.want("0 inactive 0 none [failure=0]")
+			}
+			s.lags(15*time.Second, 0, 0, 0, 0)
+			s.want("0 inactive 0 none [activation=0]")
+		}
+	})
 	unread := func(leases int) func(time.Time) changefeed.ProcessorLag {
 		return func(at time.Time) changefeed.ProcessorLag { return measured(at, repeat(-1, leases)...) }
 	}

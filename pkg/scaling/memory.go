@@ -31,6 +31,7 @@ type Memory struct {
 type Recommendation struct {
 	Time     time.Time `json:"time"`
 	Replicas int       `json:"replicas"`
+	AtLeast  bool      `json:"atLeast,omitempty"` // of an incomplete poll: no more is known than that fewer are not enough
 }
 
 // Change is one past change of replicas; Delta is negative where they went down.

@@ -70,9 +70,9 @@ const (
 
 // Fallback says what is decided where no partition could be measured: step 8 of docs/decide.md.
 type Fallback struct {
-	FailureThreshold int // polls in a row that may fail before the fallback counts; 0 = none
+	FailureThreshold int // polls in a row that may fail: the fallback counts with one more; 0 = none
 	Behavior         FallbackBehavior
-	Replicas         int // for every behavior but max and currentReplicas
+	Replicas         int // ignored by max and currentReplicas
 }
 
 // FallbackBehavior names a fallback.

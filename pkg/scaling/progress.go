@@ -90,6 +90,9 @@ func (s *steps) standing(p *changefeed.Partition, last Progress, next *Progress)
 		// takes to expire.
 		held = min(held, s.Policy.LeaseExpiration)
 	}
+	// The lease tells, too, until when somebody held it: a clock that went ahead makes no stall.
+	renewed := min(held, max(0, p.LeaseTime.Sub(last.LeaseTime)))
+	held = min(held, renewed+s.Policy.LeaseExpiration)
 	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, s.Now, next.Held+held, time.Time{}
 	switch {
 	case p.Owner == "":

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +20,21 @@ const stories = 3000
 
 // tick is one poll of a random story.
 type tick struct {
-	in  scaling.Input
-	out scaling.Outcome
+	in   scaling.Input
+	out  scaling.Outcome
+	seen time.Time     // of the poll, or of the earliest later one by a clock that was set back
+	aged time.Duration // the most that a later poll took it to be old
+}
+
+// later is a poll at the given time, by which the ticks before it get older.
+func later(told []tick, now time.Time) {
+	for i := range told {
+		k := &told[i]
+		if k.seen.After(now) {
+			k.seen = now
+		}
+		k.aged = max(k.aged, now.Sub(k.seen))
+	}
 }
 
 // previous is the decision before, 0 where there was none.
@@ -206,6 +220,7 @@ func TestProperties(t *testing.T) {
 		{"no scale-in while the truth is unknown", noScaleInWhileUnknown},
 		{"nothing known, nothing decided", nothingKnownNothingDecided},
 		{"no flapping inside a window", noFlapping},
+		{"what was not measured is no recommendation", unmeasuredIsNoRecommendation},
 		{"no change beyond the rate policies", rateIsLimited},
 		{"zero only after cooldown", zeroOnlyAfterCooldown},
 		{"zero at once after cooldown", zeroComesAfterCooldown},
@@ -225,10 +240,14 @@ func TestProperties(t *testing.T) {
 			if g.happens(15) {
 				now = now.Add(g.seconds(1200))
 			}
+			if g.happens(25) {
+				now = now.Add(-g.seconds(5000)) // the clock is put right
+			}
+			later(told, now)
 			in := scaling.Input{Now: now, Lag: g.measure(now), Policy: p, Memory: memory}
 			out := scaling.Decide(in)
 			memory = out.Memory
-			told = append(told, tick{in, out})
+			told = append(told, tick{in: in, out: out, seen: now})
 			for _, property := range properties {
 				if wrong := property.holds(told); wrong != "" {
 					t.Fatalf("story %d, poll %d: %s: %s\nbefore %d, decided %s\npolicy %+v",
@@ -339,15 +358,32 @@ func noFlapping(story []tick) string {
 		opposite, window = scaling.In, k.in.Policy.Behavior.ScaleUp.StabilizationWindow
 	}
 	for _, earlier := range slices.Backward(story[:len(story)-1]) {
-		age := k.in.Now.Sub(earlier.in.Now)
-		if age >= window {
+		age := k.in.Now.Sub(earlier.seen)
+		if earlier.aged >= window {
 			break
 		}
-		if e := earlier.out.Decision; e != nil && e.Replicas == 0 {
-			break // at zero there is no HPA whose windows could remember
-		} else if e != nil && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
+		if e := earlier.out.Decision; e != nil && e.Replicas > 0 && earlier.previous() > 0 && e.Direction == opposite && (e.Replicas > d.Replicas) == (opposite == scaling.Out) && e.Replicas != d.Replicas && !earlier.outOfBounds() && !earlier.fellBack() {
 			return fmt.Sprintf("%s, %s after %s, inside the window of %s", d.Direction, age, opposite, window)
 		}
+	}
+	return ""
+}
+
+// unmeasuredIsNoRecommendation: a poll that fails, or that is incomplete and asks for less than there
+// is, leaves the windows as they were, unless a window of schedules asks, or nothing was decided before.
+func unmeasuredIsNoRecommendation(story []tick) string {
+	k := story[len(story)-1]
+	d := k.out.Decision
+	if d == nil || k.in.Memory.Replicas == nil || len(k.in.Policy.Schedules) > 0 || k.in.Policy.Behavior.ScaleDown.Tolerance > 0 {
+		return ""
+	}
+	held := !k.in.Lag.Known() || slices.ContainsFunc(d.Reasons, func(r scaling.Reason) bool {
+		return r.Step == "incomplete" && strings.Contains(r.Why, "no scale-in")
+	})
+	recommends := slices.ContainsFunc(k.out.Memory.Recommendations, func(r scaling.Recommendation) bool { return r.Time.Equal(k.in.Now) })
+	before := slices.ContainsFunc(k.in.Memory.Recommendations, func(r scaling.Recommendation) bool { return !r.Time.Before(k.in.Now) })
+	if held && recommends && !before {
+		return "a recommendation"
 	}
 	return ""
 }
@@ -372,11 +408,15 @@ func rateIsLimited(story []tick) string {
 	if rules.SelectPolicy == scaling.SelectDisabled {
 		return "a change in a direction that is disabled"
 	}
+	longest := time.Duration(0)
+	for _, p := range slices.Concat(k.in.Policy.Behavior.ScaleUp.Policies, k.in.Policy.Behavior.ScaleDown.Policies) {
+		longest = max(longest, p.Period)
+	}
 	var within []bool
 	for _, rate := range rules.Policies {
 		from := before
 		for _, earlier := range story[:len(story)-1] {
-			if e := earlier.out.Decision; e != nil && k.in.Now.Sub(earlier.in.Now) < rate.Period {
+			if e := earlier.out.Decision; e != nil && earlier.aged < longest && k.in.Now.Sub(earlier.seen) < rate.Period {
 				from -= max(1, e.Replicas) - max(1, earlier.previous())
 			}
 		}
@@ -403,8 +443,8 @@ func zeroOnlyAfterCooldown(story []tick) string {
 		return ""
 	}
 	for _, earlier := range story {
-		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.in.Now) < k.in.Policy.Cooldown {
-			return fmt.Sprintf("zero %s after an active poll", k.in.Now.Sub(earlier.in.Now))
+		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.seen) < k.in.Policy.Cooldown {
+			return fmt.Sprintf("zero %s after an active poll", k.in.Now.Sub(earlier.seen))
 		}
 	}
 	return ""
@@ -419,7 +459,7 @@ func zeroComesAfterCooldown(story []tick) string {
 		return ""
 	}
 	for _, earlier := range story {
-		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.in.Now) < k.in.Policy.Cooldown {
+		if e := earlier.out.Decision; e != nil && e.Active && k.in.Now.Sub(earlier.seen) < k.in.Policy.Cooldown {
 			return ""
 		}
 	}
@@ -453,7 +493,7 @@ func memoryIsBounded(story []tick) string {
 	}
 	recommendations, changes := 0, 0
 	for _, earlier := range story {
-		age := k.in.Now.Sub(earlier.in.Now)
+		age := k.in.Now.Sub(earlier.seen)
 		if age < longestWindow {
 			recommendations++
 		}

@@ -59,8 +59,8 @@ func (s *steps) excluded(p *changefeed.Partition) bool {
 }
 
 // maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the replicas
-// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA's
-// azure-cosmosdb scaler does. metricValue is raised alike.
+// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA 2.22's
+// azure-cosmosdb scaler does, but over all leases, not only those with lag. metricValue is raised alike.
 func (s *steps) maxLeasesPerReplica() {
 	most := s.Policy.MaxLeasesPerReplica
 	if most <= 0 || !s.active || s.demand.lagging == 0 {
@@ -100,7 +100,7 @@ func (s *steps) hotPartition() {
 	able := max(1, s.demand.lagging+s.demand.unknown)
 	s.metric = min(s.metric, int64(able)*s.Policy.Threshold)
 	if s.replicas > able {
-		s.replicas, s.ratio = able, float64(able)
+		s.replicas, s.usage = able, usage{float64(able), 1}
 		s.because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
 	}
 }
