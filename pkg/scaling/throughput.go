@@ -220,7 +220,7 @@ func (s *steps) throughput() {
 	}
 	s.metric = min(s.metric, int64(current)*s.Policy.Threshold)
 	if s.replicas > current {
-		s.replicas, s.ratio = current, float64(current)
+		s.replicas, s.usage = current, usage{float64(current), 1}
 		s.because("throughput", "container %s is at its limit of %d RU/s, and the lag does not fall (%d, and %d before): more replicas would be throttled",
 			s.Limit.Container, s.Limit.RUPerSecond, *lag, *s.Limit.LagBefore)
 	}
