@@ -93,6 +93,31 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
 }
 
+func TestAPauseHoldsForScalersWhatWasDecidedBefore(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "new")
+	paused := lagging("orders") // which now asks for 2
+	paused.Paused, paused.Memory = true, scaling.Memory{Replicas: new(5), Active: true, MetricValue: 412}
+	paused.Decision.Reasons = []scaling.Reason{{Step: "threshold", Replicas: 2, Why: "lag 7 at 4 per replica"}}
+	f.commit(t, paused)
+	w := f.ask(t, http.MethodGet, "/api/processors/orders")
+	got := testworld.Decode[report.Stored](t, w.Body.Bytes())
+	if w.Code != http.StatusOK || *got.DesiredReplicas != 5 || *got.MetricValue != 412 || *got.Direction != scaling.None || !got.Paused {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if len(got.Reasons) != 2 || got.Reasons[0].Step != "threshold" || got.Reasons[1].Replicas != 5 {
+		t.Errorf("the reasons are %+v", got.Reasons)
+	}
+	list := testworld.Decode[list](t, f.ask(t, http.MethodGet, "/api/processors").Body.Bytes())
+	if shown := list.Processors[0]; *shown.DesiredReplicas != 2 {
+		t.Errorf("the list shows people %d, want what the pause keeps from scalers", *shown.DesiredReplicas)
+	}
+	first := lagging("new")
+	first.Paused = true
+	f.commit(t, first)
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/new"), http.StatusServiceUnavailable, "processor new is paused, and nothing was decided before the pause")
+}
+
 func TestTheListHasEveryProcessorInItsOrderHoweverOld(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "never", "orders")
