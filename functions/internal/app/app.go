@@ -45,7 +45,7 @@ type Options struct {
 type App struct {
 	config  config.Config
 	options Options
-	store   state.Store
+	store   *state.Commits
 	events  events.Publisher
 	poller  *poller.Poller
 	meters  *metrics.Handler
@@ -72,9 +72,11 @@ func New(c config.Config, o Options) (*App, error) {
 	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
 		return nil, err
 	}
-	if a.store, err = connections.Store(c.Settings.State, o.ReadOnly); err != nil {
+	store, err := connections.Store(c.Settings.State, o.ReadOnly)
+	if err != nil {
 		return nil, err
 	}
+	a.store = state.NewCommits(store)
 	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
 	a.poller = &poller.Poller{
 		Processors:  list,
