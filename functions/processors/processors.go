@@ -122,7 +122,7 @@ func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, p
 	case s.AttemptedAt.IsZero() && h.NeverPolled != "":
 		problem = report.NeverPolled(kind+" "+name, h.NeverPolled)
 	}
-	s.Processor = name
+	s.Processor, s.Decision = name, s.Standing()
 	return s, problem
 }
 
@@ -130,7 +130,7 @@ func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, p
 // its own fallback rather than an old number.
 func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	s, err := h.Standing(r.Context(), name)
+	s, err := h.Answer(r.Context(), name)
 	switch {
 	case errors.Is(err, report.ErrUnknownName):
 		h.unknown(w, r, name)
@@ -151,11 +151,11 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	problem.Write(w, r, h.Log, http.StatusNotFound, report.UnknownName(name).Error())
 }
 
-// Standing returns the State of a processor or group, with the Decision that a scaler may act upon:
+// Answer returns the State of a processor or group, with the Decision that a scaler may act upon:
 // the answer to every scaler, over HTTP or otherwise. The error is report.ErrUnknownName, or says why
 // there is no such decision.
-func (h *Handler) Standing(ctx context.Context, name string) (state.State, error) {
-	asked := report.Standing{NeverPolled: h.NeverPolled}
+func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) {
+	asked := report.Asked{NeverPolled: h.NeverPolled}
 	for _, p := range h.Processors {
 		if p.Name == name {
 			asked.Subject, asked.Next = "processor "+name, p.Next

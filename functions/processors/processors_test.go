@@ -93,29 +93,44 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
 }
 
-func TestAPauseHoldsForScalersWhatWasDecidedBefore(t *testing.T) {
+func TestWhileItIsPausedTheLastDecisionBeforeThatIsTold(t *testing.T) {
 	t.Parallel()
-	f := newFunction(t, "orders", "new")
-	paused := lagging("orders") // which now asks for 2
-	paused.Paused, paused.Memory = true, scaling.Memory{Replicas: new(5), Active: true, MetricValue: 412}
-	paused.Decision.Reasons = []scaling.Reason{{Step: "threshold", Replicas: 2, Why: "lag 7 at 4 per replica"}}
-	f.commit(t, paused)
-	w := f.ask(t, http.MethodGet, "/api/processors/orders")
-	got := testworld.Decode[report.Stored](t, w.Body.Bytes())
-	if w.Code != http.StatusOK || *got.DesiredReplicas != 5 || *got.MetricValue != 412 || *got.Direction != scaling.None || !got.Paused {
-		t.Errorf("%d %s", w.Code, w.Body)
+	before := scaling.Memory{Replicas: new(2), Active: true, MetricValue: 7}
+	would := &scaling.Decision{Time: noon, Replicas: 0, Previous: new(2), Direction: scaling.In, Reasons: []scaling.Reason{{Step: "paused", Why: "shown only"}}}
+	unmeasured := changefeed.ProcessorLag{Time: noon, Error: "the leases cannot be read"}
+	for _, c := range []struct {
+		rule  string
+		s     state.State
+		says  string // the detail of a 503; "" = 200 with what was decided before
+		wants string // the reasons
+	}{
+		{"whatever would be decided now", state.State{Lag: lagging("orders").Lag, Decision: would, Memory: before}, "", "shown only; whoever asks is told what was decided before the pause; "},
+		{"even where nothing can be measured", state.State{Lag: unmeasured, Memory: before}, "", "whoever asks is told what was decided before the pause; "},
+		{"where there is none, none is made up", state.State{Lag: lagging("orders").Lag, Decision: would}, "processor orders is paused, and nothing was decided before the pause", ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			f := newFunction(t, "orders")
+			c.s.Processor, c.s.Paused = "orders", true
+			f.commit(t, c.s)
+			w := f.ask(t, http.MethodGet, "/api/processors/orders")
+			if inList := f.ask(t, http.MethodGet, "/api/processors"); w.Code == http.StatusOK && !strings.Contains(inList.Body.String(), strings.TrimSpace(w.Body.String())) {
+				t.Errorf("the list has another entry: %s", inList.Body)
+			}
+			if c.says != "" {
+				wantProblem(t, w, http.StatusServiceUnavailable, c.says)
+				return
+			}
+			got := testworld.Decode[report.Stored](t, w.Body.Bytes())
+			var why string
+			for _, r := range got.Reasons {
+				why += r.Why + "; "
+			}
+			if w.Code != http.StatusOK || *got.DesiredReplicas != 2 || *got.MetricValue != 7 || !*got.Active || *got.Direction != scaling.None || !got.Paused || why != c.wants {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
 	}
-	if len(got.Reasons) != 2 || got.Reasons[0].Step != "threshold" || got.Reasons[1].Replicas != 5 {
-		t.Errorf("the reasons are %+v", got.Reasons)
-	}
-	list := testworld.Decode[list](t, f.ask(t, http.MethodGet, "/api/processors").Body.Bytes())
-	if shown := list.Processors[0]; *shown.DesiredReplicas != 2 {
-		t.Errorf("the list shows people %d, want what the pause keeps from scalers", *shown.DesiredReplicas)
-	}
-	first := lagging("new")
-	first.Paused = true
-	f.commit(t, first)
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/new"), http.StatusServiceUnavailable, "processor new is paused, and nothing was decided before the pause")
 }
 
 func TestTheListHasEveryProcessorInItsOrderHoweverOld(t *testing.T) {

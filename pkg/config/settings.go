@@ -21,7 +21,7 @@ type Settings struct {
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
 	Scaler        Scaler        // FEEDSCALE_SCALER_*
 	URL           string        // FEEDSCALE_URL: of the HTTP API of a feedscale that runs elsewhere; "" = none
-	APIKey        Secret        // FEEDSCALE_API_KEY: that API's function key; empty = none is needed
+	APIKey        Secret        // FEEDSCALE_API_KEY: the function key of that API; empty = none
 	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
 	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
@@ -96,7 +96,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Scaler:        readScaler(raw, mistakes),
 		URL:           strings.TrimSpace(raw.URL),
-		APIKey:        NewSecret(raw.APIKey),
+		APIKey:        NewSecret(strings.TrimSpace(raw.APIKey)), // a file that it was made from may end in a line break
 		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),

@@ -8,6 +8,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -63,6 +64,28 @@ func (s *State) Totals() changefeed.Totals {
 		members[i] = s.Members[i].Totals
 	}
 	return changefeed.Sum(members)
+}
+
+// Standing is the decision that whoever asks is to follow: that of the last poll or, while the
+// processor is paused, the last one before the pause, with the reasons for what would be decided now.
+// nil where there is none. A group's own decision is of its members' standing ones already.
+func (s *State) Standing() *scaling.Decision {
+	if !s.Paused || len(s.Members) > 0 {
+		return s.Decision
+	}
+	if s.Memory.Replicas == nil {
+		return nil
+	}
+	d := scaling.Decision{Time: s.AttemptedAt, Direction: scaling.None}
+	if s.Decision != nil {
+		d = *s.Decision
+	}
+	d.Replicas, d.Previous, d.Direction = *s.Memory.Replicas, s.Memory.Replicas, scaling.None
+	d.Active, d.MetricValue = s.Memory.Active, s.Memory.MetricValue
+	d.Reasons = append(slices.Clone(d.Reasons), scaling.Reason{
+		Step: "paused", Replicas: d.Replicas, Why: "whoever asks is told what was decided before the pause",
+	})
+	return &d
 }
 
 // Published is the content of the last scale event of a processor.

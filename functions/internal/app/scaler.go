@@ -18,7 +18,7 @@ func (a *App) Answers() Answers { return Answers{a.processors(), a} }
 
 // Replicas returns the count. The error is report.ErrUnknownName, or says why no count can be stood by.
 func (a Answers) Replicas(ctx context.Context, name string) (int, error) {
-	s, err := a.Standing(ctx, name)
+	s, err := a.Answer(ctx, name)
 	if err != nil {
 		return 0, err
 	}
