@@ -42,10 +42,11 @@ lint: ## check format, go vet, staticcheck and the module files
 	go run $(STATICCHECK) ./...
 
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins, decisions against the HPA's own code, and infra/ against Azure's types; needs a JDK, Maven and Python
+interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Azure's types; needs a JDK, Maven and Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
+	pkg/emulator/interop/run-keda.sh
 	go test -count 1 -tags azuretypes ./infra/check
 
 .PHONY: infra

@@ -48,6 +48,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 	azure := []string{"github.com/Azure"}
 	emulator := []string{"pkg/emulator", "pkg/demo", "pkg/benchmark"}
 	clientGo := []string{"k8s.io", "sigs.k8s.io"}
+	gRPC := []string{"google.golang.org/grpc", "pkg/scaler"}
 	network := []string{"net", "os", "pkg/cosmos", "pkg/estimator"}
 	for _, c := range []struct {
 		rule string
@@ -61,6 +62,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
 		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"pkg/config/imports"}},
 		{"what is imported is read without files and network", []string{"pkg/config/imports"}, append(azure, network[2:]...)},
+		{"the handler and the commands of both programs carry no gRPC", []string{"functions", "functions/internal/cli"}, gRPC},
+		{"what answers KEDA knows no service", []string{"pkg/scaler"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
 		{"connect is below the app", []string{"functions/internal/connect"}, []string{"functions/internal/app", "functions/internal/cli", "functions/internal/check", "functions/internal/discover", "functions/internal/console"}},
 		{"values do not print", []string{"functions/internal/check", "functions/internal/discover", "functions/internal/app"}, []string{"functions/internal/console", "functions/internal/cli"}},

@@ -16,7 +16,7 @@ const lookBack = 24 * time.Hour
 // history answers with the samples with since <= time < until, one for each step.
 func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !h.knows(name) {
+	if !h.Knows(name) {
 		h.unknown(w, r, name)
 		return
 	}
@@ -45,8 +45,8 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, report.History{Processor: name, Samples: downsample(samples, step)})
 }
 
-// knows reports whether a processor or group is configured.
-func (h *Handler) knows(name string) bool {
+// Knows reports whether a processor or group is configured.
+func (h *Handler) Knows(name string) bool {
 	for _, p := range h.Processors {
 		if p.Name == name {
 			return true

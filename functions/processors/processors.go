@@ -5,9 +5,11 @@ package processors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,9 +29,6 @@ const (
 
 // parallel bounds how many states are loaded at once for the list.
 const parallel = 32
-
-// staleAfter is how many of its own poll intervals a state may be old.
-const staleAfter = 3
 
 // Processor is what the function needs to know of a configured processor.
 type Processor struct {
@@ -121,75 +120,65 @@ func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, p
 		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
 		problem = "the state cannot be read: " + err.Error()
 	case s.AttemptedAt.IsZero() && h.NeverPolled != "":
-		problem = h.neverPolled(kind + " " + name)
+		problem = report.NeverPolled(kind+" "+name, h.NeverPolled)
 	}
 	s.Processor, s.Decision = name, s.Standing()
 	return s, problem
 }
 
+// one answers with what is known of a processor or group, or refuses with 503, so that a scaler applies
+// its own fallback rather than an old number.
 func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
+	s, err := h.Answer(r.Context(), name)
+	switch {
+	case errors.Is(err, report.ErrUnknownName):
+		h.unknown(w, r, name)
+	case err != nil:
+		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
+	case h.isGroup(name):
+		h.write(w, r, report.NewStoredGroup(s))
+	default:
+		h.write(w, r, report.NewStored(s))
+	}
+}
+
+func (h *Handler) isGroup(name string) bool {
+	return slices.ContainsFunc(h.Groups, func(g Group) bool { return g.Name == name })
+}
+
+func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
+	problem.Write(w, r, h.Log, http.StatusNotFound, report.UnknownName(name).Error())
+}
+
+// Answer returns the State of a processor or group, with the Decision that a scaler may act upon:
+// the answer to every scaler, over HTTP or otherwise. The error is report.ErrUnknownName, or says why
+// there is no such decision.
+func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) {
+	asked := report.Asked{NeverPolled: h.NeverPolled}
 	for _, p := range h.Processors {
 		if p.Name == name {
-			h.answer(w, r, "processor "+name, name, p.Next, func(s state.State) any { return report.NewStored(s) })
-			return
+			asked.Subject, asked.Next = "processor "+name, p.Next
 		}
 	}
 	for _, g := range h.Groups {
 		if g.Name == name {
-			h.answer(w, r, "group "+name, name, g.Next, func(s state.State) any { return report.NewStoredGroup(s) })
-			return
+			asked.Subject, asked.Next = "group "+name, g.Next
 		}
 	}
-	h.unknown(w, r, name)
-}
-
-func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	problem.Write(w, r, h.Log, http.StatusNotFound, fmt.Sprintf("no processor or group is named %q: the processors file says which there are", name))
-}
-
-// answer says what is known of a processor or group, or refuses with 503, so that a scaler applies its
-// own fallback rather than an old number.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, subject, name string, next func(state.State, time.Time) time.Time, body func(state.State) any) {
-	record, err := h.Store.Load(r.Context(), name)
+	if asked.Next == nil {
+		return state.State{}, report.UnknownName(name)
+	}
+	record, err := h.Store.Load(ctx, name)
 	if err != nil {
-		h.unreadable(w, r, err)
-		return
+		h.Log.Error("the state cannot be read", "error", err.Error())
+		return state.State{}, fmt.Errorf("the state cannot be read: %w", err)
 	}
-	s := record.State
-	s.Decision = s.Standing()
-	switch {
-	case s.AttemptedAt.IsZero():
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, h.neverPolled(subject))
-	case h.stale(s, next):
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", subject, s.AttemptedAt.Format(time.RFC3339), staleAfter))
-	case s.Decision == nil && s.Paused:
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("%s is paused, and nothing was decided before the pause", subject))
-	case s.Decision == nil && len(s.Members) > 0:
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for %s: none of its members could be measured", subject))
-	case s.Decision == nil:
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, fmt.Sprintf("nothing could be decided for %s: %s", subject, s.Lag.Problem()))
-	default:
-		h.write(w, r, body(s))
+	asked.State = record.State
+	if asked.State.Decision, err = asked.Decision(h.Now()); err != nil {
+		return state.State{}, err
 	}
-}
-
-// neverPolled says that a processor or group was never polled and, where it is known, why.
-func (h *Handler) neverPolled(subject string) string {
-	text := subject + " was never polled"
-	if h.NeverPolled != "" {
-		text += ", since " + h.NeverPolled
-	}
-	return text
-}
-
-// stale reports whether more than three polls are overdue.
-func (h *Handler) stale(s state.State, next func(state.State, time.Time) time.Time) bool {
-	due := s.AttemptedAt
-	for range staleAfter {
-		due = next(s, due)
-	}
-	return h.Now().After(due)
+	return asked.State, nil
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -325,6 +326,36 @@ func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
 	}
 	if got := defaultOf(t, "containerapps/main.bicep", "processor"); got != processor.Name {
 		t.Errorf("containerapps/main.bicep: processor is %s, want %s", got, processor.Name)
+	}
+}
+
+// TestTheKEDASampleOfTheExternalScalerAddsNothingToTheDecision: every wait of KEDA's and the HPA's own
+// would come on top of feedscale's.
+func TestTheKEDASampleOfTheExternalScalerAddsNothingToTheDecision(t *testing.T) {
+	t.Parallel()
+	_, processor := sample(t)
+	found := manifests(t, "processor-external.yaml")
+	spec := found["ScaledObject"].Spec
+	if len(found) != 1 || len(spec.Triggers) != 1 {
+		t.Fatalf("%d objects with %d triggers, want one with one", len(found), len(spec.Triggers))
+	}
+	trigger := spec.Triggers[0]
+	if trigger.Type != "external-push" || trigger.MetricType != "AverageValue" || trigger.Metadata["processor"] != processor.Name || len(trigger.Metadata) != 2 {
+		t.Errorf("the trigger is %+v, want external-push by AverageValue for %s", trigger, processor.Name)
+	}
+	if host, port, err := net.SplitHostPort(trigger.Metadata["scalerAddress"]); err != nil || !strings.HasPrefix(host, "feedscale.") || port != "6000" {
+		t.Errorf("scalerAddress is %s", trigger.Metadata["scalerAddress"])
+	}
+	if spec.ScaleTargetRef.Name != processor.Target["deployment"] || spec.MinReplicaCount == nil || *spec.MinReplicaCount != 0 || spec.MaxReplicaCount != *processor.Policy.MaxReplicas {
+		t.Errorf("the spec is %+v, which is not the sample's", spec)
+	}
+	if spec.CooldownPeriod == nil || *spec.CooldownPeriod != 0 || spec.PollingInterval < 1 || spec.Fallback != nil {
+		t.Fatalf("the spec is %+v, want no cooldown and no fallback", spec)
+	}
+	for _, d := range []rules{spec.Advanced.HPA.Behavior.ScaleUp, spec.Advanced.HPA.Behavior.ScaleDown} {
+		if w := d.StabilizationWindowSeconds; w == nil || *w != 0 || len(d.Policies) != 1 || d.Policies[0].Type != "Pods" || d.Policies[0].Value < 100 || d.Policies[0].PeriodSeconds != 15 {
+			t.Errorf("the behavior is %+v, want no window and no limit", d)
+		}
 	}
 }
 

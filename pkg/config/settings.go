@@ -19,7 +19,9 @@ type Settings struct {
 	Events        Events        // FEEDSCALE_EVENTS
 	Heartbeat     time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
-	APIKey        Secret        // FEEDSCALE_API_KEY: asked for by `run` and `demo`, required beyond loopback; empty = none
+	Scaler        Scaler        // FEEDSCALE_SCALER_*
+	URL           string        // FEEDSCALE_URL: of the HTTP API of a feedscale that runs elsewhere; "" = none
+	APIKey        Secret        // FEEDSCALE_API_KEY: asked for by `run` and `demo`, required beyond loopback, and sent to the API at URL; empty = none
 	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
 	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
@@ -40,6 +42,11 @@ type variables struct {
 	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
 	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
+	ScalerListen   string `env:"FEEDSCALE_SCALER_LISTEN"`
+	ScalerCert     string `env:"FEEDSCALE_SCALER_CERT_FILE"`
+	ScalerKey      string `env:"FEEDSCALE_SCALER_KEY_FILE"`
+	ScalerClientCA string `env:"FEEDSCALE_SCALER_CLIENT_CA_FILE"`
+	URL            string `env:"FEEDSCALE_URL"`
 	APIKey         string `env:"FEEDSCALE_API_KEY"`
 	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
 	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
@@ -87,6 +94,9 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
 		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
+		Scaler:        readScaler(raw, mistakes),
+		URL:           strings.TrimSpace(raw.URL),
+		APIKey:        NewSecret(strings.TrimSpace(raw.APIKey)), // a file that it was made from may end in a line break
 		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
@@ -94,7 +104,6 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Region:        strings.TrimSpace(raw.Region),
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
 		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
-		APIKey:        NewSecret(strings.TrimSpace(raw.APIKey)), // a file that it was made from may end in a line break
 		WebhookSecret: NewSecret(raw.WebhookSecret),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {

@@ -51,6 +51,13 @@ func TestSettings(t *testing.T) {
 		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},
 		{"a log level in any case", []string{"FEEDSCALE_LOG_LEVEL=WARN"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelWarn }},
 		{"a budget of request units", []string{"FEEDSCALE_RU_BUDGET=400"}, func(s config.Settings) bool { return s.RUBudget == 400 }},
+		{"no external scaler unless asked for", nil, func(s config.Settings) bool { return s.Scaler == config.Scaler{} }},
+		{"an external scaler with certificates", []string{"FEEDSCALE_SCALER_LISTEN=:6000", "FEEDSCALE_SCALER_CERT_FILE=a", "FEEDSCALE_SCALER_KEY_FILE=b", "FEEDSCALE_SCALER_CLIENT_CA_FILE=c"}, func(s config.Settings) bool {
+			return s.Scaler == config.Scaler{Listen: ":6000", CertFile: "a", KeyFile: "b", ClientCAFile: "c"}
+		}},
+		{"another feedscale and its key", []string{"FEEDSCALE_URL= https://app.example ", "FEEDSCALE_API_KEY=k"}, func(s config.Settings) bool {
+			return s.URL == "https://app.example" && s.APIKey.Reveal() == "k"
+		}},
 		{"a month of history", []string{"FEEDSCALE_HISTORY=720h"}, func(s config.Settings) bool { return s.History == 720*time.Hour }},
 		{"no budget", []string{"FEEDSCALE_RU_BUDGET=unlimited"}, func(s config.Settings) bool { return s.RUBudget == 0 }},
 		{"the region as App Service names it", []string{"REGION_NAME=West Europe"}, func(s config.Settings) bool { return s.Region == "West Europe" }},
@@ -123,6 +130,10 @@ func TestSettingMistakes(t *testing.T) {
 		{"a port alone", "FEEDSCALE_LISTEN", "7071", "is not host:port"},
 		{"a port out of range", "FEEDSCALE_LISTEN", "127.0.0.1:70000", "is not a number from 0 to 65535"},
 		{"a port that is none", "FUNCTIONS_CUSTOMHANDLER_PORT", "http", "is not a number from 0 to 65535"},
+		{"a port of the external scaler alone", "FEEDSCALE_SCALER_LISTEN", "6000", "is not host:port"},
+		{"a certificate without its key", "FEEDSCALE_SCALER_CERT_FILE", "tls.crt", "is of no use alone; set FEEDSCALE_SCALER_KEY_FILE beside it"},
+		{"a key without its certificate", "FEEDSCALE_SCALER_KEY_FILE", "tls.key", "is of no use alone; set FEEDSCALE_SCALER_CERT_FILE beside it"},
+		{"a CA of clients without TLS", "FEEDSCALE_SCALER_CLIENT_CA_FILE", "ca.crt", "is of no use alone; set FEEDSCALE_SCALER_CERT_FILE beside it"},
 		{"a log level", "FEEDSCALE_LOG_LEVEL", "verbose", "allowed are debug, info, warn or error"},
 		{"state without a scheme", "FEEDSCALE_STATE", "./feedscale.db", "is no place for state; allowed are bolt:PATH"},
 		{"state in no file", "FEEDSCALE_STATE", "bolt:", "names no file"},

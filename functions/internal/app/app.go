@@ -49,7 +49,7 @@ type Options struct {
 type App struct {
 	config  config.Config
 	options Options
-	store   state.Store
+	store   *state.Commits
 	events  events.Publisher
 	poller  *poller.Poller
 	meters  *metrics.Handler
@@ -76,9 +76,11 @@ func New(c config.Config, o Options) (*App, error) {
 	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
 		return nil, err
 	}
-	if a.store, err = connections.Store(c.Settings.State, o.ReadOnly); err != nil {
+	store, err := connections.Store(c.Settings.State, o.ReadOnly)
+	if err != nil {
 		return nil, err
 	}
+	a.store = state.NewCommits(store)
 	provisioner, err := newProvisioner(c, connections, a.store, o.Log)
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())

@@ -13,30 +13,31 @@ import (
 // group.
 func (c *checker) checkTargets(ctx context.Context) []func() []Line {
 	var tasks []func() []Line
-	add := func(target map[string]string, processors ...string) {
+	add := func(subject string, target map[string]string, processors ...string) {
 		for _, kind := range c.kinds {
 			if kind.Rivals != nil {
-				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, target, processors) })
+				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, subject, target, processors) })
 			}
 		}
 	}
 	members := make(map[string][]string)
 	for _, p := range c.config.Processors {
 		if p.Group == "" {
-			add(p.Target, p.Name)
+			add(p.Name, p.Target, p.Name)
 		} else {
 			members[p.Group] = append(members[p.Group], p.Name)
 		}
 	}
 	for _, g := range c.config.Groups {
-		add(g.Target, members[g.Name]...)
+		add(g.Name, g.Target, members[g.Name]...)
 	}
 	return tasks
 }
 
-// checkTarget says whether something other than feedscale acts on a target. There is no line where
+// checkTarget says whether something other than feedscale acts on the target of a subject, which is a
+// processor or a group. There is no line where
 // the kind acts on nothing that the target names.
-func checkTarget(ctx context.Context, kind actions.Kind, target map[string]string, processors []string) []Line {
+func checkTarget(ctx context.Context, kind actions.Kind, subject string, target map[string]string, processors []string) []Line {
 	var seen actions.Seen
 	s := section{processors: processors}
 	s.try(ctx, "scale target", func(ctx context.Context) finding {
@@ -44,7 +45,7 @@ func checkTarget(ctx context.Context, kind actions.Kind, target map[string]strin
 		if seen, err = kind.Rivals(ctx, target); err != nil {
 			return notTried("%v", err)
 		}
-		return judge(seen)
+		return judge(seen, subject)
 	})
 	if seen.Target == "" {
 		return nil
@@ -55,14 +56,16 @@ func checkTarget(ctx context.Context, kind actions.Kind, target map[string]strin
 	return s.lines
 }
 
-// judge says what follows from the rivals of a target. One that asks feedscale is how feedscale acts.
-func judge(seen actions.Seen) finding {
+// judge says what follows from the rivals of a subject's target. One that asks feedscale for that
+// subject is how feedscale acts.
+func judge(seen actions.Seen, subject string) finding {
 	var fighting, fixes, harmless []string
 	for _, r := range seen.Rivals {
+		asks := slices.ContainsFunc(r.Triggers, func(t actions.Trigger) bool { return asksFeedscale(t, subject) })
 		switch {
-		case slices.ContainsFunc(r.Triggers, asksFeedscale) && r.Paused:
+		case asks && r.Paused:
 			harmless = append(harmless, r.Name+" asks feedscale, and is paused")
-		case slices.ContainsFunc(r.Triggers, asksFeedscale):
+		case asks:
 			harmless = append(harmless, r.Name+" asks feedscale")
 		case r.Paused:
 			harmless = append(harmless, r.Name+" is paused; it acts on it again once it is resumed")
@@ -82,16 +85,18 @@ func judge(seen actions.Seen) finding {
 }
 
 // takeAsTrigger is the other way to mend it, as a comment after the command.
-const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (docs/act.md, KEDA's metrics-api)"
+const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (docs/act.md, KEDA, external-push)"
 
-// asksFeedscale reports whether a trigger is one of those of docs/act.md.
-func asksFeedscale(t actions.Trigger) bool {
+// asksFeedscale reports whether a trigger is one of those of docs/act.md. That of the external scaler
+// is told by what feedscale reads of it, the name of the subject, and not by the address, which is that
+// of whatever Service stands before feedscale.
+func asksFeedscale(t actions.Trigger, subject string) bool {
 	switch t.Type {
 	case "metrics-api":
 		u, err := url.Parse(t.Metadata["url"])
 		return err == nil && strings.Contains(u.Path, "/api/processors/")
 	case "external", "external-push":
-		return strings.Contains(t.Metadata["scalerAddress"], "feedscale") // the name of its Service
+		return t.Metadata["processor"] == subject
 	}
 	return false
 }

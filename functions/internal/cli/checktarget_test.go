@@ -81,8 +81,10 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 			check.Fail, "ScaledObject external acts on it, too", "kubectl delete scaledobject external -n shop"},
 		{"one that asks feedscale", "by-feedscale", nil, []any{scaledObject("asking", "by-feedscale", nil, asking)}, check.OK, "ScaledObject asking asks feedscale", ""},
 		{"one that asks feedscale among others", "by-both", nil, []any{scaledObject("both", "by-both", nil, trigger("cron", nil), asking)}, check.OK, "ScaledObject both asks feedscale", ""},
-		{"one that asks feedscale's external scaler", "by-push", nil, []any{scaledObject("push", "by-push", nil, trigger("external-push", map[string]string{"scalerAddress": "feedscale.shop:6000"}))},
+		{"one that asks feedscale's external scaler, whatever its Service is called", "by-push", nil, []any{scaledObject("push", "by-push", nil, trigger("external-push", map[string]string{"scalerAddress": "scaling.shop:6000", "processor": "by-push"}))},
 			check.OK, "ScaledObject push asks feedscale", ""},
+		{"one that asks feedscale for another processor", "by-mistake", nil, []any{scaledObject("mistake", "by-mistake", nil, trigger("external", map[string]string{"scalerAddress": "feedscale.shop:6000", "processor": "by-push"}))},
+			check.Fail, "ScaledObject mistake acts on it, too", "kubectl delete scaledobject mistake -n shop"},
 		{"an HPA beside one that asks feedscale", "by-two", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "memory", "by-two", nil)}, []any{scaledObject("asks", "by-two", nil, asking)},
 			check.Fail, "HPA memory acts on it, too", "kubectl delete hpa memory -n shop"},
 		{"two that ask others", "by-many", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "many", "by-many", nil)}, []any{scaledObject("more", "by-many", nil, trigger("cron", nil))},
@@ -94,7 +96,7 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 	processors := "{name: both-a, processorName: a, group: both, target: {deployment: by-cron}}, {name: both-b, processorName: b, group: both}, " +
 		"{name: apps, processorName: c, target: {containerAppId: x}}, {name: none, processorName: d}"
 	for i, c := range cases {
-		processors += fmt.Sprintf(", {name: p%d, processorName: p%[1]d, target: {deployment: %s}}", i, c.deployment)
+		processors += fmt.Sprintf(", {name: %s, processorName: p%d, target: {deployment: %[1]s}}", c.deployment, i)
 		const hpas, objects = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers", "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects"
 		lists[hpas], lists[objects] = append(lists[hpas], c.hpas...), append(lists[objects], c.scaledObjects...)
 	}
@@ -110,14 +112,14 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 	for _, l := range targets(got) {
 		lines[l.Target] = l
 	}
-	for i, c := range cases {
+	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			l, fix := lines["Deployment shop/"+c.deployment], ""
 			if l.Fix != nil {
 				fix, _, _ = strings.Cut(*l.Fix, "   # or take feedscale as the trigger")
 			}
-			if l.Status != c.status || !strings.Contains(l.Detail, c.detail) || fix != c.fix || !slices.Equal(l.Processors, []string{fmt.Sprintf("p%d", i)}) {
+			if l.Status != c.status || !strings.Contains(l.Detail, c.detail) || fix != c.fix || !slices.Equal(l.Processors, []string{c.deployment}) {
 				t.Errorf("got  %+v, fix %q\nwant %s, %s, %q", l, fix, c.status, c.detail, c.fix)
 			}
 		})

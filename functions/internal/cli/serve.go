@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -114,12 +117,16 @@ func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context
 	return ctx, func() { cancel(nil) }
 }
 
-// Run is the same without a host: its own timer in place of the function.
-func Run() Command {
-	return Command{"run", "poll and answer HTTP without a Functions host", run}
+// Run is the same without a host: its own timer in place of the function and, where a setting asks for
+// it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
+// link gRPC.
+func Run(scaler NewScaler) Command {
+	return Command{"run", "poll and answer HTTP without a Functions host", func(ctx context.Context, env Env, args []string) error {
+		return run(ctx, env, args, scaler)
+	}}
 }
 
-func run(ctx context.Context, env Env, args []string) error {
+func run(ctx context.Context, env Env, args []string, scaler NewScaler) error {
 	file, err := configFlag(env, "run", args)
 	if err != nil {
 		return err
@@ -128,12 +135,32 @@ func run(ctx context.Context, env Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	h, err := Listen(env, c, newLog(env.Stderr, c.Settings.LogLevel))
+	log := newLog(env.Stderr, c.Settings.LogLevel)
+	var listener net.Listener
+	if c.Settings.Scaler.Listen != "" {
+		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
+	h, err := Listen(env, c, log)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	return h.Serve(ctx, h.TickForever)
+	if listener == nil {
+		return h.Serve(ctx, h.TickForever)
+	}
+	serve, err := scaler(ScalerOptions{Scaler: c.Settings.Scaler, Answers: h.Answers(), Log: log})
+	if err != nil {
+		return Usage(err)
+	}
+	return h.Serve(ctx, func(ctx context.Context) error {
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return serve(ctx, listener) })
+		both.Go(func() error { return h.TickForever(ctx) })
+		return both.Wait()
+	})
 }
 
 // configFlag reads the one flag of serve and run.

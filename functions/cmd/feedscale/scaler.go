@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/scaler"
+)
+
+// newScaler makes KEDA's external scaler for the commands that have one.
+func newScaler(o cli.ScalerOptions) (func(context.Context, net.Listener) error, error) {
+	s, err := scaler.New(scaler.Options{
+		Source: o.Answers, Interval: o.Interval, Log: o.Log,
+		TLS: scaler.TLS{CertFile: o.CertFile, KeyFile: o.KeyFile, ClientCAFile: o.ClientCAFile},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve, nil
+}

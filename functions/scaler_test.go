@@ -1,0 +1,171 @@
+package main_test
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
+)
+
+// freeAddress is one that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	testworld.Must(t, err)
+	testworld.Must(t, free.Close())
+	return free.Addr().String()
+}
+
+// asKEDA is a client of a scaler, which it waits for.
+func asKEDA(t *testing.T, address string) pb.ExternalScalerClient {
+	t.Helper()
+	c, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, c.Close()) })
+	return pb.NewExternalScalerClient(c)
+}
+
+var orders = &pb.ScaledObjectRef{Name: "orders", Namespace: "shop", ScalerMetadata: map[string]string{"processor": testworld.Orders}}
+
+// soon is how long a push may take from the commit.
+const soon = time.Second
+
+func TestRunPushesADecisionWithinASecondOfItsCommit(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
+	settings["FEEDSCALE_SCALER_LISTEN"] = freeAddress(t)
+	run := start(t, t.TempDir(), settings, "run")
+	c := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"])
+	stream, err := c.StreamIsActive(t.Context(), orders)
+	testworld.Must(t, err)
+	if first, err := stream.Recv(); err != nil || first.Result {
+		t.Fatalf("with nothing to do: %v, %v", first, err)
+	}
+	w.Write(testworld.Orders, 5)
+	pushed := make(chan time.Time, 1)
+	go func() {
+		if second, err := stream.Recv(); err == nil && second.Result {
+			pushed <- time.Now()
+		}
+		close(pushed)
+	}()
+	run.stdout.await(t, `-000000000002"`) // which is published after the commit
+	published := time.Now()
+	at, ok := <-pushed
+	if !ok || at.Sub(published) > soon {
+		t.Errorf("pushed %s after it was published, want at most %s", at.Sub(published), soon)
+	}
+	metrics, err := c.GetMetrics(t.Context(), &pb.GetMetricsRequest{ScaledObjectRef: orders})
+	if err != nil || metrics.MetricValues[0].MetricValueFloat != 1 {
+		t.Errorf("%v, %v", metrics, err)
+	}
+	testworld.Must(t, run.Process.Signal(os.Interrupt))
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if err := run.Wait(); err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestScalerAsksTheAPIOfAnother(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
+	settings["FEEDSCALE_LISTEN"] = freeAddress(t)
+	run := start(t, t.TempDir(), settings, "run")
+	run.stdout.await(t, `-000000000001"`)
+	address := freeAddress(t)
+	scaler := start(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + settings["FEEDSCALE_LISTEN"]}, "scaler", "--listen", address, "--interval", "100ms")
+	c := asKEDA(t, address)
+	stream, err := c.StreamIsActive(t.Context(), orders)
+	testworld.Must(t, err)
+	if first, err := stream.Recv(); err != nil || first.Result {
+		t.Fatalf("with nothing to do: %v, %v", first, err)
+	}
+	w.Write(testworld.Orders, 5)
+	run.stdout.await(t, `-000000000002"`)
+	started := time.Now()
+	if second, err := stream.Recv(); err != nil || !second.Result || time.Since(started) > soon {
+		t.Errorf("%v, %v, %s after it was published", second, err, time.Since(started))
+	}
+	if _, err := c.IsActive(t.Context(), &pb.ScaledObjectRef{ScalerMetadata: map[string]string{"processor": "nobody"}}); status.Code(err) != codes.NotFound {
+		t.Errorf("of an unknown name: %v", err)
+	}
+	run.interrupt(t)
+	if _, err := c.GetMetrics(t.Context(), &pb.GetMetricsRequest{ScaledObjectRef: orders}); status.Code(err) != codes.Unavailable {
+		t.Errorf("of a feedscale that is gone: %v", err)
+	}
+	scaler.interrupt(t)
+}
+
+func TestScalerReadsTheStateOfAnother(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
+	settings["TABLES"] = made(t, startTables).ConnectionString()
+	settings["FEEDSCALE_STATE"] = "table:TABLES/scaler"
+	if r := command(t, t.TempDir(), settings, "poll"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	settings["FEEDSCALE_SCALER_LISTEN"] = freeAddress(t)
+	scaler := start(t, t.TempDir(), settings, "scaler", "--interval", "100ms")
+	stream, err := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"]).StreamIsActive(t.Context(), orders)
+	testworld.Must(t, err)
+	if first, err := stream.Recv(); err != nil || first.Result {
+		t.Fatalf("with nothing to do: %v, %v", first, err)
+	}
+	w.Write(testworld.Orders, 5)
+	if r := command(t, t.TempDir(), settings, "poll"); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if second, err := stream.Recv(); err != nil || !second.Result {
+		t.Errorf("%v, %v", second, err)
+	}
+	scaler.interrupt(t)
+}
+
+func TestTheScalersMistakesAreStatusTwo(t *testing.T) {
+	t.Parallel()
+	_, settings := runs(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, taken.Close()) })
+	with := func(more ...string) map[string]string {
+		s := maps.Clone(settings)
+		for _, entry := range more {
+			name, value, _ := strings.Cut(entry, "=")
+			s[name] = value
+		}
+		return s
+	}
+	for _, c := range []struct {
+		rule     string
+		settings map[string]string
+		args     []string
+		says     string
+	}{
+		{"an address that is taken", with("FEEDSCALE_SCALER_LISTEN=" + taken.Addr().String()), []string{"run"}, "set FEEDSCALE_SCALER_LISTEN to another address"},
+		{"certificates that are not there", with("FEEDSCALE_SCALER_LISTEN=127.0.0.1:0", "FEEDSCALE_SCALER_CERT_FILE=none.crt", "FEEDSCALE_SCALER_KEY_FILE=none.key"), []string{"run"}, "the certificate none.crt with the key none.key cannot be used"},
+		{"a state that is for one process", with(), []string{"scaler"}, "set FEEDSCALE_SCALER_LISTEN in that of feedscale run, or ask it with --url"},
+		{"an address of no API", map[string]string{}, []string{"scaler", "--url", "app"}, "it is not the address of feedscale's HTTP API"},
+		{"two places to ask", map[string]string{}, []string{"scaler", "--url", "http://app.example", "--config", "processors.yaml"}, "--config: is of no use with --url"},
+		{"an interval that floods", map[string]string{}, []string{"scaler", "--interval", "1ms", "--listen", "6000"}, "--interval is 1ms; allowed are durations from 100ms"},
+	} {
+		if r := command(t, t.TempDir(), c.settings, c.args...); r.Status != 2 || !strings.Contains(r.Stderr, c.says) {
+			t.Errorf("%s: status %d, %s", c.rule, r.Status, r.Stderr)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// ErrUnknownName is of a name that no processor and no group has. Its text says where to look.
+var ErrUnknownName = errors.New("the processors file says which there are")
+
+// UnknownName is the error of a name that no processor and no group has: it wraps ErrUnknownName.
+func UnknownName(name string) error {
+	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
+}
+
+// Asked is a State with what tells whether a scaler that asks for it may act upon it. It is the one
+// judgement of all that answer scalers: the HTTP API and KEDA's external scaler (docs/act.md).
+type Asked struct {
+	Subject string // "processor orders", say
+	State   state.State
+	// Next is when the subject in a state is polled for the first time after t.
+	Next        func(s state.State, t time.Time) time.Time
+	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
+}
+
+// staleAfter is how many of its own poll intervals a decision may be old.
+const staleAfter = 3
+
+// Decision returns what a scaler is to act upon. The error says why there is nothing that can be
+// stood by, so that the scaler's own fallback applies: it was never polled, not for too long, or
+// nothing could be decided.
+func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
+	standing := a.State.Standing()
+	switch {
+	case a.State.AttemptedAt.IsZero():
+		return nil, errors.New(NeverPolled(a.Subject, a.NeverPolled))
+	case a.stale(now):
+		return nil, fmt.Errorf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", a.Subject, a.State.AttemptedAt.Format(time.RFC3339), staleAfter)
+	case standing == nil && a.State.Paused:
+		return nil, fmt.Errorf("%s is paused, and nothing was decided before the pause", a.Subject)
+	case standing == nil && len(a.State.Members) > 0:
+		return nil, fmt.Errorf("nothing could be decided for %s: none of its members could be measured", a.Subject)
+	case standing == nil:
+		return nil, fmt.Errorf("nothing could be decided for %s: %s", a.Subject, a.State.Lag.Problem())
+	}
+	return standing, nil
+}
+
+// NeverPolled says that a subject was never polled and, where it is known, why.
+func NeverPolled(subject, why string) string {
+	if why == "" {
+		return subject + " was never polled"
+	}
+	return subject + " was never polled, since " + why
+}
+
+// stale reports whether the subject was not polled for too long.
+func (a Asked) stale(now time.Time) bool {
+	due := a.State.AttemptedAt
+	for range staleAfter {
+		due = a.Next(a.State, due)
+	}
+	return now.After(due)
+}

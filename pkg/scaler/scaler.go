@@ -1,0 +1,197 @@
+// Package scaler is KEDA's external scaler: a gRPC server that tells KEDA's triggers external and
+// external-push how many replicas a processor, or a group, is to have (docs/act.md).
+//
+// It knows neither how that is decided nor where it is kept: a [Source] says it. Start with
+// [Server.Serve]; stream.go has the pushing, and tls.go the certificates. The folder externalscaler
+// has the contract, which is KEDA's.
+//
+// The package is internal to the program: its API may change in any release.
+package scaler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/feedscale/feedscale/pkg/report"
+	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
+)
+
+// Source says how many replicas a processor or group is to have.
+type Source interface {
+	// Replicas returns the count. The error is report.ErrUnknownName where nothing has that name, and
+	// any other where no count can be stood by.
+	Replicas(ctx context.Context, name string) (int, error)
+	// Changed returns a channel that is closed once the count may have changed; nil where that does
+	// not come to be known, and Options.Interval says how often to look.
+	Changed(name string) <-chan struct{}
+}
+
+// Options say how a Server serves.
+type Options struct {
+	Source   Source
+	Interval time.Duration // between two looks at what a stream is about; 0 = only where Source says that it changed
+	TLS      TLS           // zero = in plain
+	Log      *slog.Logger
+}
+
+// The limits. KEDA's operator has one connection for all ScaledObjects with the same scalerAddress,
+// and on it one stream for each that is external-push (external_scaler.go of
+// github.com/kedacore/keda): a connection must bear all of them, and the other calls beside.
+const (
+	maxPushes  = 10_000 // streams of StreamIsActive, over all connections
+	maxStreams = 12_000 // of a connection, whatever they are
+	maxRequest = 64 << 10
+
+	handshakeTimeout = 10 * time.Second
+	// aliveAfter and aliveTimeout find a client that is gone without a word, whose streams would stay.
+	aliveAfter   = 30 * time.Second
+	aliveTimeout = 10 * time.Second
+	// leastPing is how often a client may ask whether the server is alive, with or without a call.
+	leastPing = 10 * time.Second
+	// drainTimeout is for calls in flight. Streams are ended before.
+	drainTimeout = 5 * time.Second
+)
+
+// The metric. Its target is 1 replica, so that HPA, which divides the value by it (AverageValue),
+// arrives at the value.
+const (
+	metricPrefix = "feedscale-"
+	targetSize   = 1
+	// processorKey is the entry of the trigger's metadata that names a processor or a group.
+	processorKey = "processor"
+)
+
+// Server answers KEDA.
+type Server struct {
+	pb.UnimplementedExternalScalerServer
+	source   Source
+	interval time.Duration
+	tls      TLS
+	log      *slog.Logger
+	grpc     *grpc.Server
+	health   *health.Server
+	ending   chan struct{} // closed where streams are to end
+	pushes   atomic.Int64  // streams
+	refused  sync.Map      // text of the last refusal, by name
+}
+
+// New returns a Server. The error says what is wrong with the certificates.
+func New(o Options) (*Server, error) {
+	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), ending: make(chan struct{})}
+	options := []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveAfter, Timeout: aliveTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
+	}
+	if o.TLS != (TLS{}) {
+		config, err := o.TLS.config()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	pb.RegisterExternalScalerServer(s.grpc, s)
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	s.health.SetServingStatus(pb.ExternalScaler_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
+	return s, nil
+}
+
+// Serve answers until ctx ends. It ends the streams as a server does that has no more to say, since KEDA
+// opens one that ended so again after 2 s, and waits ever longer after any other end.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.health.Shutdown()
+		close(s.ending)
+		cut := time.AfterFunc(drainTimeout, s.grpc.Stop)
+		s.grpc.GracefulStop()
+		cut.Stop()
+	})
+	s.log.Info("listening for KEDA", "address", l.Addr().String(), "tls", s.tls != TLS{}, "clientCertificates", s.tls.ClientCAFile != "")
+	err := s.grpc.Serve(l)
+	if !stop() {
+		<-stopped
+	}
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// IsActive reports whether there is to be a replica. It is not whether there is lag: a count that
+// minReplicaCount, a schedule or the cooldown holds is to be held, and KEDA takes what is inactive to
+// zero by itself.
+func (s *Server) IsActive(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.IsActiveResponse, error) {
+	replicas, err := s.replicas(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.IsActiveResponse{Result: replicas > 0}, nil
+}
+
+// GetMetricSpec describes the metric. It is the same for whatever is decided, and is answered where
+// nothing is: KEDA applies a fallback only to a metric whose spec it has (getScalerState in
+// scale_handler.go of github.com/kedacore/keda).
+func (s *Server) GetMetricSpec(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.GetMetricSpecResponse, error) {
+	switch _, err := s.replicas(ctx, ref); status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.Canceled, codes.DeadlineExceeded:
+		return nil, err
+	}
+	return &pb.GetMetricSpecResponse{MetricSpecs: []*pb.MetricSpec{{MetricName: metricOf(ref), TargetSize: targetSize, TargetSizeFloat: targetSize}}}, nil
+}
+
+// GetMetrics tells the count.
+func (s *Server) GetMetrics(ctx context.Context, r *pb.GetMetricsRequest) (*pb.GetMetricsResponse, error) {
+	ref := r.GetScaledObjectRef()
+	replicas, err := s.replicas(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.GetMetricsResponse{MetricValues: []*pb.MetricValue{{MetricName: metricOf(ref), MetricValue: int64(replicas), MetricValueFloat: float64(replicas)}}}, nil
+}
+
+func metricOf(ref *pb.ScaledObjectRef) string {
+	return metricPrefix + ref.GetScalerMetadata()[processorKey]
+}
+
+// replicas asks the source. Its error is a status of gRPC, which KEDA logs and counts as a failure.
+func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, error) {
+	name := ref.GetScalerMetadata()[processorKey]
+	if name == "" {
+		return 0, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s/%s names no processor; allowed is metadata such as processor: orders", ref.GetNamespace(), ref.GetName())
+	}
+	replicas, err := s.source.Replicas(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return 0, status.FromContextError(ctx.Err()).Err()
+	case err == nil:
+		if _, said := s.refused.LoadAndDelete(name); said {
+			s.log.Info("the scaler answers again", "processor", name, "replicas", replicas)
+		}
+		return replicas, nil
+	}
+	if errors.Is(err, report.ErrUnknownName) {
+		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
+	}
+	if before, _ := s.refused.Swap(name, err.Error()); before != err.Error() {
+		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", ref.GetNamespace()+"/"+ref.GetName(), "error", err.Error())
+	}
+	return 0, status.Error(codes.Unavailable, err.Error())
+}

@@ -1,0 +1,62 @@
+package scaler
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
+)
+
+// streamLife is how long a stream lasts. KEDA waits 2, 4, 8 s and so on, up to a minute, until it opens
+// a stream again that ended in an error, and goes back to 2 s only after one that its server ended in
+// order (runStreamIsActive in external_scaler.go of github.com/kedacore/keda). So a stream that never
+// ended would keep the wait of the worst outage for ever.
+const streamLife = 10 * time.Minute
+
+// StreamIsActive tells at once whether there is to be a replica, and again whenever that changes.
+//
+// While no count can be stood by it says nothing: there is no such answer, KEDA takes a fallback from
+// what it asks and not from here, and an error would have it wait longer than until the next count.
+func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStreamingServer[pb.IsActiveResponse]) error {
+	if s.pushes.Add(1) > maxPushes {
+		s.pushes.Add(-1)
+		return status.Errorf(codes.ResourceExhausted, "%d streams are open, which is the most", maxPushes)
+	}
+	defer s.pushes.Add(-1)
+	life := time.NewTimer(streamLife)
+	defer life.Stop()
+	var look <-chan time.Time
+	if s.interval > 0 {
+		ticker := time.NewTicker(s.interval)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	ctx, name := stream.Context(), ref.GetScalerMetadata()[processorKey]
+	for told, active := false, false; ; {
+		changed := s.source.Changed(name) // before the look, so that no change falls between the two
+		replicas, err := s.replicas(ctx, ref)
+		switch code := status.Code(err); {
+		case code == codes.InvalidArgument || code == codes.NotFound || ctx.Err() != nil:
+			return err
+		case err == nil && (!told || active != (replicas > 0)):
+			told, active = true, replicas > 0
+			if err := stream.Send(&pb.IsActiveResponse{Result: active}); err != nil {
+				return err
+			}
+			s.log.Debug("pushed", "processor", name, "active", active)
+		}
+		select {
+		case <-changed:
+		case <-look:
+		case <-life.C:
+			return nil
+		case <-s.ending:
+			return nil
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}

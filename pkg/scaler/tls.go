@@ -1,0 +1,47 @@
+package scaler
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// TLS are files in PEM. They are read again for each connection, of which KEDA has one that lasts, so
+// that a certificate that is renewed in its place counts without a restart.
+type TLS struct {
+	CertFile     string // the server's certificate, with those between it and its CA
+	KeyFile      string
+	ClientCAFile string // who signed the certificates that clients have to show; "" = they show none
+}
+
+// config returns the configuration, whose files are there and fit.
+func (t TLS) config() (*tls.Config, error) {
+	if _, err := t.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.load() },
+	}, nil
+}
+
+func (t TLS) load() (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s with the key %s cannot be used: %w", t.CertFile, t.KeyFile, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{certificate}}
+	if t.ClientCAFile == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(t.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("the CA of clients cannot be read: %w", err)
+	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("the CA of clients, %s, has no certificate in PEM", t.ClientCAFile)
+	}
+	return config, nil
+}
