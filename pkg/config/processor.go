@@ -28,6 +28,7 @@ type Processor struct {
 	Schedule         Schedule          // zero = every tick
 	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
+	SignalQueue      string            // queue that holds a message for each replica that is wanted; "" = none
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
@@ -51,6 +52,7 @@ func (d *documentReader) processor(n *node) Processor {
 		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
 		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
 		Policy:           d.policy(o),
+		SignalQueue:      o.signalQueue(),
 		Target:           d.target(o.get("target")),
 	}
 	p.LeaseDatabaseID = o.text("leaseDatabaseId", p.DatabaseID, checkID)
