@@ -20,6 +20,7 @@ const (
 	OpReceive  Op = "receive"   // a message was locked, or deleted, and is about to be sent to its receiver; it can be delayed and dropped
 	OpSettle   Op = "settle"    // a delivery is settled on its link
 	OpManage   Op = "manage"    // a management operation
+	OpHTTP     Op = "http"      // a request to the management API; Operation is its method
 )
 
 // Request is one operation of a client.

@@ -3,12 +3,13 @@
 //
 // It holds queues with everything a client can reach through AMQP: peek-lock and receive-and-delete, settlement, sessions,
 // scheduling, deferral, duplicate detection, expiry, dead-letter queues, batches, peeking, transactions, and tokens that are really
-// checked. Topics, and the HTTP management API, it does not have. What it stores is lost when it stops. It knows nothing of who uses
-// it, and never treats one client differently from another.
+// checked. Of the HTTP management API it has what reads queues, on the same port. Topics it does not have. What it stores is lost
+// when it stops. It knows nothing of who uses it, and never treats one client differently from another.
 //
 // Start reading at [Start]. What a queue does with its messages is in package broker, the bytes are in package amqp; what stands
 // between is here: server.go, conn.go (one connection), session.go, inbound.go and outbound.go (links), and the nodes that links
-// attach to: queue.go, management.go, cbs.go, coordinator.go. A test that needs a fault scripts it with [Server.Control].
+// attach to: queue.go, management.go, cbs.go, coordinator.go. http.go and atom.go have the management API. A test that needs a fault
+// scripts it with [Server.Control].
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package servicebusfake

@@ -266,8 +266,8 @@ const (
 )
 
 // count returns the sequence numbers of the signals in the queue, the oldest first: those that a scaler
-// counts, be they locked by somebody or not. Deferred and scheduled ones are not active
-// (https://learn.microsoft.com/azure/service-bus-messaging/message-counters).
+// counts, which are also the locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and the
+// deferred ones (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), and not the scheduled ones.
 func (q *signalQueue) count(ctx context.Context, l *signalLink, wanted int) ([]int64, error) {
 	var present []int64
 	next := int64(1)
@@ -286,7 +286,7 @@ func (q *signalQueue) count(ctx context.Context, l *signalLink, wanted int) ([]i
 				return nil, q.foreign(m)
 			}
 			next = max(next, *m.SequenceNumber+1)
-			if m.State == azservicebus.MessageStateActive {
+			if m.State != azservicebus.MessageStateScheduled {
 				present = append(present, *m.SequenceNumber)
 			}
 		}
@@ -378,7 +378,7 @@ func (q *signalQueue) takeBack(ctx context.Context, l *signalLink, surplus []int
 		case m == nil && gone == len(left):
 			return nil
 		case m == nil:
-			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked: see that nothing else receives from it",
+			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
 				q.receiving.name, q.receiving.host, len(left)-gone)
 		case gone > 0:
 			return q.send(ctx, l, 1)

@@ -36,7 +36,7 @@ func keep(t *testing.T, s *servicebus.Signals, replicas int) {
 func active(b *servicebusfake.Server) int {
 	n := 0
 	for _, m := range b.Messages("scale") {
-		if m.State == servicebusfake.Active || m.State == servicebusfake.Locked {
+		if m.State != servicebusfake.DeadLettered && m.State != servicebusfake.Scheduled {
 			n++
 		}
 	}
@@ -118,10 +118,10 @@ func TestTheCountIsRightAgainWhateverHappenedToIt(t *testing.T) {
 			receiver, messages := receiveSome(t, b, 1, azservicebus.ReceiveModePeekLock)
 			testworld.Must(t, receiver.DeadLetterMessage(t.Context(), messages[0], nil))
 		}, 4},
-		{"another consumer deferred one, which no scaler counts", servicebusfake.QueueSpec{}, func(t *testing.T, b *servicebusfake.Server, _ *broker) {
+		{"another consumer deferred one, which a scaler counts", servicebusfake.QueueSpec{}, func(t *testing.T, b *servicebusfake.Server, _ *broker) {
 			receiver, messages := receiveSome(t, b, 1, azservicebus.ReceiveModePeekLock)
 			testworld.Must(t, receiver.DeferMessage(t.Context(), messages[0], nil))
-		}, 4},
+		}, 5},
 		{"another consumer locked some, which a scaler counts", servicebusfake.QueueSpec{}, func(t *testing.T, b *servicebusfake.Server, _ *broker) {
 			receiveSome(t, b, 2, azservicebus.ReceiveModePeekLock)
 		}, 5},
@@ -185,7 +185,7 @@ func TestMessagesThatOthersHoldLockedAreTakenBackInOtherOnes(t *testing.T) {
 	keep(t, s, 3)
 	wantActive(t, b, 3)
 	err := s.Keep(t.Context(), "scale", 1)
-	if err == nil || !strings.Contains(err.Error(), `holds 1 messages more than replicas are wanted, and another consumer keeps them locked: see that nothing else receives from it`) {
+	if err == nil || !strings.Contains(err.Error(), `holds 1 messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it`) {
 		t.Errorf("got %v", err)
 	}
 	wantActive(t, b, 2)
