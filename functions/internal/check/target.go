@@ -13,30 +13,30 @@ import (
 // group.
 func (c *checker) checkTargets(ctx context.Context) []func() []Line {
 	var tasks []func() []Line
-	add := func(target map[string]string, processors ...string) {
+	add := func(target map[string]string, signalQueue string, processors ...string) {
 		for _, kind := range c.kinds {
 			if kind.Rivals != nil {
-				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, target, processors) })
+				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, target, signalQueue, processors) })
 			}
 		}
 	}
 	members := make(map[string][]string)
 	for _, p := range c.config.Processors {
 		if p.Group == "" {
-			add(p.Target, p.Name)
+			add(p.Target, p.SignalQueue, p.Name)
 		} else {
 			members[p.Group] = append(members[p.Group], p.Name)
 		}
 	}
 	for _, g := range c.config.Groups {
-		add(g.Target, members[g.Name]...)
+		add(g.Target, g.SignalQueue, members[g.Name]...)
 	}
 	return tasks
 }
 
 // checkTarget says whether something other than feedscale acts on a target. There is no line where
 // the kind acts on nothing that the target names.
-func checkTarget(ctx context.Context, kind actions.Kind, target map[string]string, processors []string) []Line {
+func checkTarget(ctx context.Context, kind actions.Kind, target map[string]string, signalQueue string, processors []string) []Line {
 	var seen actions.Seen
 	s := section{processors: processors}
 	s.try(ctx, "scale target", func(ctx context.Context) finding {
@@ -44,7 +44,7 @@ func checkTarget(ctx context.Context, kind actions.Kind, target map[string]strin
 		if seen, err = kind.Rivals(ctx, target); err != nil {
 			return notTried("%v", err)
 		}
-		return judge(seen)
+		return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, signalQueue) })
 	})
 	if seen.Target == "" {
 		return nil
@@ -56,7 +56,7 @@ func checkTarget(ctx context.Context, kind actions.Kind, target map[string]strin
 }
 
 // judge says what follows from the rivals of a target. One that asks feedscale is how feedscale acts.
-func judge(seen actions.Seen) finding {
+func judge(seen actions.Seen, asksFeedscale func(actions.Trigger) bool) finding {
 	var fighting, fixes, harmless []string
 	for _, r := range seen.Rivals {
 		switch {
@@ -85,8 +85,10 @@ func judge(seen actions.Seen) finding {
 const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (docs/act.md, KEDA's metrics-api)"
 
 // asksFeedscale reports whether a trigger is one of those of docs/act.md.
-func asksFeedscale(t actions.Trigger) bool {
+func asksFeedscale(t actions.Trigger, signalQueue string) bool {
 	switch t.Type {
+	case "azure-servicebus":
+		return signalQueue != "" && strings.EqualFold(t.Metadata["queueName"], signalQueue)
 	case "metrics-api":
 		u, err := url.Parse(t.Metadata["url"])
 		return err == nil && strings.Contains(u.Path, "/api/processors/")

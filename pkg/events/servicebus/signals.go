@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // SignalType is the Subject of each message in a signal queue.
@@ -33,6 +34,7 @@ type SignalsOptions struct {
 type Signals struct {
 	namespace string
 	open      func(name string, a access) (queue, error)
+	manage    func(*admin.ClientOptions) (*admin.Client, error)
 	options   SignalsOptions
 
 	mu     sync.Mutex
@@ -44,9 +46,14 @@ type Signals struct {
 // connected yet: an error is one of the connection string.
 func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
 	o = o.withDefaults()
-	host, _ := inspectConnectionString(strings.TrimSpace(connectionString))
-	return newSignals(host, o, func(name string, a access) (queue, error) {
-		return queueByKey(connectionString, name, a, o.Client)
+	connectionString = strings.TrimSpace(connectionString)
+	host, _ := inspectConnectionString(connectionString)
+	return newSignals(&Signals{
+		namespace: host, options: o,
+		open: func(name string, a access) (queue, error) { return queueByKey(connectionString, name, a, o.Client) },
+		manage: func(m *admin.ClientOptions) (*admin.Client, error) {
+			return admin.NewClientFromConnectionString(connectionString, m)
+		},
 	})
 }
 
@@ -54,16 +61,22 @@ func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
 // Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
 func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
 	o = o.withDefaults()
-	return newSignals(namespace, o, func(name string, a access) (queue, error) {
-		return queueByIdentity(namespace, identity, name, a, o.TryTimeout, o.Client)
+	return newSignals(&Signals{
+		namespace: namespace, options: o,
+		open: func(name string, a access) (queue, error) {
+			return queueByIdentity(namespace, identity, name, a, o.TryTimeout, o.Client)
+		},
+		manage: func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(namespace, identity, m) },
 	})
 }
 
-func newSignals(namespace string, o SignalsOptions, open func(string, access) (queue, error)) (*Signals, error) {
-	if _, err := open("any", sending()); err != nil {
+// newSignals looks at the connection before the first queue is asked for.
+func newSignals(s *Signals) (*Signals, error) {
+	if _, err := s.open("any", sending()); err != nil {
 		return nil, err
 	}
-	return &Signals{namespace: strings.ToLower(namespace), open: open, options: o, queues: map[string]*signalQueue{}}, nil
+	s.namespace, s.queues = strings.ToLower(s.namespace), map[string]*signalQueue{}
+	return s, nil
 }
 
 func (o SignalsOptions) withDefaults() SignalsOptions {
