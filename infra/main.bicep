@@ -118,6 +118,9 @@ param requireSessions bool = false
 @description('How long an event waits for a consumer before it is dead-lettered: ISO 8601, PT1M to P14D.')
 param eventTimeToLive string = 'P1D'
 
+@description('Signal queues to make: each a processor\'s or a group\'s signalQueue in the processors file.')
+param signalQueues string[] = []
+
 @description('Whether to spread over availability zones: the plan, the storage account (Standard_ZRS), and a Premium namespace by itself. Choose it at the first deployment.')
 param zoneRedundant bool = false
 
@@ -263,6 +266,7 @@ module servicebus 'modules/servicebus.bicep' = {
     location: location
     tags: tags
     queueName: queueName
+    signalQueues: signalQueues
     requireSessions: requireSessions
     timeToLive: eventTimeToLive
     deleteLock: deleteLock
@@ -323,6 +327,25 @@ module queueRoles 'modules/roles/queue.bicep' = {
     servicebus
   ]
 }
+
+module signalQueueRoles 'modules/roles/queue.bicep' = [
+  for signalQueue in signalQueues: {
+    name: '${name}-${uniqueString(signalQueue)}-signal-roles'
+    scope: group
+    params: {
+      namespaceName: serviceBusName
+      queueName: signalQueue
+      #disable-next-line what-if-short-circuiting
+      principalId: identity.outputs.principalId
+      principalType: 'ServicePrincipal'
+      // To count its messages is to look at them, which is receiving; what is too much is received, too.
+      roles: [senderRole, receiverRole]
+    }
+    dependsOn: [
+      servicebus
+    ]
+  }
+]
 
 module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
   name: '${name}-deployer-storage-roles'

@@ -14,6 +14,9 @@ param tags { *: string }
 @description('Name of the queue.')
 param queueName string
 
+@description('Names of the signal queues.')
+param signalQueues string[]
+
 @description('Whether the queue requires sessions.')
 param requireSessions bool
 
@@ -73,6 +76,24 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       maxDeliveryCount: 10
     }
   }
+
+  // A message for each replica that is wanted: they stay until feedscale takes them back, however long nobody tends them.
+  resource signals 'queues' = [
+    for signalQueue in signalQueues: {
+      name: signalQueue
+      properties: {
+        requiresDuplicateDetection: false
+        requiresSession: false
+        defaultMessageTimeToLive: 'P10675199DT2H48M5.4775807S'
+        autoDeleteOnIdle: 'P10675199DT2H48M5.4775807S'
+        deadLetteringOnMessageExpiration: false
+        enablePartitioning: false
+        lockDuration: 'PT5S'
+        // Nobody receives under a lock but by mistake: that is not to end in the dead-letter queue.
+        maxDeliveryCount: 2000
+      }
+    }
+  ]
 }
 
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
