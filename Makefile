@@ -42,9 +42,10 @@ lint: ## check format, go vet, staticcheck and the module files
 	go run $(STATICCHECK) ./...
 
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins, and infra/ against Azure's types; needs a JDK, Maven and Python
+interop: ## run the official Java and Python clients and KEDA against the stand-ins, and infra/ against Azure's types; needs a JDK, Maven and Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
+	pkg/emulator/interop/run-keda.sh
 	go test -count 1 -tags azuretypes ./infra/check
 
 .PHONY: infra
