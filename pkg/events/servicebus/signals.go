@@ -92,7 +92,8 @@ func (s *Signals) Namespace() string { return s.namespace }
 
 // Keep makes a queue hold so many messages, whoever has put or taken some since the last time. It sends
 // what is missing in one step, and takes back the oldest where there are too many, so that the count is
-// never below the lower one of before and after. A queue that holds anything else than signals is left alone:
+// never below the lower one of before and after; where several instances act at once, each may take one too
+// much for a moment. A queue that holds anything else than signals is left alone:
 // its messages are not ours to take.
 //
 // The error says what to do; it is a *Refusal where the service said so. Whatever of it was done by then,

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Runs KEDA's own scalers, scale handler and executor, from its Go module, against feedscale. Arguments go to `go test`, as in
+# run-keda.sh -run Push -v. Needs Go; the first run compiles KEDA, which takes some minutes.
+set -eu
+
+cd "$(dirname "$0")/keda"
+command -v go >/dev/null || { echo "run-keda.sh: go is missing; install Go and run this again" >&2; exit 2; }
+exec go test -count 1 -timeout 20m "$@" ./...
