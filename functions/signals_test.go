@@ -34,12 +34,13 @@ func signals(w *testworld.Shop, queue string) (n int) {
 func killAt(t *testing.T, w *testworld.Shop, process *exec.Cmd, step int, done bool) (killed bool) {
 	t.Helper()
 	var seen, hit atomic.Int64
-	exited := make(chan struct{})
+	started, exited := make(chan struct{}), make(chan struct{})
 	w.Namespace.Control(func(*servicebusfake.Request) *servicebusfake.Answer {
 		if seen.Add(1)-1 != int64(step) {
 			return nil
 		}
 		hit.Store(1)
+		<-started
 		_ = process.Process.Kill()
 		<-exited
 		if done {
@@ -48,6 +49,7 @@ func killAt(t *testing.T, w *testworld.Shop, process *exec.Cmd, step int, done b
 		return &servicebusfake.Answer{Drop: true}
 	})
 	testworld.Must(t, process.Start())
+	close(started)
 	err := process.Wait()
 	close(exited)
 	if killed = hit.Load() == 1; !killed && err != nil {

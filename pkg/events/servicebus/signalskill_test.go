@@ -92,12 +92,13 @@ func TestAProcessThatIsKilledAtAnyStepLeavesACountThatTheNextMakesRight(t *testi
 func killAt(t *testing.T, b *servicebusfake.Server, process *exec.Cmd, step int, done bool) (killed bool) {
 	t.Helper()
 	var seen, hit atomic.Int64
-	exited := make(chan struct{})
+	started, exited := make(chan struct{}), make(chan struct{})
 	b.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 		if seen.Add(1)-1 != int64(step) {
 			return nil
 		}
 		hit.Store(1)
+		<-started
 		_ = process.Process.Kill()
 		<-exited
 		if done {
@@ -106,6 +107,7 @@ func killAt(t *testing.T, b *servicebusfake.Server, process *exec.Cmd, step int,
 		return &servicebusfake.Answer{Drop: true}
 	})
 	testworld.Must(t, process.Start())
+	close(started)
 	err := process.Wait()
 	close(exited)
 	if killed = hit.Load() == 1; !killed && err != nil {
