@@ -133,6 +133,9 @@ param requireSessions bool = false
 @description('How long an event waits for a consumer at most before it is dropped: ISO 8601, PT1M to P14D. Events bring a time of their own, three heartbeats.')
 param eventTimeToLive string = 'P1D'
 
+@description('Signal queues to make: each a processor\'s or a group\'s signalQueue in the processors file.')
+param signalQueues string[] = []
+
 @description('Whether to spread over availability zones: the plan, the storage account (Standard_ZRS), and a Premium namespace by itself. Choose it at the first deployment.')
 param zoneRedundant bool = false
 
@@ -283,6 +286,7 @@ module servicebus 'modules/servicebus.bicep' = {
     queueName: queueName
     topicName: topicName
     consumers: consumers
+    signalQueues: signalQueues
     requireSessions: requireSessions
     timeToLive: eventTimeToLive
     deleteLock: deleteLock
@@ -359,6 +363,24 @@ module topicRoles 'modules/roles/topic.bicep' = if (!empty(consumers)) {
     servicebus
   ]
 }
+module signalQueueRoles 'modules/roles/queue.bicep' = [
+  for signalQueue in signalQueues: {
+    name: '${name}-${uniqueString(signalQueue)}-signal-roles'
+    scope: group
+    params: {
+      namespaceName: serviceBusName
+      queueName: signalQueue
+      #disable-next-line what-if-short-circuiting
+      principalId: identity.outputs.principalId
+      principalType: 'ServicePrincipal'
+      // To count its messages is to look at them, which is receiving; what is too much is received, too.
+      roles: [senderRole, receiverRole]
+    }
+    dependsOn: [
+      servicebus
+    ]
+  }
+]
 
 module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
   name: '${name}-deployer-storage-roles'

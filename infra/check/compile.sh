@@ -37,8 +37,9 @@ export COSMOS_ACCOUNT_ID
 
 quiet main.bicep "$bicep" build main.bicep --stdout
 quiet containerapps/main.bicep "$bicep" build containerapps/main.bicep --stdout
+quiet containerapps/signalqueue.bicep "$bicep" build containerapps/signalqueue.bicep --stdout
 quiet main.bicepparam "$bicep" build-params main.bicepparam --stdout
-for file in main.bicep main.bicepparam containerapps/main.bicep modules/*.bicep modules/roles/*.bicep; do
+for file in main.bicep main.bicepparam containerapps/*.bicep modules/*.bicep modules/roles/*.bicep; do
 	if ! "$bicep" format "$file" --stdout >"$work/formatted" || ! diff -u "$file" "$work/formatted" >&2; then
 		echo "$file is not formatted: run $bicep format infra/$file" >&2
 		failed=1

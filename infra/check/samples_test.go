@@ -378,6 +378,78 @@ func TestTheKEDASampleOfAConsumerWakesOnTheQueueOfTheTemplate(t *testing.T) {
 	}
 }
 
+// scalerOfSignals is what of a ScaledObject decides how it follows a signal queue.
+type scalerOfSignals struct {
+	CooldownPeriod  int  `yaml:"cooldownPeriod"`
+	MaxReplicaCount int  `yaml:"maxReplicaCount"`
+	Fallback        *any `yaml:"fallback"`
+	Advanced        struct {
+		Config struct {
+			Behavior struct {
+				ScaleDown struct {
+					Window *int `yaml:"stabilizationWindowSeconds"`
+				} `yaml:"scaleDown"`
+			}
+		} `yaml:"horizontalPodAutoscalerConfig"`
+	}
+	Triggers []struct {
+		Type, MetricType  string
+		Metadata          map[string]string
+		AuthenticationRef struct{ Name string } `yaml:"authenticationRef"`
+	}
+}
+
+func TestTheSamplesThatFollowASignalQueueCountEachMessageAsAReplica(t *testing.T) {
+	t.Parallel()
+	_, processor := sample(t)
+	signalQueue := processor.Name + "-replicas"
+	var scaled scalerOfSignals
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, "infra", "keda", "processor-servicebus.yaml")))
+	for {
+		var m struct {
+			Kind string
+			Spec scalerOfSignals
+		}
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if m.Kind == "ScaledObject" {
+			scaled = m.Spec
+		}
+	}
+	if len(scaled.Triggers) != 1 {
+		t.Fatalf("%d triggers, want 1", len(scaled.Triggers))
+	}
+	trigger := scaled.Triggers[0]
+	if m := trigger.Metadata; trigger.Type != "azure-servicebus" || m["queueName"] != signalQueue || m["messageCount"] != "1" || m["activationMessageCount"] != "0" {
+		t.Errorf("the trigger is %+v, want one that counts each message of %s", trigger, signalQueue)
+	}
+	for field := range trigger.Metadata {
+		if !slices.Contains(triggerMetadata[trigger.Type], field) {
+			t.Errorf("a trigger of type %s does not read %s", trigger.Type, field)
+		}
+	}
+	if window := scaled.Advanced.Config.Behavior.ScaleDown.Window; window == nil || *window != 0 || scaled.CooldownPeriod > 1 || scaled.Fallback != nil {
+		t.Errorf("scale-down window %v, cooldown %d, fallback %v: feedscale has waited already, and the HPA holds what it has", window, scaled.CooldownPeriod, scaled.Fallback)
+	}
+	if want := processor.Policy.MaxReplicas; want == nil || scaled.MaxReplicaCount != *want {
+		t.Errorf("maxReplicaCount is %d, which is not the sample's", scaled.MaxReplicaCount)
+	}
+	template := read(t, "infra", "containerapps", "signalqueue.bicep")
+	for _, want := range []string{"param signalQueue string = '${processor}-replicas'", "type: 'azure-servicebus'", "identity: ruleIdentity.id", "messageCount: '1'", "activationMessageCount: '0'", "lifecycle: 'None'"} {
+		if !strings.Contains(template, want) {
+			t.Errorf("containerapps/signalqueue.bicep has no %s", want)
+		}
+	}
+	for _, secret := range []string{"listKeys", "secrets:", "auth:"} {
+		if strings.Contains(template, secret) {
+			t.Errorf("containerapps/signalqueue.bicep has %s, and needs no key", secret)
+		}
+	}
+}
+
 func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 	t.Parallel()
 	type service struct {

@@ -33,6 +33,9 @@ param topicName string
 @description('The consumers that get each event, each with a subscription of its own.')
 param consumers eventConsumer[]
 
+@description('Names of the signal queues.')
+param signalQueues string[]
+
 @description('Whether the queue requires sessions, and each subscription that does not say so itself.')
 param requireSessions bool
 
@@ -109,13 +112,31 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
         properties: {
           requiresSession: consumer.?requireSessions ?? requireSessions
           defaultMessageTimeToLive: timeToLive
-          deadLetteringOnMessageExpiration: true
+          deadLetteringOnMessageExpiration: false
           lockDuration: 'PT1M'
           maxDeliveryCount: 10
         }
       }
     ]
   }
+
+  // A message for each replica that is wanted: they stay until feedscale takes them back, however long nobody tends them.
+  resource signals 'queues' = [
+    for signalQueue in signalQueues: {
+      name: signalQueue
+      properties: {
+        requiresDuplicateDetection: false
+        requiresSession: false
+        defaultMessageTimeToLive: 'P10675199DT2H48M5.4775807S'
+        autoDeleteOnIdle: 'P10675199DT2H48M5.4775807S'
+        deadLetteringOnMessageExpiration: false
+        enablePartitioning: false
+        lockDuration: 'PT5S'
+        // Nobody receives under a lock but by mistake: that is not to end in the dead-letter queue.
+        maxDeliveryCount: 2000
+      }
+    }
+  ]
 }
 
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {

@@ -10,6 +10,7 @@ type documentReader struct {
 	reader
 	lookup      func(string) (string, bool)
 	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
+	signals     signalQueues
 }
 
 type cosmosResult struct {
@@ -23,22 +24,24 @@ type Document struct {
 	Groups     []Group     // in the order of the document
 }
 
-// load reads a document and adds what is wrong with it to mistakes.
-func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) Document {
+// load reads a document and adds what is wrong with it to mistakes. It also returns the signal queues, which
+// are still to be compared with the settings.
+func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) (Document, signalQueues) {
 	before := len(*mistakes)
 	root := parseTree(file, text, mistakes)
 	if root == nil {
-		return Document{}
+		return Document{}, signalQueues{}
 	}
 	if other := foreignDocument(root); other != "" {
 		*mistakes = append((*mistakes)[:before], Mistake{File: file, Line: root.line, Column: root.column, Text: other})
-		return Document{}
+		return Document{}, signalQueues{}
 	}
 	d := documentReader{
 		reader:      reader{file: file, mistakes: mistakes},
 		lookup:      lookup,
 		connections: map[string]cosmosResult{},
 	}
+	d.signals.reader = d.reader
 	o := d.object(root)
 	defaults := d.defaults(o.get("defaults"))
 	groups := o.list("groups")
@@ -60,6 +63,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 		read.Groups = append(read.Groups, g)
 		d.takeName(taken, "group", g.Name, item)
 		rivals.addTarget(g.Name, g.Target, item)
+		d.signals.add(g.SignalQueue, item.member("signalQueue"))
 	}
 	for _, item := range items {
 		if !item.isObject() {
@@ -73,8 +77,10 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 		d.checkGroup(p.Group, whole.member("group"), read.Groups)
 		rivals.addProcessor(p, item)
 		shared.add(p, item)
+		d.signals.add(p.SignalQueue, whole.member("signalQueue"))
+		d.checkSignalQueue(p, whole)
 	}
-	return read
+	return read, d.signals
 }
 
 // names are those of the processors and groups that were read, which share one space: a name is a
@@ -115,8 +121,12 @@ func (d *documentReader) defaults(n *node) *node {
 	base := *n
 	base.members = nil
 	for _, m := range n.members {
-		if m.name == "name" {
+		switch m.name {
+		case "name":
 			d.mistake(m.value, "has no default; allowed is a name of its own in every processor")
+			continue
+		case "signalQueue":
+			d.mistake(m.value, "has no default; allowed is a queue of its own in every processor")
 			continue
 		}
 		base.members = append(base.members, m)

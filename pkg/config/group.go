@@ -10,9 +10,10 @@ import (
 // Group is processors that run in one deployment, which gets the highest count that any of them asks
 // for (docs/configure.md, Groups).
 type Group struct {
-	Name   string // unique among groups and processors
-	Policy scaling.GroupPolicy
-	Target map[string]string // labels that every scale event of the group carries; never nil
+	Name        string // unique among groups and processors
+	Policy      scaling.GroupPolicy
+	SignalQueue string            // queue that holds a message for each replica that is wanted; "" = none
+	Target      map[string]string // labels that every scale event of the group carries; never nil
 }
 
 // minimalGroups is the example of groups in mistakes.
@@ -23,8 +24,9 @@ func (d *documentReader) group(n *node) Group {
 	o := d.object(n)
 	o.require("name", "a name of its own in every group, "+nameForm)
 	g := Group{
-		Name:   o.text("name", "", checkName),
-		Target: d.target(o.get("target")),
+		Name:        o.text("name", "", checkName),
+		SignalQueue: o.signalQueue(),
+		Target:      d.target(o.get("target")),
 	}
 	g.Policy.MinReplicas, g.Policy.MaxReplicas = replicaBounds(o)
 	o.close()

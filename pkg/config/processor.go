@@ -29,6 +29,7 @@ type Processor struct {
 	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
 	Throughput       Throughput
+	SignalQueue      string            // queue that holds a message for each replica that is wanted; "" = none
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
@@ -52,6 +53,7 @@ func (d *documentReader) processor(n *node) Processor {
 		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
 		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
 		Policy:           d.policy(o),
+		SignalQueue:      o.signalQueue(),
 		Target:           d.target(o.get("target")),
 	}
 	p.LeaseDatabaseID = o.text("leaseDatabaseId", p.DatabaseID, checkID)

@@ -42,7 +42,9 @@ func Read(in Input) (Config, error) {
 	source, text, ok := document(in, env, raw, &mistakes)
 	var read Document
 	if ok {
-		read = load(source, text, env.lookup, &mistakes)
+		var signals signalQueues
+		read, signals = load(source, text, env.lookup, &mistakes)
+		signals.check(settings.Events)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
 	if err := mistakes.err(); err != nil {
@@ -73,7 +75,7 @@ func Lookup(environ []string) func(name string) (value string, ok bool) {
 // connections. The error is a Mistakes.
 func Load(name string, text []byte, lookup func(string) (string, bool)) (Document, error) {
 	var mistakes Mistakes
-	read := load(name, text, lookup, &mistakes)
+	read, _ := load(name, text, lookup, &mistakes)
 	if err := mistakes.err(); err != nil {
 		return Document{}, err
 	}

@@ -13,6 +13,7 @@ type ServiceBusConnection struct {
 	Setting          string   // name of the setting
 	Namespace        string   // host[:port]
 	ConnectionString Secret   // without EntityPath, in the form that azservicebus reads; zero where an identity signs in
+	Entity           string   // that the connection string is limited to (EntityPath); "" = the whole namespace
 	Identity         Identity // used where ConnectionString is zero
 }
 
@@ -32,7 +33,7 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	}
 	c := ServiceBusConnection{Setting: name}
 	if text := settings.value(); text != "" {
-		if c.Namespace, c.ConnectionString, err = serviceBusConnectionString(text, queue); err != nil {
+		if c.Namespace, c.Entity, c.ConnectionString, err = serviceBusConnectionString(text, queue); err != nil {
 			return ServiceBusConnection{}, settings.wrong("", err)
 		}
 		return c, nil
@@ -45,19 +46,19 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	return c, err
 }
 
-// serviceBusConnectionString returns the host of the namespace, and the connection string reduced
-// to the fields that sign in.
-func serviceBusConnectionString(text, queue string) (namespace string, secret Secret, err error) {
+// serviceBusConnectionString returns the host of the namespace, the entity that the connection string is
+// limited to, and the connection string reduced to the fields that sign in.
+func serviceBusConnectionString(text, queue string) (namespace, entity string, secret Secret, err error) {
 	fields, err := parseConnectionString(text)
 	if err != nil {
-		return "", Secret{}, errors.New("is no connection string: " + err.Error())
+		return "", "", Secret{}, errors.New("is no connection string: " + err.Error())
 	}
 	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
 	if err != nil {
-		return "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
+		return "", "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
 	}
-	if entity := fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
-		return "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", shown(entity), shown(queue))
+	if entity = fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
+		return "", "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", shown(entity), shown(queue))
 	}
 	canonical := "Endpoint=sb://" + u.Host + "/"
 	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]
@@ -67,16 +68,16 @@ func serviceBusConnectionString(text, queue string) (namespace string, secret Se
 	case keyName != "" && key != "":
 		canonical += ";SharedAccessKeyName=" + keyName + ";SharedAccessKey=" + key
 	default:
-		return "", Secret{}, errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
+		return "", "", Secret{}, errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
 	}
 	if text := fields["usedevelopmentemulator"]; text != "" {
 		emulator, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
-			return "", Secret{}, errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
+			return "", "", Secret{}, errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
 		}
 		if emulator {
 			canonical += ";UseDevelopmentEmulator=true"
 		}
 	}
-	return u.Host, NewSecret(canonical), nil
+	return u.Host, entity, NewSecret(canonical), nil
 }

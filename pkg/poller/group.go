@@ -11,9 +11,10 @@ import (
 // Group is processors that run in one deployment. Each is measured, decided and shown; the decision of
 // the group is published in place of theirs (docs/decide.md, step 11).
 type Group struct {
-	Name   string // unique among the groups and the processors
-	Policy scaling.GroupPolicy
-	Target map[string]string // labels that every scale event of the group carries
+	Name        string // unique among the groups and the processors
+	Policy      scaling.GroupPolicy
+	SignalQueue string            // holds a message for each replica that is wanted; "" = none
+	Target      map[string]string // labels that every scale event of the group carries
 }
 
 // membersOf returns the members of a group, in the order of the configuration.
@@ -41,7 +42,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 	case d.dropped:
 	case !d.due:
 		if d.err == nil {
-			t.publishPending(ctx, d)
+			t.rest(ctx, d)
 		}
 	case d.err != nil:
 		d.state = state.State{Processor: d.name, AttemptedAt: t.start, Members: seen(members)}

@@ -36,6 +36,7 @@ type Processor struct {
 	Schedule     Schedule          // nil: due at every tick
 	IdleSchedule Schedule          // used in place of Schedule while the processor is idle; nil: Schedule
 	Group        string            // name of the group that it is a member of; "" = none
+	SignalQueue  string            // holds a message for each replica that is wanted; "" = none
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
@@ -47,6 +48,7 @@ type Poller struct {
 	Estimator   *estimator.Estimator
 	Store       state.Store
 	Publisher   events.Publisher
+	Signals     Signals       // keeps the signal queues; nil where nothing can have one
 	Destination string        // where Publisher delivers to: another one than the last time gets every decision again
 	Heartbeat   time.Duration // an unchanged decision is published again after this time; 0 = never
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
@@ -57,6 +59,7 @@ type Poller struct {
 	Log         *slog.Logger
 	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
 
+	signals  signals
 	limits   atomic.Pointer[map[string]scaling.Limit] // what Provision returned last
 	polled   sync.Map                                 // when this process committed last, by name
 	leftover sync.Map                                 // names of processors whose leftover leases were said
@@ -92,6 +95,7 @@ const (
 type subject struct {
 	name      string
 	target    map[string]string
+	signal    string // its signal queue; "" = none
 	record    state.Record
 	due       bool
 	state     state.State // of this tick, where it is due
@@ -119,7 +123,9 @@ type tick struct {
 	finishing   sync.WaitGroup
 	store       chan struct{} // slots
 	queue       chan struct{}
-	unreachable atomic.Bool // the queue gave no answer
+	signalling  chan struct{} // slots
+	signalsKnow func() bool   // waits until the signal queues of this tick are remembered, and reports whether they are
+	unreachable atomic.Bool   // the queue gave no answer
 }
 
 // Tick polls the processors that are due. It returns an error only where no processor at all could be
@@ -131,7 +137,7 @@ type tick struct {
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	t := &tick{
 		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
-		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel),
+		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
@@ -188,13 +194,14 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 // run loads the states side by side, and measures those that are loaded in waves: one wave where the
 // store answers, and another for what hung. Each group is decided behind the last of its members.
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
+	t.beginSignals(ctx)
 	polls := make([]*poll, len(t.Processors))
 	for i, p := range t.Processors {
-		polls[i] = &poll{subject: subject{name: p.Name, target: p.Target}, processor: p, decided: make(chan struct{})}
+		polls[i] = &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, decided: make(chan struct{})}
 	}
 	groups := make([]*subject, len(t.Groups))
 	for i, g := range t.Groups {
-		groups[i] = &subject{name: g.Name, target: g.Target}
+		groups[i] = &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
 		t.finishing.Go(func() { t.decideGroup(ctx, g, groups[i], membersOf(g, polls)) })
 	}
 	loaded := make(chan *poll)
@@ -279,7 +286,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		switch {
 		case !d.due:
 			close(d.decided)
-			t.finishing.Go(func() { t.publishPending(ctx, &d.subject) })
+			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
 		case d.err != nil:
 			close(d.decided)
 			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
@@ -380,8 +387,17 @@ func (t *tick) keep(ctx context.Context, d *subject) {
 	t.commit(ctx, d)
 	if t.stopping.Err() == nil {
 		t.publish(ctx, d)
+		if d.committed {
+			t.keepSignals(ctx, d, d.state)
+		}
 		t.prune(ctx, d)
 	}
+}
+
+// rest is what a tick does for a subject that is not due.
+func (t *tick) rest(ctx context.Context, d *subject) {
+	t.publishPending(ctx, d)
+	t.keepSignals(ctx, d, d.record.State)
 }
 
 func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {

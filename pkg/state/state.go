@@ -40,6 +40,19 @@ type State struct {
 	Throughput map[string]Provisioning `json:"throughput,omitempty"` // by container, in the State of ThroughputName alone
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
+
+	SignalQueues []SignalQueue `json:"signalQueues,omitempty"` // in the State of SignalQueuesName alone
+}
+
+// SignalQueuesName is the name under which a Store holds, beside the processors and groups, the signal queues
+// that may hold messages (docs/operate.md, Signal queues). No processor or group can have it.
+const SignalQueuesName = "signal.queues"
+
+// SignalQueue is a queue that may hold signals.
+type SignalQueue struct {
+	Namespace string    `json:"namespace"`
+	Queue     string    `json:"queue"`
+	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it
 }
 
 // Rival is a process that polled between two polls of another one.

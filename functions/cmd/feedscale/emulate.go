@@ -319,7 +319,13 @@ const amqpsPort = "5671"
 // comments: they are several values of one setting.
 func (s *standIns) print(w io.Writer) {
 	fmt.Fprintf(w, "COSMOS=%q\n", s.cosmos.ConnectionString())
-	fmt.Fprintf(w, "SERVICEBUS=%q\n", strings.Replace(s.bus.ConnectionString(), ":"+amqpsPort+";", ";", 1))
+	bus := s.bus.ConnectionString()
+	portless := strings.Replace(bus, ":"+amqpsPort+";", ";", 1)
+	fmt.Fprintf(w, "SERVICEBUS=%q\n", portless)
+	if portless != bus {
+		// Clients of the management API would take 443 where no port is named.
+		fmt.Fprintf(w, "SERVICEBUS_MANAGEMENT=%q\n", bus)
+	}
 	if s.ca != "" {
 		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
 	}

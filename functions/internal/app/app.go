@@ -24,6 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -51,6 +52,7 @@ type App struct {
 	options Options
 	store   *state.Commits
 	events  events.Publisher
+	signals *servicebus.Signals // nil where nothing can have a signal queue
 	poller  *poller.Poller
 	meters  *metrics.Handler
 }
@@ -70,10 +72,13 @@ func New(c config.Config, o Options) (*App, error) {
 	}
 	groups := make([]poller.Group, len(c.Groups))
 	for i, g := range c.Groups {
-		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, Target: g.Target}
+		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
 	var err error
 	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
+		return nil, err
+	}
+	if a.signals, err = connections.Signals(c.Settings.Events); err != nil {
 		return nil, err
 	}
 	store, err := connections.Store(c.Settings.State, o.ReadOnly)
@@ -101,6 +106,9 @@ func New(c config.Config, o Options) (*App, error) {
 		Provision:   provisioner.provision,
 		Now:         o.Now,
 		Log:         o.Log,
+	}
+	if a.signals != nil {
+		a.poller.Signals = a.signals
 	}
 	return a, nil
 }
@@ -172,6 +180,9 @@ const closeTimeout = 2 * time.Second
 func (a *App) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	if a.signals != nil {
+		_ = a.signals.Close(ctx) // never fails
+	}
 	if err := errors.Join(a.events.Close(ctx), a.store.Close()); err != nil {
 		a.options.Log.Warn("not everything was closed", "error", err.Error())
 	}

@@ -13,23 +13,23 @@ import (
 // group.
 func (c *checker) checkTargets(ctx context.Context) []func() []Line {
 	var tasks []func() []Line
-	add := func(subject string, target map[string]string, processors ...string) {
+	add := func(subject string, target map[string]string, signalQueue string, processors ...string) {
 		for _, kind := range c.kinds {
 			if kind.Rivals != nil {
-				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, subject, target, processors) })
+				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, subject, target, signalQueue, processors) })
 			}
 		}
 	}
 	members := make(map[string][]string)
 	for _, p := range c.config.Processors {
 		if p.Group == "" {
-			add(p.Name, p.Target, p.Name)
+			add(p.Name, p.Target, p.SignalQueue, p.Name)
 		} else {
 			members[p.Group] = append(members[p.Group], p.Name)
 		}
 	}
 	for _, g := range c.config.Groups {
-		add(g.Name, g.Target, members[g.Name]...)
+		add(g.Name, g.Target, g.SignalQueue, members[g.Name]...)
 	}
 	return tasks
 }
@@ -37,7 +37,7 @@ func (c *checker) checkTargets(ctx context.Context) []func() []Line {
 // checkTarget says whether something other than feedscale acts on the target of a subject, which is a
 // processor or a group. There is no line where
 // the kind acts on nothing that the target names.
-func checkTarget(ctx context.Context, kind actions.Kind, subject string, target map[string]string, processors []string) []Line {
+func checkTarget(ctx context.Context, kind actions.Kind, subject string, target map[string]string, signalQueue string, processors []string) []Line {
 	var seen actions.Seen
 	s := section{processors: processors}
 	s.try(ctx, "scale target", func(ctx context.Context) finding {
@@ -45,7 +45,7 @@ func checkTarget(ctx context.Context, kind actions.Kind, subject string, target 
 		if seen, err = kind.Rivals(ctx, target); err != nil {
 			return notTried("%v", err)
 		}
-		return judge(seen, subject)
+		return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, subject, signalQueue) })
 	})
 	if seen.Target == "" {
 		return nil
@@ -56,12 +56,11 @@ func checkTarget(ctx context.Context, kind actions.Kind, subject string, target 
 	return s.lines
 }
 
-// judge says what follows from the rivals of a subject's target. One that asks feedscale for that
-// subject is how feedscale acts.
-func judge(seen actions.Seen, subject string) finding {
+// judge says what follows from the rivals of a target. One that asks feedscale is how feedscale acts.
+func judge(seen actions.Seen, asksFeedscale func(actions.Trigger) bool) finding {
 	var fighting, fixes, harmless []string
 	for _, r := range seen.Rivals {
-		asks := slices.ContainsFunc(r.Triggers, func(t actions.Trigger) bool { return asksFeedscale(t, subject) })
+		asks := slices.ContainsFunc(r.Triggers, asksFeedscale)
 		switch {
 		case asks && r.Paused:
 			harmless = append(harmless, r.Name+" asks feedscale, and is paused")
@@ -90,11 +89,13 @@ const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (
 // asksFeedscale reports whether a trigger is one of those of docs/act.md. That of the external scaler
 // is told by what feedscale reads of it, the name of the subject, and not by the address, which is that
 // of whatever Service stands before feedscale.
-func asksFeedscale(t actions.Trigger, subject string) bool {
+func asksFeedscale(t actions.Trigger, subject, signalQueue string) bool {
 	switch t.Type {
+	case "azure-servicebus":
+		return signalQueue != "" && strings.EqualFold(t.Metadata["queueName"], signalQueue)
 	case "metrics-api":
 		u, err := url.Parse(t.Metadata["url"])
-		return err == nil && strings.Contains(u.Path, "/api/processors/")
+		return err == nil && strings.HasSuffix(u.Path, "/api/processors/"+subject)
 	case "external", "external-push":
 		return t.Metadata["processor"] == subject
 	}

@@ -60,7 +60,9 @@ func targets(r check.Report) []check.Line {
 func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 	t.Parallel()
 	paused := map[string]string{"autoscaling.keda.sh/paused": "true"}
-	asking := trigger("metrics-api", map[string]string{"url": "https://scaler.example/api/processors/x", "valueLocation": "desiredReplicas"})
+	asking := func(processor string) any {
+		return trigger("metrics-api", map[string]string{"url": "https://scaler.example/api/processors/" + processor, "valueLocation": "desiredReplicas"})
+	}
 	scaledObject := func(name, deployment string, annotations map[string]string, triggers ...any) any {
 		return scalerOf("keda.sh/v1alpha1", "ScaledObject", name, deployment, annotations, triggers...)
 	}
@@ -79,18 +81,20 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 			check.Fail, "ScaledObject api acts on it, too", "kubectl delete scaledobject api -n shop"},
 		{"one that asks another external scaler", "by-external", nil, []any{scaledObject("external", "by-external", nil, trigger("external", map[string]string{"scalerAddress": "cosmos-scaler.keda:4050"}))},
 			check.Fail, "ScaledObject external acts on it, too", "kubectl delete scaledobject external -n shop"},
-		{"one that asks feedscale", "by-feedscale", nil, []any{scaledObject("asking", "by-feedscale", nil, asking)}, check.OK, "ScaledObject asking asks feedscale", ""},
-		{"one that asks feedscale among others", "by-both", nil, []any{scaledObject("both", "by-both", nil, trigger("cron", nil), asking)}, check.OK, "ScaledObject both asks feedscale", ""},
+		{"one that asks feedscale", "by-feedscale", nil, []any{scaledObject("asking", "by-feedscale", nil, asking("by-feedscale"))}, check.OK, "ScaledObject asking asks feedscale", ""},
+		{"one that asks feedscale's API for another processor", "by-slip", nil, []any{scaledObject("slip", "by-slip", nil, asking("by-feedscale"))},
+			check.Fail, "ScaledObject slip acts on it, too", "kubectl delete scaledobject slip -n shop"},
+		{"one that asks feedscale among others", "by-both", nil, []any{scaledObject("both", "by-both", nil, trigger("cron", nil), asking("by-both"))}, check.OK, "ScaledObject both asks feedscale", ""},
 		{"one that asks feedscale's external scaler, whatever its Service is called", "by-push", nil, []any{scaledObject("push", "by-push", nil, trigger("external-push", map[string]string{"scalerAddress": "scaling.shop:6000", "processor": "by-push"}))},
 			check.OK, "ScaledObject push asks feedscale", ""},
 		{"one that asks feedscale for another processor", "by-mistake", nil, []any{scaledObject("mistake", "by-mistake", nil, trigger("external", map[string]string{"scalerAddress": "feedscale.shop:6000", "processor": "by-push"}))},
 			check.Fail, "ScaledObject mistake acts on it, too", "kubectl delete scaledobject mistake -n shop"},
-		{"an HPA beside one that asks feedscale", "by-two", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "memory", "by-two", nil)}, []any{scaledObject("asks", "by-two", nil, asking)},
+		{"an HPA beside one that asks feedscale", "by-two", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "memory", "by-two", nil)}, []any{scaledObject("asks", "by-two", nil, asking("by-two"))},
 			check.Fail, "HPA memory acts on it, too", "kubectl delete hpa memory -n shop"},
 		{"two that ask others", "by-many", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "many", "by-many", nil)}, []any{scaledObject("more", "by-many", nil, trigger("cron", nil))},
 			check.Fail, "ScaledObject more and HPA many act on it, too", "kubectl delete scaledobject more -n shop && kubectl delete hpa many -n shop"},
 		{"a paused one", "by-paused", nil, []any{scaledObject("resting", "by-paused", paused, trigger("cron", nil))}, check.OK, "ScaledObject resting is paused; it acts on it again once it is resumed", ""},
-		{"a paused one that asks feedscale", "by-resting", nil, []any{scaledObject("waiting", "by-resting", paused, asking)}, check.OK, "ScaledObject waiting asks feedscale, and is paused", ""},
+		{"a paused one that asks feedscale", "by-resting", nil, []any{scaledObject("waiting", "by-resting", paused, asking("by-resting"))}, check.OK, "ScaledObject waiting asks feedscale, and is paused", ""},
 	}
 	lists := make(map[string][]any)
 	processors := "{name: both-a, processorName: a, group: both, target: {deployment: by-cron}}, {name: both-b, processorName: b, group: both}, " +

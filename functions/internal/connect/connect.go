@@ -75,9 +75,10 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 			StartFrom:      p.StartFrom,
 			LeaseFormat:    p.LeaseFormat,
 		},
-		Group:  p.Group,
-		Policy: p.Policy,
-		Target: p.Target,
+		Group:       p.Group,
+		Policy:      p.Policy,
+		SignalQueue: p.SignalQueue,
+		Target:      p.Target,
 	}
 	if !p.Schedule.IsZero() {
 		connected.Schedule = p.Schedule
@@ -201,6 +202,22 @@ func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 		return nil, err
 	}
 	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
+}
+
+// Signals returns what keeps the signal queues, which are in the namespace of the events; nil where there
+// is none.
+func (c *Connections) Signals(e config.Events) (*servicebus.Signals, error) {
+	switch {
+	case e.ServiceBus.Setting == "":
+		return nil, nil
+	case !e.ServiceBus.UsesIdentity():
+		return servicebus.NewSignals(e.ServiceBus.ConnectionString.Reveal(), servicebus.SignalsOptions{})
+	}
+	credential, err := c.Credential(e.ServiceBus.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return servicebus.NewSignalsWithIdentity(e.ServiceBus.Namespace, credential, servicebus.SignalsOptions{})
 }
 
 // Consumer returns the consumer of a Service Bus queue or subscription.

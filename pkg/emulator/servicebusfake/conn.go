@@ -60,6 +60,10 @@ func (c *conn) run() {
 	if err := c.socket.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return
 	}
+	if c.speaksHTTP() {
+		c.serveHTTP(logger)
+		return
+	}
 	err := c.handshake()
 	var refused *closing
 	if err != nil && !errors.As(err, &refused) {

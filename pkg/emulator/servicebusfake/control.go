@@ -17,8 +17,10 @@ const (
 	OpPutToken Op = "put-token" // a token is presented for Request.Entity
 	OpAttach   Op = "attach"    // a link is attached
 	OpSend     Op = "send"      // messages are sent to a queue
+	OpReceive  Op = "receive"   // a message was locked, or deleted, and is about to be sent to its receiver; it can be delayed and dropped
 	OpSettle   Op = "settle"    // a delivery is settled on its link
 	OpManage   Op = "manage"    // a management operation
+	OpHTTP     Op = "http"      // a request to the management API; Operation is its method
 )
 
 // Request is one operation of a client.

@@ -133,6 +133,10 @@ func (r *receiver) next() (outgoing, bool, *amqp.Error) {
 	if !ok {
 		return outgoing{}, false, nil
 	}
+	if v, err := r.conn.intercept(Request{Op: OpReceive, Entity: r.address}); err != nil || v.silent {
+		r.conn.dropNext = r.conn.dropNext || err != nil
+		return outgoing{}, false, nil
+	}
 	content, err := encodeDelivery(d, nil)
 	if err != nil {
 		return outgoing{}, false, refuse(conditionInternal, "%s", err)

@@ -74,7 +74,7 @@ func (s sas) check(keyName, key, host, path string, now time.Time) error {
 	if !s.expiry.After(now) {
 		return errors.New("ExpiredToken: The token is expired")
 	}
-	signedHost, signedPath := splitAudience(resource)
+	signedHost, signedPath := splitAudience(withoutQuery(resource))
 	if signedHost != host || !within(signedPath, path) {
 		return errors.New("InvalidAudience: The token was signed for another resource")
 	}

@@ -17,6 +17,7 @@ type Server struct {
 	namespace *namespace
 	controls  controls
 	done      chan struct{}
+	started   time.Time
 	running   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -48,7 +49,7 @@ func Start(o Options) (*Server, error) {
 		listener = tls.NewListener(listener, o.TLS)
 	}
 	s := &Server{
-		options: o, listener: listener, namespace: namespace, done: make(chan struct{}), conns: map[*conn]struct{}{},
+		options: o, listener: listener, namespace: namespace, done: make(chan struct{}), started: o.Now(), conns: map[*conn]struct{}{},
 	}
 	s.running.Go(func() { namespace.run(s.done) })
 	s.running.Go(s.accept)
