@@ -210,12 +210,17 @@ func (m *Manager) wait(ctx context.Context, answer *http.Response) (done bool, e
 	return err == nil, err
 }
 
-func (m *Manager) send(ctx context.Context, method string, about subject, body any) (*http.Response, error) {
-	path := m.id + "/sqlDatabases/" + url.PathEscape(about.container.Database)
-	if about.container.ID != "" {
-		path += "/containers/" + url.PathEscape(about.container.ID)
+// pathOf is the resource id of a container or database.
+func (m *Manager) pathOf(c Container) string {
+	path := m.id + "/sqlDatabases/" + url.PathEscape(c.Database)
+	if c.ID != "" {
+		path += "/containers/" + url.PathEscape(c.ID)
 	}
-	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
+	return path
+}
+
+func (m *Manager) send(ctx context.Context, method string, about subject, body any) (*http.Response, error) {
+	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+m.pathOf(about.container)+"/throughputSettings/default?api-version="+managerVersion)
 	if err != nil {
 		return nil, err
 	}
