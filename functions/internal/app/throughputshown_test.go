@@ -111,3 +111,29 @@ func TestAContainerThatStaysAsItIsCostsOneReadInFiveMinutes(t *testing.T) {
 		clock.Advance(time.Minute)
 	}
 }
+
+// TestADryRunShowsWhatTwoProcessorsNeedOfOneContainer counts writes, of which there are none.
+func TestADryRunShowsWhatTwoProcessorsNeedOfOneContainer(t *testing.T) {
+	t.Parallel()
+	clock := testworld.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	w.Create(cosmosfake.ContainerSpec{ID: "views", PartitionKey: []string{"/id"}, Throughput: 500})
+	w.Write(testworld.Orders, 30)
+	const follows = ", throughput: {mode: apply, containers: [{container: views, ruPerReplica: 1500}]}"
+	second := "}, {name: second, connection: COSMOS, databaseId: shop, containerId: orders, processorName: second, accountHost: " + testworld.OrdersHost + ", changeFeedLagThreshold: 10" + follows
+	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), follows+second)
+	o.ReadOnly = true
+	a, err := app.New(c, o)
+	testworld.Must(t, err)
+	defer a.Close()
+	result, err := a.Poll(t.Context(), poller.Mode{All: true, DryRun: true})
+	testworld.Must(t, err)
+	for _, s := range result.Polled {
+		if got := report.New(s).Throughput; len(got) != 1 || *got[0].Desired != 3000 || *got[0].Needed != 3000 {
+			t.Errorf("%s: %+v, want what both need", s.Processor, got)
+		}
+	}
+	if n := w.Account.Requests().Requests[cosmosfake.ReplaceOffer]; n != 0 {
+		t.Errorf("%d writes", n)
+	}
+}
