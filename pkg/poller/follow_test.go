@@ -62,7 +62,7 @@ func TestTheEventOfAGroupHasTheContainersOfItsMembers(t *testing.T) {
 	w.Write("payments", 90)
 	result := w.tick()
 	want := *result.Groups[0].Memory.Replicas
-	event, err := events.Decode([]byte(w.broker.got.String()))
+	event, err := events.Decode(w.broker.got.Bytes())
 	testworld.Must(t, err)
 	var names []string
 	for _, c := range event.Throughput {

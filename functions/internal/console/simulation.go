@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,9 +146,9 @@ func (s Simulation) Write(w io.Writer, charts bool, style Style) error {
 func (s Simulation) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	// An error stays with the writer until the end.
-	_ = out.Write(append([]string{"policy"}, resultColumns...))
+	_ = out.Write(slices.Concat([]string{"policy"}, resultColumns, containerColumns))
 	for _, r := range s.Report().Results {
-		_ = out.Write(append([]string{r.Policy}, r.columns()...))
+		_ = out.Write(slices.Concat([]string{r.Policy}, r.columns(), []string{field(r.RUHours), field(r.PeakRU), field(r.Throttled)}))
 	}
 	out.Flush()
 	return out.Error()
@@ -157,8 +158,10 @@ func (s Simulation) WriteCSV(w io.Writer) error {
 var resultColumns = []string{
 	"replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
 	"maxLag", "maxAgeSeconds", "p99AgeSeconds", "arrived", "processed", "left", "fixedReplicas",
-	"ruHours", "peakRUPerSecond", "throttledSeconds",
 }
+
+// containerColumns are those of the container, which a matrix has not.
+var containerColumns = []string{"ruHours", "peakRUPerSecond", "throttledSeconds"}
 
 // columns are those numbers, empty where the JSON has null.
 func (r SimulationResult) columns() []string {
@@ -171,7 +174,7 @@ func (r SimulationResult) columns() []string {
 			line = append(line, strconv.FormatInt(*n, 10))
 		}
 	}
-	return append(line, field(r.FixedReplicas), field(r.RUHours), field(r.PeakRU), field(r.Throttled))
+	return append(line, field(r.FixedReplicas))
 }
 
 // writeHead tells what was simulated.
