@@ -19,6 +19,7 @@ func TestTheDemoClosesTheLoop(t *testing.T) {
 	t.Parallel() // only now: the loop takes its time, in which other tests run
 	demo := running{c, newLines(stdout)}
 	demo.stdout.await(t, "payments   - → 1   bootstrap")
+	demo.stdout.await(t, "RU/s of shop/ledger  demand: payments needs ")
 	demo.stdout.await(t, "payments   1 → ")
 	demo.stdout.await(t, "audit      1 → 2   stalled")
 	demo.stdout.await(t, " → 0   ok")

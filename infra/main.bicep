@@ -28,6 +28,9 @@ type cosmosAccount = {
 
   @description('Whether to make a private endpoint to the account; only with network = private. Left out: false.')
   privateEndpoint: bool?
+
+  @description('Whether feedscale may read and replace the request units of databases and containers, by a custom role that this makes. Left out: false.')
+  throughput: bool?
 }
 
 @description('A consumer of the scale events, with a subscription of its own.')
@@ -447,6 +450,18 @@ module cosmos 'modules/cosmos.bicep' = [
   }
 ]
 
+module throughputRoles 'modules/roles/throughput.bicep' = [
+  for account in cosmosAccounts: if (account.?throughput ?? false) {
+    name: '${token}-throughput-${account.name}'
+    scope: resourceGroup(split(account.accountId, '/')[2], split(account.accountId, '/')[4])
+    params: {
+      accountName: last(split(account.accountId, '/'))
+      #disable-next-line what-if-short-circuiting
+      principalId: identity.outputs.principalId
+    }
+  }
+]
+
 @batchSize(1)
 module cosmosEndpoints 'modules/privateendpoint.bicep' = [
   for account in cosmosAccounts: if (isPrivate && (account.?privateEndpoint ?? false)) {
@@ -492,6 +507,7 @@ module app 'modules/functionapp.bicep' = {
       for (account, i) in cosmosAccounts: {
         name: account.name
         endpoint: cosmos[i].outputs.endpoint
+        resourceId: (account.?throughput ?? false) ? account.accountId : ''
       }
     ]
     settings: union(

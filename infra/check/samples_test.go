@@ -88,11 +88,36 @@ func TestTheAppSettingsOfTheTemplatesAreRead(t *testing.T) {
 	for _, name := range []string{
 		"FEEDSCALE_PROCESSORS:", "FEEDSCALE_TIMER_SCHEDULE:", "FEEDSCALE_STATE:", "FEEDSCALE_EVENTS: 'servicebus:SERVICEBUS/${eventsName}'",
 		"AzureWebJobsStorage__blobServiceUri:", "SERVICEBUS__fullyQualifiedNamespace:", "SERVICEBUS__credential: 'managedidentity'", "SERVICEBUS__clientId:",
-		"__accountEndpoint': connection.endpoint", "__credential': 'managedidentity'", "__clientId': clientId", "AZURE_CLIENT_ID: clientId",
+		"__accountEndpoint': connection.endpoint", "__credential': 'managedidentity'", "__clientId': clientId", "__resourceId': connection.resourceId", "AZURE_CLIENT_ID: clientId",
 	} {
 		if !strings.Contains(source, name) {
 			t.Errorf("the templates do not set %s", name)
 		}
+	}
+}
+
+// TestThroughputIsGrantedWhereItIsAskedForAlone holds that the role is one of its own, that nothing has it
+// by default, and that it says what docs/throughput.md does.
+func TestThroughputIsGrantedWhereItIsAskedForAlone(t *testing.T) {
+	t.Parallel()
+	main, role, docs := read(t, "infra", "main.bicep"), read(t, "infra", "modules", "roles", "throughput.bicep"), read(t, "docs", "throughput.md")
+	if want := "for account in cosmosAccounts: if (account.?throughput ?? false) {\n    name: '${token}-throughput-"; !strings.Contains(main, want) {
+		t.Error("main.bicep grants the role without being asked")
+	}
+	actions := regexp.MustCompile(`'(Microsoft\.[A-Za-z/]+/(?:read|write|action))'`).FindAllStringSubmatch(role, -1)
+	if len(actions) == 0 {
+		t.Fatal("the role has no actions")
+	}
+	for _, action := range actions {
+		if !strings.Contains(docs, "\n"+action[1]+"\n") {
+			t.Errorf("docs/throughput.md does not list %s", action[1])
+		}
+		if !strings.Contains(action[1], "/throughputSettings/") && action[1] != "Microsoft.Authorization/permissions/read" {
+			t.Errorf("the role has %s", action[1])
+		}
+	}
+	if listed := strings.Count(docs, "\nMicrosoft."); listed != len(actions) {
+		t.Errorf("docs/throughput.md lists %d actions, and the role has %d", listed, len(actions))
 	}
 }
 

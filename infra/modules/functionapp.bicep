@@ -7,6 +7,9 @@ type cosmosConnection = {
 
   @description('Address of the account.')
   endpoint: string
+
+  @description('Resource id of the account, for its throughput. Empty: that is left alone.')
+  resourceId: string
 }
 
 @description('Name of the function app: 2 to 60 letters, digits and hyphens, unique in Azure.')
@@ -106,11 +109,14 @@ var planSettings = isFlex
     }
 
 var settingsOfConnections = [
-  for connection in cosmosConnections: {
-    '${connection.name}__accountEndpoint': connection.endpoint
-    '${connection.name}__credential': 'managedidentity'
-    '${connection.name}__clientId': clientId
-  }
+  for connection in cosmosConnections: union(
+    {
+      '${connection.name}__accountEndpoint': connection.endpoint
+      '${connection.name}__credential': 'managedidentity'
+      '${connection.name}__clientId': clientId
+    },
+    empty(connection.resourceId) ? {} : { '${connection.name}__resourceId': connection.resourceId }
+  )
 ]
 
 var cosmosSettings = reduce(settingsOfConnections, {}, (all, some) => union(all, some))

@@ -25,6 +25,7 @@ type Settings struct {
 	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
 	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
+	RUPrice       Price         // FEEDSCALE_RU_PRICE: of 100 request units a second for an hour; zero = unknown
 	History       time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
 	Region        string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
 	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
@@ -51,6 +52,7 @@ type variables struct {
 	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
 	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
 	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
+	RUPrice        string `env:"FEEDSCALE_RU_PRICE"`
 	History        string `env:"FEEDSCALE_HISTORY" envDefault:"168h"`
 	Region         string `env:"FEEDSCALE_REGION"`
 	Priority       string `env:"FEEDSCALE_PRIORITY"`
@@ -100,6 +102,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
+		RUPrice:       setting(mistakes, "FEEDSCALE_RU_PRICE", raw.RUPrice, parsePrice),
 		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
 		Region:        strings.TrimSpace(raw.Region),
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),

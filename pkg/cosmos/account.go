@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -78,6 +79,7 @@ type Account struct {
 	regions  *regions
 	identity *scoped // nil where a key signs
 	pipeline runtime.Pipeline
+	offers   sync.Map // links of the offers that were found, by Container
 }
 
 // NewAccount makes an Account. No request is made; it fails where the endpoint or the key is

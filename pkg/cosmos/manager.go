@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Client.Retry.TryTimeout == 0 {
 		o.Client.Retry.TryTimeout = answerTimeout
 	}
+	o.Client.PerRetryPolicies = append(slices.Clip(o.Client.PerRetryPolicies), policyFunc(count))
 	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
 		ClientOptions:         o.Client,
 		DisableRPRegistration: true, // where an account exists, its resource provider is registered
@@ -115,9 +117,12 @@ type autoscaleSettings struct {
 }
 
 // ReadThroughput is as that of Account.
-func (m *Manager) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
+func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
+	var cost tally
+	defer func() { t.Usage = cost.spent() }()
+	ctx = context.WithValue(ctx, tallyKey{}, &cost)
 	about := subject{container: c, doing: Reading}
-	t, err := m.read(ctx, about)
+	t, err = m.read(ctx, about)
 	refusal, refused := errors.AsType[*Refusal](err)
 	if !refused || refusal.Kind != NoThroughput || c.ID == "" {
 		return t, err
@@ -155,7 +160,10 @@ func (r settingsResource) throughput() Throughput {
 // ReplaceThroughput is as that of Account, but for a change of somebody else: Azure Resource Manager has
 // no condition for a write, so the throughput is read again at once before it. What is written between
 // the two is overwritten.
-func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
+func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
+	var cost tally
+	defer func() { t.Usage = cost.spent() }()
+	ctx = context.WithValue(ctx, tallyKey{}, &cost)
 	about := subject{container: c, doing: Replacing}
 	now, err := m.read(ctx, about)
 	if err != nil {
@@ -202,12 +210,17 @@ func (m *Manager) wait(ctx context.Context, answer *http.Response) (done bool, e
 	return err == nil, err
 }
 
-func (m *Manager) send(ctx context.Context, method string, about subject, body any) (*http.Response, error) {
-	path := m.id + "/sqlDatabases/" + url.PathEscape(about.container.Database)
-	if about.container.ID != "" {
-		path += "/containers/" + url.PathEscape(about.container.ID)
+// pathOf is the resource id of a container or database.
+func (m *Manager) pathOf(c Container) string {
+	path := m.id + "/sqlDatabases/" + url.PathEscape(c.Database)
+	if c.ID != "" {
+		path += "/containers/" + url.PathEscape(c.ID)
 	}
-	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
+	return path
+}
+
+func (m *Manager) send(ctx context.Context, method string, about subject, body any) (*http.Response, error) {
+	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+m.pathOf(about.container)+"/throughputSettings/default?api-version="+managerVersion)
 	if err != nil {
 		return nil, err
 	}

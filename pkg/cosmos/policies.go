@@ -127,6 +127,13 @@ func (t *tally) spent() Usage {
 	return t.Usage
 }
 
+// add adds what another call has cost.
+func (t *tally) add(o Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Usage.Add(o)
+}
+
 // throttles returns how many answers with status 429 the call has had so far.
 func (t *tally) throttles() int {
 	t.mu.Lock()

@@ -19,6 +19,10 @@ type Throughput struct {
 	Minimum     int  // the least that the service allows it to be; 0 where it does not say
 	Pending     bool // the service is not done with making it so
 
+	// Usage is what the call that returns it has cost, also where that fails. Azure Resource Manager
+	// charges no request units.
+	Usage Usage
+
 	offer offer // that was read; zero where Azure Resource Manager was asked
 }
 
@@ -37,22 +41,40 @@ type offer struct {
 // It finds the offer as the SDKs do: by the RID of what it is for, and then reads it alone, since only
 // that answer has the minimum and what is pending (azure-sdk-for-go, azcosmos, cosmos_offers.go;
 // azure-cosmos-dotnet-v3, CosmosOffers.cs). It asks the region that takes writes, since another one may
-// still tell what was there before.
-func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
+// still tell what was there before. Once found, an offer is read by its link with one request, until
+// there is nothing any more: a container that was created again has another offer.
+func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
+	var cost tally
+	defer func() { t.Usage = cost.spent() }()
 	about := subject{container: c, doing: Reading}
-	rid, err := a.ridOf(ctx, about)
+	if link, known := a.offers.Load(c); known {
+		t, err = a.readOfferAt(ctx, &cost, about, link.(offer))
+		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusNotFound {
+			return t, err
+		}
+		a.offers.Delete(c)
+	}
+	rid, err := a.ridOf(ctx, &cost, about)
 	if err != nil {
 		return Throughput{}, err
 	}
-	found, err := a.findOffer(ctx, about, rid)
+	found, err := a.findOffer(ctx, &cost, about, rid)
 	if err == nil && found == nil {
-		err = a.noOffer(ctx, about)
+		err = a.noOffer(ctx, &cost, about)
 	}
 	if err != nil {
 		return Throughput{}, err
 	}
-	var t Throughput
-	err = a.do(ctx, new(tally), request{about: about, method: http.MethodGet, path: found.path, signed: found.signed(), primary: true}, func(response *http.Response) error {
+	link := offer{path: found.path, rid: found.rid}
+	if t, err = a.readOfferAt(ctx, &cost, about, link); err == nil {
+		a.offers.Store(c, link)
+	}
+	return t, err
+}
+
+// readOfferAt reads an offer by its link.
+func (a *Account) readOfferAt(ctx context.Context, cost *tally, about subject, at offer) (t Throughput, err error) {
+	err = a.do(ctx, cost, request{about: about, method: http.MethodGet, path: at.path, signed: at.signed(), primary: true}, func(response *http.Response) error {
 		if response.StatusCode != http.StatusOK {
 			return a.refused(about, response)
 		}
@@ -65,14 +87,15 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
 // second. Manual stays manual, and autoscaled autoscaled. The error is a *Refusal of kind Changed where
 // it is no longer what was read, and NotAllowed where the service does not allow it.
-func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
+func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
+	var cost tally
+	defer func() { t.Usage = cost.spent() }()
 	about := subject{container: c, doing: Replacing}
 	body, err := from.offer.with(from.Autoscale, ruPerSecond)
 	if err != nil {
 		return Throughput{}, fmt.Errorf("account %s: the throughput of %s is of an unknown form: %w", a.host, about.named(), err)
 	}
-	var t Throughput
-	err = a.do(ctx, new(tally), request{
+	err = a.do(ctx, &cost, request{
 		about: about, method: http.MethodPut, path: from.offer.path, signed: from.offer.signed(), body: body, primary: true,
 		headers: func(h http.Header) { h.Set("If-Match", from.offer.etag) },
 	}, func(response *http.Response) error {
@@ -86,13 +109,14 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 }
 
 // ridOf reads the RID of a container or database.
-func (a *Account) ridOf(ctx context.Context, about subject) (rid string, err error) {
+func (a *Account) ridOf(ctx context.Context, cost *tally, about subject) (rid string, err error) {
 	c := about.container
 	if c.ID != "" {
-		d, _, err := a.Describe(ctx, c)
+		d, used, err := a.Describe(ctx, c)
+		cost.add(used)
 		return d.RID, err
 	}
-	err = a.do(ctx, new(tally), request{about: about, method: http.MethodGet, path: "/dbs/" + url.PathEscape(c.Database), signed: resource{"dbs", "dbs/" + c.Database}}, func(response *http.Response) error {
+	err = a.do(ctx, cost, request{about: about, method: http.MethodGet, path: "/dbs/" + url.PathEscape(c.Database), signed: resource{"dbs", "dbs/" + c.Database}}, func(response *http.Response) error {
 		if response.StatusCode != http.StatusOK {
 			return a.refused(about, response)
 		}
@@ -113,12 +137,12 @@ func (a *Account) ridOf(ctx context.Context, about subject) (rid string, err err
 }
 
 // findOffer finds the offer for what has a RID; nil where there is none.
-func (a *Account) findOffer(ctx context.Context, about subject, rid string) (found *offer, err error) {
+func (a *Account) findOffer(ctx context.Context, cost *tally, about subject, rid string) (found *offer, err error) {
 	body, err := json.Marshal(query{"SELECT * FROM c WHERE c.offerResourceId = @rid", []parameter{{"@rid", rid}}})
 	if err != nil {
 		return nil, err
 	}
-	err = a.do(ctx, new(tally), request{
+	err = a.do(ctx, cost, request{
 		about: about, method: http.MethodPost, path: "/offers", signed: resource{"offers", ""}, body: body, primary: true,
 		headers: func(h http.Header) { h.Set(headerIsQuery, "True") },
 	}, func(response *http.Response) error {
@@ -148,17 +172,17 @@ func (a *Account) findOffer(ctx context.Context, about subject, rid string) (fou
 }
 
 // noOffer tells why a container or database has none.
-func (a *Account) noOffer(ctx context.Context, about subject) error {
+func (a *Account) noOffer(ctx context.Context, cost *tally, about subject) error {
 	refusal := &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.options.Setting, Container: about.container, Doing: about.doing}
 	if about.container.ID == "" {
 		return refusal
 	}
 	database := subject{container: about.container.database(), doing: Reading}
-	rid, err := a.ridOf(ctx, database)
+	rid, err := a.ridOf(ctx, cost, database)
 	if err != nil {
 		return err
 	}
-	shared, err := a.findOffer(ctx, database, rid)
+	shared, err := a.findOffer(ctx, cost, database, rid)
 	if err != nil {
 		return err
 	}
@@ -265,4 +289,22 @@ func (r *Refusal) aboutThroughput() {
 	case strings.Contains(r.Words, "valid throughput values"):
 		r.Kind = NotAllowed
 	}
+}
+
+// noETag is the ETag of no offer.
+const noETag = `"00000000-0000-0000-0000-000000000000"`
+
+// ProbeReplace reports whether a throughput, as ReadThroughput returned it, may be replaced: nil where it
+// may. It writes nothing: it asks to replace it by what it is, on a condition that never holds, so that
+// whoever may is refused for the condition (412).
+func (a *Account) ProbeReplace(ctx context.Context, c Container, from Throughput) error {
+	from.offer.etag = noETag
+	_, err := a.ReplaceThroughput(ctx, c, from, from.RUPerSecond)
+	if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Kind == Changed {
+		return nil
+	}
+	if err == nil {
+		return fmt.Errorf("account %s did not heed the condition of a request: it was asked to leave the throughput of %s as it is, and changed nothing else", a.host, c)
+	}
+	return err
 }

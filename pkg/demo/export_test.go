@@ -11,3 +11,9 @@ func SteadyTotal(perSecond int, elapsed time.Duration) int64 {
 func BurstyTotal(size, perSecond int, first, every, elapsed time.Duration) int64 {
 	return bursty{size: size, perSecond: perSecond, first: first, every: every}.total(elapsed)
 }
+
+// Settle and OpenLedger are what a replica of payments does with each change.
+var (
+	Settle     = settle
+	OpenLedger = openLedger
+)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"golang.org/x/time/rate"
 
 	"github.com/feedscale/feedscale/pkg/demo/worker"
@@ -17,6 +18,7 @@ import (
 type fleet struct {
 	service service
 	account *worker.Account
+	ledger  *azcosmos.ContainerClient // of a service that settles
 	now     func() time.Time
 	log     *slog.Logger
 
@@ -134,8 +136,14 @@ func (f *fleet) handler(ctx context.Context, throughput *rate.Limiter) worker.Ha
 		return worker.Hangs()
 	}
 	return func(_ context.Context, b worker.Batch) error {
-		for range b.Changes {
+		for _, change := range b.Changes {
 			if err := throughput.Wait(ctx); err != nil {
+				return err
+			}
+			if !f.service.settles {
+				continue
+			}
+			if err := settle(ctx, f.ledger, change); err != nil {
 				return err
 			}
 		}

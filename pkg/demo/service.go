@@ -33,6 +33,7 @@ type service struct {
 	document      func(*writer) any
 	throughput    int  // changes a replica handles per second
 	stuck         bool // its replicas never finish the first page
+	settles       bool // its replicas write each change to the ledger
 }
 
 // services are what the world consists of. processors.yaml tells a reader what to expect of each.
@@ -44,7 +45,7 @@ func services() []service {
 		},
 		{
 			name: "payments", processorName: "payment-settlement", key: "/accountId", partitions: 8,
-			load: bursty{size: 900, perSecond: 300, first: 5 * time.Second, every: 40 * time.Second}, document: newPayment, throughput: 40,
+			load: bursty{size: 900, perSecond: 300, first: 5 * time.Second, every: 40 * time.Second}, document: newPayment, throughput: 40, settles: true,
 		},
 		{
 			name: "audit", processorName: "audit-archive", key: "/actor", partitions: 2,

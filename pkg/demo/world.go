@@ -108,8 +108,12 @@ func (w *World) build(o Options) (err error) {
 		return err
 	}
 	w.reshaper = &reshaper{account: w.account, container: reshaped, rangeID: reshapedRange, timing: o.Reshaping.withDefaults(), now: time.Now}
+	settled, err := openLedger(w.account.Endpoint())
+	if err != nil {
+		return err
+	}
 	for i, s := range w.services {
-		w.fleets[s.name] = &fleet{service: s, account: w.clients, now: time.Now, log: o.Log}
+		w.fleets[s.name] = &fleet{service: s, account: w.clients, ledger: settled, now: time.Now, log: o.Log}
 		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
 	}
 	taken, err := servicebus.NewConsumer(w.namespace.ConnectionString(), queue, servicebus.ConsumerOptions{Log: o.Log})
@@ -126,6 +130,9 @@ func (w *World) createContainers() error {
 	}
 	// Time to live is switched on for the lock that a host holds while it creates leases.
 	if err := w.account.CreateContainer(database, cosmosfake.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}, DefaultTTL: -1}); err != nil {
+		return err
+	}
+	if err := w.account.CreateContainer(database, cosmosfake.ContainerSpec{ID: ledger, PartitionKey: []string{ledgerKey}, Throughput: ledgerThroughput}); err != nil {
 		return err
 	}
 	for _, s := range w.services {

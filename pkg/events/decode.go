@@ -106,6 +106,9 @@ func decodeData(raw json.RawMessage) (Data, error) {
 	r.required("status", &d.Status)
 	r.required("reasons", &d.Reasons)
 	r.required("target", &d.Target)
+	if r.has("throughput") {
+		r.required("throughput", &d.Throughput)
+	}
 	return d, r.err()
 }
 

@@ -34,7 +34,7 @@ type ScaleEvent struct {
 
 // Data is what a scale event says, of a processor or of a group of processors that run in one deployment.
 // A nil number is unknown, which is never the same as zero. Every field is present in the encoded event,
-// but for Members in that of a processor.
+// but for Members in that of a processor, and for Throughput.
 type Data struct {
 	Processor         string            `json:"processor"`        // "" in the event of a group, encoded as null
 	Group             string            `json:"group"`            // "" in the event of a processor, encoded as null
@@ -54,6 +54,18 @@ type Data struct {
 	Reasons           []Reason          `json:"reasons"`  // every step that had a say, in order
 	Target            map[string]string `json:"target"`   // the labels the processors file gives to what is scaled
 	Members           []Member          `json:"members,omitempty"`
+	Throughput        []Throughput      `json:"throughput,omitempty"` // of the containers that follow the subject; none where there are none
+}
+
+// Throughput is what a container whose request units follow the subject has, and is to have.
+type Throughput struct {
+	Account     string `json:"account"`                // host
+	Container   string `json:"container"`              // DATABASE/ID, or a database whose containers share it
+	Mode        string `json:"mode"`                   // recommend: somebody else is to provision it; apply: feedscale does
+	Provisioned *int   `json:"provisionedRUPerSecond"` // nil where it could not be read
+	Desired     *int   `json:"desiredRUPerSecond"`     // nil where nothing could be decided
+	Needed      *int   `json:"neededRUPerSecond"`      // by the replicas, before every bound; nil where that is not known
+	AtLimit     bool   `json:"atLimit"`                // they need more than it may be raised to
 }
 
 // Member is one processor of a group, as the group's decision saw it.

@@ -47,12 +47,12 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 	case d.err != nil:
 		d.state = state.State{Processor: d.name, AttemptedAt: t.start, Members: seen(members)}
 	default:
-		t.decideFor(g, d, members)
+		t.decideFor(ctx, g, d, members)
 		t.keep(ctx, d)
 	}
 }
 
-func (t *tick) decideFor(g Group, d *subject, members []*poll) {
+func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*poll) {
 	asking, paused := make([]scaling.Member, len(members)), true
 	d.state = t.following(d)
 	for i, m := range members {
@@ -68,6 +68,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	}
 	d.state.Members, d.state.Paused = seen(members), paused
 	d.state.Decision, d.state.Memory = scaling.Group(t.start, asking, g.Policy, d.record.State.Memory)
+	t.followGroup(ctx, d, members)
 	t.emit(d)
 }
 

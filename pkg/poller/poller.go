@@ -57,6 +57,7 @@ type Poller struct {
 	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
 	Now         func() time.Time
 	Log         *slog.Logger
+	Follow      Follow    // called for each processor once it is decided; nil = no throughput follows any
 	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
 
 	signals  signals
@@ -374,7 +375,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		close(d.decided)
 		return
 	}
-	t.decide(d, lag)
+	t.decide(ctx, d, lag)
 	close(d.decided)
 	t.keep(ctx, &d.subject)
 }
@@ -400,7 +401,7 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 	t.keepSignals(ctx, d, d.record.State)
 }
 
-func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
+func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
 	last := d.record.State
 	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: t.limitOf(d.name, &last)})
 	d.state = t.following(&d.subject)
@@ -412,6 +413,7 @@ func (t *tick) decide(d *poll, lag changefeed.ProcessorLag) {
 	if d.state.Group != "" {
 		d.state.Published = nil // of a time before the group, which publishes for its members
 	}
+	t.follow(ctx, d)
 	t.say(d, last, outcome.Lag)
 	t.emit(&d.subject)
 }

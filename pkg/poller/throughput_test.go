@@ -16,14 +16,14 @@ func TestWhatProcessorsWantIsHandedOverAfterTheTick(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var got []poller.Want
-	w.poller.Provision = func(_ context.Context, _ time.Time, wants map[string]poller.Want) map[string]scaling.Limit {
+	w.poller.Provision = func(_ context.Context, _ time.Time, wants map[string]poller.Want) poller.Provisioned {
 		record, err := w.store.Load(t.Context(), "orders")
 		testworld.Must(t, err)
 		if record.Version == "" {
 			t.Error("the decision is not committed yet")
 		}
 		got = append(got, wants["orders"])
-		return nil
+		return poller.Provisioned{}
 	}
 	w.write(5)
 	w.tick()
@@ -46,8 +46,8 @@ func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 		w.Put(testworld.Leases, leases.DotNetPKOld(token, testworld.At(0)))
 	}
 	w.poller.Processors[0].Container.ID = "wide"
-	w.poller.Provision = func(context.Context, time.Time, map[string]poller.Want) map[string]scaling.Limit {
-		return map[string]scaling.Limit{"orders": {Container: "shop/wide", RUPerSecond: 4000}}
+	w.poller.Provision = func(context.Context, time.Time, map[string]poller.Want) poller.Provisioned {
+		return poller.Provisioned{Limits: map[string]scaling.Limit{"orders": {Container: "shop/wide", RUPerSecond: 4000}}}
 	}
 	decided := func() (replicas int, held bool) {
 		d := w.tick().Polled[0].Decision

@@ -24,6 +24,7 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 		Complete:          totals.Complete,
 		Status:            string(totals.Status),
 		Target:            target,
+		Throughput:        eventThroughput(s),
 	}
 	if s.Published != nil {
 		data.PreviousReplicas = &s.Published.Replicas

@@ -37,6 +37,7 @@ type Processor struct {
 	Error             *string            `json:"error"`
 	Reasons           []scaling.Reason   `json:"reasons"`
 	Partitions        []Partition        `json:"partitions"`
+	Throughput        []Throughput       `json:"throughput"` // of the containers that follow it
 }
 
 // Partition is what is said of one lease.
@@ -69,6 +70,7 @@ type Group struct {
 	Status           changefeed.Status  `json:"status"` // the worst of its members
 	Error            *string            `json:"error"`
 	Reasons          []scaling.Reason   `json:"reasons"`
+	Throughput       []Throughput       `json:"throughput"` // of the containers that follow its members
 }
 
 // Member is what a group's last decision saw of one of its processors.
@@ -117,6 +119,7 @@ func New(s state.State) Processor {
 		Error:            optional(s.Lag.Problem()),
 		Reasons:          []scaling.Reason{},
 		Partitions:       make([]Partition, 0, len(s.Lag.Partitions)),
+		Throughput:       throughputOf(s),
 	}
 	if s.AttemptedAt.IsZero() {
 		return r
@@ -145,6 +148,7 @@ func NewGroup(s state.State) Group {
 	r := Group{
 		Name: s.Processor, Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
 		Members: make([]Member, 0, len(s.Members)), Reasons: []scaling.Reason{},
+		Throughput: throughputOf(s),
 	}
 	if len(s.Members) > 0 {
 		r.Status = totals.Status

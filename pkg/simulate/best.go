@@ -69,5 +69,8 @@ func Mean(results []Result) Result {
 	mean.Arrived = whole(func(r Result) int64 { return r.Arrived })
 	mean.Left = whole(func(r Result) int64 { return r.Left })
 	mean.Processed = mean.Arrived - mean.Left
+	mean.RUHours = of(func(r Result) float64 { return r.RUHours })
+	mean.PeakRU = int(whole(func(r Result) int64 { return int64(r.PeakRU) }))
+	mean.Throttled = seconds(func(r Result) time.Duration { return r.Throttled })
 	return mean
 }

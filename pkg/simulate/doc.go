@@ -8,7 +8,8 @@
 // model believes and what it leaves out.
 //
 // Start with Run in run.go. What arrives: trace.go, generate.go with shapes.go, skewed.go and
-// profiles.go, and recorded.go. Who processes it: workers.go, handler.go, leases.go. Who decides and
+// profiles.go, and recorded.go. Who processes it: workers.go, handler.go, leases.go,
+// and throughput.go, of which request units. Who decides and
 // who acts: poll.go, scaler.go, acting.go, keda.go. What it is measured by: bound.go, best.go. Many
 // replays: compare.go, matrix.go.
 package simulate

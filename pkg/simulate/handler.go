@@ -11,7 +11,7 @@ func (f *fleet) work(h *host, row int) {
 			f.read(l, row)
 		}
 		if l.batch > 0 {
-			l.spare = f.leaseSpeed
+			l.spare = f.allowed()
 			busy = append(busy, l)
 		}
 	}

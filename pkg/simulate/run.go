@@ -26,7 +26,13 @@ type Result struct {
 	Arrived      int64         // transactions, with those pending at the start
 	Processed    int64
 	Left         int64 // pending at the end
-	Series       []Point
+
+	// Of the container, where its throughput is limited; else 0.
+	RUHours   float64       // sum over full hours of the highest RU/s provisioned in each
+	PeakRU    int           // the highest RU/s provisioned
+	Throttled time.Duration // for which some partition had no request units left
+
+	Series []Point
 }
 
 // Actions is how often the desired replicas changed.
@@ -96,6 +102,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		r.Processed += f.leases[p].done
 	}
 	r.Left = f.pending
+	r.bill(f.meter)
 	return r
 }
 

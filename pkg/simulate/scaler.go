@@ -28,6 +28,8 @@ type feedscale struct {
 	name   string
 	policy scaling.Policy
 	every  int
+
+	provisioning *Provisioning // nil = the throughput stays as it is
 }
 
 // Feedscale polls, and decides as scaling.Decide does, every so often (rounded up to seconds, at
@@ -48,7 +50,8 @@ func (s feedscale) begin(c Conditions, f *fleet, random *rand.Rand) replicas {
 			if random.Float64() >= c.FailedPolls {
 				lag = f.poll(row)
 			}
-			memory = scaling.Decide(scaling.Input{Now: f.now(row), Lag: lag, Policy: s.policy, Memory: memory}).Memory
+			memory = scaling.Decide(scaling.Input{Now: f.now(row), Lag: lag, Policy: s.policy, Memory: memory, Limit: f.limit()}).Memory
+			f.follow(row, s.provisioning, memory)
 		}
 		return act(second, polled, &memory)
 	}

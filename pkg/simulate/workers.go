@@ -20,6 +20,7 @@ type Workers struct {
 	PollDelay  time.Duration // until a replica that found nothing in a partition looks again
 	Batch      int           // changes that the handler gets at most, and after which it checkpoints; 0 = DefaultBatch
 	BatchTime  time.Duration // that a full batch takes at least, whatever else the replica has to do; 0 = no limit but Throughput
+	Container  Container     // whose request units they use
 }
 
 // The SDKs' own settings: how long a reader that found nothing waits (feedPollDelay), and what one
@@ -58,6 +59,7 @@ type fleet struct {
 	batch      int64
 	speed      int64 // credits per second and replica
 	leaseSpeed int64 // credits per second and lease
+	meter      *meter
 	random     *rand.Rand
 
 	desired  int     // replicas there are: starting and working
@@ -117,7 +119,7 @@ func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 	n := t.Partitions
 	f := &fleet{
 		trace: t, startUp: wholeSeconds(w.StartUp), rebalance: wholeSeconds(w.Rebalance), pollDelay: wholeSeconds(w.PollDelay),
-		batch: int64(w.batch()), speed: perSecond(w.Throughput), leaseSpeed: w.leaseSpeed(), random: random,
+		batch: int64(w.batch()), speed: perSecond(w.Throughput), leaseSpeed: w.leaseSpeed(), random: random, meter: newMeter(w.Container, n),
 		leases: make([]lease, n), measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, n)},
 		lags: make([]int64, n), ages: make([]int64, n), sessions: make([]int64, n), done: make([]int64, n),
 	}
@@ -177,6 +179,7 @@ func (f *fleet) second(row int) {
 	for _, h := range f.hosts {
 		f.work(h, row)
 	}
+	f.metered(row)
 }
 
 // behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a row;

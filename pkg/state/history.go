@@ -20,7 +20,8 @@ const SampleInterval = 15 * time.Second
 const maxSampleUnits = 2_000
 
 // Sample is one poll of a processor in the history. Its JSON has the names of `poll --output json`
-// (docs/act.md, HTTP) and always every field; null, which is nil, means unknown.
+// (docs/act.md, HTTP) and, but for those of throughput, always every field; null, which is nil, means
+// unknown.
 type Sample struct {
 	Time              time.Time         `json:"time"` // of the poll, UTC
 	Lag               *int64            `json:"lag"`
@@ -31,6 +32,11 @@ type Sample struct {
 	PartitionsWithLag *int              `json:"partitionsWithLag"`
 	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs per second, of the processor; nil where this poll could not tell
 	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second that one live owner processes; nil where never measured
+
+	// Of the containers whose throughput follows the replicas, in request units a second. They are left out
+	// where there are none, and where it is not known of all of them.
+	ProvisionedRU *int `json:"provisionedRUPerSecond,omitempty"`
+	DesiredRU     *int `json:"desiredRUPerSecond,omitempty"` // recommended, or to be provisioned
 
 	// The decision; nil and without reasons where nothing was decided.
 	MetricValue *int64             `json:"metricValue"`
@@ -98,6 +104,7 @@ func (s State) sample() Sample {
 		Arrival:           s.Memory.Arrival,
 		Reasons:           []scaling.Reason{},
 	}
+	sample.ProvisionedRU, sample.DesiredRU = s.throughput()
 	if s.Memory.DrainPerReplica != 0 {
 		sample.DrainPerReplica = new(s.Memory.DrainPerReplica)
 	}

@@ -38,6 +38,7 @@ type State struct {
 	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
 
 	Throughput map[string]Provisioning `json:"throughput,omitempty"` // by container, in the State of ThroughputName alone
+	Containers []ContainerThroughput   `json:"containers,omitempty"` // whose throughput follows the replicas
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
 

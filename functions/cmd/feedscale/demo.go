@@ -38,7 +38,7 @@ func runDemo(ctx context.Context, env cli.Env, args []string) error {
 		ctx, cancel = context.WithTimeout(ctx, *duration)
 		defer cancel()
 	}
-	s := &screen{env: env, started: env.Now(), said: make(map[string]int64)}
+	s := &screen{env: env, started: env.Now(), said: make(map[string]int64), provisioned: make(map[string]int)}
 	logs := env.Stderr
 	if _, _, ok := env.Terminal(); ok {
 		s.live = true
@@ -93,7 +93,9 @@ type screen struct {
 	started  time.Time
 	said     map[string]int64 // last sequence that was told, by processor
 	happened time.Time        // of the last happening that was told
-	history  []string         // the last lines that were told
+
+	provisioned map[string]int // what was told last of a container's throughput
+	history     []string       // the last lines that were told
 }
 
 const (
@@ -156,6 +158,7 @@ func (s *screen) redrawUntil(ctx context.Context, polled []state.State, next tim
 // to the partitions.
 func (s *screen) tell(polled []state.State) {
 	for _, p := range polled {
+		s.tellThroughput(p)
 		if p.Published == nil || p.Sequence == s.said[p.Processor] {
 			continue
 		}
@@ -171,6 +174,16 @@ func (s *screen) tell(polled []state.State) {
 		if h.Time.After(s.happened) {
 			s.happened = h.Time
 			s.say(h.Time.Local().Format(time.TimeOnly) + "  " + h.Text)
+		}
+	}
+}
+
+// tellThroughput notes a line for each change of a container's throughput.
+func (s *screen) tellThroughput(p state.State) {
+	for _, t := range report.New(p).Throughput {
+		if t.Desired != nil && t.Provisioned != nil && *t.Desired != *t.Provisioned && s.provisioned[t.Container] != *t.Desired {
+			s.provisioned[t.Container] = *t.Desired
+			s.say(fmt.Sprintf("%s  %-9s %s RU/s of %s  %s", p.AttemptedAt.Local().Format(time.TimeOnly), p.Processor, t.RUPerSecond(), t.Container, t.Why()))
 		}
 	}
 }
@@ -218,7 +231,18 @@ func (s *screen) table(polled []state.State, style console.Style) string {
 			{Text: report.Why(r.Reasons), Color: console.Dim},
 		})
 	}
-	return style.Table(rows)
+	return style.Table(rows) + s.throughput(polled, style)
+}
+
+// throughput is a line below the table for each container that follows a processor.
+func (s *screen) throughput(polled []state.State, style console.Style) string {
+	var b strings.Builder
+	for _, p := range polled {
+		for _, t := range report.New(p).Throughput {
+			b.WriteString(style.Cut(fmt.Sprintf("%s follows %s: %s RU/s  %s", t.Container, p.Processor, t.RUPerSecond(), t.Why())) + "\n")
+		}
+	}
+	return b.String()
 }
 
 // draw paints the whole screen, line by line over what was there.

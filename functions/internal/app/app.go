@@ -103,6 +103,7 @@ func New(c config.Config, o Options) (*App, error) {
 		Timeout:     c.Settings.TickTimeout,
 		Retention:   c.Settings.History,
 		ID:          processID(),
+		Follow:      provisioner.follow,
 		Provision:   provisioner.provision,
 		Now:         o.Now,
 		Log:         o.Log,

@@ -3,7 +3,7 @@
 // state it writes a row that it deletes again.
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
-// cosmos.go, leases.go, state.go, events.go and signals.go ask the services, target.go asks who else scales, and
+// cosmos.go, leases.go, throughput.go, state.go, events.go and signals.go ask the services, target.go asks who else scales, and
 // remedy.go has the commands that mend.
 //
 // The package is internal to the program: its API may change in any release.
@@ -78,6 +78,7 @@ func (c *checker) run(ctx context.Context) Report {
 	for _, look := range signals {
 		tasks = append(tasks, func() []Line { return look(ctx) })
 	}
+	tasks = append(tasks, c.checkThroughput(ctx)...)
 	tasks = append(tasks, c.checkTargets(ctx)...)
 	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {

@@ -124,6 +124,8 @@ type cosmosAccess struct {
 	connect.Access
 	endpoint serviceEndpoint
 	who      principal // where an identity signs in
+
+	resourceID string // of the account, where its connection tells
 }
 
 func (c *checker) checkConnection(ctx context.Context, network *section, e *accountEndpoint, a *accountConnection, suffix string) []Line {

@@ -138,6 +138,9 @@ func (a cosmosAccess) fix(r *cosmos.Refusal) string {
 	case cosmos.KeyRefused:
 		return commandLine("az cosmosdb keys list", "--name", name, "--resource-group", unknownGroup, "--type", "connection-strings") + "   # into setting " + a.Setting
 	case cosmos.NotPermitted:
+		if r.Manager {
+			return roleAssignment(a.who, "Cosmos DB Operator", cmp.Or(a.resourceID, a.endpoint.resourceID())) + "   # or a custom role: docs/throughput.md"
+		}
 		return commandLine("az cosmosdb sql role assignment create", "--account-name", name, "--resource-group", unknownGroup, "--scope", "/",
 			"--principal-id", cmp.Or(a.who.object, unknownObject), "--role-definition-id", dataReader)
 	case cosmos.Missing:

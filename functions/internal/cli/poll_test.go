@@ -34,7 +34,7 @@ func TestPollPrintsJSONToTheLetter(t *testing.T) {
 	want := `{"processors":[{"name":"orders","group":null,"lag":25,"changeAgeSeconds":50,"metricValue":10,"active":true,"desiredReplicas":1,"direction":"out",` +
 		`"complete":true,"status":"lagging","partitionCount":1,"partitionsWithLag":1,"requestCharge":#,"requests":4,"error":null,` +
 		`"reasons":[{"step":"threshold","replicas":1,"why":"lag 25 at 10 per replica, capped to 1 partitions"}],` +
-		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"status":"lagging","stall":null,"rewound":null,"approximate":false,"carried":null,"error":null}]}],"groups":[]}` + "\n"
+		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"status":"lagging","stall":null,"rewound":null,"approximate":false,"carried":null,"error":null}],"throughput":[]}],"groups":[]}` + "\n"
 	if got := masked(r.Stdout); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

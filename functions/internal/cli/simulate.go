@@ -40,6 +40,8 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	f.String("poll-delay", "5s", "`duration` until a replica that found nothing looks again (the SDKs' feedPollDelay)")
 	f.String("batch", "100", "`number` of changes that the handler gets at most, and then checkpoints (the SDKs' maxItemCount)")
 	f.String("batch-time", "0s", "`duration` that a full batch takes at least; 0s = as fast as the replica is")
+	f.String("ru-per-change", "0", "request units `number` to read a change and to process it; with --ru-limit")
+	f.String("ru-limit", "0", "request units a second `number` that the container has at the start; 0 = no limit. A policy in --policies may have throughput follow")
 	f.String("acting", "consumer", "`way` in which a decision becomes replicas: consumer, metrics-api, metric-value, external-push; or keda, which asks nobody")
 	f.String("delay", "0s", "`duration` until a decision takes effect, beside what the way of acting takes")
 	f.String("poll", "15s", "`duration` between two polls of default; those of --policies have their own (every)")
@@ -157,6 +159,7 @@ func (r *flagReader) workers() simulate.Workers {
 		PollDelay:  r.duration("poll-delay", 0, time.Hour),
 		Batch:      int(r.whole("batch", 1, maxBatch)),
 		BatchTime:  r.duration("batch-time", 0, time.Hour),
+		Container:  r.container(),
 	}
 }
 
@@ -267,7 +270,7 @@ func (r *flagReader) scalers(compare bool) []simulate.Scaler {
 			return nil
 		}
 		for _, p := range policies {
-			all = append(all, simulate.Feedscale(p.Name, p.Policy, p.Every))
+			all = append(all, r.policy(p))
 		}
 	}
 	switch {

@@ -35,7 +35,9 @@ type simulated struct {
 		MaxLag, MaxAgeSeconds, P99AgeSeconds *int64
 		Arrived                              int64
 		Processed, Left                      *int64
-		FixedReplicas                        *int
+		FixedReplicas, PeakRUPerSecond       *int
+		RUHours                              *float64
+		ThrottledSeconds                     *int64
 		Series                               []map[string]int64
 	}
 }
@@ -61,6 +63,7 @@ func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 		{"simulate", 0, burst},
 		{"simulate-terminal", 60, burst},
 		{"simulate-without-chart", 0, []string{"--trace", "steady", "--duration", "10m", "--chart=false"}},
+		{"simulate-throughput", 0, []string{"--trace", "burst", "--seed", "7", "--duration", "6h", "--compare", "--policies", "testdata/simulate/throughput.yaml", "--ru-per-change", "20", "--ru-limit", "1000", "--chart=false"}},
 		{"simulate-compare", 0, compared},
 		{"simulate-compare-terminal", 60, compared},
 	} {
@@ -76,7 +79,7 @@ func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 }
 
 // orEmpty is a number as CSV has it: empty where it is null.
-func orEmpty[N int | int64](n *N) string {
+func orEmpty[N int | int64 | float64](n *N) string {
 	if n == nil {
 		return ""
 	}
@@ -85,7 +88,7 @@ func orEmpty[N int | int64](n *N) string {
 
 func TestSimulateJSONAndCSVAgree(t *testing.T) {
 	t.Parallel()
-	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", policies}
+	args := []string{"--trace", "herd", "--duration", "3h", "--partitions", "4", "--compare", "--policies", policies, "--ru-per-change", "10", "--ru-limit", "600"}
 	out := simulateJSON(t, args...)
 	if out.Trace.Name != "herd" || out.Trace.Seed == nil || *out.Trace.Seed != 1 || out.Trace.Seconds != 3*3600 || out.Trace.Partitions != 4 {
 		t.Errorf("trace %+v", out.Trace)
@@ -93,7 +96,7 @@ func TestSimulateJSONAndCSVAgree(t *testing.T) {
 	r := program{}.run(t, append([]string{"simulate", "--output", "csv"}, args...)...)
 	lines, err := csv.NewReader(strings.NewReader(r.Stdout)).ReadAll()
 	testworld.Must(t, err)
-	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left,fixedReplicas", ",")}
+	want := [][]string{strings.Split("policy,replicaHours,secondsOverLag,secondsOverAge,actions,scaleOuts,scaleIns,maxLag,maxAgeSeconds,p99AgeSeconds,arrived,processed,left,fixedReplicas,ruHours,peakRUPerSecond,throttledSeconds", ",")}
 	var names []string
 	for _, p := range out.Results {
 		names = append(names, p.Policy)
@@ -108,7 +111,7 @@ func TestSimulateJSONAndCSVAgree(t *testing.T) {
 		for _, n := range []*int64{p.MaxLag, p.MaxAgeSeconds, p.P99AgeSeconds, &p.Arrived, p.Processed, p.Left} {
 			line = append(line, orEmpty(n))
 		}
-		want = append(want, append(line, orEmpty(p.FixedReplicas)))
+		want = append(want, append(line, orEmpty(p.FixedReplicas), orEmpty(p.RUHours), orEmpty(p.PeakRUPerSecond), orEmpty(p.ThrottledSeconds)))
 	}
 	if !reflect.DeepEqual(lines, want) {
 		t.Errorf("CSV %v\nJSON %v", lines, want)
@@ -240,6 +243,12 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			`--trace is "dayly"; allowed are steady, ramp, step, sawtooth, burst, daily, workday, weekly, herd, sparse, hot, zipf, moving, overload, outrun, history:PROCESSOR, or a file that is there`,
 		}},
 		{"more than memory holds", []string{"--duration", "8760h", "--partitions", "1000"}, []string{"up to 50000000 for seconds x partitions; shorten --duration or take fewer --partitions"}},
+		{"request units", []string{"--ru-per-change", "x", "--ru-limit", "300", "--policies", "testdata/simulate/throughput.yaml"}, []string{
+			`--ru-per-change is "x"; allowed are numbers from 0 to`, `--ru-limit is "300"; allowed are whole numbers from 400 to 1000000`,
+		}},
+		{"request units without a limit", []string{"--ru-per-change", "20", "--policies", "testdata/simulate/throughput.yaml"}, []string{
+			`--ru-per-change is 20 and --ru-limit 0; allowed are both, or neither`, "policy follows has throughput follow; it takes --ru-per-change and --ru-limit, too",
+		}},
 		{"how it is acted", []string{"--acting", "hpa", "--seeds", "0", "--delay", "2h", "--batch", "0", "--batch-time", "-1s", "--poll", "0s", "--failed-polls", "2", "--skew", "x"}, []string{
 			`--batch is "0"; allowed are whole numbers from 1 to`, `--batch-time is "-1s"`, `--skew is "x"; allowed are numbers from 0 to 5`,
 			`--acting is "hpa"; allowed are consumer, metrics-api, metric-value, external-push and keda`, `--delay is "2h"`,

@@ -8,6 +8,7 @@
 package connect
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -124,9 +125,15 @@ func (c *Connections) Throughput(t config.Throughput, named config.ThroughputCon
 	}, err
 }
 
+// Throughput reads and replaces the throughput of an account, and tells whether it may be replaced.
+type Throughput interface {
+	throughput.Way
+	ProbeReplace(context.Context, cosmos.Container, cosmos.Throughput) error
+}
+
 // WayToThroughput returns what reads and replaces the throughput of an account: with a key the account
 // itself, with an identity Azure Resource Manager.
-func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throughput.Way, error) {
+func (c *Connections) WayToThroughput(connection config.CosmosConnection) (Throughput, error) {
 	if !connection.UsesIdentity() {
 		return c.Account(connection)
 	}

@@ -42,6 +42,7 @@ func (e explanation) write(b *strings.Builder) {
 	if e.s.Decision != nil {
 		e.steps(b)
 	}
+	e.throughput(b, e.r.Throughput)
 	if e.r.Error != nil {
 		fmt.Fprintf(b, "  %s %s\n", e.style.Paint("Unknown:", Red), oneLine(*e.r.Error))
 	}

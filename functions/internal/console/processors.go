@@ -11,7 +11,7 @@ import (
 )
 
 // WriteProcessors prints one line for each processor, below it one for each of its partitions where
-// they are asked for, one for each group, and one for each error.
+// they are asked for and for each container that follows it, one for each group, and one for each error.
 func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions bool, style Style) error {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
 	var errors strings.Builder
@@ -32,6 +32,9 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 			for _, p := range r.Partitions {
 				rows = append(rows, partitionRow(p))
 			}
+		}
+		for _, t := range r.Throughput {
+			rows = append(rows, throughputRow(t))
 		}
 		if r.Error != nil {
 			errors.WriteString(style.Paint(r.Name+": ", Red) + oneLine(*r.Error) + "\n")

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ type SimulationReport struct {
 		PollDelaySeconds float64 `json:"pollDelaySeconds"`
 		Batch            int     `json:"batch"`
 		BatchSeconds     float64 `json:"batchSeconds"`
+		RUPerChange      float64 `json:"ruPerChange"` // 0 = no limit
+		RUPerSecond      int     `json:"ruPerSecond"` // of the container at the start
 	} `json:"workers"`
 	Conditions struct {
 		Acting       simulate.Acting `json:"acting"`
@@ -72,6 +75,9 @@ type SimulationResult struct {
 	Processed      *int64            `json:"processed"`
 	Left           *int64            `json:"left"`
 	FixedReplicas  *int              `json:"fixedReplicas"` // of the best fixed count; else null
+	RUHours        *float64          `json:"ruHours"`       // RU/s-hours; null where the container has no limit
+	PeakRU         *int              `json:"peakRUPerSecond"`
+	Throttled      *int64            `json:"throttledSeconds"`
 	Series         []SimulationPoint `json:"series"`
 }
 
@@ -93,6 +99,7 @@ func (s Simulation) Report() SimulationReport {
 	r.Workers.Throughput, r.Workers.StartUpSeconds, r.Workers.RebalanceSeconds = s.Workers.Throughput, s.Workers.StartUp.Seconds(), s.Workers.Rebalance.Seconds()
 	r.Workers.PollDelaySeconds = s.Workers.PollDelay.Seconds()
 	r.Workers.Batch, r.Workers.BatchSeconds = s.Workers.Batch, s.Workers.BatchTime.Seconds()
+	r.Workers.RUPerChange, r.Workers.RUPerSecond = s.Workers.Container.RUPerChange, s.Workers.Container.RUPerSecond
 	r.Trace.Seeds = s.Seeds
 	r.Conditions.Acting, r.Conditions.DelaySeconds, r.Conditions.FailedPolls = s.Met.Acting, s.Met.Delay.Seconds(), s.Met.FailedPolls
 	r.Objectives.Lag, r.Objectives.AgeSeconds = s.Objective.Lag, s.Objective.Age.Seconds()
@@ -107,6 +114,9 @@ func (s Simulation) Report() SimulationReport {
 		}
 		if of.Fixed > 0 {
 			result.FixedReplicas = &of.Fixed
+		}
+		if s.Workers.Container.Limited() && !of.Bound {
+			result.RUHours, result.PeakRU, result.Throttled = &of.RUHours, &of.PeakRU, new(whole(of.Throttled))
 		}
 		for _, p := range of.Series {
 			result.Series = append(result.Series, SimulationPoint{whole(p.At), p.Lag, whole(p.Age), p.Desired, p.Working})
@@ -136,9 +146,9 @@ func (s Simulation) Write(w io.Writer, charts bool, style Style) error {
 func (s Simulation) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	// An error stays with the writer until the end.
-	_ = out.Write(append([]string{"policy"}, resultColumns...))
+	_ = out.Write(slices.Concat([]string{"policy"}, resultColumns, containerColumns))
 	for _, r := range s.Report().Results {
-		_ = out.Write(append([]string{r.Policy}, r.columns()...))
+		_ = out.Write(slices.Concat([]string{r.Policy}, r.columns(), []string{field(r.RUHours), field(r.PeakRU), field(r.Throttled)}))
 	}
 	out.Flush()
 	return out.Error()
@@ -149,6 +159,9 @@ var resultColumns = []string{
 	"replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
 	"maxLag", "maxAgeSeconds", "p99AgeSeconds", "arrived", "processed", "left", "fixedReplicas",
 }
+
+// containerColumns are those of the container, which a matrix has not.
+var containerColumns = []string{"ruHours", "peakRUPerSecond", "throttledSeconds"}
 
 // columns are those numbers, empty where the JSON has null.
 func (r SimulationResult) columns() []string {
@@ -161,10 +174,7 @@ func (r SimulationResult) columns() []string {
 			line = append(line, strconv.FormatInt(*n, 10))
 		}
 	}
-	if r.FixedReplicas == nil {
-		return append(line, "")
-	}
-	return append(line, strconv.Itoa(*r.FixedReplicas))
+	return append(line, field(r.FixedReplicas))
 }
 
 // writeHead tells what was simulated.
@@ -181,6 +191,9 @@ func (s Simulation) writeHead(b *strings.Builder, style Style) {
 	if s.Workers.BatchTime > 0 {
 		fmt.Fprintf(b, " that take %s", Brief(s.Workers.BatchTime))
 	}
+	if c := s.Workers.Container; c.Limited() {
+		fmt.Fprintf(b, "\ncontainer: %d RU/s at the start, %.4g RU a change", c.RUPerSecond, c.RUPerChange)
+	}
 	fmt.Fprintf(b, "\nacting: %s, delay %s", s.Met.Acting, Brief(s.Met.Delay))
 	if s.Met.FailedPolls > 0 {
 		fmt.Fprintf(b, ", %.3g %% of the polls fail", 100*s.Met.FailedPolls)
@@ -196,6 +209,10 @@ func (s Simulation) writeHead(b *strings.Builder, style Style) {
 // writeTable prints a line for each policy.
 func (s Simulation) writeTable(b *strings.Builder, style Style) {
 	rows := [][]Cell{Head("POLICY", ">REPLICA-HOURS", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">MAX LAG", ">MAX AGE", ">P99 AGE")}
+	limited := s.Workers.Container.Limited()
+	if limited {
+		rows[0] = append(rows[0], Head(">RU/S-HOURS", ">PEAK RU/S", ">THROTTLED")...)
+	}
 	var left strings.Builder
 	for _, r := range s.Results {
 		name, known := r.Scaler, func(text string) string { return text }
@@ -215,6 +232,10 @@ func (s Simulation) writeTable(b *strings.Builder, style Style) {
 			{known(Brief(r.MaxAge)), Plain, true},
 			{known(Brief(r.P99Age)), Plain, true},
 		})
+		if limited {
+			rows[len(rows)-1] = append(rows[len(rows)-1],
+				Cell{known(fmt.Sprintf("%.0f", r.RUHours)), Plain, true}, Cell{known(fmt.Sprint(r.PeakRU)), Plain, true}, Cell{known(Brief(r.Throttled)), Plain, true})
+		}
 		if r.Left > s.Objective.Lag {
 			fmt.Fprintf(&left, "%s%d transactions were still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), r.Left)
 		}

@@ -1,0 +1,56 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/functions/internal/check"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// TestCheckTriesThroughputWithoutWritingIt looks at what is said of a container by the mode.
+func TestCheckTriesThroughputWithoutWritingIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, mode, container string
+		readOnly              bool
+		want                  []string // status and check
+		says                  string
+	}{
+		{"off says nothing", "off", "views", false, nil, ""},
+		{"recommend reads", "recommend", "views", false, []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
+		{"apply reads, and sees that it may replace", "apply", "views", false, []string{"ok read throughput", "ok replace throughput"}, "nothing was written"},
+		{"a key that may not", "apply", "views", true, []string{"ok read throughput", "fail replace throughput"}, "the key in setting COSMOS is refused"},
+		{"a container without any", "apply", "orders", false, []string{"fail read throughput", "skip replace throughput"}, "has no throughput"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w, p := checking(t, cosmosfake.Options{})
+			w.Create(cosmosfake.ContainerSpec{ID: "views", PartitionKey: []string{"/id"}, Throughput: 700})
+			p.settings["FEEDSCALE_PROCESSORS"] = strings.Replace(p.settings["FEEDSCALE_PROCESSORS"], "}]}", ", throughput: {mode: "+c.mode+", containers: [{container: "+c.container+", ruPerReplica: 500}]}}]}", 1)
+			if c.readOnly {
+				w.Account.Control(cosmosfake.Once(cosmosfake.ReplaceOffer, cosmosfake.Answer{Status: 401}))
+			}
+			before, err := w.Client().ReadThroughput(t.Context(), cosmos.Container{Database: testworld.Database, ID: "views"})
+			testworld.Must(t, err)
+			got, _ := p.check(t)
+			var lines []string
+			said := ""
+			for _, l := range got.Checks {
+				if strings.HasSuffix(l.Check, " throughput") {
+					lines = append(lines, string(l.Status)+" "+l.Check)
+					said += l.Detail
+				} else if l.Status == check.Fail {
+					t.Errorf("%+v", l)
+				}
+			}
+			if strings.Join(lines, ", ") != strings.Join(c.want, ", ") || !strings.Contains(said, c.says) {
+				t.Errorf("%q, said %s; want %q that say %s", lines, said, c.want, c.says)
+			}
+			_, err = w.Client().ReplaceThroughput(t.Context(), cosmos.Container{Database: testworld.Database, ID: "views"}, before, 800)
+			testworld.Must(t, err) // its ETag is what it was
+		})
+	}
+}
