@@ -15,7 +15,7 @@ import (
 // declares it: a Functions host answers 404, since what it costs is processor time of the app.
 const RouteSimulation = "/api/processors/{name}/simulation"
 
-// maxSimulated bounds a replay, in seconds of all partitions: some hundred milliseconds of work.
+// maxSimulated bounds a replay, in seconds of all partitions: a second or two of work at most.
 const maxSimulated = 2_000_000
 
 // The workers of a replay, where the history does not say: those of `feedscale simulate`.

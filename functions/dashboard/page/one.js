@@ -111,7 +111,7 @@ function charts() {
   const others = [];
   if (one.simulation?.series) others.push({ className: 'simulated', points: one.simulation.series });
   [...one.members].forEach(([, samples], i) => others.push({ className: 'member dash' + i, points: samples }));
-  scene = { width: Math.max(280, one.width), every: RANGES[one.range].every, from: to - RANGES[one.range].hours * 3_600_000, to, now: to, samples: one.samples, decisions: one.samples.filter(changed), others, drawn: [] };
+  scene = { width: Math.max(280, one.width), every: RANGES[one.range].every, from: beginning(one.samples[0].ms, to, RANGES[one.range].hours * 3_600_000), to, now: to, samples: one.samples, decisions: one.samples.filter(changed), others, drawn: [] };
   for (const chart of CHARTS) {
     const own = chart.id === 'replicas' ? others : others.filter((o) => o.className === 'simulated');
     const drawn = drawChart(chart, { ...scene, others: own });
@@ -136,6 +136,7 @@ function charts() {
 function legend() {
   const step = RANGES[one.range].step;
   const text = ['Hatched: unknown. Empty: not polled.'];
+  if (scene.from > scene.to - RANGES[one.range].hours * 3_600_000) text.push('Nothing is recorded before ' + clock(one.samples[0].ms, scene.now) + '.');
   if (step) text.push('One sample in ' + step + ', and every decision that changed the replicas.');
   if (one.simulation?.series) text.push('Dashed: what ' + POLICIES[one.simulation.policy] + ' would have made of it, by the model of feedscale simulate.');
   if (one.members.size) text.push('Thin lines: what ' + [...one.members.keys()].join(', ') + ' asked for' + (one.p.members.length > MEMBERS ? ' (the ' + MEMBERS + ' highest members)' : '') + '.');

@@ -32,6 +32,12 @@ function merge(known, newer, from, since) {
   return [...known.filter((s) => s.ms >= since && s.ms < from), ...newer];
 }
 
+// beginning is from when on a chart is drawn whose samples fill less than half of its time: from the
+// first one, over at least five minutes, so that the first minutes are no sliver.
+function beginning(first, to, length) {
+  return first > to - length / 2 ? Math.min(first, to - 300_000) : to - length;
+}
+
 // ticksUpTo are about three round numbers up to the greatest value: 1, 2 or 5 times a power of ten.
 function ticksUpTo(most, whole) {
   if (!(most > 0)) return [0, 1];
@@ -60,7 +66,7 @@ function secondTicks(most) {
 // timeTicks are round times between two, so many at most.
 function timeTicks(from, to, most) {
   const minute = 60_000;
-  const step = [5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((m) => m * minute).find((s) => (to - from) / s <= most) ?? 7 * 1440 * minute;
+  const step = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((m) => m * minute).find((s) => (to - from) / s <= most) ?? 7 * 1440 * minute;
   const ticks = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) ticks.push(t);
   return ticks;
