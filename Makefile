@@ -38,8 +38,13 @@ lint: ## check format, go vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags azuretypes ./infra/check
+	go vet -tags browser ./functions/dashboard
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
+
+.PHONY: browser
+browser: ## test the dashboard in Chromium, which has to be installed (CHROMIUM names it); pictures go to bin/dashboard
+	go test -count 1 -tags browser ./functions/dashboard -screenshots $(CURDIR)/bin/dashboard
 
 .PHONY: interop
 interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Azure's types; needs a JDK, Maven and Python

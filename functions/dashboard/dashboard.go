@@ -6,33 +6,29 @@ package dashboard
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Route is where the page is, with the prefix that the host puts before it.
 // The page finds the processors function beside it.
 const Route = "/api/dashboard"
 
-//go:embed page/page.html
-var document string
+//go:embed page
+var page embed.FS
 
-//go:embed page/style.css
-var style string
-
-// What is shown and in which order, free of the page, and the page itself.
-var (
-	//go:embed page/rules.js
-	rules string
-	//go:embed page/page.js
-	behavior string
-)
+// scripts are the parts of the script, in the order in which they need each other: what is shown, free
+// of the page; then the page.
+var scripts = []string{"rules.js", "route.js", "series.js", "dom.js", "chart.js", "list.js", "one.js", "page.js"}
 
 // Handler serves the page.
 type Handler struct {
@@ -43,9 +39,9 @@ type Handler struct {
 
 // New puts the page together.
 func New(log *slog.Logger) *Handler {
-	script := rules + behavior
+	style, script := part("style.css"), script()
 	return &Handler{
-		page: strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(document),
+		page: strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")),
 		// The two parts of the page run, nothing else does, and it talks to
 		// nobody but the address it came from. Data cannot become markup.
 		policy: strings.Join([]string{
@@ -54,6 +50,29 @@ func New(log *slog.Logger) *Handler {
 		}, "; "),
 		log: log,
 	}
+}
+
+// script puts the script together. The words about the statuses are those of package report.
+func script() string {
+	advice, err := json.Marshal(report.Advices())
+	if err != nil {
+		panic(err) // texts alone
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "'use strict';\nconst ADVICE = %s;\n", advice)
+	for _, name := range scripts {
+		b.WriteString(part(name))
+	}
+	return b.String()
+}
+
+// part is an embedded file.
+func part(name string) string {
+	text, err := page.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // it is part of this program
+	}
+	return string(text)
 }
 
 // hash is a source expression for an inline part with that text.
@@ -79,5 +98,3 @@ func (h *Handler) show(w http.ResponseWriter, _ *http.Request) {
 		h.log.Debug("a caller went away before its answer", "error", err.Error())
 	}
 }
-
-// notAllowed answers with an RFC 9457 problem document.

@@ -20,12 +20,7 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name)
 		return
 	}
-	until, err := h.time(r, "until", h.Now().UTC())
-	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
-	}
-	since, err := h.time(r, "since", until.Add(-lookBack))
+	since, until, err := h.between(r)
 	if err != nil {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
 		return
@@ -43,6 +38,15 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.write(w, r, report.History{Processor: name, Samples: downsample(samples, step)})
+}
+
+// between reads from when until when: the last day where nothing else is asked for.
+func (h *Handler) between(r *http.Request) (since, until time.Time, err error) {
+	if until, err = h.time(r, "until", h.Now().UTC()); err != nil {
+		return since, until, err
+	}
+	since, err = h.time(r, "since", until.Add(-lookBack))
+	return since, until, err
 }
 
 // Knows reports whether a processor or group is configured.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -53,6 +54,12 @@ type Handler struct {
 	Log        *slog.Logger
 
 	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
+
+	// Policies returns what the history of a processor may be replayed against, the first one where
+	// nothing is asked for; none for a group. nil where nothing is replayed.
+	Policies func(name string) []simulate.Scaler
+
+	simulating chan struct{} // holds one for a replay that runs
 }
 
 // Register adds the routes to a mux.
@@ -61,6 +68,11 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+RouteOne, h.one)
 	mux.HandleFunc("GET "+RouteHistory, h.history)
 	mux.HandleFunc(RouteHistory, problem.OnlyGET(h.Log))
+	if h.Policies != nil {
+		h.simulating = make(chan struct{}, 1)
+		mux.HandleFunc("GET "+RouteSimulation, h.simulate)
+		mux.HandleFunc(RouteSimulation, problem.OnlyGET(h.Log))
+	}
 	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
 	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
 }
@@ -80,10 +92,11 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
 		return
 	}
-	processors, groups := make([]report.Stored, len(h.Processors)), make([]report.StoredGroup, len(h.Groups))
+	asked := h.named(r.Form["name"])
+	processors, groups := make([]report.Stored, len(asked.Processors)), make([]report.StoredGroup, len(asked.Groups))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
-	for i, p := range h.Processors {
+	for i, p := range asked.Processors {
 		loads.Go(func() error {
 			s, problem := h.load(r.Context(), "processor", p.Name)
 			s.Group = p.Group
@@ -97,7 +110,7 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 	}
-	for i, g := range h.Groups {
+	for i, g := range asked.Groups {
 		loads.Go(func() error {
 			s, problem := h.load(r.Context(), "group", g.Name)
 			groups[i] = report.NewStoredGroup(s)
@@ -110,6 +123,31 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	_ = loads.Wait() // none fails for all
 	now := h.Now().UTC().Truncate(time.Millisecond)
 	h.writeTagged(w, r, list{now, processors, groups}, list{Processors: processors, Groups: groups})
+}
+
+// choice is what a list is about.
+type choice struct {
+	Processors []Processor
+	Groups     []Group
+}
+
+// named leaves of everything there is what has one of some names; without names it is everything.
+func (h *Handler) named(names []string) choice {
+	if len(names) == 0 {
+		return choice{h.Processors, h.Groups}
+	}
+	var c choice
+	for _, p := range h.Processors {
+		if slices.Contains(names, p.Name) {
+			c.Processors = append(c.Processors, p)
+		}
+	}
+	for _, g := range h.Groups {
+		if slices.Contains(names, g.Name) {
+			c.Groups = append(c.Groups, g)
+		}
+	}
+	return c
 }
 
 // load reads a State for the list. problem is why there is nothing to see in it; "" where there is.

@@ -223,6 +223,29 @@ func TestAGroupAnswersAsAProcessorDoes(t *testing.T) {
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/shop-workers"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
 }
 
+func TestAListCanBeOfSomeNamesAlone(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "payments", "returns")
+	f.handler.Groups = []processors.Group{{Name: "shop-workers"}, {Name: "others"}}
+	for query, want := range map[string]string{
+		"?name=payments": "payments", "?name=shop-workers": "shop-workers", "?name=returns&name=orders": "orders returns", "?name=nothing": "",
+		"": "orders payments returns shop-workers others",
+	} {
+		w := f.ask(t, http.MethodGet, "/api/processors"+query)
+		all := testworld.Decode[list](t, w.Body.Bytes())
+		var names []string
+		for _, p := range all.Processors {
+			names = append(names, p.Name)
+		}
+		for _, g := range all.Groups {
+			names = append(names, g.Name)
+		}
+		if got := strings.Join(names, " "); w.Code != http.StatusOK || got != want || all.Processors == nil || all.Groups == nil {
+			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
 func TestASummaryHasNoPartitionsAndWhatACallerHasIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders")

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf16"
@@ -45,7 +47,21 @@ type Sample struct {
 	Previous    *int               `json:"previousReplicas"` // nil also for the first decision
 	Direction   *scaling.Direction `json:"direction"`
 	Reasons     []scaling.Reason   `json:"reasons"` // all of a decision that is the first or changed the replicas, else the last one; never nil
+
+	// The worst partitions of such a decision, at most mostSampled; empty of any other sample, and of a
+	// group. nil in samples of earlier releases.
+	Partitions []SampledPartition `json:"partitions"`
 }
+
+// SampledPartition is what a Sample keeps of a partition.
+type SampledPartition struct {
+	Lease  string            `json:"lease"` // lease token
+	Lag    *int64            `json:"lag"`   // transactions; nil means unknown
+	Status changefeed.Status `json:"status"`
+}
+
+// mostSampled bounds the partitions of a Sample, so that its reasons have room beside them.
+const mostSampled = 8
 
 // Sample returns what the history keeps of s.
 func (s State) Sample() Sample {
@@ -74,6 +90,9 @@ func (s *State) Record(before *Sample) {
 			*sample.Direction = scaling.In
 		}
 		sample.Reasons = slices.Concat(before.Reasons, sample.Reasons)
+		if len(sample.Partitions) == 0 && before.Partitions != nil {
+			sample.Partitions = before.Partitions
+		}
 	}
 	s.Recorded = &sample
 }
@@ -103,6 +122,7 @@ func (s State) sample() Sample {
 		PartitionsWithLag: totals.PartitionsWithLag,
 		Arrival:           s.Memory.Arrival,
 		Reasons:           []scaling.Reason{},
+		Partitions:        []SampledPartition{},
 	}
 	sample.ProvisionedRU, sample.DesiredRU = s.throughput()
 	if s.Memory.DrainPerReplica != 0 {
@@ -116,18 +136,48 @@ func (s State) sample() Sample {
 		}
 		sample.Reasons = append(sample.Reasons, reasons...)
 	}
+	if sample.Changed() {
+		sample.Partitions = append(sample.Partitions, s.worst()...)
+	}
 	return sample
 }
 
+// worst returns the partitions of the last poll with the worst statuses and, of those, the greatest
+// lags; an unknown one is greater than any.
+func (s State) worst() []SampledPartition {
+	partitions := make([]SampledPartition, len(s.Lag.Partitions))
+	for i := range s.Lag.Partitions {
+		p := &s.Lag.Partitions[i]
+		partitions[i] = SampledPartition{p.Lease, p.Lag, p.Status}
+	}
+	statuses := changefeed.Statuses()
+	lag := func(p SampledPartition) int64 {
+		if p.Lag == nil {
+			return math.MaxInt64
+		}
+		return *p.Lag
+	}
+	slices.SortStableFunc(partitions, func(a, b SampledPartition) int {
+		return cmp.Or(cmp.Compare(slices.Index(statuses[:], a.Status), slices.Index(statuses[:], b.Status)), cmp.Compare(lag(b), lag(a)))
+	})
+	return partitions[:min(mostSampled, len(partitions))]
+}
+
 // Encode returns the JSON of s that a store keeps, of at most 2,000 UTF-16 code units: as many of
-// the first reasons as necessary are left out. The last reason is the one that settled the
-// decision.
+// the last partitions, and then of the first reasons, as necessary are left out. The last reason is
+// the one that settled the decision.
 func (s Sample) Encode() ([]byte, error) {
 	for {
 		text, err := json.Marshal(s)
-		if err != nil || len(s.Reasons) == 0 || len(utf16.Encode([]rune(string(text)))) <= maxSampleUnits {
+		switch {
+		case err != nil || len(utf16.Encode([]rune(string(text)))) <= maxSampleUnits:
 			return text, err
+		case len(s.Partitions) > 0:
+			s.Partitions = s.Partitions[:len(s.Partitions)-1]
+		case len(s.Reasons) > 0:
+			s.Reasons = s.Reasons[1:]
+		default:
+			return text, nil
 		}
-		s.Reasons = s.Reasons[1:]
 	}
 }

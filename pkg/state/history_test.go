@@ -36,17 +36,18 @@ func TestTheJSONOfASampleHasEveryField(t *testing.T) {
 			state.State{AttemptedAt: polled().In(time.FixedZone("", 3600)), Lag: measured, Decision: &decision, Memory: scaling.Memory{Arrival: new(0.0), DrainPerReplica: 2.5}},
 			`{"time":"2026-01-02T03:04:05Z","lag":412,"changeAgeSeconds":34,"complete":true,"status":"lagging","partitionCount":3,"partitionsWithLag":1,` +
 				`"arrivalPerSecond":0,"drainPerReplica":2.5,"metricValue":9223372036854775807,"active":true,"desiredReplicas":5,"previousReplicas":3,"direction":"out",` +
-				`"reasons":[{"step":"threshold","replicas":5,"why":"lag 412 at 100 per replica"}]}`,
+				`"reasons":[{"step":"threshold","replicas":5,"why":"lag 412 at 100 per replica"}],` +
+				`"partitions":[{"lease":"0","lag":412,"status":"lagging"},{"lease":"1","lag":0,"status":"ok"}]}`,
 		},
 		"a poll that could not measure, nor decide": {
 			state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Time: polled(), Error: "no leases"}},
 			`{"time":"2026-01-02T03:04:05Z","lag":null,"changeAgeSeconds":null,"complete":false,"status":"unknown","partitionCount":null,"partitionsWithLag":null,` +
-				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[]}`,
+				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
 		},
 		"a poll that found the partitions, and could measure none of them": {
 			state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Time: polled(), Partitions: []changefeed.Partition{{Lease: "0", Status: changefeed.StatusUnknown, Error: "429"}}}},
 			`{"time":"2026-01-02T03:04:05Z","lag":null,"changeAgeSeconds":null,"complete":false,"status":"unknown","partitionCount":1,"partitionsWithLag":null,` +
-				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[]}`,
+				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
 		},
 	} {
 		text, err := tt.state.Sample().Encode()
@@ -193,5 +194,85 @@ func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestASampleKeepsTheWorstPartitionsOfAChange: which partitions were behind when it scaled can be
+// told later.
+func TestASampleKeepsTheWorstPartitionsOfAChange(t *testing.T) {
+	t.Parallel()
+	lagOf := func(n int64) *int64 { return &n }
+	measured := []changefeed.Partition{
+		{Lease: "0", Lag: lagOf(0), Status: changefeed.StatusOK},
+		{Lease: "1", Lag: lagOf(5), Status: changefeed.StatusLagging},
+		{Lease: "2", Lag: lagOf(9), Status: changefeed.StatusLagging},
+		{Lease: "3", Lag: lagOf(1), Status: changefeed.StatusStalled},
+		{Lease: "4", Status: changefeed.StatusUnknown},
+	}
+	many := make([]changefeed.Partition, 20)
+	for i := range many {
+		many[i] = changefeed.Partition{Lease: fmt.Sprint(i), Lag: lagOf(int64(i)), Status: changefeed.StatusLagging}
+	}
+	for _, c := range []struct {
+		rule       string
+		previous   *int
+		partitions []changefeed.Partition
+		want       string
+	}{
+		{"worst status first, then the greatest lag", new(1), measured, "4 3 2 1 0"},
+		{"at most eight", nil, many, "19 18 17 16 15 14 13 12"},
+		{"none where the replicas did not change", new(2), measured, ""},
+		{"none where nothing was measured", nil, nil, ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			s := state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Partitions: c.partitions}, Decision: &scaling.Decision{Replicas: 2, Previous: c.previous}}
+			var got []string
+			for _, p := range s.Sample().Partitions {
+				got = append(got, p.Lease)
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if s.Sample().Partitions == nil {
+				t.Error("it is nil, which means unknown")
+			}
+		})
+	}
+}
+
+func TestALongSampleLosesItsPartitionsBeforeItsReasons(t *testing.T) {
+	t.Parallel()
+	s := state.State{AttemptedAt: polled(), Decision: &scaling.Decision{Reasons: []scaling.Reason{{Why: strings.Repeat("x", 1_400)}}}}
+	for i := range 8 {
+		s.Lag.Partitions = append(s.Lag.Partitions, changefeed.Partition{Lease: fmt.Sprint(i), Lag: new(int64), Status: changefeed.StatusLagging})
+	}
+	text, err := s.Sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back state.Sample
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Reasons) != 1 || len(back.Partitions) == 0 || len(back.Partitions) == 8 || back.Partitions[0].Lease != "0" {
+		t.Errorf("%d reasons, partitions %v", len(back.Reasons), back.Partitions)
+	}
+	if got := len(s.Sample().Partitions); got != 8 {
+		t.Errorf("the sample itself has %d partitions left", got)
+	}
+}
+
+func TestALaterPollOfAnIntervalKeepsThePartitionsOfTheChange(t *testing.T) {
+	t.Parallel()
+	first := state.State{
+		AttemptedAt: polled().Truncate(state.SampleInterval), Decision: &scaling.Decision{Previous: new(1), Replicas: 4},
+		Lag: changefeed.ProcessorLag{Partitions: []changefeed.Partition{{Lease: "7", Lag: new(int64), Status: changefeed.StatusLagging}}},
+	}
+	first.Record(nil)
+	second := state.State{AttemptedAt: first.AttemptedAt.Add(5 * time.Second), Decision: &scaling.Decision{Previous: new(4), Replicas: 4}}
+	second.Record(first.Recorded)
+	if got := second.Sample().Partitions; len(got) != 1 || got[0].Lease != "7" {
+		t.Errorf("got %v", got)
 	}
 }

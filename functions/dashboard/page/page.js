@@ -1,191 +1,229 @@
+// Asks the server, and shows what it says at the address.
 
-const EVERY = 10_000; // between two questions to the server, in ms
-const PATIENCE = 30_000; // for one answer
+const PATIENCE = 30_000; // for one answer, in ms
 
-const key = new URLSearchParams(location.search).get('code');
-const at = (id) => document.getElementById(id);
-const rows = new Map(); // by name of the processor
-const open = new Set(); // names whose details are shown
-let known = null; // the last answer, and when it came by the clock of this page
+// The key that the page was opened with leaves the address, and so the history, bookmarks and
+// screenshots; it is kept in memory alone.
+const opened = new URL(location.href);
+let key = opened.searchParams.get('code');
+if (key !== null) {
+  opened.searchParams.delete('code');
+  history.replaceState(null, '', opened);
+}
+const beside = location.pathname.replace(/dashboard\/?$/i, ''); // where the other functions are
+
+let route = readRoute(location.hash);
+let listAddress = '#/'; // the way back, with its filter
+let list = null; // the last answer about all: its data and ETag
+let ahead = 0; // by how many ms the server's clock is ahead of this one's
+let answered = null; // when the last good answer came, by the server's clock
 let trouble = ''; // why there is no newer one
-let asking = false; // an older answer is not to come after a newer one
-
-// el makes an element; what it holds is only ever text or elements.
-function el(name, props, ...children) {
-  const e = document.createElement(name);
-  for (const [k, v] of Object.entries(props ?? {})) k in e ? (e[k] = v) : e.setAttribute(k, v);
-  e.append(...children);
-  return e;
-}
-
-function put(e, text) {
-  if (e.textContent !== text) e.textContent = text;
-}
+let failures = 0; // in a row
+let turn = 0; // an answer to an earlier question is not shown
+let timer = 0;
+let asking = null;
 
 // now is the server's time, so that a wrong clock here makes nothing look old.
-const now = () => Date.parse(known.data.time) + performance.now() - known.came;
+const now = () => Date.now() + ahead;
 
-async function ask() {
-  if (asking) return;
-  asking = true;
-  try {
-    const answer = await fetch('processors', { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE), headers: key ? { 'x-functions-key': key } : {} });
-    if (answer.ok) {
-      known = { data: await answer.json(), came: performance.now() };
-      trouble = '';
-    } else {
-      trouble = refusal(answer.status, (await answer.json().catch(() => ({}))).detail);
-    }
-  } catch (e) {
-    trouble = e instanceof SyntaxError ? 'The server answers something else than processors.' : 'The server does not answer.';
+class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
   }
-  asking = false;
-  render();
 }
 
-// forever asks again and again, while somebody looks.
-async function forever() {
-  if (!document.hidden) await ask();
-  setTimeout(forever, EVERY);
+// get asks for a path beside this page. Where the server says that nothing is new, it is null.
+async function get(path, tag, signal) {
+  const headers = {};
+  if (key) headers['x-functions-key'] = key;
+  if (tag) headers['If-None-Match'] = tag;
+  let answer;
+  try {
+    answer = await fetch(beside + path, { cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]), headers });
+  } catch (e) {
+    throw e.name === 'AbortError' ? e : new Refused(0, 'The server does not answer. It is asked again and again.');
+  }
+  if (answer.status === 304) return null;
+  if (!answer.ok) throw new Refused(answer.status, refusal(answer.status, (await answer.json().catch(() => ({}))).detail));
+  try {
+    return { data: await answer.json(), tag: answer.headers.get('ETag') };
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    throw new Refused(answer.status, e instanceof SyntaxError ? 'The server answers something else than processors.' : 'The server does not answer.');
+  }
+}
+
+async function askList(signal, current) {
+  const fresh = await get('processors?fields=summary', list?.tag, signal);
+  if (!current()) return;
+  if (fresh) {
+    ahead = Date.parse(fresh.data.time) - Date.now();
+    if (list) tell(everything(list.data), everything(fresh.data));
+    list = fresh;
+  }
+}
+
+// askOne asks for a processor or group with its partitions, and for what its history has since the
+// last time.
+async function askOne(signal, current) {
+  const { name, range } = route;
+  const asked = one;
+  const fresh = await get('processors?name=' + encodeURIComponent(name), asked.tag, signal);
+  if (!current()) return;
+  if (fresh) {
+    ahead = Date.parse(fresh.data.time) - Date.now();
+    const p = everything(fresh.data)[0];
+    if (!p) throw new Refused(404, 'No processor or group is named “' + name + '”.');
+    if (asked.p) tell([asked.p], [p]);
+    asked.p = p;
+    asked.tag = fresh.tag;
+    showOne();
+  }
+  const drawn = asked.p.members ? asked.p.members.toSorted((a, b) => (b.desiredReplicas ?? -1) - (a.desiredReplicas ?? -1)).slice(0, MEMBERS).map((m) => m.processor) : [];
+  const again = asked.range === range;
+  const [own, ...others] = await Promise.all([name, ...drawn].map((n) => askHistory(n, range, again ? (n === name ? asked.samples : asked.members.get(n) ?? []) : [], signal)));
+  if (!current()) return;
+  asked.range = range;
+  asked.samples = own;
+  asked.members = new Map(drawn.map((n, i) => [n, others[i]]));
+  await askSimulation(asked, signal, current);
+}
+
+async function askHistory(name, range, known, signal) {
+  const { hours, step, every } = RANGES[range];
+  const since = now() - hours * 3_600_000;
+  // The last step may have a later sample by now.
+  const from = known.length ? Math.floor(known.at(-1).ms / every) * every : since;
+  const path = 'processors/' + encodeURIComponent(name) + '/history?since=' + new Date(from).toISOString() + (step ? '&step=' + step : '');
+  const { data } = await get(path, null, signal);
+  return merge(known, data.samples.map((s) => ({ ...s, ms: Date.parse(s.time) })), from, since);
+}
+
+// askSimulation asks for a replay once, when it is chosen: it is work for the server.
+async function askSimulation(asked, signal, current) {
+  const wanted = route.policy && !asked.p.members ? route.policy + ' ' + route.range : '';
+  if (asked.replayed === wanted) return;
+  asked.replayed = wanted;
+  asked.simulation = null;
+  if (!wanted) return;
+  asked.simulating = wanted;
+  showOne();
+  try {
+    const { data } = await get('processors/' + encodeURIComponent(asked.name) + '/simulation?policy=' + route.policy + '&since=' + RANGES[route.range].hours + 'h', null, signal);
+    asked.simulation = { ...data, since: Date.parse(data.since), series: data.series.map((p) => ({ ...p, ms: Date.parse(p.time) })) };
+  } catch (e) {
+    if (e.name === 'AbortError') asked.replayed = undefined;
+    else if (e.status === 404) asked.simulation = { error: 'This server replays nothing, since it runs as a function app. Where feedscale is installed, the command below does.' };
+    else asked.simulation = { error: e.message };
+  }
+  asked.simulating = '';
+}
+
+// ask asks for what the address shows, and again after a while. What was asked before is given up, so
+// that questions do not pile up.
+async function ask() {
+  clearTimeout(timer);
+  asking?.abort();
+  asking = new AbortController();
+  const mine = ++turn, started = performance.now(), current = () => mine === turn;
+  try {
+    await (route.name === null ? askList : askOne)(asking.signal, current);
+    if (!current()) return;
+    trouble = '';
+    failures = 0;
+    answered = now();
+  } catch (e) {
+    if (!current()) return;
+    trouble = e instanceof Refused ? e.message : 'This page failed: ' + e.message + '. Load it again.';
+    failures++;
+    at('key').hidden = e.status !== 401 && e.status !== 403;
+  }
+  if (!trouble) at('key').hidden = true;
+  render();
+  timer = setTimeout(again, pause(performance.now() - started, failures));
+}
+
+// again asks while somebody looks; whoever comes back is answered at once.
+function again() {
+  if (document.hidden) timer = 0;
+  else ask();
+}
+
+function tell(before, after) {
+  const text = news(before, after);
+  if (text) put(at('news'), text);
 }
 
 function render() {
+  const processors = route.name === null ? list?.data.processors : one?.p && [one.p];
   tellTime();
-  put(at('problem'), trouble ? trouble + (known ? ' Below is what was known before.' : '') : tooOld(known.data.processors, now()));
+  put(at('problem'), trouble ? trouble + (answered && processors ? ' What is below is of ' + clock(answered, now()) + '.' : '') : processors ? tooOld(processors, now()) : '');
   at('problem').hidden = at('problem').textContent === '';
   document.body.classList.toggle('away', trouble !== '');
-  if (known) showProcessors(known.data.processors);
+  at('all').hidden = route.name !== null || !list;
+  at('one').hidden = route.name === null;
+  if (route.name !== null) {
+    document.title = one.name + (one.p ? ': ' + one.p.status : '') + ' – feedscale';
+    showOne();
+  } else if (list) {
+    const loud = list.data.processors.filter((p) => severity(p.status) === 'bad').length;
+    document.title = (loud ? '(' + loud + ') ' : '') + 'feedscale';
+    showList(list.data);
+  }
 }
 
 function tellTime() {
-  if (known) put(at('live'), (trouble ? 'as of ' : 'updated ') + span((performance.now() - known.came) / 1000) + ' ago');
-  else if (trouble) put(at('live'), '');
+  put(at('live'), answered ? (trouble ? 'last good answer ' : 'updated ') + span((now() - answered) / 1000) + ' ago' : trouble ? 'no answer yet' : 'loading …');
 }
 
-function showProcessors(all) {
-  const filter = at('filter').value;
-  const shown = all.filter((p) => matches(p, filter)).sort(worstFirst);
-  showCounts(all, filter.trim().toLowerCase());
-  const loud = all.filter((p) => SEVERITY[p.status] === 'bad').length;
-  document.title = (loud ? '(' + loud + ') ' : '') + 'feedscale';
+// go changes what is shown, and the address with it; in place where that is no step to come back from.
+function go(next, inPlace) {
+  const address = writeRoute(next);
+  if (address === location.hash || address === '#/' && location.hash === '') return;
+  history[inPlace ? 'replaceState' : 'pushState'](null, '', address);
+  arrive();
+}
 
-  const focused = document.activeElement;
-  const wanted = [];
-  for (const p of shown) {
-    if (!rows.has(p.name)) rows.set(p.name, makeRow(p.name));
-    const row = rows.get(p.name);
-    update(row, p);
-    wanted.push(row.line, ...(row.details ? [row.details] : []));
+// arrive shows what the address says.
+function arrive() {
+  const before = route;
+  route = readRoute(location.hash);
+  if (route.name === null) {
+    listAddress = writeRoute(route);
+    if (at('filter').value.trim() !== route.words.trim()) at('filter').value = route.words;
+  } else if (one?.name !== route.name) one = forget(route.name);
+  render();
+  if (before.name !== route.name) {
+    // The focus goes where the eye goes: to the name of what is shown, and back to the row.
+    if (route.name !== null) {
+      scrollTo(0, 0);
+      at('name').focus({ preventScroll: true });
+    } else at('rows').querySelector('[data-focus="' + CSS.escape(before.name) + '"]')?.focus();
   }
-  // Only what stands elsewhere is moved: a thousand rows stay where they are.
-  const body = at('rows');
-  wanted.forEach((e, i) => body.children[i] === e || body.insertBefore(e, body.children[i] ?? null));
-  while (body.children.length > wanted.length) body.lastChild.remove();
-  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
-
-  at('none').hidden = shown.length > 0;
-  put(at('none'), all.length ? 'No processor matches.' : 'No processor is configured.');
+  if (before.name !== route.name || before.range !== route.range || before.policy !== route.policy) ask();
 }
 
-function showCounts(all, filter) {
-  const group = at('counts');
-  for (const status of STATUSES) {
-    let chip = group.querySelector('[data-status=' + status + ']');
-    if (!chip) {
-      chip = el('button', { type: 'button', className: SEVERITY[status], 'data-status': status });
-      chip.addEventListener('click', () => {
-        at('filter').value = chip.ariaPressed === 'true' ? '' : status;
-        render();
-      });
-      group.append(chip);
-    }
-    const n = all.filter((p) => p.status === status).length;
-    put(chip, number(n) + ' ' + status);
-    chip.ariaPressed = String(filter === status);
-    chip.hidden = n === 0 && filter !== status;
-  }
-}
-
-function makeRow(name) {
-  const button = el('button', { type: 'button' }, name);
-  const badge = el('span', { className: 'badge', hidden: true }, 'paused');
-  const cell = (label, className, ...children) => el('td', { role: 'cell', className, 'data-label': label }, ...children);
-  const cells = {
-    name: cell('', 'name', button, badge), status: cell('', 'status', el('span')), lag: cell('lag', 'n'), age: cell('age', 'n'),
-    replicas: cell('replicas', 'n'), partitions: cell('partitions', 'n'), charge: cell('RU', 'n'), measured: cell('measured', 'n'), why: cell('', 'why'),
-  };
-  const line = el('tr', { role: 'row', className: 'line' }, ...Object.values(cells));
-  line.addEventListener('click', () => {
-    if (getSelection().toString() !== '') return; // somebody copies text
-    open.has(name) ? open.delete(name) : open.add(name);
+at('filter').addEventListener('input', () => go({ ...route, words: at('filter').value, page: 1 }, true));
+at('sort').addEventListener('change', () => go({ ...route, sort: at('sort').value, page: 1 }));
+at('skip').addEventListener('click', () => at('main').focus());
+at('key').addEventListener('submit', (e) => {
+  e.preventDefault(); // nothing leaves the page by a form
+  key = at('code').value;
+  at('code').value = '';
+  ask();
+});
+addEventListener('popstate', arrive);
+document.addEventListener('visibilitychange', () => document.hidden || timer || ask());
+addEventListener('resize', () => {
+  if (one && route.name !== null && at('one').clientWidth !== one.width) {
+    one.width = at('one').clientWidth;
     render();
-  });
-  return { line, cells, button, badge, details: null, shown: '' };
-}
-
-function update(row, p) {
-  const { cells } = row;
-  put(cells.status.firstChild, p.status);
-  cells.status.firstChild.className = SEVERITY[p.status] ?? 'bad';
-  row.badge.hidden = !p.paused;
-  put(cells.lag, number(p.lag));
-  put(cells.age, age(p));
-  put(cells.replicas, replicas(p));
-  put(cells.partitions, partitions(p));
-  put(cells.charge, charge(p));
-  put(cells.measured, measured(p, now()));
-  put(cells.why, why(p));
-  for (const c of Object.values(cells)) c.classList.toggle('unknown', c.textContent.startsWith(UNKNOWN));
-  cells.why.classList.toggle('error', p.error !== null);
-  row.line.classList.toggle('open', open.has(p.name));
-  row.button.ariaExpanded = String(open.has(p.name));
-
-  const content = JSON.stringify(p);
-  if (!open.has(p.name)) {
-    row.details?.remove();
-    row.details = null;
-  } else if (!row.details || row.shown !== content) {
-    const details = makeDetails(p);
-    row.details?.replaceWith(details);
-    row.details = details;
-    row.shown = content;
   }
-}
-
-function makeDetails(p) {
-  const facts = [
-    ['scaler is told', p.metricValue === null ? UNKNOWN : number(p.metricValue) + (p.active ? ', active' : ', not active')],
-    ['last measured', p.polledAt === null ? 'never' : new Date(p.polledAt).toISOString()],
-    ['scale events', number(p.sequence)],
-    ['requests', number(p.requests) + ' for ' + charge(p) + ' RU'],
-  ];
-  const parts = [];
-  if (p.error !== null) parts.push(el('p', { className: 'error' }, p.error));
-  parts.push(el('div', { className: 'columns' },
-    el('section', {}, el('h2', {}, 'Why'), p.reasons.length
-      ? el('ol', {}, ...p.reasons.map((r) => el('li', {}, el('b', {}, r.step), ' ' + r.why, el('span', { className: 'to' }, ' → ' + number(r.replicas)))))
-      : el('p', {}, 'Nothing was decided yet.')),
-    el('section', {}, el('h2', {}, 'Facts'), el('dl', {}, ...facts.flatMap(([term, text]) => [el('dt', {}, term), el('dd', {}, text)])))));
-  if (p.partitions.length) parts.push(el('h2', {}, 'Partitions'), el('div', { className: 'scroll' }, makePartitions(p.partitions)));
-  return el('tr', { role: 'row', className: 'details' }, el('td', { role: 'cell', colSpan: 9 }, ...parts));
-}
-
-function makePartitions(partitions) {
-  const errors = partitions.some((q) => q.error !== null);
-  const head = ['Lease', 'Status', 'Lag', 'Age', 'Owner', ...(errors ? ['Error'] : [])];
-  const body = [...partitions].sort(worstFirst).map((q) => el('tr', {},
-    el('td', { className: 'lease', title: q.range ? q.range.min + ' to ' + q.range.max : q.lease }, q.lease),
-    el('td', { className: 'status' }, el('span', { className: SEVERITY[q.status] ?? 'bad' }, q.status)),
-    el('td', { className: q.lag === null ? 'n unknown' : 'n' }, (q.approximate && q.lag !== null ? '~' : '') + number(q.lag)),
-    el('td', { className: 'n' }, age(q)),
-    el('td', {}, q.owner ?? 'nobody'),
-    ...(errors ? [el('td', { className: 'error' }, q.error ?? '')] : [])));
-  return el('table', {},
-    el('thead', {}, el('tr', {}, ...head.map((h) => el('th', { scope: 'col', className: h === 'Lag' || h === 'Age' ? 'n' : '' }, h)))),
-    el('tbody', {}, ...body));
-}
-
-at('filter').addEventListener('input', () => known && render());
-document.addEventListener('visibilitychange', () => document.hidden || ask());
+});
 setInterval(tellTime, 1000);
-forever();
+if (route.name !== null) one = forget(route.name);
+at('filter').value = route.words;
+if (route.name === null) listAddress = writeRoute(route);
+render();
+ask();

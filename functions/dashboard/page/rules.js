@@ -1,26 +1,71 @@
-'use strict';
+// What is shown, in which words and in which order: no function of this file knows the page.
 
 // The statuses, worst first, and how loud each one is.
 const SEVERITY = {
-  unknown: 'bad', bootstrap: 'warn', splitting: 'warn', stalled: 'bad',
+  unknown: 'bad', stalled: 'bad', expiring: 'bad', bootstrap: 'warn', splitting: 'warn',
   unclaimed: 'warn', uncheckpointed: 'warn', lagging: 'busy', ok: 'ok',
 };
 const STATUSES = Object.keys(SEVERITY);
+// What each severity is called, and the sign before a status, so that neither needs a color.
+const SEVERITIES = {
+  bad: { word: 'act now', sign: '✖' }, warn: { word: 'watch', sign: '▲' }, busy: { word: 'at work', sign: '●' }, ok: { word: 'fine', sign: '✓' },
+};
 const UNKNOWN = '?';
 const NOTHING = '–';
 const collator = new Intl.Collator('en', { numeric: true });
 
-// worstFirst orders what has a status, a lag and a name: an unknown lag stands
-// above every known one, and a status that this page has never heard of first.
+// severity of a status; one that this page has never heard of is the worst.
+const severity = (status) => SEVERITY[status] ?? 'bad';
+
+// An unknown number stands above every known one.
+const orMost = (n) => n ?? Infinity;
+const difference = (a, b) => (a === b ? 0 : a - b);
+const nameOf = (x) => x.name ?? x.lease ?? x.processor;
+
+// worstFirst orders what has a status, a lag and a name: a status that this page has never heard of
+// stands first.
 function worstFirst(a, b) {
   const rank = (x) => STATUSES.indexOf(x.status);
-  const lag = (x) => (x.lag === null ? Infinity : x.lag);
-  return rank(a) - rank(b) || (lag(a) === lag(b) ? 0 : lag(b) - lag(a)) ||
-    collator.compare(a.name ?? a.lease, b.name ?? b.lease);
+  return rank(a) - rank(b) || difference(orMost(b.lag), orMost(a.lag)) || collator.compare(nameOf(a), nameOf(b));
+}
+
+// The columns of the list, and by what each one sorts; '-' before its name is from the most down.
+const COLUMNS = {
+  name: { title: 'Processor', by: (a, b) => collator.compare(a.name, b.name) },
+  status: { title: 'Status', by: worstFirst, help: 'worst first' },
+  lag: { title: 'Lag', number: true, by: (a, b) => difference(orMost(a.lag), orMost(b.lag)), help: 'pending transactions; ? is unknown' },
+  age: { title: 'Age', number: true, by: (a, b) => difference(ageOrder(a), ageOrder(b)), help: 'of the oldest pending change' },
+  replicas: { title: 'Replicas', number: true, by: (a, b) => difference(orMost(a.desiredReplicas), orMost(b.desiredReplicas)), help: 'desired, with the direction of the last decision' },
+  partitions: { title: 'Partitions', number: true, by: (a, b) => difference(orMost(a.partitionCount), orMost(b.partitionCount)), help: 'with lag / all; of a group its members' },
+  charge: { title: 'RU', number: true, by: (a, b) => difference(a.requestCharge ?? 0, b.requestCharge ?? 0), help: 'request units of the last poll' },
+  measured: { title: 'Measured', number: true, by: (a, b) => difference(polled(a), polled(b)), help: 'when a poll last measured something' },
+};
+const ageOrder = (x) => x.changeAgeSeconds ?? (x.lag === 0 ? -1 : Infinity);
+const polled = (x) => (x.polledAt === null ? -Infinity : Date.parse(x.polledAt));
+
+// sorted orders by a column; what is equal there is ordered by worst first. Anything else than a
+// column is worst first.
+function sorted(list, sort) {
+  const down = sort.startsWith('-');
+  const column = COLUMNS[down ? sort.slice(1) : sort];
+  const by = column?.by ?? worstFirst;
+  return [...list].sort((a, b) => (down ? -1 : 1) * by(a, b) || worstFirst(a, b));
+}
+
+// nextSort is what a click on the head of a column makes of a sort: numbers begin with the most.
+function nextSort(sort, column) {
+  const first = COLUMNS[column].number && column !== 'measured' ? '-' + column : column;
+  const second = first.startsWith('-') ? column : '-' + column;
+  return sort === first ? second : first;
 }
 
 // number prints a count; null is unknown, which is not zero.
-const number = (n) => (n === null ? UNKNOWN : n.toLocaleString('en'));
+const number = (n) => (n === null || n === undefined ? UNKNOWN : n.toLocaleString('en'));
+
+// rate prints transactions per second; null is unknown.
+const rate = (n) => (n === null ? UNKNOWN : (n >= 100 ? Math.round(n) : Number(n.toPrecision(3))).toLocaleString('en') + '/s');
+
+const count = (n, word) => number(n) + ' ' + word + (n === 1 ? '' : 's');
 
 // span prints seconds as people say them.
 function span(seconds) {
@@ -31,7 +76,15 @@ function span(seconds) {
   return Math.floor(s / 86400) + ' d';
 }
 
-// age is that of the oldest pending change, of a processor or a partition.
+// clock prints a time as the logs and the terminal do, in UTC; with its day where it is another one
+// than now.
+function clock(time, now) {
+  const text = new Date(time).toISOString();
+  const day = now !== undefined && new Date(now).toISOString().slice(0, 10) !== text.slice(0, 10) ? text.slice(5, 10) + ' ' : '';
+  return day + text.slice(11, 19) + ' UTC';
+}
+
+// age is that of the oldest pending change, of a processor, a partition or a sample.
 function age(x) {
   if (x.changeAgeSeconds !== null) return span(x.changeAgeSeconds);
   return x.lag === 0 ? NOTHING : UNKNOWN;
@@ -39,9 +92,17 @@ function age(x) {
 
 const ARROWS = { out: '↑', in: '↓' };
 const replicas = (p) => (p.desiredReplicas === null ? UNKNOWN : (ARROWS[p.direction] ?? '') + number(p.desiredReplicas));
-const partitions = (p) => (p.partitionCount === null ? UNKNOWN : number(p.partitionsWithLag) + ' / ' + number(p.partitionCount));
-const charge = (p) => (p.requests === 0 ? NOTHING : p.requestCharge.toFixed(1));
+const withLag = (p) => (p.partitionCount === null ? UNKNOWN : number(p.partitionsWithLag) + ' / ' + number(p.partitionCount));
+const partitions = (p) => (p.members ? count(p.members.length, 'member') : withLag(p));
+const charge = (p) => (!p.requests ? NOTHING : p.requestCharge.toFixed(1));
 const measured = (p, now) => (p.polledAt === null ? 'never' : span((now - Date.parse(p.polledAt)) / 1000) + ' ago');
+
+// catchUp is how long the lag takes to drain, where a rate is known.
+function catchUp(p) {
+  if (p.lag === 0) return NOTHING;
+  if (p.catchUpSeconds !== null) return span(p.catchUpSeconds);
+  return p.lag !== null && p.arrivalPerSecond !== null && p.drainPerReplica !== null ? 'never' : UNKNOWN;
+}
 
 // why is the error where there is one, else the reason that settled the decision.
 function why(p) {
@@ -50,31 +111,62 @@ function why(p) {
   return last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '';
 }
 
-// matches tells whether a processor is among those that a filter asks for: all
-// its words are in the name, the status or the error; or it is a status itself.
-function matches(p, filter) {
-  const wanted = filter.trim().toLowerCase();
-  if (STATUSES.includes(wanted)) return p.status === wanted;
-  const text = [p.name, p.status, p.error ?? '', p.paused ? 'paused' : ''].join(' ').toLowerCase();
-  return wanted.split(/\s+/).every((word) => text.includes(word));
+// matches tells whether a processor is among those that a filter asks for: it has one of the statuses,
+// where there are any, and all of the words are in its name, group, status or error.
+function matches(p, words, statuses) {
+  if (statuses.length && !statuses.includes(p.status)) return false;
+  const text = [p.name, p.group ?? '', p.members ? 'group' : '', p.status, p.error ?? '', p.paused ? 'paused' : ''].join(' ').toLowerCase();
+  return words.trim().toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+// highest are the members that ask for as many replicas as any.
+function highest(members) {
+  const most = Math.max(...members.map((m) => m.desiredReplicas ?? -1));
+  return most < 0 ? [] : members.filter((m) => m.desiredReplicas === most).map((m) => m.processor);
+}
+
+// note is what a partition has to say beside its numbers.
+function note(q, now) {
+  const parts = [];
+  if (q.stall) parts.push(q.stall.kind + ' since ' + clock(q.stall.since, now) + (q.stall.owners?.length ? ', owners seen: ' + q.stall.owners.join(', ') : ''));
+  if (q.rewound) parts.push('rewound from LSN ' + q.rewound.from + ' to ' + q.rewound.to + ' at ' + clock(q.rewound.time, now));
+  if (q.carried) parts.push('carried: measured at ' + clock(q.carried, now));
+  if (q.approximate) parts.push('approximate');
+  if (q.error !== null) parts.push(q.error);
+  return parts.join('; ');
 }
 
 // refusal says what an answer other than 200 means, and what to do.
 function refusal(status, detail) {
   if (status === 401 || status === 403) {
-    return 'The function key does not open the list of processors. Open this page with ?code= and a key of the whole app (a host key), since a key of this function alone is not enough.';
+    return 'The key does not open the list of processors' + (detail ? ' (' + detail + ')' : '') +
+      '. Give one below, or open this page with ?code= and a key of the whole app (a host key), since a key of this function alone is not enough.';
   }
   return 'The server answers ' + status + (detail ? ': ' + detail : '') + '.';
 }
 
-// Data older than this is remarked upon.
+// Data older than this is remarked upon, in seconds.
 const OLD = 5 * 60;
 
 // tooOld is what to say where no processor was measured for long.
 function tooOld(processors, now) {
-  const last = Math.max(...processors.map((p) => (p.polledAt === null ? -Infinity : Date.parse(p.polledAt))));
+  const last = Math.max(...processors.map(polled));
   const seconds = (now - last) / 1000;
   if (processors.length === 0 || seconds < OLD) return '';
-  return (last === -Infinity ? 'No processor was ever measured.' : 'Nothing was measured for ' + span(seconds) + '.') +
+  return (last === -Infinity ? 'No processor was ever measured.' : 'Nothing was measured since ' + clock(last, now) + '.') +
     ' Unless the schedules ask for that, see whether the poll function runs.';
+}
+
+// pause is how long to wait for the next question, in ms, after an answer that took so long, and so
+// many failures in a row: what is slow is asked less.
+const EVERY = 10_000;
+const pause = (took, failures) => Math.min(60_000, Math.max(EVERY, 10 * took, failures ? EVERY * 2 ** Math.min(failures, 3) : 0));
+
+// news is what a screen reader is told: which processors turned bad since the last answer.
+function news(before, after) {
+  const bad = new Set(before.filter((p) => severity(p.status) === 'bad').map((p) => p.name + ' ' + p.status));
+  const fresh = after.filter((p) => severity(p.status) === 'bad' && !bad.has(p.name + ' ' + p.status));
+  if (fresh.length === 0) return '';
+  if (fresh.length > 3) return count(fresh.length, 'processor') + ' turned bad.';
+  return fresh.map((p) => p.name + ' is ' + p.status).join(', ') + '.';
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -160,6 +161,9 @@ func (a *App) register(mux *http.ServeMux) {
 func (a *App) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
 	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
+	if !a.options.BehindHost {
+		h.Policies = a.policies
+	}
 	for _, p := range a.poller.Processors {
 		members[p.Group] = append(members[p.Group], p)
 		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
@@ -172,6 +176,22 @@ func (a *App) processors() *processors.Handler {
 		}})
 	}
 	return h
+}
+
+// policies are what the history of a processor may be replayed against: its own policy, paused or not,
+// the default one, and KEDA. None for a group.
+func (a *App) policies(name string) []simulate.Scaler {
+	for _, p := range a.poller.Processors {
+		if p.Name == name {
+			ticks := a.config.Settings.Timer
+			first := p.NextPoll(ticks, state.State{}, a.options.Now())
+			every := p.NextPoll(ticks, state.State{}, first).Sub(first)
+			own := p.Policy
+			own.Paused = false
+			return []simulate.Scaler{simulate.Feedscale("own", own, every), simulate.Feedscale("default", config.DefaultPolicy(), every), simulate.KEDA()}
+		}
+	}
+	return nil
 }
 
 // closeTimeout bounds the closing of the publisher.

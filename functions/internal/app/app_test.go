@@ -153,6 +153,30 @@ func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost: what a replay costs is the app's own processor
+// time, and no function.json declares the path.
+func TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	if _, err := s.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for policy, says := range map[string]string{"own": "has an arrival rate", "default": "has an arrival rate", "keda": "has an arrival rate", "best": "allowed are own, default, keda"} {
+		if got := s.get(t, "/api/processors/orders/simulation?since=2026-03-01T00:00:00Z&until=2026-03-02T00:00:00Z&policy="+policy); got.status != http.StatusBadRequest || !strings.Contains(got.body, says) {
+			t.Errorf("%s after one poll: %+v", policy, got)
+		}
+	}
+	c, o := configured(t, s.Shop, s.clock, filepath.Join(t.TempDir(), "behind.db"), "")
+	o.BehindHost = true
+	h, err := app.Listen(c, o)
+	testworld.Must(t, err)
+	serving(t, h)
+	behind := served{s.Shop, h, s.clock, ""}
+	if got := behind.get(t, "/api/processors/orders/simulation"); got.status != http.StatusNotFound || !strings.Contains(got.body, "there is no such path") {
+		t.Errorf("under a Functions host: %+v", got)
+	}
+}
+
 func TestAnAddressThatIsTakenLeavesTheStateAlone(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

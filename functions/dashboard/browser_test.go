@@ -1,0 +1,79 @@
+//go:build browser
+
+package dashboard_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/npm"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+var screenshots = flag.String("screenshots", "", "folder that takes pictures of the page")
+
+// browser is the Chromium that is installed: CHROMIUM names another.
+func browser(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "google-chrome", "chromium-browser"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	t.Fatal("Chromium was not found: install it, or set CHROMIUM to its path")
+	return ""
+}
+
+// drive runs a script of testdata/browser, which prints a line of JSON for each rule.
+func drive(t *testing.T, script string, worlds map[string]string, arguments ...string) {
+	t.Helper()
+	folder, err := npm.InstallFolder(t.Context(), "dashboard-browser", filepath.Join("testdata", "browser"))
+	testworld.Must(t, err)
+	given, err := json.Marshal(worlds)
+	testworld.Must(t, err)
+	node := exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(folder, script), browser(t), string(given)}, arguments...)...)
+	var stderr strings.Builder
+	node.Stderr = &stderr
+	output, err := node.StdoutPipe()
+	testworld.Must(t, err)
+	testworld.Must(t, node.Start())
+	rules := 0
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var result struct{ Rule, Error string }
+		if err := json.Unmarshal(lines.Bytes(), &result); err != nil {
+			t.Errorf("the script says %s", lines.Text())
+			continue
+		}
+		rules++
+		t.Run(result.Rule, func(t *testing.T) {
+			if result.Error != "" {
+				t.Error(result.Error)
+			}
+		})
+	}
+	if err := node.Wait(); err != nil || rules == 0 {
+		t.Fatalf("%d rules, %v\n%s", rules, cmp.Or(err, lines.Err()), stderr.String())
+	}
+}
+
+func TestThePageInChromium(t *testing.T) {
+	t.Parallel()
+	drive(t, "rules.mjs", map[string]string{"thirty": newWorld(t, 30), "many": newWorld(t, 5_000)})
+}
+
+func TestPicturesOfThePage(t *testing.T) {
+	t.Parallel()
+	folder, err := filepath.Abs(cmp.Or(*screenshots, t.TempDir()))
+	testworld.Must(t, err)
+	testworld.Must(t, os.MkdirAll(folder, 0o750))
+	drive(t, "pictures.mjs", map[string]string{"three": newWorld(t, 3), "thirty": newWorld(t, 30), "hundreds": newWorld(t, 500)}, folder)
+}

@@ -1,0 +1,152 @@
+package processors
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// RouteSimulation replays what was recorded of a processor against a policy. No function.json
+// declares it: a Functions host answers 404, since what it costs is processor time of the app.
+const RouteSimulation = "/api/processors/{name}/simulation"
+
+// maxSimulated bounds a replay, in seconds of all partitions: a second or two of work at most.
+const maxSimulated = 2_000_000
+
+// The workers of a replay, where the history does not say: those of `feedscale simulate`.
+const (
+	simulatedThroughput = 25 // transactions per second that one replica works off
+	simulatedStartUp    = 30 * time.Second
+	simulatedRebalance  = time.Second
+)
+
+// simulation is what a policy would have made of what was recorded.
+type simulation struct {
+	Processor            string           `json:"processor"`
+	Policy               string           `json:"policy"`
+	Since                time.Time        `json:"since"` // first sample that is complete
+	Seconds              int64            `json:"seconds"`
+	GuessedSeconds       int64            `json:"guessedSeconds"` // without a recorded arrival rate
+	Partitions           int              `json:"partitions"`
+	ThroughputPerReplica float64          `json:"throughputPerReplica"` // transactions per second
+	ThroughputMeasured   bool             `json:"throughputMeasured"`   // whether that was recorded, or is a default
+	ReplicaHours         float64          `json:"replicaHours"`
+	MaxLag               int64            `json:"maxLag"`
+	MaxAgeSeconds        int64            `json:"maxAgeSeconds"`
+	P99AgeSeconds        int64            `json:"p99AgeSeconds"`
+	Actions              int              `json:"actions"`
+	Left                 int64            `json:"left"` // pending at the end
+	Series               []simulatedPoint `json:"series"`
+}
+
+// simulatedPoint has the greatest of each value from its time to the next.
+type simulatedPoint struct {
+	Time     time.Time `json:"time"`
+	Lag      int64     `json:"lag"`
+	Age      int64     `json:"changeAgeSeconds"`
+	Replicas int       `json:"desiredReplicas"`
+}
+
+// simulate answers with what a policy would have made of the samples with since <= time < until. One
+// replay runs at a time.
+func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	policies := h.Policies(name)
+	if len(policies) == 0 {
+		if h.Knows(name) {
+			problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("%s is a group; allowed are processors", name))
+		} else {
+			h.unknown(w, r, name)
+		}
+		return
+	}
+	policy, err := chosen(policies, r.FormValue("policy"))
+	if err != nil {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		return
+	}
+	since, until, err := h.between(r)
+	if err != nil {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		return
+	}
+	samples, err := h.Store.History(r.Context(), name, since, until)
+	if err != nil {
+		h.unreadable(w, r, err)
+		return
+	}
+	recording, err := recorded(name, samples)
+	if err != nil {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		return
+	}
+	select {
+	case h.simulating <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	defer func() { <-h.simulating }()
+	h.write(w, r, replay(recording, policy))
+}
+
+// chosen is the policy of a name, the first one where there is no name.
+func chosen(policies []simulate.Scaler, name string) (simulate.Scaler, error) {
+	var names []string
+	for _, p := range policies {
+		if name == "" || p.Name() == name {
+			return p, nil
+		}
+		names = append(names, p.Name())
+	}
+	return nil, fmt.Errorf("policy is %q; allowed are %s", name, strings.Join(names, ", "))
+}
+
+// recorded makes a trace of samples. It refuses what takes long to replay.
+func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
+	elsewhere := "; the command line has no such limit: feedscale simulate --trace history:" + name
+	if len(samples) > 0 {
+		seconds := int64(samples[len(samples)-1].Time.Sub(samples[0].Time) / time.Second)
+		partitions := 1
+		for _, s := range samples {
+			if s.PartitionCount != nil {
+				partitions = max(partitions, *s.PartitionCount)
+			}
+		}
+		if seconds*int64(partitions) > maxSimulated {
+			return simulate.Recording{}, fmt.Errorf("%d partitions over %s are too much to replay here: ask for at most the last %s%s",
+				partitions, time.Duration(seconds)*time.Second, (time.Duration(maxSimulated/partitions) * time.Second).Truncate(time.Minute), elsewhere)
+		}
+	}
+	polls := make([]simulate.Sample, len(samples))
+	for i, s := range samples {
+		polls[i] = simulate.Sample{
+			Time: s.Time, Lag: s.Lag, Age: s.Age, Arrival: s.Arrival, Drain: s.DrainPerReplica, Partitions: s.PartitionCount, Incomplete: !s.Complete,
+		}
+	}
+	return simulate.FromSamples(name, polls, 0)
+}
+
+func replay(recording simulate.Recording, policy simulate.Scaler) simulation {
+	workers := simulate.Workers{Throughput: simulatedThroughput, StartUp: simulatedStartUp, Rebalance: simulatedRebalance, PollDelay: simulate.DefaultPollDelay}
+	if recording.Drain != nil {
+		workers.Throughput = *recording.Drain
+	}
+	result := simulate.Run(recording.Trace, workers, policy, simulate.Conditions{Seed: 1}, simulate.Objective{})
+	answer := simulation{
+		Processor: recording.Name, Policy: result.Scaler, Since: recording.Start, Seconds: int64(recording.Duration() / time.Second),
+		GuessedSeconds: int64(recording.Guessed / time.Second), Partitions: recording.Partitions,
+		ThroughputPerReplica: workers.Throughput, ThroughputMeasured: recording.Drain != nil,
+		ReplicaHours: result.ReplicaHours, MaxLag: result.MaxLag, MaxAgeSeconds: int64(result.MaxAge / time.Second),
+		P99AgeSeconds: int64(result.P99Age / time.Second), Actions: result.Actions(), Left: result.Left,
+		Series: make([]simulatedPoint, len(result.Series)),
+	}
+	for i, p := range result.Series {
+		answer.Series[i] = simulatedPoint{recording.Start.Add(p.At), p.Lag, int64(p.Age / time.Second), p.Desired}
+	}
+	return answer
+}
