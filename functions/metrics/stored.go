@@ -89,7 +89,7 @@ func allSeries() []series {
 			func(p *processor) (float64, bool) { return number(p.record.State.Memory.Arrival) }),
 		gauge("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
 			func(p *processor) (float64, bool) {
-				drain := p.record.State.Memory.DrainPerReplica
+				drain := p.record.State.Memory.Drain()
 				return drain, drain > 0
 			}),
 		gauge("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",

@@ -147,10 +147,12 @@ func choice[T ~string](o *object, name string, fallback T, allowed ...T) T {
 }
 
 // boolean reads true or false.
-func (o *object) boolean(name string) bool {
+func (o *object) boolean(name string) bool { return o.booleanOr(name, false) }
+
+func (o *object) booleanOr(name string, fallback bool) bool {
 	n := o.get(name)
 	if n == nil {
-		return false
+		return fallback
 	}
 	var value bool
 	if n.tag() != "!!bool" || n.source.Decode(&value) != nil {

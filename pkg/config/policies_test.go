@@ -132,7 +132,7 @@ other: 1
 		`"never" is no duration; allowed is a duration such as 90s, 5m or 1h30m`,
 		`"keda" is built in; allowed is another name`,
 		"did you mean changeFeedLagThreshold?",
-		"allowed are name, every, changeFeedLagThreshold,",
+		"allowed are name, every, sizing, changeFeedLagThreshold,",
 		"brisk is the name of another policy, on line 6",
 		"100ms is out of range; allowed are durations from 1s",
 		"minReplicaCount is 4 and maxReplicaCount 3; allowed is a minimum up to the maximum",

@@ -13,21 +13,28 @@ const maxThreshold = 1_000_000_000_000
 // policy reads the fields of a processor that say how it is scaled, with the defaults of
 // docs/configure.md.
 func (d *documentReader) policy(o *object) scaling.Policy {
+	// The rates tell when fewer replicas do, so that a window is needed for less.
+	sizing := choice(o, "sizing", scaling.SizingAuto, scaling.SizingAuto, scaling.SizingThreshold)
+	auto, catchUp, window := sizing == scaling.SizingAuto, 90*time.Second, 240
+	if !auto {
+		catchUp, window = 0, 300
+	}
 	p := scaling.Policy{
 		Threshold:                integer[int64](o, "changeFeedLagThreshold", 100, 1, maxThreshold),
 		Activation:               integer[int64](o, "activationChangeFeedLagThreshold", 0, 0, maxThreshold),
 		LimitToPartitionsWithLag: o.boolean("limitToPartitionsWithLag"),
 		EvenPartitions:           o.boolean("evenPartitions"),
 		MaxLeasesPerReplica:      integer(o, "maxLeasesPerReplica", 0, 1, maxReplicas),
-		ExcludeStalled:           o.boolean("excludeStalled"),
+		ExcludeStalled:           o.booleanOr("excludeStalled", auto),
 		MaxChangeAge:             o.duration("maxChangeAge", 0, 0),
-		CatchUpWithin:            o.duration("catchUpWithin", 0, 0),
+		Sizing:                   sizing,
+		CatchUpWithin:            o.duration("catchUpWithin", catchUp, 0),
 		Cooldown:                 o.duration("cooldownPeriod", 300*time.Second, 0),
 		Retention:                o.duration("retention", 0, time.Second),
 		StalledAfter:             o.duration("stalledAfter", 5*time.Minute, time.Second),
 		StalledPolls:             integer(o, "stalledAfterPolls", 2, 2, 1000),
 		LeaseExpiration:          o.duration("leaseExpiration", 60*time.Second, time.Second),
-		Behavior:                 d.behavior(o.get("behavior")),
+		Behavior:                 d.behavior(o.get("behavior"), window),
 		Fallback:                 d.fallback(o.get("fallback")),
 		Paused:                   o.boolean("paused"),
 	}
@@ -43,12 +50,12 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 }
 
 // behavior reads the HPA's field of that name. The defaults are feedscale's own: scale-up at once
-// and without a limit, scale-down after a window of 300 s (docs/decisions/0011-default-policy.md).
-func (d *documentReader) behavior(n *node) scaling.Behavior {
+// and without a limit, scale-down after a window of so many seconds (docs/decisions/0011-default-policy.md).
+func (d *documentReader) behavior(n *node, window int) scaling.Behavior {
 	o := d.object(n)
 	b := scaling.Behavior{
 		ScaleUp:   d.rules(o.get("scaleUp"), 0),
-		ScaleDown: d.rules(o.get("scaleDown"), 300),
+		ScaleDown: d.rules(o.get("scaleDown"), window),
 	}
 	o.close()
 	return b

@@ -37,13 +37,16 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 		AccountHost:      "shop.documents.azure.com",
 		Policy: scaling.Policy{
 			Threshold:       100,
+			Sizing:          scaling.SizingAuto,
+			CatchUpWithin:   90 * time.Second,
+			ExcludeStalled:  true,
 			Cooldown:        300 * time.Second,
 			StalledAfter:    5 * time.Minute,
 			StalledPolls:    2,
 			LeaseExpiration: 60 * time.Second,
 			Behavior: scaling.Behavior{
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
-				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 300 * time.Second},
+				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 240 * time.Second},
 			},
 			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},
@@ -80,6 +83,7 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 	}
 	want := scaling.Policy{
 		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, MaxLeasesPerReplica: 4, ExcludeStalled: true,
+		Sizing:       scaling.SizingAuto,
 		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute, Retention: 168 * time.Hour,
 		MinReplicas: 1, MaxReplicas: &eight,
 		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,
@@ -365,5 +369,14 @@ processors:
 				t.Errorf("got  %v\nwant %s", list, want)
 			}
 		})
+	}
+}
+
+// TestSizingByThresholdHasTheDefaultsOfKEDA: what is a default because the rates are known is none there.
+func TestSizingByThresholdHasTheDefaultsOfKEDA(t *testing.T) {
+	t.Parallel()
+	p := load(t, strings.Replace(minimal, "name: orders", "name: orders\n  sizing: threshold", 1))[0].Policy
+	if p.Sizing != scaling.SizingThreshold || p.CatchUpWithin != 0 || p.ExcludeStalled || p.Behavior.ScaleDown.StabilizationWindow != 300*time.Second {
+		t.Errorf("got %+v", p)
 	}
 }

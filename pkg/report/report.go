@@ -174,8 +174,8 @@ func kept(s state.State) Kept {
 	if !s.PolledAt.IsZero() {
 		k.PolledAt = &s.PolledAt
 	}
-	if s.Memory.DrainPerReplica > 0 {
-		k.DrainPerReplica = &s.Memory.DrainPerReplica
+	if drain := s.Memory.Drain(); drain > 0 {
+		k.DrainPerReplica = &drain
 	}
 	if seconds, known := CatchUpSeconds(s); known && !math.IsInf(seconds, 1) {
 		k.CatchUpSeconds = &seconds

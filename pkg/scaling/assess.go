@@ -30,7 +30,7 @@ func (s *steps) assess() {
 		}
 		baseline := s.sinceOwned(p)
 		progress := s.progress(p)
-		progress.Baseline = baseline
+		progress.Baseline, progress.Flow = baseline, s.flows[i]
 		s.refine(p, &progress)
 		s.next.Progress[p.Lease] = progress
 	}

@@ -31,7 +31,7 @@ func Decide(in Input) Outcome {
 	s.assess()
 	if s.Lag.Known() {
 		s.threshold()
-		s.catchUpWithin()
+		s.sizing()
 		s.maxChangeAge()
 		s.maxLeasesPerReplica()
 		s.evenPartitions()
@@ -61,7 +61,7 @@ type steps struct {
 	wake           changefeed.Status // worst status of a reading that wakes the processor; "" where none does
 	uncheckpointed int               // partitions that the reading found without a checkpoint
 
-	keepsUp    bool   // the owners finish what is pending within catchUpWithin; see rates
+	flows      []Flow // of the partitions, as measured at this poll
 	demand     signal // the part of the measurement that asks for replicas; zero where nothing is known
 	partitions int    // the cap of steps 1 and 10, at least 1; 0 where no poll ever measured it
 	metric     int64  // metricValue: the lag, capped, in transactions
@@ -163,32 +163,6 @@ func (s *steps) wakeReason() string {
 	default:
 		return fmt.Sprintf("the position of %d of %d partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, "+
 			"so one replica stays until each of them has had its first change, or the processor starts from the beginning", s.uncheckpointed, len(s.Lag.Partitions))
-	}
-}
-
-// catchUpWithin is step 3 of docs/decide.md: it raises the replicas to (lag / catchUpWithin +
-// arrival rate) / drain rate of one owner, rounded up, with rates in LSNs per second.
-//
-// Where the live owners keep up (see rates), the step has no effect in two cases. The formula asks
-// for more replicas than there are live owners: the drain rate of owners that keep up may be only a
-// lower bound, and dividing by it would add a replica at each poll. Or the drain rate is a lower
-// bound that as many owners showed as are live now, or more: it does not say whether fewer would be
-// enough.
-func (s *steps) catchUpWithin() {
-	within, drain := s.Policy.CatchUpWithin, s.next.DrainPerReplica
-	if within <= 0 || !s.active || drain <= 0 || s.next.Arrival == nil {
-		return
-	}
-	lag := float64(s.demand.lag)
-	wanted := (lag/within.Seconds() + *s.next.Arrival) / drain
-	if live := s.liveOwners(); live > 0 && s.keepsUp && (s.next.DrainOwners >= live || math.Ceil(wanted) > float64(live)) {
-		if math.Ceil(wanted) > float64(s.replicas) {
-			s.because("catchUpWithin", "%d owners keep up with %.3g changes that arrive per second: it asks for no more", live, *s.next.Arrival)
-		}
-		return
-	}
-	if s.raise(wanted) {
-		s.because("catchUpWithin", "lag %.0f within %s, while %.3g changes arrive per second and a replica does %.3g", lag, within, *s.next.Arrival, drain)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -20,8 +21,8 @@ type Memory struct {
 	Failures        int                 `json:"failures,omitempty"`        // polls in a row in which no partition was known
 	Partitions      int                 `json:"partitions,omitempty"`      // of the last complete poll, or the most that an incomplete one found since; 0 where no poll ever measured anything
 	Arrival         *float64            `json:"arrival,omitempty"`         // LSNs that arrive per second, over all partitions; nil where the last poll could not tell
-	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs that one live owner processes per second; 0 where never measured
-	DrainOwners     int                 `json:"drainOwners,omitempty"`     // owners that DrainPerReplica was measured over where it is a lower bound; 0 where it is exact
+	DrainPerReplica float64             `json:"drainPerReplica,omitempty"` // LSNs that one live owner can process per second, as far as it was seen; 0 where never measured
+	Rates           Rates               `json:"rates,omitzero"`            // of all partitions together
 	Recommendations []Recommendation    `json:"recommendations,omitempty"` // not older than the longer stabilization window
 	Changes         []Change            `json:"changes,omitempty"`         // not older than the longest policy period
 	Progress        map[string]Progress `json:"progress,omitempty"`        // by lease token
@@ -45,6 +46,7 @@ type Change struct {
 // was ahead.
 func (m Memory) until(now time.Time) Memory {
 	m.LastActive, m.Asked = earlier(m.LastActive, now), earlier(m.Asked, now)
+	m.Rates = m.Rates.until(now)
 	m.Recommendations, m.Changes, m.Progress = slices.Clone(m.Recommendations), slices.Clone(m.Changes), maps.Clone(m.Progress)
 	for i, r := range m.Recommendations {
 		m.Recommendations[i].Time = earlier(r.Time, now)
@@ -58,6 +60,7 @@ func (m Memory) until(now time.Time) Memory {
 		if r := p.Rewound; r != nil {
 			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: earlier(r.Time, now)}
 		}
+		p.Flow.Since, p.Flow.Moved = earlier(p.Flow.Since, now), earlier(p.Flow.Moved, now)
 		m.Progress[lease] = p
 	}
 	return m
@@ -71,15 +74,20 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// Drain returns how many LSNs one live owner processes per second, to be shown: what was measured over
+// several polls, else over the last two. 0 where never measured.
+func (m Memory) Drain() float64 { return cmp.Or(m.DrainPerReplica, m.Rates.Glimpse) }
+
 // CatchUp returns how many seconds a number of replicas needs to drain a lag (transactions) at the
 // rates measured last: lag / (replicas x drain rate - arrival rate), +Inf where changes arrive at
 // least as fast as they are drained. known is false where nothing is pending, or where a rate is
 // not known.
 func (m Memory) CatchUp(lag *int64, replicas int) (seconds float64, known bool) {
-	if lag == nil || *lag <= 0 || m.Arrival == nil || m.DrainPerReplica <= 0 {
+	drain := m.Drain()
+	if lag == nil || *lag <= 0 || m.Arrival == nil || drain <= 0 {
 		return 0, false
 	}
-	gain := m.DrainPerReplica*float64(replicas) - *m.Arrival
+	gain := drain*float64(replicas) - *m.Arrival
 	if gain <= 0 {
 		return math.Inf(1), true
 	}

@@ -13,7 +13,8 @@ type Policy struct {
 	MaxLeasesPerReplica      int           // no fewer replicas than the leases need at so many each, while changes are pending; 0 = no such limit
 	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replica but the one that owns them
 	MaxChangeAge             time.Duration // greatest age of the oldest pending change, see step 4; 0 = no limit
-	CatchUpWithin            time.Duration // time in which the lag is to drain, see step 3; 0 = no such limit
+	Sizing                   Sizing        // how step 3 takes part; "" = SizingThreshold
+	CatchUpWithin            time.Duration // time in which a backlog is to be gone, see step 3; 0 = the rates only hold what arrives, and with SizingThreshold take no part
 	MinReplicas              int           // minReplicaCount, at least 0
 	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
 	Cooldown                 time.Duration // cooldownPeriod: time from the last active poll to the step to zero
@@ -26,6 +27,15 @@ type Policy struct {
 	Schedules                []Schedule
 	Paused                   bool // the processor is measured and shown; its decisions are not published
 }
+
+// Sizing says what replicas are computed from.
+type Sizing string
+
+// The sizings, as configured.
+const (
+	SizingAuto      Sizing = "auto"      // what was measured, and the threshold until enough was
+	SizingThreshold Sizing = "threshold" // the threshold, which catchUpWithin may raise
+)
 
 // Behavior limits how fast replicas change in each direction, as the HPA's field of that name does
 // (https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#configurable-scaling-behavior).

@@ -35,6 +35,7 @@ type Progress struct {
 	Owners        []string            `json:"owners,omitempty"`   // that they found, in the order of their names
 	Quiet         time.Time           `json:"quiet,omitzero"`     // first of the latest polls in a row that found changes pending and nobody at work
 	Stalled       bool                `json:"stalled,omitempty"`  // whether it was reported as stalled at this position
+	Flow          Flow                `json:"flow,omitzero"`      // of changes, over several polls
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`  // the last time that the position went backwards, within an hour
 }
 

@@ -13,14 +13,20 @@ type Acting string
 // all others, each in its own time and with its own windows.
 const (
 	Consumer     Acting = "consumer"      // a consumer of the scale events
-	MetricsAPI   Acting = "metrics-api"   // KEDA's metrics-api trigger on desiredReplicas, with target 1
-	MetricValue  Acting = "metric-value"  // KEDA's metrics-api trigger on metricValue, with the threshold as target
+	MetricsAPI   Acting = "metrics-api"   // KEDA's metrics-api trigger on desiredReplicas with target 1, as the sample has it
+	MetricValue  Acting = "metric-value"  // the same on metricValue, with the threshold as target and KEDA's own waits
 	ExternalPush Acting = "external-push" // KEDA's external-push trigger: desiredReplicas, and activity pushed
 	KEDATrigger  Acting = "keda"          // KEDA's own azure-cosmosdb trigger, which asks nobody for a decision
 )
 
 // Ways lists the ways of acting on a decision of feedscale.
 func Ways() []Acting { return []Acting{Consumer, MetricsAPI, MetricValue, ExternalPush} }
+
+// pollingInterval of the samples, in seconds.
+const (
+	samplePolling = 5  // infra/keda/processor.yaml
+	pushPolling   = 15 // infra/keda/processor-external.yaml
+)
 
 // consumerSeconds is what a scale event takes: through the outbox, the queue and the consumer to the
 // scale subresource.
@@ -43,12 +49,20 @@ func (s feedscale) act(c Conditions, random *rand.Rand) func(second int, polled 
 		}
 	}
 	k := newScaledObject(c, random)
-	k.target, k.activation = 1, 0
-	if c.Acting == MetricValue {
-		k.target, k.activation = s.policy.Threshold, s.policy.Activation
+	// As the samples have it (infra/keda): KEDA asks often, since that costs no request units, and
+	// adds no wait of its own to what was decided.
+	k.target, k.activation, k.atOnce, k.window, k.cooldown = 1, 0, true, 0, 0
+	switch c.Acting {
+	case MetricsAPI:
+		k.polling = samplePolling
+	case ExternalPush:
+		k.polling = pushPolling
+	case MetricValue:
+		// KEDA's arithmetic with KEDA's waits. What the ScaledObject is given is read across from the policy.
+		k.target, k.activation, k.atOnce, k.window = s.policy.Threshold, s.policy.Activation, false, hpaStabilization
+		k.cooldown = wholeSeconds(s.policy.Cooldown)
 	}
-	// What a ScaledObject is given is read across from the policy (docs/configure.md).
-	k.least, k.cooldown = s.policy.MinReplicas, wholeSeconds(s.policy.Cooldown)
+	k.least = s.policy.MinReplicas
 	if s.policy.MaxReplicas != nil {
 		k.most = *s.policy.MaxReplicas
 	}

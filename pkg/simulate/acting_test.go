@@ -36,20 +36,20 @@ func TestTheWaysOfActing(t *testing.T) {
 		{"a consumer follows at once", s, under(func(c *simulate.Conditions) { c.Acting = simulate.Consumer }), changes{{20, 7}}},
 		{"a delay comes on top", s, under(func(c *simulate.Conditions) { c.Acting, c.Delay = simulate.Consumer, 7*time.Second }), changes{{27, 7}}},
 		{
-			"metrics-api: KEDA wakes it at its poll, the HPA has 4 at most and then twice as many", s,
-			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{30, 1}, {45, 4}, {60, 7}},
+			"metrics-api: KEDA wakes it at its poll, the HPA has all at its next round", s,
+			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{20, 1}, {30, 7}},
 		},
 		{
-			"metric-value: the same through the threshold", s,
+			"metric-value: KEDA's own waits, and the HPA has 4 at most and then twice as many", s,
 			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricValue }), changes{{30, 1}, {45, 4}, {60, 7}},
 		},
 		{
 			"external-push: KEDA is told at the decision", s,
-			under(func(c *simulate.Conditions) { c.Acting = simulate.ExternalPush }), changes{{20, 1}, {30, 4}, {45, 7}},
+			under(func(c *simulate.Conditions) { c.Acting = simulate.ExternalPush }), changes{{20, 1}, {30, 7}},
 		},
 		{
 			"minReplicaCount wakes as many, maxReplicaCount holds", simulate.Feedscale("", policy(func(p *scaling.Policy) { p.MinReplicas, p.MaxReplicas = 2, new(6) }), 20*time.Second),
-			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{0, 2}, {30, 4}, {45, 6}},
+			under(func(c *simulate.Conditions) { c.Acting = simulate.MetricsAPI }), changes{{0, 2}, {30, 6}},
 		},
 		{
 			"polls that all fail decide nothing", s,
@@ -69,15 +69,15 @@ func TestTheWaysOfActing(t *testing.T) {
 	}
 }
 
-func TestKEDACoolsDownOnTopOfTheDecision(t *testing.T) {
+func TestKEDACoolsDownOnTopOfKEDAsArithmeticAlone(t *testing.T) {
 	t.Parallel()
 	// Worked off in the second after the poll. feedscale decides zero 60 s after its last active poll,
-	// at 90; KEDA saw a desiredReplicas above 0 last at 60, and waits as long from then on.
+	// at 75; the sample's ScaledObject has no cooldown of its own.
 	rows := append([][]int64{{50}}, quiet(1, 400)...)
 	s := simulate.Feedscale("", policy(func(p *scaling.Policy) { p.Cooldown = time.Minute }), 15*time.Second)
 	c := simulate.Aligned()
 	c.Acting = simulate.MetricsAPI
-	if got, want := changesUnder(trace(1, rows...), simulate.Workers{Throughput: 100}, s, c), (changes{{30, 1}, {120, 0}}); !reflect.DeepEqual(got, want) {
+	if got, want := changesUnder(trace(1, rows...), simulate.Workers{Throughput: 100}, s, c), (changes{{15, 1}, {75, 0}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	c.Acting = simulate.MetricValue // goes to zero with the lag

@@ -61,6 +61,7 @@ type scaledObject struct {
 	activation int64
 	least      int // minReplicaCount
 	cooldown   int // cooldownPeriod, in seconds
+	polling    int // pollingInterval, in seconds
 	polls      int // second of the first poll of KEDA's
 	syncs      int // second of the first round of the HPA controller
 	replicas   int
@@ -69,7 +70,7 @@ type scaledObject struct {
 
 func newScaledObject(c Conditions, random *rand.Rand) *scaledObject {
 	return &scaledObject{
-		hpa: hpa{most: kedaMaxReplicas}, cooldown: kedaCooldown,
+		hpa: hpa{most: kedaMaxReplicas, window: hpaStabilization}, polling: kedaPolling, cooldown: kedaCooldown,
 		polls: c.phase(kedaPolling, random), syncs: c.phase(hpaSync, random),
 	}
 }
@@ -84,7 +85,7 @@ func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, 
 			k.replicas = k.sync(second, k.replicas, max(1, k.least), metric)
 		}
 	}
-	if second%kedaPolling != k.polls && !pushed {
+	if second%k.polling != k.polls%k.polling && !pushed {
 		return k.replicas
 	}
 	switch _, active, ok := read(); {
@@ -110,6 +111,8 @@ func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, 
 type hpa struct {
 	target          int64 // AverageValue
 	most            int   // maxReplicas
+	window          int   // stabilizationWindowSeconds of scaleDown
+	atOnce          bool  // whether the policies of scaleUp allow any step
 	recommendations []recommendation
 }
 
@@ -125,13 +128,16 @@ func (h *hpa) sync(second, current, least int, metric int64) int {
 	// The highest of the window counts, also where it is above the current replicas.
 	kept := h.recommendations[:0]
 	for _, r := range h.recommendations {
-		if r.second >= second-hpaStabilization {
+		if h.window > 0 && r.second >= second-h.window {
 			kept = append(kept, r)
 		}
 	}
 	h.recommendations = append(kept, recommendation{second, desired})
 	for _, r := range h.recommendations {
 		desired = max(desired, r.replicas)
+	}
+	if h.atOnce {
+		return max(least, min(desired, h.most))
 	}
 	// Twice as many at most, or 4 (scaleUpLimitFactor, scaleUpLimitMinimum).
 	return max(least, min(desired, max(2*current, 4), h.most))

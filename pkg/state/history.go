@@ -125,8 +125,8 @@ func (s State) sample() Sample {
 		Partitions:        []SampledPartition{},
 	}
 	sample.ProvisionedRU, sample.DesiredRU = s.throughput()
-	if s.Memory.DrainPerReplica != 0 {
-		sample.DrainPerReplica = new(s.Memory.DrainPerReplica)
+	if drain := s.Memory.Drain(); drain != 0 {
+		sample.DrainPerReplica = &drain
 	}
 	if d := s.Decision; d != nil {
 		sample.MetricValue, sample.Active, sample.Replicas, sample.Previous, sample.Direction = &d.MetricValue, &d.Active, &d.Replicas, d.Previous, &d.Direction

@@ -32,7 +32,7 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	f.String("seeds", "1", "`number` of replays, each with the next seed; the results are means (with --matrix 5 by default)")
 	f.String("duration", "24h", "`duration` of a synthetic trace; of weekly 168h by default")
 	f.String("partitions", "8", "`number` of partitions; of a recorded trace its own by default")
-	f.String("rate", "50", "`number` of transactions per second, on average, of a synthetic trace; sparse has its own")
+	f.String("rate", "40", "`number` of transactions per second, on average, of a synthetic trace; sparse has its own")
 	f.String("skew", "0", "`number`: the exponent of Zipf's law by which partitions share a synthetic trace; 0 = evenly. hot, zipf, moving and outrun have shares of their own")
 	f.String("throughput", "25", "`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
 	f.String("startup", "30s", "`duration` from the moment a replica is made to the moment it works")

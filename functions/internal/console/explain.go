@@ -117,8 +117,8 @@ func (e explanation) rates() []string {
 	if m.Arrival != nil {
 		known = append(known, fmt.Sprintf("%.3g arrive a second", *m.Arrival))
 	}
-	if m.DrainPerReplica > 0 {
-		known = append(known, fmt.Sprintf("one replica works off %.3g", m.DrainPerReplica))
+	if drain := m.Drain(); drain > 0 {
+		known = append(known, fmt.Sprintf("one replica works off %.3g", drain))
 	}
 	if len(known) == 0 {
 		return nil

@@ -1,0 +1,237 @@
+package scaling_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+// sized is the default policy, but for the windows.
+func sized(change ...func(*scaling.Policy)) scaling.Policy {
+	return unlimited(append([]func(*scaling.Policy){func(p *scaling.Policy) {
+		p.Sizing, p.CatchUpWithin = scaling.SizingAuto, 90*time.Second
+	}}, change...)...)
+}
+
+func TestWhatAReplicaDoesIsMeasuredFromMoveToMove(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule       string
+		partitions int
+		each       float64 // arrivals per second and partition
+		batch      time.Duration
+		owners     int
+		polls      int
+		want       float64 // of one owner
+		proven     bool
+	}{
+		{"owners that have a backlog show all that they can do", 8, 10, 0, 2, 20, 25, true},
+		{"with batches of a minute under polls of 15 s, too", 8, 10, time.Minute, 2, 60, 25, true},
+		{"and with batches of two minutes", 32, 2.5, 2 * time.Minute, 2, 120, 25, true},
+		{"with one partition alone", 1, 40, 30 * time.Second, 1, 60, 25, true},
+		{"owners that keep up show what arrives", 8, 5, 0, 2, 40, 20, false},
+		{"so do those with long batches", 8, 5, time.Minute, 2, 80, 20, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			p := newPlant(c.partitions, c.each, 25, c.batch)
+			p.spread(c.owners)
+			w := polled(t, p, sized()).polls(c.polls)
+			if got := w.memory.DrainPerReplica; math.Abs(got-c.want) > 0.2*c.want {
+				t.Errorf("a replica does %.3g, want %.3g", got, c.want)
+			}
+			if got := !w.memory.Rates.ProvenAt.IsZero(); got != c.proven {
+				t.Errorf("all that it can do was seen: %v, want %v", got, c.proven)
+			}
+			if got := *w.memory.Arrival; math.Abs(got-c.each*float64(c.partitions)) > 0.02*got {
+				t.Errorf("%.3g arrive", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsKnownOfAReplicaStaysWhileLeasesMove(t *testing.T) {
+	t.Parallel()
+	p := newPlant(8, 10, 25, 0)
+	p.spread(2)
+	w := polled(t, p, sized()).polls(20)
+	for n := range 12 {
+		p.spread(2 + n%3)
+		w.polls(1)
+		if got := w.memory.DrainPerReplica; math.Abs(got-25) > 3 {
+			t.Errorf("at move %d a replica does %.3g, want 25", n, got)
+		}
+	}
+}
+
+func TestADatabaseThatGetsSlowerIsSeen(t *testing.T) {
+	t.Parallel()
+	p := newPlant(8, 10, 25, 0)
+	p.spread(2)
+	w := polled(t, p, sized()).polls(20)
+	p.replica = 15
+	w.polls(80)
+	if got := w.memory.DrainPerReplica; math.Abs(got-15) > 2 {
+		t.Errorf("a replica does %.3g, want 15", got)
+	}
+}
+
+func TestSizing(t *testing.T) {
+	t.Parallel()
+	// learnt is a plant of 8 partitions whose replicas were seen to do 25 a second, and have caught up.
+	learnt := func(t *testing.T, policy scaling.Policy) *watched {
+		p := newPlant(8, 10, 25, 0)
+		p.spread(2)
+		w := polled(t, p, policy).polls(12)
+		for i := range p.arrive {
+			p.arrive[i] = 2.5
+		}
+		w.follow = true
+		return w.polls(60)
+	}
+	t.Run("the fewest replicas that hold what arrives, and stay there", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		for range 40 {
+			w.polls(1)
+			w.wantReplicas(1, 1)
+		}
+		w.wantReason("sizing", " changes arrive per second and 0 are a backlog; a replica does 2")
+	})
+	t.Run("what arrives grows: as many as it needs, before a lag shows it", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		for i := range w.arrive {
+			w.arrive[i] = 7.5
+		}
+		w.polls(2)
+		w.wantReplicas(3, 8)
+		w.polls(60)
+		w.wantReplicas(3, 3)
+	})
+	t.Run("a backlog is to be gone within catchUpWithin", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.away(200 * time.Second)
+		// 4,000 in 90 s are 44 a second, and 20 arrive: three owners of 25.
+		w.polls(1)
+		w.wantReplicas(3, 4)
+	})
+	t.Run("catchUpWithin 0: the rates hold what arrives", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized(func(p *scaling.Policy) { p.CatchUpWithin = 0 }))
+		w.away(200 * time.Second)
+		w.polls(2)
+		w.wantReplicas(1, 1)
+	})
+	t.Run("until an owner was seen at work the threshold counts", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(8, 100, 25, 0)
+		w := polled(t, p, sized()).polls(2)
+		w.wantReplicas(8, 8)
+		if got := w.reason("sizing"); got != "" {
+			t.Errorf("sizing says %q", got)
+		}
+	})
+	t.Run("a partition that outruns an owner asks for nobody, and the reason names it", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.arrive[3] = 41
+		w.polls(40)
+		w.wantReplicas(1, 4)
+		w.wantReason("sizing", "partition 3 alone brings 41, and one owner does 2")
+		w.wantReason("sizing", "more replicas do not help, spread its partition key")
+	})
+	t.Run("a handler that works on each partition slowly is not helped by replicas", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(8, 3, 25, 0)
+		p.handler = 2
+		p.spread(1)
+		w := polled(t, p, sized()).polls(20)
+		w.follow = true
+		w.polls(120)
+		w.wantReplicas(1, 6)
+		w.wantReason("sizing", "8 of 8 partitions bring more than the 2 that one owner does")
+	})
+	t.Run("replicas that a slow database leaves idle are not asked for again", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.database = 15
+		for range 80 {
+			w.polls(1)
+			if w.reason("notEffective") != "" {
+				break
+			}
+		}
+		w.wantReason("notEffective", "not effective")
+		w.wantReplicas(1, 2)
+	})
+	t.Run("leases that lie unevenly: the backlog lasts, and more replicas spread them", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.follow = false
+		for i := range w.arrive {
+			w.arrive[i] = 4.5
+		}
+		for i := range w.owners {
+			w.owners[i] = "worker-0" // seven of eight
+		}
+		w.owners[7] = "worker-1"
+		two := 2
+		for range 40 {
+			w.memory.Replicas = &two
+			w.polls(1)
+			if w.reason("backlog") != "" {
+				break
+			}
+		}
+		w.wantReason("backlog", "the leases may lie unevenly")
+		w.wantReplicas(3, 8)
+	})
+	t.Run("threshold: it only raises, and only with catchUpWithin", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized(func(p *scaling.Policy) { p.Sizing, p.Threshold = scaling.SizingThreshold, 100_000 }))
+		w.wantReplicas(1, 1)
+		w.away(200 * time.Second)
+		w.polls(1)
+		w.wantReplicas(3, 4)
+		w.wantReason("catchUpWithin", "a replica does 2")
+		w.policy.CatchUpWithin = 0
+		w.polls(1)
+		if got := w.reason("catchUpWithin"); got != "" {
+			t.Errorf("catchUpWithin says %q", got)
+		}
+	})
+	t.Run("a stalled partition that is left out asks for nobody", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized(func(p *scaling.Policy) {
+			p.ExcludeStalled, p.StalledAfter, p.StalledPolls = true, time.Minute, 2
+		}))
+		w.owners[0] = "hung"
+		w.follow = false
+		w.plant.handler = 0
+		stuck := w.plant.done[0]
+		for range 40 {
+			w.plant.worked[0], w.plant.done[0] = stuck, stuck
+			w.polls(1)
+		}
+		w.wantReplicas(1, 1)
+	})
+	t.Run("a carried reading is no measurement", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		before := w.memory.Rates
+		w.plant.run(15 * time.Second)
+		l := w.measure(w.story.now.Add(15 * time.Second))
+		for i := range l.Partitions {
+			l.Partitions[i].Measured = w.story.now
+		}
+		w.story.poll(15*time.Second, func(time.Time) changefeed.ProcessorLag { return l })
+		if w.memory.Arrival != nil || w.memory.Rates.Standing != before.Standing {
+			t.Errorf("by a reading of an earlier tick %v arrive, and the delay is %v", w.memory.Arrival, w.memory.Rates.Standing)
+		}
+	})
+}
