@@ -30,9 +30,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// busCertificate is that of the namespaces here, and busRoots trusts it. KEDA trusts it, too: its client of the management API
+// busCertificate is that of the namespaces here, busPEM the same as text, and busRoots trusts it. KEDA trusts it, too: its client of the management API
 // knows TLS alone, and reads what it trusts once in a process.
-var busCertificate, busRoots = func() (tls.Certificate, *x509.CertPool) {
+var busCertificate, busPEM, busRoots = func() (tls.Certificate, []byte, *x509.CertPool) {
 	fail := func(err error) {
 		if err != nil {
 			panic(err)
@@ -55,7 +55,7 @@ var busCertificate, busRoots = func() (tls.Certificate, *x509.CertPool) {
 	_ = kedautil.CreateHTTPClient(time.Second, false)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, text, roots
 }()
 
 // startBus starts a namespace with TLS and these queues.
