@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -35,22 +36,55 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 		access.who, f = c.signIn(ctx, *access.Identity, serviceBusScope)
 		return f
 	})
+	var publisher *servicebus.Publisher // nil where nothing can be sent
+	entity := servicebus.UnknownEntity
 	s.try(ctx, "send", func(ctx context.Context) finding {
-		publisher, err := c.connections.Queue(settings)
+		opened, err := c.connections.Queue(settings)
 		if err != nil {
 			return bad("correct setting "+bus.Setting, "%v", err)
 		}
-		defer publisher.Close(ctx)
-		if err := publisher.Probe(ctx); err != nil {
+		if err := opened.Probe(ctx); err != nil {
+			_ = opened.Close(ctx)
 			return access.refused(err)
 		}
-		entity := publisher.Entity(ctx)
-		if entity == servicebus.UnknownEntity {
-			entity = "queue or topic"
-		}
-		return good("the %s exists and can be sent to; nothing was sent", entity)
+		publisher, entity = opened, opened.Entity(ctx)
+		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(entity, "queue or topic"))
 	})
+	if publisher == nil {
+		return s.lines
+	}
+	defer publisher.Close(ctx)
+	if entity == servicebus.Topic || entity == servicebus.UnknownEntity {
+		s.try(ctx, "subscriptions", func(ctx context.Context) finding {
+			if !access.endpoint.tls {
+				return notTried("a development emulator without TLS is not asked for subscriptions: %s", unheard)
+			}
+			return access.subscriptionFinding(publisher.Subscriptions(ctx))
+		})
+	}
 	return s.lines
+}
+
+// unheard is what becomes of what is sent to a topic that nobody subscribes to.
+const unheard = "a topic without one drops every event"
+
+// subscriptionFinding says whether what is sent to a topic gets anywhere.
+func (a queueAccess) subscriptionFinding(n int, isTopic bool, err error) finding {
+	var refusal *servicebus.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Kind == servicebus.NotPermitted:
+		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", a.queue, unheard)
+	case err != nil:
+		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, a.queue, unheard)
+	case !isTopic:
+		return good("%s is a queue, which needs none", a.queue)
+	case n == 0:
+		return doubtful(commandLine("az servicebus topic subscription create", "--resource-group", unknownGroup, "--namespace-name", a.endpoint.resource(),
+			"--topic-name", a.queue, "--name", "CONSUMER"), "the topic has no subscription, so that it drops every event")
+	case n == 1:
+		return good("the topic has 1 subscription")
+	}
+	return good("the topic has %d subscriptions", n)
 }
 
 // busEndpoint is where the SDK connects to: a development emulator has no TLS.

@@ -13,9 +13,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// The documents of the management API, with the elements in the order of
-// sdk/messaging/azservicebus/internal/atom/testdata/queue.xml in github.com/Azure/azure-sdk-for-go, which was recorded from the
-// service.
+// The documents of the management API. Their elements are in the order of answers that were recorded from the service: of queues in
+// sdk/messaging/azservicebus/internal/atom/testdata/queue.xml of github.com/Azure/azure-sdk-for-go, of topics in
+// sdk/messaging/azservicebus/admin/admin_client_topic_filtercount_test.go there, and of subscriptions in
+// ServiceBusAdministrationAsyncClientIntegrationTest.listSubscriptions[1].json among the session-records of
+// sdk/servicebus/azure-messaging-servicebus in github.com/Azure/azure-sdk-for-java.
 const (
 	countsNamespace = "http://schemas.microsoft.com/netservices/2011/06/servicebus"
 
@@ -29,9 +31,13 @@ type atomEntry struct {
 	Title     atomText    `xml:"title"`
 	Published string      `xml:"published"`
 	Updated   string      `xml:"updated"`
-	Author    string      `xml:"author>name"`
+	Author    *atomAuthor `xml:"author"` // nil of a subscription
 	Link      atomLink    `xml:"link"`
 	Content   atomContent `xml:"content"`
+}
+
+type atomAuthor struct {
+	Name string `xml:"name"`
 }
 
 type atomText struct {
@@ -45,33 +51,8 @@ type atomLink struct {
 }
 
 type atomContent struct {
-	Type  string           `xml:"type,attr"`
-	Queue queueDescription `xml:"http://schemas.microsoft.com/netservices/2010/10/servicebus/connect QueueDescription"`
-}
-
-type queueDescription struct {
-	LockDuration                        string
-	MaxSizeInMegabytes                  int
-	RequiresDuplicateDetection          bool
-	RequiresSession                     bool
-	DefaultMessageTimeToLive            string
-	DeadLetteringOnMessageExpiration    bool
-	DuplicateDetectionHistoryTimeWindow string
-	MaxDeliveryCount                    int
-	EnableBatchedOperations             bool
-	SizeInBytes                         int64
-	MessageCount                        int64
-	IsAnonymousAccessible               bool
-	Status                              string
-	CreatedAt                           string
-	UpdatedAt                           string
-	AccessedAt                          string
-	SupportOrdering                     bool
-	CountDetails                        countDetails
-	AutoDeleteOnIdle                    string
-	EnablePartitioning                  bool
-	EntityAvailabilityStatus            string
-	EnableExpress                       bool
+	Type        string `xml:"type,attr"`
+	Description any    // a queueDescription, topicDescription or subscriptionDescription, whose name is the element's
 }
 
 type countDetails struct {
@@ -93,88 +74,111 @@ type atomFeed struct {
 	Entries  []atomEntry `xml:"entry"`
 }
 
-// getQueue describes one queue. Where there is none the service answers 200 with the feed that stands at its root, and clients know
-// that feed (internal/atom/entity_manager.go, deserializeBody).
-func (c *conn) getQueue(host, path string) httpAnswer {
+// nowhere is what the service answers with 200 where no entity stands at the root: the feed of what is published there. Clients know it
+// (internal/atom/entity_manager.go, deserializeBody).
+func (c *conn) nowhere() httpAnswer {
+	return document("feed", atomFeed{
+		Title: atomText{"text", "Publicly Listed Services"}, Subtitle: "This is the list of publicly-listed services currently available.",
+		ID: "uuid:00000000-0000-0000-0000-000000000000;id=1", Updated: stamp(c.now()),
+	})
+}
+
+// getEntity describes a queue or a topic, whichever stands at the path. A client that asked for the other kind finds no description of
+// that kind in it (TopicPropertiesExtensions.cs in Azure.Messaging.ServiceBus, github.com/Azure/azure-sdk-for-net: "Topic was not found").
+func (c *conn) getEntity(host, path string) httpAnswer {
 	found := c.server.namespace.find(address{entity: path})
-	if found == nil || found.kind != queueEntity {
-		return document("feed", atomFeed{
-			Title: atomText{"text", "Publicly Listed Services"}, Subtitle: "This is the list of publicly-listed services currently available.",
-			ID: "uuid:00000000-0000-0000-0000-000000000000;id=1", Updated: stamp(c.now()),
-		})
+	if found == nil || found.kind != queueEntity && found.kind != topicEntity {
+		return c.nowhere()
 	}
 	return document("entry", c.entry(host, found))
 }
 
-// listQueues is a page of all queues by name: $skip and $top are those of the service, which gives 100 at most.
-func (c *conn) listQueues(host string, query url.Values) httpAnswer {
+// list is a page of entities: $skip and $top are those of the service, which gives 100 at most.
+func (c *conn) list(host, path, title string, query url.Values, entities []*entity) httpAnswer {
 	top := 100
 	if n, err := strconv.Atoi(query.Get("$top")); err == nil && n > 0 && n < top {
 		top = n
 	}
 	skip, _ := strconv.Atoi(query.Get("$skip"))
-	queues := c.server.namespace.queues()
-	queues = queues[min(max(skip, 0), len(queues)):]
-	feed := atomFeed{Title: atomText{"text", "Queues"}, ID: "https://" + host + "/$Resources/Queues", Updated: stamp(c.now())}
+	entities = entities[min(max(skip, 0), len(entities)):]
+	feed := atomFeed{Title: atomText{"text", title}, ID: "https://" + host + "/" + path, Updated: stamp(c.now())}
 	feed.Links = []atomLink{{"self", feed.ID}}
-	for _, q := range queues[:min(top, len(queues))] {
-		feed.Entries = append(feed.Entries, c.entry(host, q))
+	for _, e := range entities[:min(top, len(entities))] {
+		feed.Entries = append(feed.Entries, c.entry(host, e))
 	}
 	return document("feed", feed)
 }
 
-// queues are all queues, without the dead-letter queues, by name.
-func (n *namespace) queues() []*entity {
+// ofKind are all entities of a kind, by name.
+func (n *namespace) ofKind(wanted kind) []*entity {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all []*entity
 	for _, e := range n.entities {
-		if e.kind == queueEntity {
+		if e.kind == wanted {
 			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, func(a, b *entity) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(all, byPath)
 	return all
 }
 
+func byPath(a, b *entity) int { return strings.Compare(a.path, b.path) }
+
 func (c *conn) entry(host string, e *entity) atomEntry {
-	var messages []broker.Delivery
-	var spec broker.Spec
-	c.server.namespace.update(e, func(q *broker.Queue, now time.Time) { messages, spec = q.All(now), q.Spec() })
-	created := stamp(c.server.started)
-	d := queueDescription{
-		LockDuration: isoDuration(spec.LockDuration), MaxSizeInMegabytes: 1024,
-		RequiresDuplicateDetection: spec.DuplicateDetectionWindow > 0, RequiresSession: spec.RequiresSession,
-		DefaultMessageTimeToLive: forever, DeadLetteringOnMessageExpiration: spec.DeadLetterOnExpiry,
-		DuplicateDetectionHistoryTimeWindow: "PT10M", MaxDeliveryCount: spec.MaxDeliveryCount, EnableBatchedOperations: true,
-		MessageCount: int64(len(messages)), Status: "Active", CreatedAt: created, UpdatedAt: created, AccessedAt: stamp(c.now()), SupportOrdering: true,
-		AutoDeleteOnIdle: forever, EntityAvailabilityStatus: "Available",
+	self := "https://" + host + "/" + e.name + "?api-version=2017-04"
+	entry := atomEntry{
+		ID: self, Title: atomText{"text", e.name}, Published: stamp(c.server.started), Updated: stamp(c.server.started),
+		Author: &atomAuthor{strings.Split(hostOf(host), ".")[0]}, Link: atomLink{"self", self}, Content: atomContent{Type: "application/xml"},
 	}
-	if spec.DefaultTTL > 0 {
-		d.DefaultMessageTimeToLive = isoDuration(spec.DefaultTTL)
+	switch e.kind {
+	case topicEntity:
+		entry.Content.Description = c.describeTopic(e)
+	case subscriptionEntity:
+		entry.Title.Text, entry.Author = subscriptionName(e), nil
+		entry.Content.Description = c.describeSubscription(e)
+	default:
+		entry.Content.Description = c.describeQueue(e)
 	}
-	if spec.DuplicateDetectionWindow > 0 {
-		d.DuplicateDetectionHistoryTimeWindow = isoDuration(spec.DuplicateDetectionWindow)
-	}
-	d.CountDetails.Prefix = countsNamespace
+	return entry
+}
+
+// count adds messages to the counts. Locked messages (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
+// (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662) count as active.
+func (d *countDetails) count(messages []broker.Delivery) {
 	for _, m := range messages {
-		d.SizeInBytes += int64(len(m.Content))
 		switch m.State {
 		case Scheduled:
-			d.CountDetails.Scheduled++
+			d.Scheduled++
 		case DeadLettered:
-			d.CountDetails.DeadLetter++
+			d.DeadLetter++
 		default:
-			// Locked messages (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
-			// (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662) count as active.
-			d.CountDetails.Active++
+			d.Active++
 		}
 	}
-	self := "https://" + host + "/" + e.name + "?api-version=2017-04"
-	return atomEntry{
-		ID: self, Title: atomText{"text", e.name}, Published: created, Updated: created, Author: strings.Split(hostOf(host), ".")[0],
-		Link: atomLink{"self", self}, Content: atomContent{Type: "application/xml", Queue: d},
+}
+
+func sizeOf(messages []broker.Delivery) (bytes int64) {
+	for _, m := range messages {
+		bytes += int64(len(m.Content))
 	}
+	return bytes
+}
+
+// timeToLive is a default time to live as the service writes it.
+func timeToLive(d time.Duration) string {
+	if d == 0 {
+		return forever
+	}
+	return isoDuration(d)
+}
+
+// detectionWindow is how long a queue or topic would remember message ids, whether it does or not.
+func detectionWindow(d time.Duration) string {
+	if d == 0 {
+		d = 10 * time.Minute
+	}
+	return isoDuration(d)
 }
 
 func document(kind string, value any) httpAnswer {

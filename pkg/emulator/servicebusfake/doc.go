@@ -9,7 +9,7 @@
 //
 // Start reading at [Start]. What a queue does with its messages is in package broker, the bytes are in package amqp; what stands
 // between is here: server.go, conn.go (one connection), session.go, inbound.go and outbound.go (links), and the nodes that links
-// attach to: queue.go, topic.go, management.go, cbs.go, transaction.go. http.go and atom.go have the management API. A test that
+// attach to: queue.go, topic.go, management.go, cbs.go, transaction.go. http.go and atom*.go have the management API. A test that
 // needs a fault scripts it with [Server.Control].
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.

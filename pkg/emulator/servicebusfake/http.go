@@ -98,13 +98,18 @@ func (c *conn) answerHTTP(r *http.Request) (httpAnswer, error) {
 	}
 	switch {
 	case r.Method != http.MethodGet:
-		return c.problem(http.StatusNotImplemented, "This stand-in reads queues; create them with Server.CreateQueue, or with `feedscale emulate`."), nil
+		return c.problem(http.StatusNotImplemented, "This stand-in reads queues, topics and subscriptions; create them with methods of Server, or with `feedscale emulate`."), nil
 	case strings.EqualFold(path, "$Resources/Queues"):
-		return c.listQueues(r.Host, r.URL.Query()), nil
+		return c.list(r.Host, path, "Queues", r.URL.Query(), c.server.namespace.ofKind(queueEntity)), nil
+	case strings.EqualFold(path, "$Resources/Topics"):
+		return c.list(r.Host, path, "Topics", r.URL.Query(), c.server.namespace.ofKind(topicEntity)), nil
 	case strings.HasPrefix(path, "$"):
-		return c.problem(http.StatusNotImplemented, "This stand-in knows queues only."), nil
+		return c.problem(http.StatusNotImplemented, "This stand-in knows queues, topics and subscriptions only."), nil
 	}
-	return c.getQueue(r.Host, path), nil
+	if answer, ok := c.ofSubscriptions(r.Host, path, r.URL.Query()); ok {
+		return answer, nil
+	}
+	return c.getEntity(r.Host, path), nil
 }
 
 // unauthorizedHTTP checks the token of a request: a shared access signature over its URL, or a bearer token. The Go client sends

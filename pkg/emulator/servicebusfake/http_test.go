@@ -203,6 +203,146 @@ func TestControlScriptsTheManagementAPI(t *testing.T) {
 	must(t, err)
 }
 
+func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
+	t.Parallel()
+	correlation := servicebusfake.CorrelationFilter{Properties: map[string]any{"processor": "orders"}}
+	s, o := overTLS(t, servicebusfake.Options{
+		Queues: []servicebusfake.QueueSpec{{Name: "orders"}},
+		Topics: []servicebusfake.TopicSpec{
+			{Name: "alone"},
+			{Name: "shop/Decisions", DuplicateDetectionWindow: 20 * time.Minute, DefaultTTL: 24 * time.Hour, MaxMessageSize: 1 << 20, Subscriptions: []servicebusfake.SubscriptionSpec{
+				{Name: "kubernetes"},
+				{Name: "Audit", LockDuration: 90 * time.Second, MaxDeliveryCount: 3, RequiresSession: true, DefaultTTL: time.Hour, DeadLetterOnExpiry: true,
+					Rules: []servicebusfake.Rule{{Name: "orders", Filter: correlation}, {Name: "none", Filter: servicebusfake.FalseFilter{}}}},
+			}},
+		},
+	})
+	client := administer(t, s.ConnectionString(), o)
+	for _, c := range []struct{ topic, want string }{
+		{"alone", "P10675199DT2H48M5.4775807S false PT10M 256 Active: 0 subscriptions, filters 0 0"},
+		{"SHOP/decisions", "P1D true PT20M 1024 Active: 2 subscriptions, filters 2 1"}, // the true filter is one of SQL
+	} {
+		topic, err := client.GetTopic(deadline(t), c.topic, nil)
+		must(t, err)
+		counts, err := client.GetTopicRuntimeProperties(deadline(t), c.topic, nil)
+		must(t, err)
+		got := fmt.Sprintf("%s %v %s %d %s: %d subscriptions, filters %d %d", *topic.DefaultMessageTimeToLive, *topic.RequiresDuplicateDetection, *topic.DuplicateDetectionHistoryTimeWindow,
+			*topic.MaxMessageSizeInKilobytes, *topic.Status, counts.SubscriptionCount, counts.SQLFilterCount, counts.CorrelationFilterCount)
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.topic, got, c.want)
+		}
+	}
+	for _, c := range []struct{ subscription, want string }{
+		{"kubernetes", "PT1M P10675199DT2H48M5.4775807S 10 false false Active"}, // its own: that the topic's is the most does not show
+		{"AUDIT", "PT1M30S PT1H 3 true true Active"},
+	} {
+		q, err := client.GetSubscription(deadline(t), "shop/decisions", c.subscription, nil)
+		must(t, err)
+		got := fmt.Sprint(*q.LockDuration, " ", *q.DefaultMessageTimeToLive, " ", *q.MaxDeliveryCount, " ", *q.RequiresSession, " ", *q.DeadLetteringOnMessageExpiration, " ", *q.Status)
+		if got != c.want || !strings.EqualFold(q.SubscriptionName, c.subscription) {
+			t.Errorf("%s: got %s, want %s", c.subscription, got, c.want)
+		}
+	}
+	for _, c := range []struct{ rule, topic, subscription string }{
+		{"no such topic", "absent", ""},
+		{"no such subscription", "alone", "kubernetes"},
+		{"neither", "absent", "kubernetes"},
+		{"a queue has no subscriptions", "orders", "kubernetes"},
+	} {
+		var found bool
+		var err error
+		if c.subscription == "" {
+			var topic *admin.GetTopicResponse
+			topic, err = client.GetTopic(deadline(t), c.topic, nil)
+			found = topic != nil
+		} else {
+			var subscription *admin.GetSubscriptionResponse
+			subscription, err = client.GetSubscription(deadline(t), c.topic, c.subscription, nil)
+			found = subscription != nil
+		}
+		if found || err != nil {
+			t.Errorf("%s: found %v, %v", c.rule, found, err)
+		}
+	}
+	// It stands there, and is none.
+	if _, err := client.GetTopicRuntimeProperties(deadline(t), "orders", nil); err == nil || !strings.Contains(err.Error(), "invalid topic runtime properties") {
+		t.Errorf("a queue as a topic: %v", err)
+	}
+}
+
+func TestTheAdminClientCountsWhatWaitsInATopicAndItsSubscriptions(t *testing.T) {
+	t.Parallel()
+	certificate, roots := certificate(t)
+	o := events(servicebusfake.TopicSpec{}, servicebusfake.SubscriptionSpec{Name: "a"}, servicebusfake.SubscriptionSpec{Name: "b"})
+	o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	s := start(t, o)
+	bus, err := azservicebus.NewClientFromConnectionString(s.ConnectionString(), &azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}})
+	must(t, err)
+	defer bus.Close(deadline(t))
+	sender := newSender(t, bus, "events")
+	for range 4 {
+		send(t, sender, text("event"))
+	}
+	later := time.Now().Add(time.Hour)
+	send(t, sender, &azservicebus.Message{Body: []byte("later"), ScheduledEnqueueTime: &later})
+	receiver := newSubscriber(t, bus, "a", nil)
+	held := receive(t, receiver, 2)
+	must(t, receiver.CompleteMessage(deadline(t), held[0], nil))
+	must(t, receiver.DeadLetterMessage(deadline(t), held[1], nil))
+
+	client := administer(t, s.ConnectionString(), trusting(t, roots))
+	topic, err := client.GetTopicRuntimeProperties(deadline(t), "events", nil)
+	must(t, err)
+	if topic.ScheduledMessageCount != 1 || topic.SubscriptionCount != 2 || topic.SizeInBytes == 0 || topic.CreatedAt.IsZero() {
+		t.Errorf("the topic: %+v", topic.TopicRuntimeProperties)
+	}
+	for _, c := range []struct {
+		subscription        string
+		active, dead, total int
+	}{{"a", 2, 1, 3}, {"b", 4, 0, 4}} {
+		got, err := client.GetSubscriptionRuntimeProperties(deadline(t), "events", c.subscription, nil)
+		must(t, err)
+		if int(got.ActiveMessageCount) != c.active || int(got.DeadLetterMessageCount) != c.dead || int(got.TotalMessageCount) != c.total {
+			t.Errorf("%s: %+v", c.subscription, got.SubscriptionRuntimeProperties)
+		}
+	}
+}
+
+func TestTheAdminClientListsTopicsAndSubscriptionsByPages(t *testing.T) {
+	t.Parallel()
+	var topics []servicebusfake.TopicSpec
+	var subscriptions []servicebusfake.SubscriptionSpec
+	for i := range 5 {
+		subscriptions = append(subscriptions, servicebusfake.SubscriptionSpec{Name: fmt.Sprintf("s%d", i)})
+		topics = append(topics, servicebusfake.TopicSpec{Name: fmt.Sprintf("t%d", i), Subscriptions: subscriptions})
+	}
+	s, o := overTLS(t, servicebusfake.Options{Topics: topics, Queues: []servicebusfake.QueueSpec{{Name: "orders"}}})
+	client := administer(t, s.ConnectionString(), o)
+	for _, size := range []int32{0, 2, 5, 50} {
+		var got []string
+		for pager := client.NewListTopicsRuntimePropertiesPager(&admin.ListTopicsRuntimePropertiesOptions{MaxPageSize: size}); pager.More(); {
+			page, err := pager.NextPage(deadline(t))
+			must(t, err)
+			for _, topic := range page.TopicRuntimeProperties {
+				got = append(got, fmt.Sprint(topic.TopicName, ":", topic.SubscriptionCount))
+			}
+		}
+		for pager := client.NewListSubscriptionsPager("t3", &admin.ListSubscriptionsOptions{MaxPageSize: size}); pager.More(); {
+			page, err := pager.NextPage(deadline(t))
+			must(t, err)
+			for _, subscription := range page.Subscriptions {
+				got = append(got, subscription.TopicName+"/"+subscription.SubscriptionName)
+			}
+		}
+		if strings.Join(got, " ") != "t0:1 t1:2 t2:3 t3:4 t4:5 t3/s0 t3/s1 t3/s2 t3/s3" {
+			t.Errorf("pages of %d: %v", size, got)
+		}
+	}
+	if _, err := client.NewListSubscriptionsPager("absent", nil).NextPage(deadline(t)); err == nil || !strings.Contains(err.Error(), "was not found") {
+		t.Errorf("subscriptions of a topic that is not there: %v", err)
+	}
+}
+
 // TestTheJavaScriptAdminClientCannotTell runs the official client, which in version 7.9.5 asks with TLS alone. It needs Node.js and,
 // the first time, a package registry.
 func TestTheJavaScriptAdminClientCannotTell(t *testing.T) {
@@ -214,6 +354,7 @@ func TestTheJavaScriptAdminClientCannotTell(t *testing.T) {
 	must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
 	s := start(t, servicebusfake.Options{
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}, Queues: []servicebusfake.QueueSpec{{Name: "orders", DefaultTTL: 14 * 24 * time.Hour}},
+		Topics: []servicebusfake.TopicSpec{{Name: "decisions", Subscriptions: []servicebusfake.SubscriptionSpec{{Name: "audit"}, {Name: "kubernetes", RequiresSession: true}}}},
 	})
 	client := exec.CommandContext(deadline(t), "node", "admin.mjs", s.ConnectionString())
 	client.Dir = folder

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // queue is one queue, topic or subscription, and how a publisher or a consumer gets at it.
@@ -21,6 +22,7 @@ type queue struct {
 	byKey        bool   // a connection string rather than an identity
 	access       access
 	connect      func() (*azservicebus.Client, error) // connects lazily: does no I/O
+	manage       func(*admin.ClientOptions) (*admin.Client, error)
 }
 
 // path is how AMQP addresses the entity.
@@ -106,7 +108,10 @@ func queueByKey(connectionString, name string, a access, o azservicebus.ClientOp
 	if _, err := connect(); err != nil {
 		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
 	}
-	return queue{name: name, host: host, byKey: true, access: a, connect: connect}, nil
+	manage := func(m *admin.ClientOptions) (*admin.Client, error) {
+		return admin.NewClientFromConnectionString(connectionString, m)
+	}
+	return queue{name: name, host: host, byKey: true, access: a, connect: connect, manage: manage}, nil
 }
 
 func queueByIdentity(namespace string, identity azcore.TokenCredential, name string, a access, tryTimeout time.Duration, o azservicebus.ClientOptions) (queue, error) {
@@ -123,7 +128,8 @@ func queueByIdentity(namespace string, identity azcore.TokenCredential, name str
 	connect := func() (*azservicebus.Client, error) {
 		return azservicebus.NewClient(namespace, boundedIdentity{identity, tryTimeout * 4 / 5}, &o)
 	}
-	return queue{name: name, host: namespace, access: a, connect: connect}, nil
+	manage := func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(namespace, identity, m) }
+	return queue{name: name, host: namespace, access: a, connect: connect, manage: manage}, nil
 }
 
 // retryOnce is one retry within the SDK, because without any its token renewal,

@@ -23,32 +23,67 @@ type QueueSettings struct {
 // signals: the Manage right, or the role Azure Service Bus Data Owner. Where the key or the identity lacks
 // that, the error is a *Refusal of the kind NotPermitted.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
-	client, err := s.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}})
+	opened, err := s.open(name, receiving(false))
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	q, err := await(ctx, func() (*admin.GetQueueResponse, error) { return client.GetQueue(ctx, name, nil) })
-	var refused *azcore.ResponseError
-	switch {
-	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
-		return QueueSettings{}, &Refusal{
-			Kind: NotPermitted, Meaning: fmt.Sprintf("the settings of queue %q in Service Bus namespace %s may not be read", name, s.namespace),
-			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
-		}
-	case errors.As(err, &refused):
-		return QueueSettings{}, fmt.Errorf("the management API of Service Bus namespace %s answered %d", s.namespace, refused.StatusCode)
-	case err != nil:
-		return QueueSettings{}, fmt.Errorf("the management API of Service Bus namespace %s (HTTPS): %w", s.namespace, err)
-	case q == nil:
-		return QueueSettings{}, &Refusal{
-			Kind: QueueNotFound, Meaning: fmt.Sprintf("queue %q does not exist in Service Bus namespace %s", name, s.namespace), Remedy: "create it, or correct its name",
-		}
+	q, err := managed(ctx, opened, fmt.Sprintf("the settings of queue %q", name), func(client *admin.Client) (*admin.GetQueueResponse, error) {
+		return client.GetQueue(ctx, name, nil)
+	})
+	if err != nil {
+		return QueueSettings{}, err
 	}
 	settings := QueueSettings{TimeToLive: finite(q.DefaultMessageTimeToLive), DeletedAfter: finite(q.AutoDeleteOnIdle)}
 	if q.ForwardTo != nil {
 		settings.ForwardsTo = *q.ForwardTo
 	}
 	return settings, nil
+}
+
+// Subscriptions reads through the management API how many subscriptions the topic has that a Publisher sends
+// to; isTopic is false where that is a queue. It needs what [Signals.Settings] needs, and fails alike.
+func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err error) {
+	what := fmt.Sprintf("the subscriptions of %q", p.queue.name)
+	topic, err := managed(ctx, p.queue, what, func(client *admin.Client) (*admin.GetTopicResponse, error) {
+		return client.GetTopic(ctx, p.queue.name, nil)
+	})
+	if err != nil || topic.Status == nil { // of a queue the client reads no field of a topic
+		return 0, false, err
+	}
+	counts, err := managed(ctx, p.queue, what, func(client *admin.Client) (*admin.GetTopicRuntimePropertiesResponse, error) {
+		return client.GetTopicRuntimeProperties(ctx, p.queue.name, nil)
+	})
+	if err != nil {
+		return 0, true, err
+	}
+	return int(counts.SubscriptionCount), true, nil
+}
+
+// managed asks the management API of the namespace of q once for something, of which nil is that there is none.
+func managed[T any](ctx context.Context, q queue, what string, read func(*admin.Client) (*T, error)) (*T, error) {
+	host := strings.ToLower(q.host)
+	client, err := q.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}})
+	if err != nil {
+		return nil, err
+	}
+	found, err := await(ctx, func() (*T, error) { return read(client) })
+	var refused *azcore.ResponseError
+	switch {
+	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+		return nil, &Refusal{
+			Kind: NotPermitted, Meaning: fmt.Sprintf("%s in Service Bus namespace %s may not be read", what, host),
+			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
+		}
+	case errors.As(err, &refused):
+		return nil, fmt.Errorf("the management API of Service Bus namespace %s answered %d", host, refused.StatusCode)
+	case err != nil:
+		return nil, fmt.Errorf("the management API of Service Bus namespace %s (HTTPS): %w", host, err)
+	case found == nil:
+		return nil, &Refusal{
+			Kind: QueueNotFound, Meaning: fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, host), Remedy: "create it, or correct its name",
+		}
+	}
+	return found, nil
 }
 
 // finite returns a duration; "" where it is the longest there is, by which the service says that there is

@@ -11,7 +11,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // SignalType is the Subject of each message in a signal queue.
@@ -34,7 +33,6 @@ type SignalsOptions struct {
 type Signals struct {
 	namespace string
 	open      func(name string, a access) (queue, error)
-	manage    func(*admin.ClientOptions) (*admin.Client, error)
 	options   SignalsOptions
 
 	mu     sync.Mutex
@@ -51,9 +49,6 @@ func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
 	return newSignals(&Signals{
 		namespace: host, options: o,
 		open: func(name string, a access) (queue, error) { return queueByKey(connectionString, name, a, o.Client) },
-		manage: func(m *admin.ClientOptions) (*admin.Client, error) {
-			return admin.NewClientFromConnectionString(connectionString, m)
-		},
 	})
 }
 
@@ -66,7 +61,6 @@ func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o
 		open: func(name string, a access) (queue, error) {
 			return queueByIdentity(namespace, identity, name, a, o.TryTimeout, o.Client)
 		},
-		manage: func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(namespace, identity, m) },
 	})
 }
 

@@ -69,7 +69,7 @@ func TestTheHPAArrivesAtTheDecisionAndTheStepToZeroIsFeedscales(t *testing.T) {
 			w.Write(testworld.Orders, 5)
 			w.published(t, 1)
 			o.await(t, 1)
-			if got, err := o.hpa(t); got != 1 || err != nil {
+			if got, err := o.hpa(t.Context()); got != 1 || err != nil {
 				t.Errorf("the HPA computes %d, %v; want the decision", got, err)
 			}
 			w.Checkpoint(5)
@@ -86,7 +86,7 @@ func TestAFloorHoldsThoughNothingIsPending(t *testing.T) {
 	w.published(t, 1)
 	o := operate(t, 0, asking("external", w, often))
 	o.await(t, 1)
-	if got, err := o.hpa(t); got != 1 || err != nil {
+	if got, err := o.hpa(t.Context()); got != 1 || err != nil {
 		t.Errorf("the HPA computes %d, %v; want the floor", got, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestWhileFeedscaleKnowsNothingKEDAFallsBack(t *testing.T) {
 			spec.Fallback = &kedav1alpha1.Fallback{FailureThreshold: 2, Replicas: 3}
 			o := operate(t, 1, spec)
 			testworld.Eventually(t, "the fallback", func() bool {
-				got, err := o.hpa(t)
+				got, err := o.hpa(t.Context())
 				return err == nil && got == 3
 			})
 			if !o.fallingBack(t) {
@@ -126,12 +126,12 @@ func TestWhileFeedscaleIsGoneTheReplicasStay(t *testing.T) {
 	spec := asking("external-push", w, often)
 	spec.Fallback = &kedav1alpha1.Fallback{FailureThreshold: 1, Replicas: 3}
 	o := operate(t, 1, spec)
-	if got, err := o.hpa(t); got != 1 || err != nil {
+	if got, err := o.hpa(t.Context()); got != 1 || err != nil {
 		t.Fatalf("the HPA computes %d, %v", got, err)
 	}
 	w.kill(t)
 	for range 10 {
-		if got, err := o.hpa(t); err == nil {
+		if got, err := o.hpa(t.Context()); err == nil {
 			t.Fatalf("the HPA computes %d of a feedscale that is gone", got)
 		}
 	}
@@ -140,7 +140,7 @@ func TestWhileFeedscaleIsGoneTheReplicasStay(t *testing.T) {
 	}
 	w.start(t)
 	testworld.Eventually(t, "an answer", func() bool {
-		got, err := o.hpa(t)
+		got, err := o.hpa(t.Context())
 		return err == nil && got == 1
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,10 +49,7 @@ type watched struct {
 // watch starts it. fields are more of the processor orders.
 func watch(t *testing.T, fields string, settings map[string]string) *watched {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(t, err)
-	w := &watched{Shop: testworld.NewShop(t, testworld.Options{}), folder: t.TempDir(), scaler: free.Addr().String()}
-	testworld.Must(t, free.Close())
+	w := &watched{Shop: testworld.NewShop(t, testworld.Options{}), folder: t.TempDir(), scaler: freeAddress(t)}
 	w.settings = w.Settings()
 	w.settings["FEEDSCALE_LISTEN"], w.settings["FEEDSCALE_SCALER_LISTEN"] = "127.0.0.1:0", w.scaler
 	w.settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"

@@ -43,8 +43,8 @@ type scaled struct {
 	at       time.Time
 }
 
-// operate has KEDA act on a ScaledObject, whose Deployment has some replicas.
-func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec) *operator {
+// operate has KEDA act on a ScaledObject, whose Deployment has some replicas. others are what else the cluster has.
+func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec, others ...client.Object) *operator {
 	t.Helper()
 	known := runtime.NewScheme()
 	testworld.Must(t, scheme.AddToScheme(known))
@@ -59,7 +59,7 @@ func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec) *
 	}}
 	o.cluster = fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(o.object).WithObjects(o.object, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: deployment, Namespace: namespace}, Spec: appsv1.DeploymentSpec{Replicas: &replicas},
-	}).Build()
+	}).WithObjects(others...).Build()
 	scales := &scalefake.FakeScaleClient{}
 	scales.AddReactor("get", "deployments", func(kubetesting.Action) (bool, runtime.Object, error) {
 		replicas, err := o.replicas(context.Background())
@@ -74,11 +74,13 @@ func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec) *
 	// What the controller does with a ScaledObject: the names of its metrics go to its status, and
 	// then it is handled.
 	ctx, cancel := context.WithCancel(context.Background())
-	specs := o.specs(t)
+	specs, err := o.specs(ctx)
+	testworld.Must(t, err)
 	testworld.Eventually(t, "a metric spec", func() bool {
 		if len(specs) == 0 {
 			testworld.Must(t, o.ClearScalersCache(ctx, o.object))
-			specs = o.specs(t)
+			specs, err = o.specs(ctx)
+			testworld.Must(t, err)
 		}
 		return len(specs) > 0
 	})
@@ -94,11 +96,12 @@ func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec) *
 	return o
 }
 
-func (o *operator) specs(t *testing.T) []autoscalingv2.MetricSpec {
-	t.Helper()
-	cache, err := o.GetScalersCache(t.Context(), o.object)
-	testworld.Must(t, err)
-	return cache.GetMetricSpecForScaling(t.Context())
+func (o *operator) specs(ctx context.Context) ([]autoscalingv2.MetricSpec, error) {
+	cache, err := o.GetScalersCache(ctx, o.object)
+	if err != nil {
+		return nil, err
+	}
+	return cache.GetMetricSpecForScaling(ctx), nil
 }
 
 // metricName is that of the only trigger.
@@ -140,13 +143,15 @@ func (o *operator) await(t *testing.T, replicas int32) time.Time {
 
 // hpa is the count that an HPA computes of what KEDA tells it: AverageValue, without tolerance, windows
 // and bounds.
-func (o *operator) hpa(t *testing.T) (int, error) {
-	t.Helper()
-	list, err := o.GetScaledObjectMetrics(t.Context(), deployment, namespace, o.metricName())
+func (o *operator) hpa(ctx context.Context) (int, error) {
+	list, err := o.GetScaledObjectMetrics(ctx, deployment, namespace, o.metricName())
 	if err != nil {
 		return 0, err
 	}
-	specs := o.specs(t)
+	specs, err := o.specs(ctx)
+	if err != nil {
+		return 0, err
+	}
 	if len(list.Items) != 1 || len(specs) != 1 || specs[0].External.Target.Type != autoscalingv2.AverageValueMetricType {
 		return 0, fmt.Errorf("%d values for %d metrics", len(list.Items), len(specs))
 	}

@@ -30,9 +30,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// busCertificate is that of the namespaces here, and busRoots trusts it. KEDA trusts it, too: its client of the management API
+// busCertificate is that of the namespaces here, busPEM the same as text, and busRoots trusts it. KEDA trusts it, too: its client of the management API
 // knows TLS alone, and reads what it trusts once in a process.
-var busCertificate, busRoots = func() (tls.Certificate, *x509.CertPool) {
+var busCertificate, busPEM, busRoots = func() (tls.Certificate, []byte, *x509.CertPool) {
 	fail := func(err error) {
 		if err != nil {
 			panic(err)
@@ -55,17 +55,21 @@ var busCertificate, busRoots = func() (tls.Certificate, *x509.CertPool) {
 	_ = kedautil.CreateHTTPClient(time.Second, false)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, text, roots
 }()
 
 // startBus starts a namespace with TLS and these queues.
 func startBus(t *testing.T, queues ...string) *servicebusfake.Server {
 	t.Helper()
+	return testworld.StartNamespace(t, overTLS(queues...))
+}
+
+func overTLS(queues ...string) servicebusfake.Options {
 	o := servicebusfake.Options{TLS: &tls.Config{Certificates: []tls.Certificate{busCertificate}}}
 	for _, name := range queues {
 		o.Queues = append(o.Queues, servicebusfake.QueueSpec{Name: name})
 	}
-	return testworld.StartNamespace(t, o)
+	return o
 }
 
 // newSignals keeps signal queues as a tick of feedscale does.
@@ -209,5 +213,57 @@ func TestTheServiceBusScalerAddsUpQueuesByAPattern(t *testing.T) {
 	got, _, err := asked(t, rule(t, bus.ConnectionString(), map[string]string{"queueName": ".*-replicas", "useRegex": "true", "operation": "sum", "messageCount": "1"}))
 	if err != nil || got != 5 {
 		t.Errorf("KEDA asks for %s, %v; want 5", fmt.Sprint(got), err)
+	}
+}
+
+// TestTheServiceBusScalerWakesAConsumerOnItsSubscription is infra/keda/consumer.yaml with topicName and subscriptionName, as docs/act.md has
+// it under "Several consumers".
+func TestTheServiceBusScalerWakesAConsumerOnItsSubscription(t *testing.T) {
+	o := overTLS("orders")
+	o.Topics = []servicebusfake.TopicSpec{{Name: "decisions", Subscriptions: []servicebusfake.SubscriptionSpec{{Name: "audit", RequiresSession: true}, {Name: "kubernetes"}}}}
+	bus := testworld.StartNamespace(t, o)
+	client, err := azservicebus.NewClientFromConnectionString(bus.ConnectionString(), &azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: busRoots, ServerName: "127.0.0.1"}})
+	testworld.Must(t, err)
+	defer client.Close(t.Context())
+	on := func(metadata map[string]string) func(want int64) {
+		metadata["messageCount"], metadata["topicName"] = "5", "decisions"
+		scaler := rule(t, bus.ConnectionString(), metadata)
+		return func(want int64) {
+			t.Helper()
+			if got, active, err := asked(t, scaler); err != nil || got != want || active != (want > 0) {
+				t.Errorf("KEDA asks for %d, active %v, %v; want %d", got, active, err, want)
+			}
+		}
+	}
+	audit, kubernetes := on(map[string]string{"subscriptionName": "audit"}), on(map[string]string{"subscriptionName": "Kubernetes"})
+	all := on(map[string]string{"subscriptionName": ".*", "useRegex": "true", "operation": "sum"})
+	audit(0)
+	kubernetes(0)
+	sender, err := client.NewSender("decisions", nil)
+	testworld.Must(t, err)
+	for range 3 {
+		testworld.Must(t, sender.SendMessage(t.Context(), &azservicebus.Message{Body: []byte("event"), SessionID: new("orders")}, nil))
+	}
+	audit(1)
+	kubernetes(1)
+	all(2) // six messages of five for each replica
+	receiver, err := client.NewReceiverForSubscription("decisions", "kubernetes", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	testworld.Must(t, err)
+	for left := 3; left > 0; {
+		got, err := receiver.ReceiveMessages(t.Context(), left, nil)
+		testworld.Must(t, err)
+		left -= len(got)
+	}
+	audit(1)
+	kubernetes(0)
+	for _, c := range []struct{ rule, topic, subscription string }{
+		{"no such subscription", "decisions", "absent"},
+		{"no such topic", "absent", "kubernetes"},
+		{"a queue", "orders", "kubernetes"},
+	} {
+		_, _, err := asked(t, rule(t, bus.ConnectionString(), map[string]string{"topicName": c.topic, "subscriptionName": c.subscription}))
+		if want := "subscription " + c.subscription + " doesn't exist in topic " + c.topic; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", c.rule, err)
+		}
 	}
 }
