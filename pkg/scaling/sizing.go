@@ -47,6 +47,9 @@ type load struct {
 // lower bounds, and it only lowers. With SizingThreshold it only raises.
 func (s *steps) sizing() {
 	auto := s.Policy.Sizing == SizingAuto
+	if !s.active {
+		s.next.Rates.Backlog.none()
+	}
 	if !s.active || !auto && s.Policy.CatchUpWithin <= 0 || s.next.DrainPerReplica <= 0 {
 		return
 	}
@@ -107,6 +110,9 @@ type Backlog struct {
 	Until    time.Time `json:"until,omitzero"`     // for which that counts
 }
 
+// none says that there is none now.
+func (b *Backlog) none() { b.Since, b.LSNs, b.Count = time.Time{}, 0, 0 }
+
 // lasting reports whether a backlog has outlasted the time in which it should have been gone: the leases
 // may be spread so that one owner has more than its share of what arrives, or the rates are wrong.
 // Step 2 holds then, and for some time one replica more than there were.
@@ -116,7 +122,7 @@ func (s *steps) lasting(l load, n, current int) bool {
 		b.Replicas, b.Until = 0, time.Time{}
 	}
 	if l.backlog <= 0 || s.Policy.CatchUpWithin <= 0 {
-		b.Since, b.LSNs, b.Count = time.Time{}, 0, 0
+		b.none()
 		return false
 	}
 	if b.Since.IsZero() || l.backlog < b.LSNs/2 || b.Count != current {

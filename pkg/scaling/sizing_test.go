@@ -220,6 +220,23 @@ func TestSizing(t *testing.T) {
 		}
 		w.wantReplicas(1, 1)
 	})
+	t.Run("a handful of changes now and then is no backlog that lasts", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		for i := range w.arrive {
+			w.arrive[i] = 0
+		}
+		w.polls(30) // to zero
+		for i := range 200 {
+			if i%25 == 0 {
+				for j := range 8 {
+					w.arrived[j]++
+				}
+			}
+			w.polls(1)
+			w.wantReplicas(0, 1)
+		}
+	})
 	t.Run("a carried reading is no measurement", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())
