@@ -150,6 +150,12 @@ func (a actor) play(t *testing.T, store state.Store) error {
 	polls := a.hours*60 + 1
 	pending, done := make([]int64, a.partitions), make([]int64, a.partitions)
 	s := state.State{Processor: a.name, Epoch: night.Add(-72 * time.Hour).Unix(), Group: a.group, Paused: a.paused}
+	if a.name == "payments" {
+		s.Containers = []state.ContainerThroughput{{
+			Account: "shop.documents.azure.com", Database: "shop", Container: "ledger", Apply: true, Max: 4000, Provisioned: 1100,
+			Decision: &scaling.ThroughputDecision{RUPerSecond: 1600, AtLimit: true, Reasons: []scaling.ThroughputReason{{Step: "demand", RUPerSecond: 1600, Why: "payments needs 5 x 320 RU/s " + hostile}}},
+		}}
+	}
 	var version state.Version
 	replicas := 1
 	for i := range polls {

@@ -24,6 +24,7 @@ function showOne() {
   show(box, 'now', [p.reasons], () => el('section', { 'aria-label': 'Why' }, el('h3', {}, 'Why ' + (p.desiredReplicas === null ? 'nothing is decided' : count(p.desiredReplicas, 'replica'))), reasons(p.reasons)));
   if (p.members) show(box, 'members', [p.members], () => members(p));
   else show(box, 'partitions', [p.partitions, partitionsPage], () => partitionList(p.partitions));
+  show(box, 'throughput', [p.throughput], () => throughput(p.throughput ?? []));
   show(box, 'times', [route.range], times);
   one.width ||= box.clientWidth;
   if (!at('slider')?.matches(':active')) show(box, 'charts', [one.name, one.range, one.width, one.samples.length, one.samples.at(-1)?.ms, one.simulation?.policy, one.simulation?.since, [...one.members].map(([, m]) => m.length), minute()], charts);
@@ -90,6 +91,19 @@ function members(p) {
     cell('', pill(m.status)), cell('n', number(m.lag)), cell('n', number(m.desiredReplicas))));
   return el('section', { 'aria-label': 'Members' }, el('h3', {}, 'Members'), table('Members, the highest first', ['Processor', 'Status', '>Lag', '>Asks for'], list));
 }
+
+// throughput is what the containers that follow the replicas have, and are to have.
+function throughput(list) {
+  if (!list.length) return el('div', { hidden: true });
+  const rows = list.map((t) => el('tr', {},
+    el('td', {}, t.container, ...(t.atLimit ? [' ', el('span', { className: 'badge' }, 'at its limit')] : [])),
+    el('td', {}, t.mode), cell('n', number(t.provisionedRUPerSecond)), cell('n', number(t.desiredRUPerSecond)), cell('n', bill(t.bill)),
+    el('td', { className: t.error === null ? '' : 'error' }, t.error ?? t.note ?? t.reasons.at(-1)?.why ?? '')));
+  return el('section', { 'aria-label': 'Throughput' }, el('h3', {}, 'Throughput'), table('Containers that follow the replicas', ['Container', 'Mode', '>RU/s', '>Wanted', '>RU/s-hours', 'Why'], rows));
+}
+
+// bill is what was provisioned in the last hours, with its price where one is configured.
+const bill = (b) => number(b.provisionedRUHours) + ' in ' + count(b.hours, 'hour') + (b.provisionedCost === null ? '' : ', ' + b.provisionedCost.toFixed(2) + ' ' + b.currency);
 
 function times() {
   return el('fieldset', { className: 'choice' }, el('legend', {}, 'The last'), ...Object.keys(RANGES).map((range) => {

@@ -125,6 +125,11 @@ await rule('a status says why it is, where, and what to do', 'thirty#/processors
   assert.match(await partitions.getByRole('row').nth(1).innerText(), /^3\s+✖ stalled\s+2,412/);
 });
 
+await rule('containers whose throughput follows are told, with why', 'thirty#/processors/payments', async (page) => {
+  const row = page.getByRole('table', { name: 'Containers that follow the replicas' }).getByRole('row').nth(1);
+  assert.match(await row.innerText(), /^shop\/ledger at its limit\s+apply\s+1,100\s+1,600\s+0 in 0 hours\s+payments needs 5 x 320 RU\/s <img src=x/);
+});
+
 await rule('what documents and errors say stays text', 'thirty#/processors/audit-archive', async (page) => {
   await page.getByRole('table', { name: 'Partitions, the worst first' }).getByText('<img src=x').first().waitFor();
   assert.equal(await page.locator('main img, main script').count(), 0);
