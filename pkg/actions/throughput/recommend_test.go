@@ -68,7 +68,9 @@ func TestWhatIsFoundInAContainerIsLookedAtBeforeTheFirstTurn(t *testing.T) {
 	if out := k.Preview(s.now, good); out.Decision != nil || out.Err != nil || out.Provisioned != 0 {
 		t.Errorf("before anything was read: %+v", out)
 	}
-	testworld.Must(t, k.Look(t.Context(), s.now, []throughput.Container{good, missing}))
+	// One after the other: what both need is paid for by whoever asks first.
+	testworld.Must(t, k.Look(t.Context(), s.now, []throughput.Container{good}))
+	testworld.Must(t, k.Look(t.Context(), s.now, []throughput.Container{missing}))
 	if out := k.Preview(s.now, good); out.Decision.RUPerSecond != 3000 || out.Provisioned != 1000 || out.Applied {
 		t.Errorf("got %+v", out)
 	}
@@ -76,8 +78,8 @@ func TestWhatIsFoundInAContainerIsLookedAtBeforeTheFirstTurn(t *testing.T) {
 		t.Errorf("of what is not there: %+v", out)
 	}
 	s.want("a look changes nothing", 1000)
-	if spent := k.Spent(good); spent.Requests != 3 || spent.Charge == 0 {
-		t.Errorf("it cost %+v, want the RID, the query and the offer", spent)
+	if spent := k.Spent(good); spent.Requests != 4 || spent.Charge == 0 {
+		t.Errorf("it cost %+v, want the account, the RID, the query and the offer", spent)
 	}
 	if spent := k.Spent(good); spent.Requests != 0 {
 		t.Errorf("told twice: %+v", spent)
