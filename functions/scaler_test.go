@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
@@ -109,6 +110,33 @@ func TestScalerAsksTheAPIOfAnother(t *testing.T) {
 	if _, err := c.GetMetrics(t.Context(), &pb.GetMetricsRequest{ScaledObjectRef: orders}); status.Code(err) != codes.Unavailable {
 		t.Errorf("of a feedscale that is gone: %v", err)
 	}
+	scaler.interrupt(t)
+}
+
+// TestAnEventTellsTheScalerWhatHasChanged has an interval in which no look falls.
+func TestAnEventTellsTheScalerWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	bus := testworld.StartNamespace(t, servicebusfake.Options{})
+	testworld.Must(t, bus.CreateTopic(servicebusfake.TopicSpec{Name: "decisions"}))
+	testworld.Must(t, bus.CreateSubscription("decisions", servicebusfake.SubscriptionSpec{Name: "keda"}))
+	w, settings := runs(t)
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
+	settings["FEEDSCALE_LISTEN"] = freeAddress(t)
+	settings["SERVICEBUS"], settings["FEEDSCALE_EVENTS"] = bus.ConnectionString(), "servicebus:SERVICEBUS/decisions"
+	run := start(t, t.TempDir(), settings, "run")
+	address := freeAddress(t)
+	scaler := start(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + settings["FEEDSCALE_LISTEN"], "SERVICEBUS": bus.ConnectionString()},
+		"scaler", "--listen", address, "--interval", "1h", "--events", "servicebus:SERVICEBUS/decisions/Subscriptions/keda")
+	stream, err := asKEDA(t, address).StreamIsActive(t.Context(), orders)
+	testworld.Must(t, err)
+	if first, err := stream.Recv(); err != nil || first.Result {
+		t.Fatalf("with nothing to do: %v, %v", first, err)
+	}
+	w.Write(testworld.Orders, 5)
+	if second, err := stream.Recv(); err != nil || !second.Result {
+		t.Errorf("%v, %v", second, err)
+	}
+	run.interrupt(t)
 	scaler.interrupt(t)
 }
 

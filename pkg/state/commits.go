@@ -5,36 +5,47 @@ import (
 	"sync"
 )
 
-// Commits is a Store that tells within the process of each commit.
-type Commits struct {
-	Store
+// Notices tell within the process that a processor or group has changed. The zero value is ready.
+type Notices struct {
 	mu      sync.Mutex
 	waiting map[string]chan struct{} // by processor
 }
 
-// NewCommits returns a Commits over a store.
-func NewCommits(s Store) *Commits {
-	return &Commits{Store: s, waiting: make(map[string]chan struct{})}
+// Changed returns a channel that is closed when a processor or group is next told of.
+func (n *Notices) Changed(processor string) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting == nil {
+		n.waiting = make(map[string]chan struct{})
+	}
+	if n.waiting[processor] == nil {
+		n.waiting[processor] = make(chan struct{})
+	}
+	return n.waiting[processor]
 }
 
-// Changed returns a channel that is closed with the next commit of a processor or group.
-func (c *Commits) Changed(processor string) <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting[processor] == nil {
-		c.waiting[processor] = make(chan struct{})
+// Tell says that a processor or group has changed.
+func (n *Notices) Tell(processor string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if waiting := n.waiting[processor]; waiting != nil {
+		close(waiting)
+		delete(n.waiting, processor)
 	}
-	return c.waiting[processor]
 }
+
+// Commits is a Store that tells within the process of each commit.
+type Commits struct {
+	Store
+	Notices
+}
+
+// NewCommits returns a Commits over a store.
+func NewCommits(s Store) *Commits { return &Commits{Store: s} }
 
 // Commit tells who waits also where it fails: a conflict is a commit of another process.
 func (c *Commits) Commit(ctx context.Context, version Version, s State, event *Event) error {
 	err := c.Store.Commit(ctx, version, s, event)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if waiting := c.waiting[s.Processor]; waiting != nil {
-		close(waiting)
-		delete(c.waiting, s.Processor)
-	}
+	c.Tell(s.Processor)
 	return err
 }

@@ -50,6 +50,7 @@ func serveScaler(ctx context.Context, env Env, args []string, scaler NewScaler) 
 	url := f.String("url", "", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
 	file := f.String("config", "", "the processors file of that feedscale; not needed with --url")
 	listen := f.String("listen", "", "host:port to answer KEDA on; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
+	told := f.String("events", "", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription of its own: its events say at once what has changed, beside the interval")
 	interval := f.Duration("interval", time.Second, "how often what is streamed is looked at, for each processor")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -64,11 +65,19 @@ func serveScaler(ctx context.Context, env Env, args []string, scaler NewScaler) 
 	if *url != "" && *file != "" {
 		mistakes.add("--config: is of no use with --url; leave one of the two out")
 	}
+	var own *config.Events
+	if *told != "" {
+		e, err := ownSubscription(env, *told)
+		if err != nil {
+			mistakes.add("%v", err)
+		}
+		own = &e
+	}
 	if err := mistakes.refuse(env.Stderr, "scaler"); err != nil {
 		return err
 	}
 	if *url == "" && env.Getenv("FEEDSCALE_URL") == "" {
-		return scaleByState(ctx, env, *file, *listen, *interval, scaler)
+		return scaleByState(ctx, env, *file, *listen, *interval, own, scaler)
 	}
 	settings, err := settings(env)
 	if err != nil {
@@ -81,11 +90,11 @@ func serveScaler(ctx context.Context, env Env, args []string, scaler NewScaler) 
 	if err != nil {
 		return Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
 	}
-	return answerScalers(ctx, env, settings, *listen, api.Address(), ScalerOptions{Answers: api, Interval: *interval}, scaler)
+	return answerScalers(ctx, env, settings, *listen, api.Address(), ScalerOptions{Answers: api, Interval: *interval}, own, scaler)
 }
 
 // scaleByState answers from the state, by the configuration of who writes it.
-func scaleByState(ctx context.Context, env Env, file, listen string, interval time.Duration, scaler NewScaler) error {
+func scaleByState(ctx context.Context, env Env, file, listen string, interval time.Duration, own *config.Events, scaler NewScaler) error {
 	c, err := configure(env, file)
 	if err != nil {
 		return err
@@ -98,17 +107,25 @@ func scaleByState(ctx context.Context, env Env, file, listen string, interval ti
 		return Usage(err)
 	}
 	defer a.Close()
-	return answerScalers(ctx, env, c.Settings, listen, "the state", ScalerOptions{Answers: a.Answers(), Interval: interval}, scaler)
+	return answerScalers(ctx, env, c.Settings, listen, "the state", ScalerOptions{Answers: a.Answers(), Interval: interval}, own, scaler)
 }
 
 // answerScalers answers until ctx ends. listen wins over the setting.
-func answerScalers(ctx context.Context, env Env, s config.Settings, listen, source string, o ScalerOptions, scaler NewScaler) error {
+func answerScalers(ctx context.Context, env Env, s config.Settings, listen, source string, o ScalerOptions, own *config.Events, scaler NewScaler) error {
 	o.Scaler, o.Log = s.Scaler, newLog(env.Stderr, s.LogLevel)
 	switch {
 	case listen != "":
 		o.Listen = listen
 	case o.Listen == "":
 		o.Listen = scalerAddress
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if own != nil {
+		var err error
+		if o.Answers, err = tellByEvents(ctx, s, *own, o.Answers, o.Log); err != nil {
+			return err
+		}
 	}
 	serve, err := scaler(o)
 	if err != nil {
