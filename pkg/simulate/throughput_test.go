@@ -110,7 +110,10 @@ func TestAContainerAtItsLimitHoldsScaleOutInAReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := simulate.Feedscale("p", config.DefaultPolicy(), 15*time.Second)
+	// By the threshold, which asks for replicas however little they help; sizing by rates would stop by itself.
+	policy := config.DefaultPolicy()
+	policy.Sizing, policy.CatchUpWithin = scaling.SizingThreshold, 0
+	base := simulate.Feedscale("p", policy, 15*time.Second)
 	run := func(most int) simulate.Result {
 		return simulate.Run(trace, metered(600), simulate.WithThroughput(base, simulate.Provisioning{Policy: scaling.ThroughputPolicy{Max: most, ScaleDownAfter: time.Hour}}), simulate.Conditions{}, simulate.Objective{})
 	}
