@@ -142,7 +142,8 @@ func TestTheCountIsRightAgainWhateverHappenedToIt(t *testing.T) {
 			keep(t, s, 5)
 			c.meddle(t, b.Server, b)
 			wantActive(t, b.Server, c.between)
-			keep(t, s, 5)
+			// Over a connection of its own: one that is open while the clock is ahead may lose its token to that.
+			keep(t, newSignals(t, b.ConnectionString(), servicebus.SignalsOptions{}), 5)
 			wantActive(t, b.Server, 5)
 		})
 	}
