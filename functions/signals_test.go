@@ -2,9 +2,7 @@ package main_test
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
@@ -28,34 +26,6 @@ func signals(w *testworld.Shop, queue string) (n int) {
 		}
 	}
 	return n
-}
-
-// killAt ends a process at an operation of Service Bus, and reports whether it came to that.
-func killAt(t *testing.T, w *testworld.Shop, process *exec.Cmd, step int, done bool) (killed bool) {
-	t.Helper()
-	var seen, hit atomic.Int64
-	started, exited := make(chan struct{}), make(chan struct{})
-	w.Namespace.Control(func(*servicebusfake.Request) *servicebusfake.Answer {
-		if seen.Add(1)-1 != int64(step) {
-			return nil
-		}
-		hit.Store(1)
-		<-started
-		_ = process.Process.Kill()
-		<-exited
-		if done {
-			return nil
-		}
-		return &servicebusfake.Answer{Drop: true}
-	})
-	testworld.Must(t, process.Start())
-	close(started)
-	err := process.Wait()
-	close(exited)
-	if killed = hit.Load() == 1; !killed && err != nil {
-		t.Errorf("the process ended with %v", err)
-	}
-	return killed
 }
 
 // TestTwoTicksMakeEverySignalQueueRightWhereverAProcessWasKilled kills a tick at each operation that the
@@ -85,7 +55,7 @@ func TestTwoTicksMakeEverySignalQueueRightWhereverAProcessWasKilled(t *testing.T
 						t.Fatalf("at first %d signals, %+v", signals(w, "first"), r)
 					}
 					after := signalled(w, c.queue, c.replicas)
-					ended = !killAt(t, w, prepare(t, folder, after, "poll"), steps, done)
+					ended = !testworld.KillAt(t, w.Namespace, prepare(t, folder, after, "poll"), steps, done)
 					for range 2 {
 						if r := command(t, folder, after, "poll"); r.Status != 0 {
 							t.Errorf("killed at step %d: %+v", steps, r)

@@ -23,8 +23,8 @@ const (
 	longestWindow  = 5 * time.Minute  // after which that begins anew
 	windowMoves    = 4                // moves of positions in a window, per square root of the owner's leases, for it to count
 	drainMean      = 2 * time.Minute  // over which a drain rate that is exact is taken
-	drainStep      = 15 * time.Second // of it, for a sample
-	limitShare     = 0.85             // share of what a replica can do, up to which one that has a backlog is not what limits it
+	drainStep      = 15 * time.Second // that one sample counts for in that mean, however far apart polls are
+	limitShare     = 0.85             // an owner with a backlog that does less than this share of what a replica can do is limited by something else
 	limitPolls     = 4                // that have to find that it is a partition which limits its owner
 	lateRatio      = 3                // of the usual time between two moves, after which a position is behind
 	lateAfter      = 2 * time.Minute  // at least

@@ -18,7 +18,7 @@ const (
 	drainsLittle = 0.1              // the same, of the time in which a backlog is gone
 	aloneRatio   = 4                // of the backlog of a partition to the others', from which on it is that partition's alone
 	aloneLittle  = 2.0              // drainsLittle of such a backlog
-	jump         = 1.3              // ratio of arrivals to their long mean from which on the last two polls tell more
+	jump         = 1.3              // ratio to the long mean from which on what arrived between the last two polls counts
 	jumpLeast    = 1.0              // LSNs per second that it takes beside that
 	effectTime   = 45 * time.Second // from a decision until its replicas work
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)

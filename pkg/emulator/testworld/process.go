@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
 // Environ writes settings as a process has its environment.
@@ -45,4 +48,35 @@ func Run(t testing.TB, c *exec.Cmd) Result {
 		}
 	}
 	return Result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// KillAt starts a process and kills it with SIGKILL at the operation of that number, from 0, that a
+// namespace sees of it: before the operation is done, or behind it, before its answer is heard. It reports
+// whether it came to that; a process that got through has to end without an error.
+func KillAt(t *testing.T, namespace *servicebusfake.Server, process *exec.Cmd, step int, done bool) (killed bool) {
+	t.Helper()
+	var seen atomic.Int64
+	var hit atomic.Bool
+	started, exited := make(chan struct{}), make(chan struct{})
+	namespace.Control(func(*servicebusfake.Request) *servicebusfake.Answer {
+		if seen.Add(1)-1 != int64(step) {
+			return nil
+		}
+		hit.Store(true)
+		<-started
+		_ = process.Process.Kill()
+		<-exited
+		if done {
+			return nil
+		}
+		return &servicebusfake.Answer{Drop: true}
+	})
+	Must(t, process.Start())
+	close(started)
+	err := process.Wait()
+	close(exited)
+	if killed = hit.Load(); !killed && err != nil {
+		t.Errorf("the process ended with %v", err)
+	}
+	return killed
 }

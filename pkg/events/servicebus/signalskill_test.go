@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
@@ -70,7 +69,7 @@ func TestAProcessThatIsKilledAtAnyStepLeavesACountThatTheNextMakesRight(t *testi
 					survivor := newSignals(t, b.ConnectionString(), servicebus.SignalsOptions{})
 					keep(t, survivor, c.before)
 					process := keeper(t, b, c.after)
-					ended = !killAt(t, b, process, steps, done)
+					ended = !testworld.KillAt(t, b, process, steps, done)
 					if got := active(b); got < least || got > max(c.before, c.after) {
 						t.Errorf("killed at step %d: %d messages, between %d and %d", steps, got, c.before, c.after)
 					}
@@ -86,32 +85,4 @@ func TestAProcessThatIsKilledAtAnyStepLeavesACountThatTheNextMakesRight(t *testi
 			})
 		}
 	}
-}
-
-// killAt runs a process and kills it at an operation. It reports whether it came to that.
-func killAt(t *testing.T, b *servicebusfake.Server, process *exec.Cmd, step int, done bool) (killed bool) {
-	t.Helper()
-	var seen, hit atomic.Int64
-	started, exited := make(chan struct{}), make(chan struct{})
-	b.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
-		if seen.Add(1)-1 != int64(step) {
-			return nil
-		}
-		hit.Store(1)
-		<-started
-		_ = process.Process.Kill()
-		<-exited
-		if done {
-			return nil
-		}
-		return &servicebusfake.Answer{Drop: true}
-	})
-	testworld.Must(t, process.Start())
-	close(started)
-	err := process.Wait()
-	close(exited)
-	if killed = hit.Load() == 1; !killed && err != nil {
-		t.Errorf("the process ended with %v", err)
-	}
-	return killed
 }
