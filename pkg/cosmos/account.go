@@ -25,6 +25,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -159,14 +160,14 @@ func shouldRetry(response *http.Response, err error) bool {
 func newTransport(concurrency int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: bounded.Answers(&http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           dialer.DialContext,
 			MaxIdleConnsPerHost:   concurrency,
 			IdleConnTimeout:       idleTimeout,
 			TLSHandshakeTimeout:   dialTimeout,
 			ResponseHeaderTimeout: answerTimeout,
-		},
+		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

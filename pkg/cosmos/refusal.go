@@ -153,7 +153,7 @@ func wordsOf(body []byte) string {
 			words = list.Errors[0]
 		}
 	}
-	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }), " ")
 	words = signature.ReplaceAllString(afterWords.ReplaceAllString(words, ""), "$1REDACTED")
 	if runes := []rune(words); len(runes) > maxWords {
 		words = string(runes[:maxWords]) + "…"

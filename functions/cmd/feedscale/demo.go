@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -55,7 +55,7 @@ func runDemo(ctx context.Context, env cli.Env, args []string) error {
 		}
 	}()
 	env.Environ = demoEnviron(env, s.world)
-	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile})
 	if err != nil {
 		return cli.Usage(err)
 	}

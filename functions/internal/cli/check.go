@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -37,7 +37,7 @@ func tryAll(ctx context.Context, env Env, args []string, kinds actions.Kinds) er
 	if err := mistakes.refuse(env.Stderr, "check"); err != nil {
 		return err
 	}
-	c, err := config.Read(config.Input{Environ: env.Environ, File: *file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: *file, ReadFile: bounded.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		if *output == "json" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -33,7 +33,7 @@ func serve(ctx context.Context, env Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
 		// In one line: the host takes each for a message of its own, and starts the handler three times.
@@ -172,7 +172,7 @@ func configFlag(env Env, command string, args []string) (file string, err error)
 
 // configure reads the configuration. Its mistakes are printed, each on a line of its own.
 func configure(env Env, file string) (config.Config, error) {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return config.Config{}, Usage(nil)

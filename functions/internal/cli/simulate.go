@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -293,7 +293,7 @@ func (r *flagReader) scalers(compare bool) []simulate.Scaler {
 }
 
 func readPolicies(file string) ([]config.NamedPolicy, error) {
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,49 @@
+package scaler_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/feedscale/feedscale/pkg/scaler"
+	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
+)
+
+// failing is a source that is out of reach.
+type failing struct{ asked map[string]bool }
+
+func (f failing) Replicas(_ context.Context, name string) (int, error) {
+	f.asked[name] = true
+	return 0, errors.New("feedscale cannot be asked")
+}
+
+func (failing) Changed(string) <-chan struct{} { return nil }
+
+func TestWhatACallerSendsIsBounded(t *testing.T) {
+	t.Parallel()
+	source := failing{asked: make(map[string]bool)}
+	c := pb.NewExternalScalerClient(dial(t, serve(t, scaler.Options{Source: source}).address))
+	for rule, call := range map[string]struct {
+		name, header string
+		metadata     int // bytes beside
+		want         codes.Code
+	}{
+		"the longest name":       {name: strings.Repeat("a", 253), want: codes.Unavailable},
+		"a longer one":           {name: strings.Repeat("b", 254), want: codes.InvalidArgument},
+		"a longer request":       {name: "c", metadata: 64 << 10, want: codes.ResourceExhausted},
+		"headers of any length":  {name: "d", header: strings.Repeat("x", 33<<10), want: codes.Internal},
+		"headers that are usual": {name: "e", header: strings.Repeat("x", 8<<10), want: codes.Unavailable},
+	} {
+		ref := of(call.name)
+		ref.ScalerMetadata["more"] = strings.Repeat("x", call.metadata)
+		_, err := c.IsActive(metadata.AppendToOutgoingContext(t.Context(), "x-long", call.header), ref)
+		if status.Code(err) != call.want || (call.want == codes.Unavailable) != source.asked[call.name] {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
