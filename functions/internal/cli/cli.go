@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
 // The exit statuses (docs/operate.md).
@@ -62,6 +64,7 @@ const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
 // Under a Functions host the command may be left out: it is serve. elsewhere says, for a command that
 // this program does not have, where it is to be found; "" = nowhere.
 func Main(ctx context.Context, env Env, commands []Command, elsewhere string) int {
+	env.Stderr = console.Lines{Writer: env.Stderr} // errors quote what others wrote
 	args := env.Args
 	if len(args) == 0 && env.Getenv(handlerPort) != "" {
 		args = []string{"serve"}

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -47,7 +48,7 @@ func consume(ctx context.Context, env Env, args []string, kinds actions.Kinds) e
 		Flag:     func(name string) string { return f.Lookup(name).Value.String() },
 		Secret:   settings.WebhookSecret.Reveal(),
 		Identity: func() (azcore.TokenCredential, error) { return connections.Credential(config.Identity{}) },
-		Stdout:   env.Stdout,
+		Stdout:   console.Lines{Writer: env.Stdout},
 		Log:      log,
 	})
 	var concurrencyErr error

@@ -67,7 +67,8 @@ func simulateMatrix(ctx context.Context, env Env, in *flagReader, compare bool, 
 
 // progressBar draws how far the replays are, where stderr is a terminal; else it is nil.
 func progressBar(env Env) simulate.Progress {
-	file, ok := env.Stderr.(*os.File)
+	lines, _ := env.Stderr.(console.Lines)
+	file, ok := lines.Writer.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}

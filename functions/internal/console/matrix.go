@@ -18,8 +18,8 @@ func WriteMatrixCSV(w io.Writer, cells []simulate.Cell, seeds int) error {
 	for _, c := range cells {
 		result := Simulation{Results: []simulate.Result{c.Result}}.Report().Results[0]
 		_ = out.Write(append([]string{
-			c.Trace, strconv.FormatInt(whole(c.StartUp), 10), strconv.FormatInt(whole(c.Delay), 10),
-			string(c.Acting), result.Policy, strconv.Itoa(seeds),
+			sheet(c.Trace), strconv.FormatInt(whole(c.StartUp), 10), strconv.FormatInt(whole(c.Delay), 10),
+			string(c.Acting), sheet(result.Policy), strconv.Itoa(seeds),
 		}, result.columns()...))
 	}
 	out.Flush()
@@ -77,8 +77,7 @@ func WriteMatrix(w io.Writer, cells []simulate.Cell, style Style) error {
 		table = append(table, line)
 	}
 	style.Width = 0
-	_, err := io.WriteString(w, style.Table(table))
-	return err
+	return style.print(w, style.Table(table))
 }
 
 // matrixRows gathers the cells of each trace, policy and way of acting, in the order of the first.

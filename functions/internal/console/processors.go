@@ -55,8 +55,7 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 		})
 	}
 	style.Width = 0 // a person may want to copy all of WHY
-	_, err := io.WriteString(w, style.Table(rows)+errors.String())
-	return err
+	return style.print(w, style.Table(rows)+errors.String())
 }
 
 // partitionRow is a partition in the columns of its processor: what only a processor has is empty, and
