@@ -108,6 +108,7 @@ func NewAccount(o Options) (*Account, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.options.Key = "" // the signer alone has it: printing an Account shows no key
 	a.pipeline = runtime.NewPipeline("feedscale", "v1", runtime.PipelineOptions{
 		PerRetry: slices.Concat([]policy.Policy{policyFunc(a.stamp)}, authentication, []policy.Policy{policyFunc(count)}),
 	}, &policy.ClientOptions{

@@ -53,7 +53,7 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 		return fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case errors.As(err, &auth), errors.As(err, &unavailable) && a.options.Key == "":
+	case errors.As(err, &auth), errors.As(err, &unavailable) && a.identity != nil:
 		return fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
 	default:
 		return fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
@@ -21,7 +22,7 @@ const apiConnections = 64
 // judgement: what is a 503 there is no count here. What it has already is not sent again (ETag).
 type API struct {
 	base   *url.URL
-	key    string
+	key    config.Secret
 	client *http.Client
 	known  sync.Map // known, by name
 }
@@ -43,7 +44,7 @@ func NewAPI(address, key string) (*API, error) {
 	base.Path = strings.TrimSuffix(base.Path, "/api")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = apiConnections, apiConnections
-	return &API{base: base, key: key, client: &http.Client{Transport: bounded.Answers(transport), Timeout: askTimeout}}, nil
+	return &API{base: base, key: config.NewSecret(key), client: &http.Client{Transport: bounded.Answers(transport), Timeout: askTimeout}}, nil
 }
 
 // Address is where it asks.
@@ -58,8 +59,8 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.key != "" {
-		request.Header.Set("x-functions-key", a.key)
+	if !a.key.IsZero() {
+		request.Header.Set("x-functions-key", a.key.Reveal())
 	}
 	before, has := a.known.Load(name)
 	if has {

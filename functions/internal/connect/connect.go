@@ -50,7 +50,7 @@ func New(settings config.Settings) *Connections {
 
 type accountKey struct {
 	endpoint string
-	key      string
+	key      config.Secret
 	identity config.Identity
 	scope    string
 }
@@ -93,7 +93,7 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 
 // Account returns the account of a connection.
 func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
-	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity, connection.TokenScope}
+	key := accountKey{connection.Endpoint, connection.Key, connection.Identity, connection.TokenScope}
 	if a := c.accounts[key]; a != nil {
 		return a, nil
 	}
