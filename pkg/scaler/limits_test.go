@@ -3,13 +3,17 @@ package scaler_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaler"
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
@@ -45,5 +49,29 @@ func TestWhatACallerSendsIsBounded(t *testing.T) {
 		if status.Code(err) != call.want || (call.want == codes.Unavailable) != source.asked[call.name] {
 			t.Errorf("%s: %v", rule, err)
 		}
+	}
+}
+
+// TestOneConnectionTooManyWaits has callers that take every connection there is and say nothing.
+func TestOneConnectionTooManyWaits(t *testing.T) {
+	t.Parallel()
+	address := serve(t, scaler.Options{Source: newDecided(map[string]any{"orders": 1})}).address
+	const most = 1_000
+	var first net.Conn
+	for range most {
+		c, err := net.Dial("tcp", address)
+		testworld.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		first = c
+	}
+	late := pb.NewExternalScalerClient(dial(t, address))
+	brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := late.IsActive(brief, of("orders"), grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
+		t.Fatalf("one too many is answered, or cut off: %v", err)
+	}
+	testworld.Must(t, first.Close())
+	if _, err := late.IsActive(t.Context(), of("orders"), grpc.WaitForReady(true)); err != nil {
+		t.Errorf("once another left: %v", err)
 	}
 }
