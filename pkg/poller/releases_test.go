@@ -35,7 +35,7 @@ import (
 const releases = "../state/testdata/releases"
 
 // record has a release write its states into the folder of its name before they are read:
-// go test ./pkg/poller -run Releases -record path/of/feedscale
+// go test ./pkg/poller -run Releases -record "$PWD/feedscale-NAME"
 var record = flag.String("record", "", "a `program`, feedscale-RELEASE, whose states are to be recorded")
 
 // withoutHistory is a release that kept no history yet.

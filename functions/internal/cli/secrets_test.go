@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,13 @@ func startTelltale(t *testing.T, status int) *telltale {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// heard is what it was told so far.
+func (s *telltale) heard() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
 }
 
 // keepsSecrets holds that a text shows none of what was planted, nor what a service was told.
@@ -170,14 +178,12 @@ func TestNoSecretIsShownWhateverFails(t *testing.T) {
 				if stdout.String()+stderr.String() == "" {
 					t.Errorf("%q says nothing: the test proves nothing", run.args)
 				}
-				service.mu.Lock()
-				told := service.told
-				service.mu.Unlock()
+				told := service.heard()
 				keepsSecrets(t, fmt.Sprintf("stdout of %.40q", run.args), stdout.String(), told)
 				keepsSecrets(t, fmt.Sprintf("stderr of %.40q", run.args), stderr.String(), told)
 			}
 			if file, err := os.ReadFile(strings.TrimPrefix(inFile["FEEDSCALE_STATE"], "bolt:")); err == nil {
-				keepsSecrets(t, "the state file", string(file), service.told)
+				keepsSecrets(t, "the state file", string(file), service.heard())
 			}
 		})
 	}
@@ -207,12 +213,7 @@ func TestNoPageShowsASecret(t *testing.T) {
 	listening := regexp.MustCompile(`"address":"([^"]+)"`)
 	testworld.Eventually(t, "a tick", func() bool { return strings.Contains(stderr.String(), `"msg":"tick"`) })
 	address := listening.FindStringSubmatch(stderr.String())[1]
-	told := func() []string {
-		service.mu.Lock()
-		defer service.mu.Unlock()
-		return service.told
-	}
-	if len(told()) == 0 {
+	if len(service.heard()) == 0 {
 		t.Error("the service was told nothing: the test proves nothing")
 	}
 	for _, path := range []string{"/", "/healthz", "/api/processors", "/api/processors/orders", "/api/processors/orders/history", "/api/metrics", "/api/dashboard", "/api/nothing", "/api/processors/nobody"} {
@@ -224,7 +225,7 @@ func TestNoPageShowsASecret(t *testing.T) {
 			body, err := io.ReadAll(answer.Body)
 			testworld.Must(t, err)
 			answer.Body.Close()
-			keepsSecrets(t, path, fmt.Sprint(answer.Header)+string(body), told())
+			keepsSecrets(t, path, fmt.Sprint(answer.Header)+string(body), service.heard())
 			if path == "/api/processors/orders" && code == apiSecret && !strings.Contains(string(body), "may not") && !strings.Contains(string(body), "403") {
 				t.Errorf("the failure is not shown: %s", body)
 			}
@@ -232,11 +233,11 @@ func TestNoPageShowsASecret(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	keepsSecrets(t, "stdout", stdout.String(), told())
-	keepsSecrets(t, "stderr", stderr.String(), told())
+	keepsSecrets(t, "stdout", stdout.String(), service.heard())
+	keepsSecrets(t, "stderr", stderr.String(), service.heard())
 	text, err := os.ReadFile(strings.TrimPrefix(file, "bolt:"))
 	testworld.Must(t, err)
-	keepsSecrets(t, "the state file", string(text), told())
+	keepsSecrets(t, "the state file", string(text), service.heard())
 }
 
 // TestNoTokenIsShown has an identity's token refused by an account, and by a table, that repeat it.
@@ -250,10 +251,10 @@ func TestNoTokenIsShown(t *testing.T) {
 	startIdentity(t, http.StatusOK, `{"oid":"x"}`).proves(p.settings)
 	for _, args := range [][]string{{"poll"}, {"poll", "--output", "json"}, {"check"}, {"check", "--output", "json"}, {"leases", "--connection", "COSMOS", "--database", "shop"}} {
 		r := p.apart(t, args...)
-		if len(service.told) == 0 {
+		if len(service.heard()) == 0 {
 			t.Errorf("the service was told nothing: the test proves nothing\n%s", r.Stderr)
 		}
-		keepsSecrets(t, fmt.Sprintf("%q", args), r.Stdout+r.Stderr, service.told)
+		keepsSecrets(t, fmt.Sprintf("%q", args), r.Stdout+r.Stderr, service.heard())
 	}
 }
 

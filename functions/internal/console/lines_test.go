@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -28,8 +29,8 @@ func TestLinesShowWhatTheyAre(t *testing.T) {
 		if n, err := (console.Lines{Writer: &out}).Write([]byte(c.text)); n != len(c.text) || err != nil || out.String() != c.want {
 			t.Errorf("%s: %q, %d, %v", c.rule, out.String(), n, err)
 		}
-		if strings.ContainsAny(c.text, "\n\x9b") {
-			continue
+		if !utf8.ValidString(c.text) {
+			continue // JSON has none
 		}
 		out.Reset()
 		if err := console.WriteJSON(&out, c.text); err != nil {
