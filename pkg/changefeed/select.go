@@ -30,14 +30,19 @@ var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix,
 // partition key is a GUID, which permits documents with the same id, and where the ids were written with
 // two spellings of the host.
 func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]LeaseDocument, error) {
-	own := make(map[Family][]LeaseDocument, 2)
-	for _, d := range documents {
-		if rest, of, ok := cutPrefixes(d, prefixes); ok {
-			if d.Token == "" {
-				d.Token = rest // from the id, for a document whose token cannot be read
-			}
-			own[of] = append(own[of], d)
+	own := make(map[Family][]*LeaseDocument, 2)
+	for i := range documents {
+		d := &documents[i]
+		rest, of, ok := cutPrefixes(d, prefixes)
+		if !ok {
+			continue
 		}
+		if d.Token == "" {
+			named := *d
+			named.Token = rest // from the id, for a document whose token cannot be read
+			d = &named
+		}
+		own[of] = append(own[of], d)
 	}
 	if family == FamilyAny {
 		var err error
@@ -49,7 +54,7 @@ func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]Leas
 }
 
 // newest returns the family that wrote a lease last.
-func newest(own map[Family][]LeaseDocument) (Family, error) {
+func newest(own map[Family][]*LeaseDocument) (Family, error) {
 	written := func(f Family) (last time.Time) {
 		for _, d := range own[f] {
 			if d.Time.After(last) {
@@ -72,22 +77,25 @@ func newest(own map[Family][]LeaseDocument) (Family, error) {
 	}
 }
 
-func owned(leases []LeaseDocument) bool {
-	return slices.ContainsFunc(leases, func(d LeaseDocument) bool { return d.Owner != "" })
+func owned(leases []*LeaseDocument) bool {
+	return slices.ContainsFunc(leases, func(d *LeaseDocument) bool { return d.Owner != "" })
 }
 
 // newestOfEach returns the newest lease of each token, ordered by token.
-func newestOfEach(leases []LeaseDocument) []LeaseDocument {
-	byToken := make(map[string]int, len(leases))
-	var selected []LeaseDocument
+func newestOfEach(leases []*LeaseDocument) []LeaseDocument {
+	newest := make(map[string]*LeaseDocument, len(leases))
 	for _, d := range leases {
-		at, seen := byToken[d.Token]
-		switch {
-		case !seen:
-			byToken[d.Token] = len(selected)
-			selected = append(selected, d)
-		case d.Newer(selected[at].Lease):
-			selected[at] = d
+		if last, seen := newest[d.Token]; !seen || d.Newer(last.Lease) {
+			newest[d.Token] = d
+		}
+	}
+	if len(newest) == 0 {
+		return nil
+	}
+	selected := make([]LeaseDocument, 0, len(newest))
+	for _, d := range leases {
+		if newest[d.Token] == d {
+			selected = append(selected, *d)
 		}
 	}
 	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareLeases(a.Lease, b.Lease) })
@@ -96,7 +104,7 @@ func newestOfEach(leases []LeaseDocument) []LeaseDocument {
 
 // cutPrefixes returns what follows the prefix in the id of a lease, and who wrote it. A lease token has
 // no "..", so that the leases of container "orders..eu" are not those of "orders".
-func cutPrefixes(d LeaseDocument, prefixes []Prefix) (rest string, of Family, ok bool) {
+func cutPrefixes(d *LeaseDocument, prefixes []Prefix) (rest string, of Family, ok bool) {
 	for _, p := range prefixes {
 		rest, ok := strings.CutPrefix(d.ID, p.Text)
 		if !ok || strings.Contains(rest, "..") {
