@@ -88,10 +88,15 @@ func (t *tick) planPart(planned []*page, m *measured, l *measuredLease, r change
 func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*page {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.reads[r]
+	pages := t.reads[r.source]
+	if pages == nil {
+		pages = make(map[cosmos.Position]*page, len(m.leases))
+		t.reads[r.source] = pages
+	}
+	p := pages[r.position]
 	if p == nil {
 		p = &page{read: r, chargedTo: m, ready: make(chan struct{})}
-		t.reads[r] = p
+		pages[r.position] = p
 		planned = append(planned, p)
 		if last := m.before(l); last != nil && last.Known() {
 			p.measured = last.Measured

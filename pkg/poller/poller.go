@@ -74,6 +74,7 @@ type Poller struct {
 type Mode struct {
 	All    bool // poll every processor, whatever its schedule
 	DryRun bool // commit and publish nothing
+	Brief  bool // of the partitions of a processor that is committed, return no more than tells whether all are known
 }
 
 const (
@@ -110,8 +111,11 @@ type subject struct {
 // poll is one processor in the course of a tick.
 type poll struct {
 	subject
-	processor Processor
-	decided   chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	processor  Processor
+	brief      bool    // its partitions are gone from its state
+	perReplica float64 // request units that they told, where they are gone
+
+	decided chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 }
 
 // tick is one tick in progress.
@@ -376,8 +380,24 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		return
 	}
 	t.decide(ctx, d, lag)
+	d.record.State.Lag.Partitions, d.record.State.Memory.Progress = nil, nil // of no more use: there may be many
 	close(d.decided)
 	t.keep(ctx, &d.subject)
+	if t.mode.Brief && d.processor.Group == "" { // a group looks at its members
+		d.brief, d.perReplica = true, chargePerReplica(&d.state)
+		d.state.Lag.Partitions = witnesses(d.state.Lag.Partitions)
+		d.state.Memory.Progress = nil
+	}
+}
+
+// witnesses returns one partition that is known and one that is not, where there are such.
+func witnesses(partitions []changefeed.Partition) (kept []changefeed.Partition) {
+	for _, known := range []bool{true, false} {
+		if i := slices.IndexFunc(partitions, func(p changefeed.Partition) bool { return p.Known() == known }); i >= 0 {
+			kept = append(kept, partitions[i])
+		}
+	}
+	return kept
 }
 
 // keep commits and publishes what was decided.

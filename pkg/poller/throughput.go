@@ -44,7 +44,11 @@ const provisionShare = 5
 
 // want is what a processor asks for in a State.
 func (d *poll) want(s *state.State) Want {
-	return Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(s)}
+	w := Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
+	if !d.brief {
+		w.PerReplica = chargePerReplica(s)
+	}
+	return w
 }
 
 // follow adds to the State of a processor what its containers need.

@@ -69,7 +69,7 @@ func (h *Host) Settings() config.Settings { return h.config.Settings }
 
 // HandlePoll adds the timer function, whose ticks end with ctx.
 func (h *Host) HandlePoll(ctx context.Context) {
-	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.Tick, Base: ctx, Log: h.options.Log})
+	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
 }
 
 // Serve answers HTTP until work, which ends with ctx or with the server, returns. Then requests in flight
@@ -125,7 +125,7 @@ func spelled(next http.Handler) http.Handler {
 // takes longer than the schedule's step lets the times pass that it covers.
 func (h *Host) TickForever(ctx context.Context) error {
 	for {
-		if _, err := h.Tick(ctx); err != nil && ctx.Err() == nil {
+		if _, err := h.TickBriefly(ctx); err != nil && ctx.Err() == nil {
 			h.options.Log.Error("the tick failed", "error", err.Error())
 		}
 		now := h.options.Now()
