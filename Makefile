@@ -75,12 +75,16 @@ cover: ## write coverage.html
 	@go tool cover -func coverage.out | tail -1
 
 .PHONY: dist
-dist: ## stage the function app in dist/, for func start and zip deployment
-	@rm -rf $(DIST)
+dist: ## stage the function app in dist/, for func start and zip deployment; a local.settings.json that is there stays
+	@test ! -e $(DIST)/go.mod || { echo "DIST=$(DIST) has sources in it, and staging empties it: name another folder" >&2; exit 1; }
 	@mkdir -p $(DIST)
+	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
 	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
 	@cp host.json $(DIST)/
-	@cp local.settings.sample.json $(DIST)/local.settings.json
-	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi
+	@cp $(firstword $(wildcard processors.yaml infra/processors.yaml)) $(DIST)/processors.yaml
 	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@mine=$(CURDIR)/local.settings.json; staged=$(DIST)/local.settings.json; \
+	if test ! -e "$$mine"; then test -e $$staged || { rm -f $$staged; cp local.settings.sample.json $$staged; }; \
+	elif test ! -e $$staged || cmp -s local.settings.sample.json $$staged; then ln -sf "$$mine" $$staged; \
+	elif ! cmp -s "$$mine" $$staged; then echo "$$staged is yours and stays, although local.settings.json says otherwise: delete it to use that one" >&2; fi
 	@echo "staged in $(DIST)"
