@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -11,29 +12,24 @@ import (
 
 // Schema prints the JSON Schema of the processors file, or of a scale event.
 func Schema(env Env) *cobra.Command {
-	schemas := map[string]string{"processors": config.Schema(), "event": events.Schema()}
 	return &cobra.Command{
 		Use: "schema [processors|event]", Short: "print the JSON Schema of the processors file, or of a scale event",
 		Example:   "feedscale schema > processors.schema.json\nfeedscale schema event",
 		ValidArgs: []string{"processors", "event"},
-		Args: func(c *cobra.Command, args []string) error {
-			var mistakes flagMistakes
-			if len(args) > 1 {
-				return noArguments(c, args[1:])
-			}
-			for _, name := range args {
-				if _, ok := schemas[name]; !ok {
-					mistakes.add("there is no schema of %q; allowed are processors and event", name)
-				}
-			}
-			return mistakes.refuse(env.Stderr, c.Name())
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		Args:      cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, names []string) error {
 			name := "processors"
-			if len(args) > 0 {
-				name = args[0]
+			if len(names) > 0 {
+				name = names[0]
 			}
-			_, err := io.WriteString(env.Stdout, schemas[name])
+			schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema()}[name]
+			if !ok {
+				return Usage(fmt.Errorf("schema: there is no schema of %q%s", name, meant(config.Nearest(name, c.ValidArgs))))
+			}
+			if len(names) > 1 {
+				return noArguments(c, names[1:])
+			}
+			_, err := io.WriteString(env.Stdout, schema)
 			return err
 		},
 	}

@@ -36,7 +36,7 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 			return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
 		},
 		"lag":      func(a, b entry) int { return descending(a.Lag, b.Lag) },
-		"age":      func(a, b entry) int { return descending(a.ChangeAgeSeconds, b.ChangeAgeSeconds) },
+		"age":      func(a, b entry) int { return descending(age(a.Processor), age(b.Processor)) },
 		"replicas": func(a, b entry) int { return descending(a.DesiredReplicas, b.DesiredReplicas) },
 		"name":     func(a, b entry) int { return strings.Compare(a.Name, b.Name) },
 	}
@@ -48,6 +48,14 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 		values[i] = e.value
 	}
 	return values
+}
+
+// age is that of the oldest change, 0 where nothing is pending; nil where that is unknown.
+func age(r report.Processor) *int64 {
+	if r.ChangeAgeSeconds == nil && r.Lag != nil {
+		return new(int64)
+	}
+	return r.ChangeAgeSeconds
 }
 
 // severity is the place of a status among all, the worst first.

@@ -29,7 +29,7 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 			{Replicas(r.DesiredReplicas, r.Direction), Plain, true},
 			{Partitions(r), Plain, true},
 			{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
-			{why(r), Dim, false},
+			{why(r, withPartitions), Dim, false},
 		})
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
@@ -66,11 +66,12 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	return err
 }
 
-// why is what could not be measured, and what the decision came from.
-func why(r report.Processor) string {
+// why is what could not be measured, and what the decision came from. Partitions that are shown say the
+// first themselves.
+func why(r report.Processor, withPartitions bool) string {
 	decided := report.Why(r.Reasons)
 	switch {
-	case r.Error == nil:
+	case r.Error == nil || withPartitions && len(r.Partitions) > 0:
 		return decided
 	case decided == "":
 		return oneLine(*r.Error)

@@ -201,10 +201,10 @@ func wrap(text string, first, others int) (lines []string) {
 	return append(lines, strings.TrimRight(line, " "))
 }
 
-// insideWord is where a word that is longer than a line is broken: behind a sign in the second half of the
-// line, such as those between the parts of an address, or else at its end.
+// insideWord is where a word that is longer than a line is broken: behind a sign, not too near to its begin,
+// such as those between the parts of an address, or else at its end.
 func insideWord(text []rune, width int) int {
-	for at := width; at > width/2; at-- {
+	for at := width; at > width/3; at-- {
 		if strings.ContainsRune("/:.-_,=", text[at-1]) && outsideNumber(text, at) == at {
 			return at
 		}
