@@ -58,9 +58,6 @@ func tryAll(ctx context.Context, env Env, file, output string, timeout time.Dura
 	w := waitFor(env, func() string { return "the answers to the checks" })
 	found, err := check.Run(trying, c, env.Getenv, kinds)
 	w.end()
-	if err := w.interrupted(ctx); err != nil {
-		return err
-	}
 	if err != nil {
 		return Usage(err)
 	}
@@ -70,6 +67,9 @@ func tryAll(ctx context.Context, env Env, file, output string, timeout time.Dura
 		err = console.WriteChecks(env.Stdout, found, env.Style())
 	}
 	if err != nil {
+		return err
+	}
+	if err := w.interrupted(ctx); err != nil {
 		return err
 	}
 	if !found.OK {

@@ -80,6 +80,10 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 	failure, ok := errors.AsType[Failure](err)
 	if !ok {
 		failure = Failure{StatusIncomplete, err}
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			failure.Err = errors.New("interrupted")
+			wipe(env)
+		}
 	}
 	if failure.Err != nil {
 		fmt.Fprintf(env.Stderr, "feedscale: %v\n", failure.Err)
@@ -90,8 +94,8 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "feedscale COMMAND", Short: "scale Azure Cosmos DB change feed processors by how far behind they are",
-		SilenceErrors: true, SilenceUsage: true,
-		Args: func(_ *cobra.Command, names []string) error { return nil }, // RunE says which command there is none of
+		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: cobra.ArbitraryArgs, // RunE says which command there is none of
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
@@ -117,7 +121,7 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(env.Stdout, c, env.Style()) })
 	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]", Short: "print the flags, settings and examples of a command", Args: cobra.MaximumNArgs(1),
+		Use: "help [COMMAND]", Short: "print the flags, settings and examples of a command", Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, _, _ := root.Find(args)
 			if c == root && len(args) > 0 {
@@ -133,10 +137,6 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 			c.Args = noArguments
 		}
 		root.AddCommand(c)
-	}
-	root.InitDefaultCompletionCmd()
-	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Short = "print a script that completes commands, flags and names in a shell"
 	}
 	return root
 }

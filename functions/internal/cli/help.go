@@ -50,9 +50,6 @@ func writeHelp(w io.Writer, c *cobra.Command, style console.Style) {
 	width := min(cmp.Or(style.Width, helpWidth), helpWidth)
 	var b strings.Builder
 	fmt.Fprintf(&b, "usage: %s\n\n%s\n", c.UseLine(), console.Wrap(strings.ToUpper(c.Short[:1])+c.Short[1:]+".", "", width))
-	if c.Long != "" {
-		b.WriteString("\n" + strings.TrimSpace(c.Long) + "\n")
-	}
 	if c.HasAvailableSubCommands() {
 		b.WriteString("\ncommands:\n")
 		for _, sub := range c.Commands() {

@@ -26,7 +26,7 @@ func TestHelpNamesTheSettingsOfACommandAndHasExamples(t *testing.T) {
 				t.Errorf("%s: %s is not explained in the help, or not documented", c.Name(), name)
 			}
 		}
-		if simple := c.Name() == "version" || c.Name() == "schema"; !simple && (len(settings) == 0 || !strings.Contains(help, "\nexamples:\n  ")) {
+		if simple := c.Name() == "version" || c.Name() == "schema" || c.Name() == "completion"; !simple && (len(settings) == 0 || !strings.Contains(help, "\nexamples:\n  ")) {
 			t.Errorf("%s: no settings or no examples:\n%s", c.Name(), help)
 		}
 		for example := range strings.Lines(c.Example) {
@@ -62,6 +62,8 @@ func TestAMistypedNameGetsTheNearest(t *testing.T) {
 		{"a flag without its value", []string{"poll", "--config"}, "poll: flag needs an argument: --config"},
 		{"an argument of a command that has none", []string{"check", "orders"}, `check: unexpected argument "orders"`},
 		{"a schema", []string{"schema", "evnt"}, `schema: there is no schema of "evnt"; did you mean event?`},
+		{"a shell", []string{"completion", "bsh"}, `completion: there is no completion for "bsh"; did you mean bash?`},
+		{"no shell", []string{"completion"}, "completion: one shell is needed; allowed are bash, zsh, fish and powershell"},
 		{"a status", []string{"poll", "--status", "stuck"}, `--status is "stuck"; allowed are unknown, stalled,`},
 		{"an order", []string{"poll", "--sort", "size"}, `--sort is "size"; allowed are status, lag, age, replicas and name`},
 	} {

@@ -41,6 +41,8 @@ func (n *noted) write(w io.Writer, polled []state.State) {
 	for i := range polled {
 		said[polled[i].Processor] = polled[i].Lag.Problem() + "\n" + polled[i].Lag.Nearest
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, r := range n.records {
 		attributes := make(map[string]string)
 		r.Attrs(func(a slog.Attr) bool {

@@ -44,7 +44,7 @@ func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
 		cli.Serve, cli.Run(nil), cli.Poll, cli.History, cli.Simulate,
-		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Schema, cli.Version,
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Completion, cli.Schema, cli.Version,
 	}
 }
 

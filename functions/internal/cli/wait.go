@@ -38,7 +38,7 @@ func waitFor(env Env, what func() string) *waiting {
 			select {
 			case <-w.stop:
 				if seconds > 1 {
-					fmt.Fprint(env.Stderr, "\r\x1b[K")
+					wipe(env)
 				}
 				return
 			case <-second.C:
@@ -48,6 +48,13 @@ func waitFor(env Env, what func() string) *waiting {
 		}
 	}()
 	return w
+}
+
+// wipe empties the line that the cursor of a terminal stands in.
+func wipe(env Env) {
+	if _, ok := env.errTerminal(); ok {
+		fmt.Fprint(env.Stderr, "\r\x1b[K")
+	}
 }
 
 // end wipes the line.

@@ -36,8 +36,8 @@ const (
 
 // Table aligns the columns of rows, the head first. Where they are wider than the terminal, those columns
 // give way that are worth least, in the order of their names; then text becomes narrower. It is cut at a
-// word or, where the style wraps, goes on in the next line: where there is too little room beside the other
-// columns, below them. Numbers are never broken. A width of 0 is any.
+// word or, where the style wraps, goes on in the next line: that of the last column below the others, where
+// that takes fewer lines. Numbers are never broken. A width of 0 is any.
 func (s Style) Table(rows [][]Cell, leastFirst ...string) string {
 	return strings.Join(s.Rows(rows, leastFirst...), "")
 }
@@ -104,9 +104,11 @@ func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool
 		least = min(least, leastText)
 	}
 	widths = s.giveWay(head, natural, least, leastFirst)
-	if lineWidth(widths) > s.Width && s.Wrap && !head[last].Right {
-		below = true
-		widths = s.giveWay(head, natural, 0, leastFirst)
+	if s.Wrap && !head[last].Right {
+		room := widths[last] + s.Width - lineWidth(widths)
+		if below = room < least || s.height(rows, s.Width-2*len(gap))+len(rows) < s.height(rows, room); below {
+			widths = s.giveWay(head, natural, 0, leastFirst)
+		}
 	}
 	for lineWidth(widths) > s.Width {
 		widest := -1
@@ -124,6 +126,14 @@ func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool
 		widths[last] = max(1, min(natural[last], widths[last]+s.Width-lineWidth(widths)))
 	}
 	return widths, below
+}
+
+// height is how many lines the texts of the last column take in a width.
+func (s Style) height(rows [][]Cell, width int) (lines int) {
+	for _, row := range rows {
+		lines += len(wrap(row[len(row)-1].printed(), width, width))
+	}
+	return lines
 }
 
 // giveWay leaves out columns, in the order of their names, until the others fit beside the last one, of a
