@@ -77,7 +77,11 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 		return Usage(err)
 	}
 	ahead := newAhead(c, names)
-	wait := waitFor(env, ahead.String)
+	quiet := env
+	if notes == nil {
+		quiet.ErrTerminal = nil // the log is there
+	}
+	wait := waitFor(quiet, ahead.String)
 	result, tickErr := a.Poll(ctx, poller.Mode{All: true, Only: names, DryRun: *p.dryRun, Progress: ahead.advance})
 	a.Close()
 	wait.end()

@@ -55,6 +55,11 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		"simulate":        func(w io.Writer, style console.Style) error { return simulation().Write(w, true, style) },
 		"simulate-matrix": matrix,
 	} {
+		for _, width := range []int{1, 2, 5, 13, 34} { // hardly room for anything: it need not fit, and nothing breaks
+			for _, wrap := range []bool{true, false} {
+				testworld.Must(t, write(io.Discard, console.Style{Width: width, Wrap: wrap}))
+			}
+		}
 		for _, size := range []struct{ width, height int }{{60, 14}, {80, 24}, {120, 40}, {200, 50}} {
 			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
 				t.Parallel()
