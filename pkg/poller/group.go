@@ -41,7 +41,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 	switch {
 	case d.dropped:
 	case !d.due:
-		if d.err == nil {
+		if d.err == nil && !t.mode.All {
 			t.rest(ctx, d)
 		}
 	case d.err != nil:

@@ -1,7 +1,9 @@
 package poller_test
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,6 +118,35 @@ func TestAMemberThatWasNeverMeasuredLowersNothing(t *testing.T) {
 	w.write(5)
 	w.tick()
 	w.wantEvents("/1 null->1 true")
+}
+
+func TestAPollOfNamedProcessorsTouchesNoOther(t *testing.T) {
+	t.Parallel()
+	w := newGrouped(t)
+	w.write(5)
+	w.Write("payments", 90)
+	w.broker.setDown(true)
+	w.tick()
+	left := w.state("orders")
+	var mu sync.Mutex
+	var told []string
+	progress := func(processor string, decided bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, fmt.Sprint(processor, decided))
+	}
+	w.clock.Advance(time.Second)
+	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true, Only: []string{"payments"}, Progress: progress})
+	testworld.Must(t, err)
+	if len(r.Polled) != 1 || r.Polled[0].Processor != "payments" || len(r.Groups) != 1 || r.Groups[0].Decision.Replicas != 3 {
+		t.Errorf("%d processors and %d groups", len(r.Polled), len(r.Groups))
+	}
+	if now := w.state("orders"); !now.AttemptedAt.Equal(left.AttemptedAt) {
+		t.Errorf("orders was polled at %s", now.AttemptedAt)
+	}
+	if want := []string{"paymentsfalse", "paymentstrue"}; !slices.Equal(told, want) {
+		t.Errorf("told of %q, want %q", told, want)
+	}
 }
 
 func TestAGroupIsDecidedWhereAMemberIsDueAndOnlyThere(t *testing.T) {

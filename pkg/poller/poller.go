@@ -74,6 +74,16 @@ type Poller struct {
 type Mode struct {
 	All    bool // poll every processor, whatever its schedule
 	DryRun bool // commit and publish nothing
+
+	Only     []string                             // with All: the names of the processors to poll; none = every one
+	Progress func(processor string, decided bool) // called for each processor that is due once its state is loaded, and once it is decided, from any goroutine; nil = nobody cares
+}
+
+// say tells of progress where somebody cares.
+func (m Mode) say(processor string, decided bool) {
+	if m.Progress != nil {
+		m.Progress(processor, decided)
+	}
 }
 
 const (
@@ -262,7 +272,12 @@ func collect(loaded <-chan *poll) (wave []*poll, more bool) {
 // load reads what is stored of a processor, and tells whether it is due.
 func (t *tick) load(ctx context.Context, d *poll) {
 	t.read(ctx, &d.subject)
-	d.due = t.mode.All || d.err != nil || d.processor.due(d.record.State, t.start)
+	if d.due = d.err != nil || d.processor.due(d.record.State, t.start); t.mode.All {
+		d.due = len(t.mode.Only) == 0 || slices.Contains(t.mode.Only, d.name)
+	}
+	if d.due {
+		t.mode.say(d.name, false)
+	}
 }
 
 // read reads what is stored of a subject. It has its own share of the tick's time.
@@ -285,6 +300,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	)
 	for _, d := range wave {
 		switch {
+		case !d.due && t.mode.All:
+			close(d.decided) // it is not asked for: nothing of it is touched
 		case !d.due:
 			close(d.decided)
 			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
@@ -377,6 +394,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	t.decide(ctx, d, lag)
 	close(d.decided)
+	t.mode.say(d.name, true)
 	t.keep(ctx, &d.subject)
 }
 

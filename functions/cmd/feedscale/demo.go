@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -23,19 +25,21 @@ import (
 
 // showDemo runs feedscale on a world that is embedded: accounts, load, workers and a consumer of the
 // scale events, which closes the loop.
-func showDemo() cli.Command {
-	return cli.Command{Name: "demo", Summary: "run a world of embedded processors under load", Run: runDemo}
+func showDemo(env cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "demo", Short: "run a world of embedded processors under load",
+		Example:     "feedscale demo\nfeedscale demo --duration 1m",
+		Annotations: cli.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
+	}
+	duration := c.Flags().Duration("duration", 0, "end after this time; 0 = at Ctrl-C")
+	c.RunE = func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), env, *duration) }
+	return c
 }
 
-func runDemo(ctx context.Context, env cli.Env, args []string) error {
-	f := cli.NewFlags(env, "demo", "[--duration TIME]")
-	duration := f.Duration("duration", 0, "end after this time; 0 = at Ctrl-C")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if *duration > 0 {
+func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
+	if duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *duration)
+		ctx, cancel = context.WithTimeout(ctx, duration)
 		defer cancel()
 	}
 	s := &screen{env: env, started: env.Now(), said: make(map[string]int64), provisioned: make(map[string]int)}

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -14,20 +15,18 @@ import (
 
 // importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed handler
 // has no use for it, and does not link it.
-func importFiles() cli.Command {
-	return cli.Command{Name: "import", Summary: "make a processors file from KEDA's ScaledObjects or from Functions triggers", Run: runImport}
+func importFiles(env cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers",
+		Example: "feedscale import scaledobject.yaml -o processors.yaml\nfeedscale import host.json */function.json local.settings.json",
+		Args:    cobra.ArbitraryArgs,
+	}
+	output := c.Flags().StringP("output", "o", "", "write the processors file to this `file`, where there is none yet, and not to standard output")
+	c.RunE = func(_ *cobra.Command, names []string) error { return runImport(env, names, *output) }
+	return c
 }
 
-func runImport(_ context.Context, env cli.Env, args []string) error {
-	f := cli.NewFlags(env, "import", "[--output FILE] FILE...")
-	var output string
-	for _, name := range []string{"output", "o"} {
-		f.StringVar(&output, name, "", "write the processors file there, where there is none yet, and not to standard output")
-	}
-	names, err := f.ParseNames(args)
-	if err != nil {
-		return err
-	}
+func runImport(env cli.Env, names []string, output string) error {
 	if len(names) == 0 {
 		fmt.Fprintln(env.Stderr, "feedscale import: the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
 		return cli.Usage(nil)

@@ -20,12 +20,12 @@ import (
 // release is set by the linker: the version of a released build.
 var release = ""
 
-// commands are listed in the order of the usage text.
+// commands are all that there are.
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve(), cli.Run(newScaler), cli.Poll(), cli.History(), cli.Simulate(),
-		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases(), importFiles(), showDemo(), emulate(), cli.Version(),
+		cli.Serve, cli.Run(newScaler), cli.Poll, cli.History, cli.Simulate,
+		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases, importFiles, showDemo, emulate, cli.Completion, cli.Schema, cli.Version,
 	}
 }
 

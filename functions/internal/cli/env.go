@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,21 +27,30 @@ type Env struct {
 
 	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none.
 	Terminal func() (width, height int, ok bool)
+	// ErrTerminal is the width of the terminal that Stderr is; ok is false where it is none. nil = it is
+	// none.
+	ErrTerminal func() (width int, ok bool)
 }
 
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
 func OS(release string) Env {
 	return Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release), Parent: os.Getppid,
-		Terminal: func() (width, height int, ok bool) {
-			fd := int(os.Stdout.Fd())
-			if !term.IsTerminal(fd) {
-				return 0, 0, false
-			}
-			width, height, _ = term.GetSize(fd) // 0 where the terminal does not say
-			return width, height, true
+		Terminal: func() (width, height int, ok bool) { return terminal(os.Stdout) },
+		ErrTerminal: func() (width int, ok bool) {
+			width, _, ok = terminal(os.Stderr)
+			return width, ok
 		},
 	}
+}
+
+func terminal(f *os.File) (width, height int, ok bool) {
+	fd := int(f.Fd())
+	if !term.IsTerminal(fd) {
+		return 0, 0, false
+	}
+	width, height, _ = term.GetSize(fd) // 0 where the terminal does not say
+	return width, height, true
 }
 
 func version(release string) string {
@@ -64,8 +74,18 @@ func (e Env) Getenv(name string) string {
 }
 
 // Style is how to print for whoever reads Stdout: in colors to a terminal only, and not where
-// NO_COLOR is set.
+// NO_COLOR is set; as wide as the terminal, or as COLUMNS says where there is none.
 func (e Env) Style() console.Style {
 	width, _, ok := e.Terminal()
-	return console.Style{Width: width, Colors: ok && e.Getenv("NO_COLOR") == ""}
+	if width == 0 {
+		width, _ = strconv.Atoi(e.Getenv("COLUMNS")) // what is no number is no width
+	}
+	return console.Style{Width: max(0, width), Colors: ok && e.Getenv("NO_COLOR") == ""}
+}
+
+func (e Env) errTerminal() (width int, ok bool) {
+	if e.ErrTerminal == nil {
+		return 0, false
+	}
+	return e.ErrTerminal()
 }

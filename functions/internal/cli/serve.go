@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
@@ -24,15 +26,18 @@ import (
 const StatusRestart = 200
 
 // Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends it.
-func Serve() Command {
-	return Command{"serve", "be the custom handler of an Azure Functions host", serve}
+func Serve(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "serve", Short: "be the custom handler of an Azure Functions host",
+		Example:     "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve",
+		Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
+	}
+	file := addConfig(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, *file) }
+	return c
 }
 
-func serve(ctx context.Context, env Env, args []string) error {
-	file, err := configFlag(env, "serve", args)
-	if err != nil {
-		return err
-	}
+func serve(ctx context.Context, env Env, file string) error {
 	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
 	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
@@ -121,16 +126,19 @@ func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context
 // it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
 // link gRPC.
 func Run(scaler NewScaler) Command {
-	return Command{"run", "poll and answer HTTP without a Functions host", func(ctx context.Context, env Env, args []string) error {
-		return run(ctx, env, args, scaler)
-	}}
+	return func(env Env) *cobra.Command {
+		c := &cobra.Command{
+			Use: "run", Short: "poll and answer HTTP without a Functions host",
+			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml",
+			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
+		}
+		file := addConfig(c)
+		c.RunE = func(c *cobra.Command, _ []string) error { return run(c.Context(), env, *file, scaler) }
+		return c
+	}
 }
 
-func run(ctx context.Context, env Env, args []string, scaler NewScaler) error {
-	file, err := configFlag(env, "run", args)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, env Env, file string, scaler NewScaler) error {
 	c, err := configure(env, file)
 	if err != nil {
 		return err
@@ -163,11 +171,31 @@ func run(ctx context.Context, env Env, args []string, scaler NewScaler) error {
 	})
 }
 
-// configFlag reads the one flag of serve and run.
-func configFlag(env Env, command string, args []string) (file string, err error) {
-	f := NewFlags(env, command, "[--config FILE]")
-	f.StringVar(&file, "config", "", "the processors file")
-	return file, f.Parse(args)
+// addConfig adds the flag that names the processors file.
+func addConfig(c *cobra.Command) *string {
+	return c.Flags().String("config", "", "the processors `file`; setting FEEDSCALE_CONFIG")
+}
+
+// processorNames completes the names of processors, where the configuration is one to poll with. file is
+// the flag of the processors file; nil where there is none.
+func processorNames(env Env, file *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		in := config.Input{Environ: env.Environ, ReadFile: os.ReadFile}
+		if file != nil {
+			in.File = *file
+		}
+		c, err := config.Read(in)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, p := range c.Processors {
+			if !slices.Contains(given, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // configure reads the configuration. Its mistakes are printed, each on a line of its own.
