@@ -43,6 +43,7 @@ func (h *Handler) writeTagged(w http.ResponseWriter, r *http.Request, body, tagg
 		return
 	}
 	header.Set("Content-Type", "application/json")
+	header.Set("X-Content-Type-Options", "nosniff")
 	if len(encoded) < compressFrom || !acceptsGzip(r) {
 		_, err = w.Write(encoded)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Lease is one document of a lease container: the position of a change feed processor in one
@@ -76,7 +77,7 @@ func ParseLease(document []byte) (Lease, error) {
 	}
 	l := Lease{ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS)}
 	if d.Owner != nil {
-		l.Owner = *d.Owner
+		l.Owner = shown(*d.Owner)
 	}
 	switch {
 	case d.LeaseToken != nil && *d.LeaseToken != "":
@@ -86,6 +87,10 @@ func ParseLease(document []byte) (Lease, error) {
 	default:
 		return l, fmt.Errorf("%w: it has neither LeaseToken nor PartitionId", ErrNotALease)
 	}
+	if name := shown(l.Token); name != l.Token {
+		l.Token = name
+		return l, fmt.Errorf("%w: its token is longer than %d bytes, or holds characters that cannot be seen", ErrNotALease, maxName)
+	}
 	if mode, ok := optionalString(d.Mode); ok {
 		l.Mode = ParseMode(mode)
 	}
@@ -93,19 +98,57 @@ func ParseLease(document []byte) (Lease, error) {
 	if !ok {
 		return l, fmt.Errorf("%w: its ContinuationToken is not a string", ErrNotALease)
 	}
+	if len(continuation) > maxContinuation {
+		return l, fmt.Errorf("%w: its ContinuationToken is longer than %d bytes", ErrNotALease, maxContinuation)
+	}
 	l.Continuation = continuation
 	bounds := feedRange(d.FeedRange)
 	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
 	// anything else a PK-range lease.
 	if string(d.Version) != "1" {
 		l.Bounds = bounds
-		return l, nil
+		return l, l.checkContinuation()
 	}
 	l.Family = FamilyDotNet
 	if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
 		l.Family = FamilyJava
 	}
-	return l, l.readEPK(bounds)
+	if err := l.readEPK(bounds); err != nil {
+		return l, err
+	}
+	return l, l.checkContinuation()
+}
+
+// The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
+// and a number, or two bounds of a range, as the token.
+const (
+	maxName         = 1 << 10
+	maxContinuation = 256 << 10 // Java's holds the state of its range as base64
+	maxPosition     = 16 << 10  // what is sent as a header
+)
+
+// checkContinuation holds that the position can be sent as a header.
+func (l *Lease) checkContinuation() error {
+	if len(l.Continuation) > maxPosition || strings.ContainsFunc(l.Continuation, unicode.IsControl) {
+		l.Continuation = ""
+		return fmt.Errorf("%w: the position in its ContinuationToken is longer than %d bytes, or holds control characters", ErrNotALease, maxPosition)
+	}
+	return nil
+}
+
+// shown is a name that anybody may write into a lease, as it may stand in a log, on a terminal or on a
+// page: without what breaks a line, tells a terminal what to do, turns the direction of a text or cannot
+// be seen, and no longer than maxName.
+func shown(name string) string {
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
 }
 
 // readEPK completes a lease of version 1: it unwraps the continuation of Java's, and finds the

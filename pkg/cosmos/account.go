@@ -25,6 +25,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -107,6 +108,7 @@ func NewAccount(o Options) (*Account, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.options.Key = "" // the signer alone has it: printing an Account shows no key
 	a.pipeline = runtime.NewPipeline("feedscale", "v1", runtime.PipelineOptions{
 		PerRetry: slices.Concat([]policy.Policy{policyFunc(a.stamp)}, authentication, []policy.Policy{policyFunc(count)}),
 	}, &policy.ClientOptions{
@@ -159,14 +161,14 @@ func shouldRetry(response *http.Response, err error) bool {
 func newTransport(concurrency int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: bounded.Answers(&http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           dialer.DialContext,
 			MaxIdleConnsPerHost:   concurrency,
 			IdleConnTimeout:       idleTimeout,
 			TLSHandshakeTimeout:   dialTimeout,
 			ResponseHeaderTimeout: answerTimeout,
-		},
+		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

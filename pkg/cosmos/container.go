@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -40,7 +42,7 @@ func (a *Account) Describe(ctx context.Context, c Container) (Description, Usage
 				Retention int64 `json:"retentionDuration"` // minutes
 			} `json:"changeFeedPolicy"`
 		}
-		body, err := bodyOf(response)
+		body, err := runtime.Payload(response)
 		if err == nil {
 			err = json.Unmarshal(body, &properties)
 		}
@@ -55,9 +57,12 @@ func (a *Account) Describe(ctx context.Context, c Container) (Description, Usage
 	return d, t.spent(), err
 }
 
-// maxRangePages bounds the reading of partition key ranges against a server that never says that it is
-// done.
-const maxRangePages = 1000
+// maxRangePages and maxRanges bound the reading of partition key ranges against a server that never says
+// that it is done.
+const (
+	maxRangePages = 1000
+	maxRanges     = 250_000 // revisions included
+)
 
 // Ranges reads the partition key ranges of a container: every page until the service has no more to
 // say, since it may deliver a range in two revisions while the range splits.
@@ -68,7 +73,10 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 		etag      string
 	)
 	about := subject{container: c}
-	for more, pages := true, 0; more && pages < maxRangePages; pages++ {
+	for more, pages := true, 0; more; pages++ {
+		if pages == maxRangePages || len(revisions) > maxRanges {
+			return nil, t.spent(), fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
+		}
 		err := a.do(ctx, &t, request{
 			about: about, method: http.MethodGet, path: c.path() + "/pkranges", signed: resource{"pkranges", c.link()},
 			headers: func(h http.Header) {
@@ -90,7 +98,7 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			var page struct {
 				Ranges *[]changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`
 			}
-			body, err := bodyOf(response)
+			body, err := runtime.Payload(response)
 			if err == nil {
 				err = json.Unmarshal(body, &page)
 			}

@@ -5,11 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // failed turns the error of a request into a sentence that says why there was no answer and what to
@@ -23,6 +26,7 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 		authority   x509.UnknownAuthorityError
 		hostname    x509.HostnameError
 		invalid     x509.CertificateInvalidError
+		long        bounded.TooLongError
 	)
 	if open, ok := errors.AsType[openError](err); ok {
 		return fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
@@ -39,13 +43,17 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 			return fmt.Errorf("%w; %w", a.refusal(s, status, substatus), ctxError(err))
 		}
 		return fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, s.reading(), endpoint, ctxError(err))
+	case errors.As(err, &long):
+		return fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, s.reading(), long, endpoint)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, s.reading())
 	case errors.As(err, &dns):
 		return fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
 	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
 		return fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case errors.As(err, &auth), errors.As(err, &unavailable) && a.options.Key == "":
+	case errors.As(err, &auth), errors.As(err, &unavailable) && a.identity != nil:
 		return fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
 	default:
 		return fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -67,7 +69,7 @@ func (a *Account) idOf(ctx context.Context, c Container, path string, signed res
 		var properties struct {
 			ID string `json:"id"`
 		}
-		body, err := bodyOf(response)
+		body, err := runtime.Payload(response)
 		if err == nil {
 			err = json.Unmarshal(body, &properties)
 		}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -23,6 +25,9 @@ const (
 	leasePageSize = 1000
 	// maxLeasePages bounds a query against a server that never says that it is done.
 	maxLeasePages = 10_000
+	// maxLeases and maxLeaseBytes bound what all pages of a query have.
+	maxLeases     = 250_000
+	maxLeaseBytes = 256 << 20
 )
 
 // Leases reads the lease documents whose ids begin with one of the prefixes: all pages, projected to
@@ -45,10 +50,19 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 // query hands each result of a query over, of all pages.
 func (a *Account) query(ctx context.Context, c Container, text string, parameters []parameter, take func(item []byte)) (Usage, error) {
 	var t tally
-	continuation := ""
+	continuation, items, size := "", 0, 0
 	for range maxLeasePages {
-		next, err := a.queryPage(ctx, &t, c, text, parameters, leasePageSize, continuation, take)
-		if err != nil || next == "" {
+		next, err := a.queryPage(ctx, &t, c, text, parameters, leasePageSize, continuation, func(item []byte) {
+			items++
+			size += len(item)
+			if items <= maxLeases && size <= maxLeaseBytes {
+				take(item)
+			}
+		})
+		switch {
+		case err == nil && (items > maxLeases || size > maxLeaseBytes):
+			return t.spent(), fmt.Errorf("account %s: the leases in %s are more than %d, or have more than %d MiB: put leases of other processors into another container", a.host, c, maxLeases, maxLeaseBytes>>20)
+		case err != nil || next == "":
 			return t.spent(), err
 		}
 		continuation = next
@@ -81,7 +95,7 @@ func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text str
 			}
 			return ErrMissing
 		}
-		body, err := bodyOf(response)
+		body, err := runtime.Payload(response)
 		if err == nil {
 			err = takePage(body, take)
 		}

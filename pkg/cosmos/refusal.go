@@ -75,7 +75,7 @@ func (a *Account) refusal(s subject, status, substatus int) *Refusal {
 		Account: a.host, Setting: a.options.Setting, Container: s.container, Leases: s.leases, Doing: s.doing,
 		Status: status, Substatus: substatus,
 	}
-	identity := a.options.Key == ""
+	identity := a.identity != nil
 	switch {
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && identity:
 		r.Kind = NotPermitted
@@ -135,8 +135,8 @@ const maxWords = 300
 // afterWords matches the details for support that the service appends to its messages.
 var afterWords = regexp.MustCompile(`(?i)\s*,?\s*\b(ActivityId:|Request URI:|RequestStats:|Learn more:).*`)
 
-// signature matches a signature, which is removed from a message in case one ever contains it.
-var signature = regexp.MustCompile(`(?i)(sig(nature)?(=|%3d))[^\s'",;&]+`)
+// secret matches a signature, token or key, which is removed from a message in case one ever contains it.
+var secret = regexp.MustCompile(`(?i)((?:sig(?:nature)?|[a-z]*key|code)(?:=|%3d)|bearer\s+)[^\s'",;&]+`)
 
 // wordsOf returns the message in an answer's body, without the details for support.
 func wordsOf(body []byte) string {
@@ -153,8 +153,8 @@ func wordsOf(body []byte) string {
 			words = list.Errors[0]
 		}
 	}
-	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	words = signature.ReplaceAllString(afterWords.ReplaceAllString(words, ""), "$1REDACTED")
+	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }), " ")
+	words = secret.ReplaceAllString(afterWords.ReplaceAllString(words, ""), "${1}REDACTED")
 	if runes := []rune(words); len(runes) > maxWords {
 		words = string(runes[:maxWords]) + "…"
 	}

@@ -142,19 +142,3 @@ func (a *Account) send(ctx context.Context, endpoint string, r request) (*http.R
 	out.SetOperationValue(r.signed)
 	return a.pipeline.Do(out)
 }
-
-// maxBody bounds the body of an answer that is kept, in bytes: the service's own bound for a page is
-// 4 MB.
-const maxBody = 16 << 20
-
-// errTooLong says that an answer is none of the service's.
-var errTooLong = errors.New("the answer is longer than any of the service's")
-
-// bodyOf reads the body of an answer.
-func bodyOf(response *http.Response) ([]byte, error) {
-	body, err := runtime.Payload(response)
-	if err == nil && len(body) > maxBody {
-		return nil, errTooLong
-	}
-	return body, err
-}

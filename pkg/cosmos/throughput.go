@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
 // Throughput is what a container, or a database, is provisioned with.
@@ -123,7 +125,7 @@ func (a *Account) ridOf(ctx context.Context, cost *tally, about subject) (rid st
 		var database struct {
 			RID string `json:"_rid"`
 		}
-		body, err := bodyOf(response)
+		body, err := runtime.Payload(response)
 		if err == nil {
 			err = json.Unmarshal(body, &database)
 		}
@@ -152,7 +154,7 @@ func (a *Account) findOffer(ctx context.Context, cost *tally, about subject, rid
 		var page struct {
 			Offers *[]map[string]json.RawMessage `json:"Offers"`
 		}
-		body, err := bodyOf(response)
+		body, err := runtime.Payload(response)
 		if err == nil {
 			err = json.Unmarshal(body, &page)
 		}
@@ -195,7 +197,7 @@ func (a *Account) noOffer(ctx context.Context, cost *tally, about subject) error
 // readOffer reads an offer that is alone in an answer.
 func (a *Account) readOffer(about subject, response *http.Response) (Throughput, error) {
 	var document map[string]json.RawMessage
-	body, err := bodyOf(response)
+	body, err := runtime.Payload(response)
 	if err == nil {
 		err = json.Unmarshal(body, &document)
 	}

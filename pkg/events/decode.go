@@ -9,12 +9,20 @@ import (
 	"time"
 )
 
-// Decode reads an encoded scale event. Whatever else the event carries, as
+// MaxBody is the most bytes that an encoded scale event may have. It is what a state table keeps of one,
+// with room to spare, and as long as a message of Service Bus in the premium tier may be unless that is
+// raised (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-quotas).
+const MaxBody = 1 << 20
+
+// Decode reads an encoded scale event of at most MaxBody bytes. Whatever else the event carries, as
 // CloudEvents extensions or as later fields of the data, is ignored; anything
 // missing, of another type or contradictory is an error that names it, fit to
 // be the reason for which a consumer dead-letters the message. It may repeat what
 // the event says, so that it is not for a log. Body returns the bytes again.
 func Decode(body []byte) (ScaleEvent, error) {
+	if len(body) > MaxBody {
+		return ScaleEvent{}, fmt.Errorf("not a scale event: longer than %d KiB", MaxBody>>10)
+	}
 	e, err := decode(body)
 	if err != nil {
 		return ScaleEvent{}, fmt.Errorf("not a scale event: %w", err)

@@ -238,3 +238,15 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestALongerEventThanAnyIsNone(t *testing.T) {
+	t.Parallel()
+	body := encode(t, ordersEvent())
+	longest := append(body, bytes.Repeat([]byte(" "), events.MaxBody-len(body))...)
+	if _, err := events.Decode(longest); err != nil {
+		t.Errorf("the longest: %v", err)
+	}
+	if _, err := events.Decode(append(longest, ' ')); err == nil || !strings.Contains(err.Error(), "longer than 1024 KiB") {
+		t.Errorf("a byte more: %v", err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -54,6 +55,13 @@ const (
 	maxPushes  = 10_000 // streams of StreamIsActive, over all connections
 	maxStreams = 12_000 // of a connection, whatever they are
 	maxRequest = 64 << 10
+	maxHeaders = 32 << 10 // of a request, in bytes
+	// maxConnections is how many KEDA may have open. More wait until one is closed.
+	maxConnections = 1_000
+	// maxName is the most characters of a processor's name: the API of another process may be asked for it.
+	maxName = 253
+	// maxRefused is how many names are remembered that there was no answer for.
+	maxRefused = 10_000
 
 	handshakeTimeout = 10 * time.Second
 	// aliveAfter and aliveTimeout find a client that is gone without a word, whose streams would stay.
@@ -85,15 +93,18 @@ type Server struct {
 	health   *health.Server
 	ending   chan struct{} // closed where streams are to end
 	pushes   atomic.Int64  // streams
-	refused  sync.Map      // text of the last refusal, by name
+
+	mu      sync.Mutex
+	refused map[string]string // text of the last refusal, by name
 }
 
 // New returns a Server. The error says what is wrong with the certificates.
 func New(o Options) (*Server, error) {
-	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), ending: make(chan struct{})}
+	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), refused: make(map[string]string), ending: make(chan struct{})}
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveAfter, Timeout: aliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
@@ -125,7 +136,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		cut.Stop()
 	})
 	s.log.Info("listening for KEDA", "address", l.Addr().String(), "tls", s.tls != TLS{}, "clientCertificates", s.tls.ClientCAFile != "")
-	err := s.grpc.Serve(l)
+	err := s.grpc.Serve(netutil.LimitListener(l, maxConnections))
 	if !stop() {
 		<-stopped
 	}
@@ -177,12 +188,15 @@ func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, er
 	if name == "" {
 		return 0, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s/%s names no processor; allowed is metadata such as processor: orders", ref.GetNamespace(), ref.GetName())
 	}
+	if len(name) > maxName {
+		return 0, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s/%s names a processor of %d characters; allowed are %d", ref.GetNamespace(), ref.GetName(), len(name), maxName)
+	}
 	replicas, err := s.source.Replicas(ctx, name)
 	switch {
 	case ctx.Err() != nil:
 		return 0, status.FromContextError(ctx.Err()).Err()
 	case err == nil:
-		if _, said := s.refused.LoadAndDelete(name); said {
+		if s.answers(name) {
 			s.log.Info("the scaler answers again", "processor", name, "replicas", replicas)
 		}
 		return replicas, nil
@@ -190,8 +204,32 @@ func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, er
 	if errors.Is(err, report.ErrUnknownName) {
 		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
 	}
-	if before, _ := s.refused.Swap(name, err.Error()); before != err.Error() {
+	if s.refuses(name, err.Error()) {
 		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", ref.GetNamespace()+"/"+ref.GetName(), "error", err.Error())
 	}
 	return 0, status.Error(codes.Unavailable, err.Error())
+}
+
+// refuses remembers that there is no answer for a name, and reports whether that is to be said: it was not,
+// or for another reason.
+func (s *Server) refuses(name, why string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused[name] == why {
+		return false
+	}
+	if len(s.refused) >= maxRefused {
+		clear(s.refused) // names that nobody asks for any more; what is asked for is said once more
+	}
+	s.refused[name] = why
+	return true
+}
+
+// answers forgets that there was no answer for a name, and reports whether there was none.
+func (s *Server) answers(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, refused := s.refused[name]
+	delete(s.refused, name)
+	return refused
 }

@@ -4,7 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // TLS are files in PEM. They are read again for each connection, of which KEDA has one that lasts, so
@@ -35,7 +36,7 @@ func (t TLS) load() (*tls.Config, error) {
 	if t.ClientCAFile == "" {
 		return config, nil
 	}
-	text, err := os.ReadFile(t.ClientCAFile)
+	text, err := bounded.ReadFile(t.ClientCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("the CA of clients cannot be read: %w", err)
 	}

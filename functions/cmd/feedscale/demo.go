@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -59,7 +59,7 @@ func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
 		}
 	}()
 	env.Environ = demoEnviron(env, s.world)
-	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile})
 	if err != nil {
 		return cli.Usage(err)
 	}

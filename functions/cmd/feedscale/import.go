@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/config/imports"
 )
@@ -65,7 +66,7 @@ func runImport(env cli.Env, names []string, output string) error {
 // readFiles reads the files, and says which cannot be read.
 func readFiles(names []string) (files []imports.File, mistakes config.Mistakes) {
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := bounded.ReadFile(name)
 		if err != nil {
 			if cause, ok := errors.AsType[*fs.PathError](err); ok {
 				err = cause.Err

@@ -10,12 +10,23 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/feedscale/feedscale/functions/poll"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
+// The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
 const (
 	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second // of a request: no route that others reach has a body
+	writeTimeout      = time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeader         = 32 << 10 // bytes of a request's line and headers; net/http adds 4 KiB
+	maxConnections    = 1_000    // at once: more wait until one is closed
+)
+
+const (
 	// shutdownTimeout is for requests in flight, the tick among them. With closeTimeout it is 10 s: a
 	// Functions host gives 11 to 12 s from its own signal to its end.
 	shutdownTimeout = 8 * time.Second
@@ -67,10 +78,15 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	log := h.options.Log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: h.guarded(spelled(h.mux)), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: h.guarded(spelled(h.mux)), ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	listener := h.listener
+	if !h.options.BehindHost { // an invocation of the host takes as long as a tick
+		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
+		listener = netutil.LimitListener(listener, maxConnections)
+	}
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(h.listener)
+		served <- server.Serve(listener)
 		cancel()
 	}()
 	log.Info("listening", "address", h.listener.Addr().String(), "processors", len(h.config.Processors), "source", h.config.Source, "version", h.options.Version)

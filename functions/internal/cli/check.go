@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -43,7 +43,7 @@ func Check(kinds actions.Kinds) Command {
 }
 
 func tryAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		if output == "json" {

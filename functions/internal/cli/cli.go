@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -62,7 +63,8 @@ const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
 // Under a Functions host the command may be left out: it is serve. elsewhere says, for a command that
 // this program does not have, where it is to be found; "" = nowhere.
 func Main(ctx context.Context, env Env, commands []Command, elsewhere string) int {
-	args := append([]string{}, env.Args...) // nil would be the arguments of the process
+	env.Stderr = console.Lines{Writer: env.Stderr} // errors quote what others wrote
+	args := append([]string{}, env.Args...)        // nil would be the arguments of the process
 	for i, arg := range args {
 		if arg == "-help" { // to pflag it is four flags of a letter each
 			args[i] = "--help"

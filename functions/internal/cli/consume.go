@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -54,7 +55,7 @@ func consume(ctx context.Context, env Env, f *pflag.FlagSet, kinds actions.Kinds
 		Flag:     func(name string) string { return f.Lookup(name).Value.String() },
 		Secret:   settings.WebhookSecret.Reveal(),
 		Identity: func() (azcore.TokenCredential, error) { return connections.Credential(config.Identity{}) },
-		Stdout:   env.Stdout,
+		Stdout:   console.Lines{Writer: env.Stdout},
 		Log:      log,
 	})
 	var concurrencyErr error

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -89,3 +90,14 @@ func (e Env) errTerminal() (width int, ok bool) {
 	}
 	return e.ErrTerminal()
 }
+
+// terminal is Stderr for what steers it: a text of others is not to be written to it.
+func (e Env) terminal() io.Writer {
+	if lines, ok := e.Stderr.(console.Lines); ok {
+		return lines.Writer
+	}
+	return e.Stderr
+}
+
+// draw steers the terminal that Stderr is.
+func (e Env) draw(text string) { fmt.Fprint(e.terminal(), text) }

@@ -6,11 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+
+	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
 // newLog logs as JSON lines, with times in UTC.
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}))
+	return slog.New(slog.NewJSONHandler(console.Lines{Writer: w}, &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}))
 }
 
 // UTC writes a log record's time in UTC, as RFC 3339.
@@ -26,6 +28,7 @@ func UTC(groups []string, a slog.Attr) slog.Attr {
 // other an error (azure-functions-host, WorkerProcess.cs). So warnings and errors go to standard error.
 func newHostLog(stdout, stderr io.Writer, level slog.Level) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}
+	stdout, stderr = console.Lines{Writer: stdout}, console.Lines{Writer: stderr}
 	return slog.New(bySeverity{
 		below: slog.NewJSONHandler(stdout, o),
 		warn:  slog.NewJSONHandler(stderr, o),

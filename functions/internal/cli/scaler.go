@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -109,7 +110,7 @@ func scaleByState(ctx context.Context, env Env, file, listen string, interval ti
 	if c.Settings.State.BoltPath != "" {
 		return Usage(fmt.Errorf("the state in FEEDSCALE_STATE is a file, which is for one process: set FEEDSCALE_SCALER_LISTEN in that of feedscale run, or ask it with --url http://%s", c.Settings.Listen))
 	}
-	a, err := app.New(c, app.Options{Log: newLog(env.Stderr, c.Settings.LogLevel), EventLines: env.Stdout, ReadOnly: true, Version: env.Version, Now: env.Now})
+	a, err := app.New(c, app.Options{Log: newLog(env.Stderr, c.Settings.LogLevel), EventLines: console.Lines{Writer: env.Stdout}, ReadOnly: true, Version: env.Version, Now: env.Now})
 	if err != nil {
 		return Usage(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -38,7 +39,7 @@ func Serve(env Env) *cobra.Command {
 }
 
 func serve(ctx context.Context, env Env, file string) error {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
 		// In one line: the host takes each for a message of its own, and starts the handler three times.
@@ -49,7 +50,7 @@ func serve(ctx context.Context, env Env, file string) error {
 	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
 	never := underHost(env, log)
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now, BehindHost: true, NeverPolled: never})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, BehindHost: true, NeverPolled: never})
 	if err != nil {
 		log.Error("the handler cannot start", "error", err.Error())
 		return Usage(nil)
@@ -180,7 +181,7 @@ func addConfig(c *cobra.Command) *string {
 // the flag of the processors file; nil where there is none.
 func processorNames(env Env, file *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		in := config.Input{Environ: env.Environ, ReadFile: os.ReadFile}
+		in := config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile}
 		if file != nil {
 			in.File = *file
 		}
@@ -200,7 +201,7 @@ func processorNames(env Env, file *string) cobra.CompletionFunc {
 
 // configure reads the configuration. Its mistakes are printed, each on a line of its own.
 func configure(env Env, file string) (config.Config, error) {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return config.Config{}, Usage(nil)
@@ -210,7 +211,7 @@ func configure(env Env, file string) (config.Config, error) {
 
 // Listen takes the address of a configuration and opens what it asks for.
 func Listen(env Env, c config.Config, log *slog.Logger) (*app.Host, error) {
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: env.Stdout, Version: env.Version, Now: env.Now})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now})
 	if err != nil {
 		return nil, Usage(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -302,7 +302,7 @@ func (r *flagReader) scalers(compare bool) []simulate.Scaler {
 }
 
 func readPolicies(file string) ([]config.NamedPolicy, error) {
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
@@ -82,7 +83,7 @@ func (r *flagReader) notSince() {
 
 // filed reads a file that feedscale history wrote.
 func (r *flagReader) filed(file string) (name string, samples []simulate.Sample, ok bool) {
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		r.mistakes.add("--trace is %q; allowed are %s, history:PROCESSOR, or a file that is there", file, strings.Join(simulate.Names(), ", "))
 		return "", nil, false

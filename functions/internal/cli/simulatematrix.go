@@ -67,7 +67,7 @@ func progressBar(env Env) simulate.Progress {
 	if _, ok := env.errTerminal(); !ok {
 		return nil
 	}
-	return drawProgress(env.Stderr)
+	return drawProgress(env.terminal())
 }
 
 // drawProgress draws a bar into one line, anew at each percent, and wipes it at the end.

@@ -43,7 +43,7 @@ func waitFor(env Env, what func() string) *waiting {
 				return
 			case <-second.C:
 				line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", what(), seconds)
-				fmt.Fprint(env.Stderr, "\r\x1b[K"+console.Style{Width: width}.Cut(line))
+				env.draw("\r\x1b[K" + console.Style{Width: width}.Cut(line))
 			}
 		}
 	}()
@@ -53,7 +53,7 @@ func waitFor(env Env, what func() string) *waiting {
 // wipe empties the line that the cursor of a terminal stands in.
 func wipe(env Env) {
 	if _, ok := env.errTerminal(); ok {
-		fmt.Fprint(env.Stderr, "\r\x1b[K")
+		env.draw("\r\x1b[K")
 	}
 }
 

@@ -11,19 +11,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-const (
-	maxAnswer      = 16 << 20 // bytes
-	apiConnections = 64
-)
+const apiConnections = 64
 
 // API asks the HTTP API of a feedscale that runs elsewhere for what a scaler needs, and takes over its
 // judgement: what is a 503 there is no count here. What it has already is not sent again (ETag).
 type API struct {
 	base   *url.URL
-	key    string
+	key    config.Secret
 	client *http.Client
 	known  sync.Map // known, by name
 }
@@ -45,7 +44,7 @@ func NewAPI(address, key string) (*API, error) {
 	base.Path = strings.TrimSuffix(base.Path, "/api")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = apiConnections, apiConnections
-	return &API{base: base, key: key, client: &http.Client{Transport: transport, Timeout: askTimeout}}, nil
+	return &API{base: base, key: config.NewSecret(key), client: &http.Client{Transport: bounded.Answers(transport), Timeout: askTimeout}}, nil
 }
 
 // Address is where it asks.
@@ -60,8 +59,8 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.key != "" {
-		request.Header.Set("x-functions-key", a.key)
+	if !a.key.IsZero() {
+		request.Header.Set("x-functions-key", a.key.Reveal())
 	}
 	before, has := a.known.Load(name)
 	if has {
@@ -75,7 +74,7 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	if has && answer.StatusCode == http.StatusNotModified {
 		return before.(known).replicas, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return 0, fmt.Errorf("feedscale's answer cannot be read: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
@@ -49,7 +50,7 @@ func New(settings config.Settings) *Connections {
 
 type accountKey struct {
 	endpoint string
-	key      string
+	key      config.Secret
 	identity config.Identity
 	scope    string
 }
@@ -92,7 +93,7 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 
 // Account returns the account of a connection.
 func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
-	key := accountKey{connection.Endpoint, connection.Key.Reveal(), connection.Identity, connection.TokenScope}
+	key := accountKey{connection.Endpoint, connection.Key, connection.Identity, connection.TokenScope}
 	if a := c.accounts[key]; a != nil {
 		return a, nil
 	}
@@ -141,7 +142,12 @@ func (c *Connections) WayToThroughput(connection config.CosmosConnection) (Throu
 	if err != nil {
 		return nil, err
 	}
-	return cosmos.NewManager(cosmos.ManagerOptions{ResourceID: connection.ResourceID, Setting: connection.Setting, Host: connection.Host, Credential: credential})
+	return cosmos.NewManager(cosmos.ManagerOptions{ResourceID: connection.ResourceID, Setting: connection.Setting, Host: connection.Host, Credential: credential, Client: clientOptions()})
+}
+
+// clientOptions has an SDK read no more of an answer than is bounded.
+func clientOptions() azcore.ClientOptions {
+	return azcore.ClientOptions{Transport: bounded.NewClient()}
 }
 
 // Credential returns the credential that proves an identity. It asks for no token.
@@ -151,15 +157,15 @@ func (c *Connections) Credential(i config.Identity) (credential azcore.TokenCred
 	}
 	switch i.Credential {
 	case config.CredentialManagedIdentity:
-		o := &azidentity.ManagedIdentityCredentialOptions{}
+		o := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: clientOptions()}
 		if i.ClientID != "" {
 			o.ID = azidentity.ClientID(i.ClientID)
 		}
 		credential, err = azidentity.NewManagedIdentityCredential(o)
 	case config.CredentialWorkloadIdentity:
-		credential, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: i.ClientID, TenantID: i.TenantID})
+		credential, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: clientOptions(), ClientID: i.ClientID, TenantID: i.TenantID})
 	default:
-		credential, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{TenantID: i.TenantID})
+		credential, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: clientOptions(), TenantID: i.TenantID})
 	}
 	if err == nil {
 		c.identities[i] = credential
@@ -257,11 +263,11 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 // Table returns the store of a state table.
 func (c *Connections) Table(t config.Table) (*tablestore.Store, error) {
 	if t.ServiceURL == "" {
-		return tablestore.OpenWithConnectionString(t.Connection.ConnectionString.Reveal(), t.Name, azcore.ClientOptions{})
+		return tablestore.OpenWithConnectionString(t.Connection.ConnectionString.Reveal(), t.Name, clientOptions())
 	}
 	credential, err := c.Credential(config.Identity{})
 	if err != nil {
 		return nil, err
 	}
-	return tablestore.OpenWithIdentity(t.ServiceURL, t.Name, credential, azcore.ClientOptions{})
+	return tablestore.OpenWithIdentity(t.ServiceURL, t.Name, credential, clientOptions())
 }

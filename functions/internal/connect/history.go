@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/processors"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -52,7 +53,9 @@ func askForHistory(ctx context.Context, address, key, processor string, from, to
 	if key != "" {
 		request.Header.Set("x-functions-key", key) // as the API asks for it (docs/act.md, HTTP)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	client := bounded.NewClient()
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}

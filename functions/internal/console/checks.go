@@ -43,8 +43,7 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 	default:
 		b.WriteString("\neverything holds\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.print(w, b.String())
 }
 
 func writeRemedy(b *strings.Builder, l check.Line, style Style) {
@@ -59,7 +58,7 @@ func writeRemedy(b *strings.Builder, l check.Line, style Style) {
 		b.WriteString(style.wrapLines("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n"))
 	}
 	if l.Fix != nil { // in one line, however long: it is for copying
-		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(*l.Fix, Bold) + "\n")
+		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n")
 	}
 }
 

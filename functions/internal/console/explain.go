@@ -22,8 +22,7 @@ func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Sty
 		}
 		explanation{s: s, r: report.New(s), dryRun: dryRun, style: style}.write(&b)
 	}
-	_, err := io.WriteString(w, style.wrapLines(b.String()))
-	return err
+	return style.print(w, style.wrapLines(b.String()))
 }
 
 // explanation is the story of one decision.

@@ -27,7 +27,7 @@ func WriteSamplesCSV(w io.Writer, samples []state.Sample) error {
 		_ = out.Write([]string{
 			s.Time.UTC().Format(time.RFC3339Nano), field(s.Lag), field(s.Age), strconv.FormatBool(s.Complete), string(s.Status),
 			field(s.PartitionCount), field(s.PartitionsWithLag), field(s.Arrival), field(s.DrainPerReplica),
-			field(s.MetricValue), field(s.Active), field(s.Previous), field(s.Replicas), field(s.Direction), report.Why(s.Reasons),
+			field(s.MetricValue), field(s.Active), field(s.Previous), field(s.Replicas), field(s.Direction), sheet(report.Why(s.Reasons)),
 		})
 	}
 	out.Flush()
@@ -89,8 +89,7 @@ func (h History) Write(w io.Writer, style Style) error {
 		}.String() + "\n")
 	}
 	b.WriteString(h.decisions(style))
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.print(w, b.String())
 }
 
 func orUnknown[T int | int64](n *T) float64 {

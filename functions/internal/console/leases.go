@@ -27,8 +27,7 @@ func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.print(w, b.String())
 }
 
 func leaseRows(processors []discover.Processor) [][]Cell {

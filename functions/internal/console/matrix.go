@@ -18,8 +18,8 @@ func WriteMatrixCSV(w io.Writer, cells []simulate.Cell, seeds int) error {
 	for _, c := range cells {
 		result := Simulation{Results: []simulate.Result{c.Result}}.Report().Results[0]
 		_ = out.Write(append([]string{
-			c.Trace, strconv.FormatInt(whole(c.StartUp), 10), strconv.FormatInt(whole(c.Delay), 10),
-			string(c.Acting), result.Policy, strconv.Itoa(seeds),
+			sheet(c.Trace), strconv.FormatInt(whole(c.StartUp), 10), strconv.FormatInt(whole(c.Delay), 10),
+			string(c.Acting), sheet(result.Policy), strconv.Itoa(seeds),
 		}, result.columns()...))
 	}
 	out.Flush()
@@ -76,8 +76,7 @@ func WriteMatrix(w io.Writer, cells []simulate.Cell, style Style) error {
 		}
 		table = append(table, line)
 	}
-	_, err := io.WriteString(w, style.Table(table, "CELLS", "ACTIONS", "ACTIONS > KEDA", "OVER LAG", "LAG > KEDA", "AGE > KEDA", "OVER AGE", "x BOUND"))
-	return err
+	return style.print(w, style.Table(table, "CELLS", "ACTIONS", "ACTIONS > KEDA", "OVER LAG", "LAG > KEDA", "AGE > KEDA", "OVER AGE", "x BOUND"))
 }
 
 // matrixRows gathers the cells of each trace, policy and way of acting, in the order of the first.

@@ -62,8 +62,7 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	if len(polled) > 1 {
 		text += "\n" + style.wrapLines(summary(polled)+"\n")
 	}
-	_, err := io.WriteString(w, text)
-	return err
+	return style.print(w, text)
 }
 
 // why is what could not be measured, and what the decision came from. Partitions that are shown say the

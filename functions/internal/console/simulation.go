@@ -141,8 +141,7 @@ func (s Simulation) Write(w io.Writer, charts bool, style Style) error {
 		style.Width = cmp.Or(style.Width, chartWidth)
 		s.writeCharts(&b, style)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.print(w, b.String())
 }
 
 // WriteCSV writes a line for each policy, with the names of the JSON.
@@ -151,7 +150,7 @@ func (s Simulation) WriteCSV(w io.Writer) error {
 	// An error stays with the writer until the end.
 	_ = out.Write(slices.Concat([]string{"policy"}, resultColumns, containerColumns))
 	for _, r := range s.Report().Results {
-		_ = out.Write(slices.Concat([]string{r.Policy}, r.columns(), []string{field(r.RUHours), field(r.PeakRU), field(r.Throttled)}))
+		_ = out.Write(slices.Concat([]string{sheet(r.Policy)}, r.columns(), []string{field(r.RUHours), field(r.PeakRU), field(r.Throttled)}))
 	}
 	out.Flush()
 	return out.Error()

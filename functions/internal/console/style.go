@@ -45,7 +45,7 @@ func (s Style) Cut(line string) string { return cut(line, s.Width) }
 // they are: it may be a name, for copying.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unseen(r) {
 			return ' '
 		}
 		return r
@@ -54,7 +54,7 @@ func printable(text string) string {
 
 // oneLine is a text that neither breaks a line nor tells a terminal what to do.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unseen(r) }), " ")
 }
 
 func statusColor(s changefeed.Status) string {

@@ -107,7 +107,7 @@ func compact(n float64) string {
 
 // WriteJSON writes a value as one line of JSON, in which < and > stand as they are.
 func WriteJSON(w io.Writer, value any) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(Lines{w})
 	enc.SetEscapeHTML(false)
 	return enc.Encode(value)
 }

@@ -14,9 +14,10 @@ import (
 func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	err := json.NewEncoder(w).Encode(document{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.Path,
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.EscapedPath(),
 	})
 	if err != nil {
 		log.Debug("a caller went away before its answer", "error", err.Error())

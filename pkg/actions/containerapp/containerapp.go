@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -62,6 +63,9 @@ func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	o.Client.Cloud = cloudOf(strings.TrimSuffix(o.Endpoint, "/"))
 	if o.Client.Retry.TryTimeout == 0 {
 		o.Client.Retry.TryTimeout = 30 * time.Second
+	}
+	if o.Client.Transport == nil {
+		o.Client.Transport = bounded.NewClient()
 	}
 	client, err := arm.NewClient("feedscale", "v1.0.0", identity, &arm.ClientOptions{
 		ClientOptions:         o.Client,

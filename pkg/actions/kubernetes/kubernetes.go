@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -93,6 +94,7 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	config.Wrap(bounded.Bodies)
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)

@@ -19,13 +19,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // Options are optional. The zero value suits a deployment, except that it does not sign.
 type Options struct {
 	Key        []byte            // to sign with, see ParseSecret; nil = events are not signed
-	Transport  http.RoundTripper // nil = http.DefaultTransport
+	Transport  http.RoundTripper // nil = that of package bounded
 	Tries      int               // tries for one event, at least 1; 0 = 4
 	TryTimeout time.Duration     // limit of one try; 0 = 15 s
 	RetryDelay time.Duration     // before the second try, growing exponentially from then on; 0 = 1 s
@@ -65,6 +66,9 @@ func newPipeline(o Options) runtime.Pipeline {
 	}
 	if o.RetryDelay == 0 {
 		o.RetryDelay = time.Second
+	}
+	if o.Transport == nil {
+		o.Transport = bounded.NewTransport()
 	}
 	retries := int32(o.Tries - 1)
 	if retries == 0 {

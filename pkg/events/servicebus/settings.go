@@ -10,6 +10,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // QueueSettings are what decides whether a queue keeps its signals while nobody tends it.
@@ -62,7 +64,7 @@ func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err
 // managed asks the management API of the namespace of q once for something, of which nil is that there is none.
 func managed[T any](ctx context.Context, q queue, what string, read func(*admin.Client) (*T, error)) (*T, error) {
 	host := strings.ToLower(q.host)
-	client, err := q.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}})
+	client, err := q.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Transport: bounded.NewClient(), Retry: policy.RetryOptions{MaxRetries: -1}}})
 	if err != nil {
 		return nil, err
 	}

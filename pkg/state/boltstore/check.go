@@ -10,6 +10,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // guard turns every way in which bbolt fails on a damaged file into ErrDamaged: its errors, its
@@ -57,7 +59,8 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 	switch {
 	case bytes.Equal(name, statesBucket):
 		return bucket.ForEach(func(processor, value []byte) error {
-			if _, _, err := readState(value); err != nil {
+			// One of a newer release is whole: Load refuses it, and no other processor's.
+			if _, _, err := readState(value); err != nil && !errors.Is(err, state.ErrNewer) {
 				return fmt.Errorf("processor %q: %w", processor, err)
 			}
 			return nil

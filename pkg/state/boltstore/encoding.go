@@ -42,8 +42,8 @@ func readState(value []byte) (state.State, state.Version, error) {
 	if err != nil || version == "" {
 		return state.State{}, version, err
 	}
-	var stored state.State
-	if err := json.Unmarshal(value[numberBytes:], &stored); err != nil {
+	stored, err := state.Decode(value[numberBytes:])
+	if err != nil {
 		return state.State{}, "", fmt.Errorf("read the stored state: %w", err)
 	}
 	return stored, version, nil

@@ -3,7 +3,6 @@ package boltstore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -59,7 +58,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if event != nil && (event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
 		return fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
 	}
-	stateJSON, err := json.Marshal(next)
+	stateJSON, err := state.Encode(next)
 	if err != nil {
 		return err
 	}

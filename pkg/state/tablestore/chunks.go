@@ -19,6 +19,11 @@ const (
 	maxStringUnits = 32_000
 	maxChunkBytes  = 64 << 10
 	maxChunks      = 15
+
+	// maxUnpacked is the most that a compressed state may have, in bytes: states compress to a tenth.
+	maxUnpacked = 64 << 20
+	// maxRows is the most that a query reads.
+	maxRows = 100_000
 )
 
 func fitsString(text []byte) bool {
@@ -77,5 +82,9 @@ func decompress(packed []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(reader)
+	text, err := io.ReadAll(io.LimitReader(reader, maxUnpacked+1))
+	if err == nil && len(text) > maxUnpacked {
+		return nil, fmt.Errorf("it is longer than %d MiB once decompressed", maxUnpacked>>20)
+	}
+	return text, err
 }

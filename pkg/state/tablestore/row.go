@@ -53,7 +53,7 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
 	}
 
-	text, err := json.Marshal(s)
+	text, err := state.Encode(s)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,11 @@ func readState(row aztables.EDMEntity) (state.State, state.Version, error) {
 	if err != nil {
 		return state.State{}, "", unreadable(row, err)
 	}
-	var stored state.State
-	if err := json.Unmarshal(text, &stored); err != nil {
+	stored, err := state.Decode(text)
+	if errors.Is(err, state.ErrNewer) {
+		return state.State{}, "", fmt.Errorf("row %s: %w", row.RowKey, err)
+	}
+	if err != nil {
 		return state.State{}, "", unreadable(row, err)
 	}
 	if row.ETag == "" {

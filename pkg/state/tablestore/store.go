@@ -274,6 +274,9 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 			}
 			rows = append(rows, row)
 		}
+		if len(rows) > maxRows {
+			return nil, fmt.Errorf("there are more than %d rows of it", maxRows)
+		}
 	}
 	// The service sorts them so; an emulator may not.
 	slices.SortFunc(rows, func(a, b aztables.EDMEntity) int {

@@ -1,0 +1,104 @@
+// Package bounded bounds what is read from outside: the answers of services and the files that a
+// command line names. Whoever sends more gets an error rather than this process's memory
+// (docs/security.md has every limit).
+//
+// It knows no service. Start with [NewTransport].
+//
+// The package is internal to the program: its API may change in any release.
+package bounded
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+)
+
+const (
+	// maxBody is the most of an answer that is read, in bytes and decompressed. The longest answers that
+	// are asked for are pages of Cosmos DB and of Table storage, of 4 MiB.
+	maxBody = 32 << 20
+	// maxHeader is the most that the headers of an answer may take, in bytes.
+	maxHeader = 256 << 10
+	// maxFile is the most that a file may have, in bytes.
+	maxFile = 64 << 20
+)
+
+// TooLongError is the error of what is longer than it may be.
+type TooLongError struct{ Most int64 } // bytes
+
+// Error names the limit.
+func (e TooLongError) Error() string { return fmt.Sprintf("it is longer than %d MiB", e.Most>>20) }
+
+// NonRetriable keeps azcore from asking again.
+func (TooLongError) NonRetriable() {}
+
+// NewTransport returns a copy of http.DefaultTransport for HTTP to a host of which nothing else is
+// known, with bounded answers.
+func NewTransport() http.RoundTripper {
+	return Answers(http.DefaultTransport.(*http.Transport).Clone())
+}
+
+// NewClient returns a client with such a transport, for SDKs.
+func NewClient() *http.Client { return &http.Client{Transport: NewTransport()} }
+
+// Answers bounds the headers of the answers that t gets to 256 KiB, and returns Bodies(t).
+func Answers(t *http.Transport) http.RoundTripper {
+	t.MaxResponseHeaderBytes = maxHeader
+	return Bodies(t)
+}
+
+// Bodies returns a transport whose answers are those of next, and fail with a TooLongError where their
+// body goes beyond 32 MiB.
+func Bodies(next http.RoundTripper) http.RoundTripper { return bodies{next} }
+
+type bodies struct{ next http.RoundTripper }
+
+// RoundTrip asks next.
+func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = &body{answer.Body, maxBody}
+	}
+	return answer, err
+}
+
+// CloseIdleConnections is what http.Client calls.
+func (b bodies) CloseIdleConnections() {
+	if next, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// body is a body that may not be longer than what is left.
+type body struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read reads one byte more than is left, which tells whether there is one.
+func (b *body) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, TooLongError{maxBody}
+	}
+	return n, err
+}
+
+// ReadFile reads a file as os.ReadFile does, and fails with a TooLongError where it goes beyond 64 MiB: a
+// name may be that of a device.
+func ReadFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		return nil, &os.PathError{Op: "read", Path: name, Err: TooLongError{maxFile}}
+	}
+	return text, err
+}
