@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -68,4 +69,9 @@ func (e Env) Getenv(name string) string {
 func (e Env) Style() console.Style {
 	width, _, ok := e.Terminal()
 	return console.Style{Width: width, Colors: ok && e.Getenv("NO_COLOR") == ""}
+}
+
+// asking tells a person that another process is asked, which has the state file open.
+func (e Env) asking(address string) {
+	fmt.Fprintf(e.Stderr, "feedscale: another process has the state file open, and is asked at %s\n", address)
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -45,9 +47,9 @@ func history(ctx context.Context, env Env, args []string) error {
 		return err
 	}
 	until := env.Now().UTC()
-	samples, err := connect.New(settings).History(ctx, name, until.Add(-*since), until)
+	samples, err := recorded(ctx, env, settings, name, until.Add(-*since), until)
 	switch {
-	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged):
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, report.ErrUnknownName):
 		return Usage(err)
 	case err != nil:
 		return err
@@ -63,4 +65,11 @@ func history(ctx context.Context, env Env, args []string) error {
 	default:
 		return console.History{Processor: name, Samples: samples, From: until.Add(-*since), Until: until}.Write(env.Stdout, env.Style())
 	}
+}
+
+// recorded reads what is recorded of a processor.
+func recorded(ctx context.Context, env Env, settings config.Settings, name string, from, to time.Time) ([]state.Sample, error) {
+	connections := connect.New(settings)
+	connections.Asking = env.asking
+	return connections.History(ctx, name, from, to)
 }

@@ -38,7 +38,7 @@ func poll(ctx context.Context, env Env, args []string) error {
 		return err
 	}
 	log := newLog(env.Stderr, c.Settings.LogLevel)
-	a, err := app.New(c, app.Options{Log: log, EventLines: env.Stderr, ReadOnly: *dryRun, Version: env.Version, Now: env.Now})
+	a, err := app.New(c, app.Options{Log: log, EventLines: env.Stderr, ReadOnly: *dryRun, Asking: env.asking, Version: env.Version, Now: env.Now})
 	if err != nil {
 		return Usage(err)
 	}

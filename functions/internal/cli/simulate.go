@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/simulate"
@@ -63,7 +62,7 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 			return nil, err
 		}
 		until := env.Now()
-		return connect.New(settings).History(ctx, processor, until.Add(-since), until)
+		return recorded(ctx, env, settings, processor, until.Add(-since), until)
 	}}
 	output := in.choice("output", "table", "json", "csv")
 	if *matrix {
