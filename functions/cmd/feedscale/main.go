@@ -25,7 +25,7 @@ func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
 		cli.Serve(), cli.Run(newScaler), cli.Poll(), cli.Status(), cli.History(), cli.Simulate(),
-		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases(), importFiles(), showDemo(), emulate(), cli.Version(),
+		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases(), cli.Init(kinds), importFiles(), showDemo(), emulate(), cli.Version(),
 	}
 }
 

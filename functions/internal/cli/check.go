@@ -37,23 +37,28 @@ func tryAll(ctx context.Context, env Env, args []string, kinds actions.Kinds) er
 	if err := mistakes.refuse(env.Stderr, "check"); err != nil {
 		return err
 	}
-	c, err := config.Read(config.Input{Environ: env.Environ, File: *file, ReadFile: os.ReadFile})
+	return checkAll(ctx, env, *file, *output, *timeout, kinds)
+}
+
+// checkAll checks what a processors file asks for; "" is that of the settings.
+func checkAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
+	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: os.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
-		if *output == "json" {
+		if output == "json" {
 			if err := console.WriteJSON(env.Stdout, check.Misconfigured(err)); err != nil {
 				return Usage(err)
 			}
 		}
 		return Usage(nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	found, err := check.Run(ctx, c, env.Getenv, kinds)
 	if err != nil {
 		return Usage(err)
 	}
-	if *output == "json" {
+	if output == "json" {
 		err = console.WriteJSON(env.Stdout, found)
 	} else {
 		err = console.WriteChecks(env.Stdout, found, env.Style())

@@ -43,7 +43,7 @@ func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
 		cli.Serve(), cli.Run(nil), cli.Poll(), cli.Status(), cli.History(), cli.Simulate(),
-		cli.Consume(kinds), cli.Check(kinds), cli.Leases(), cli.Version(),
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases(), cli.Init(kinds), cli.Version(),
 	}
 }
 
