@@ -182,3 +182,24 @@ func TestAFileOfInitIsCheckedAsAnyOther(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestTheDocumentationShowsWhatInitWrites(t *testing.T) {
+	t.Parallel()
+	w := newLeaseWorld(t)
+	w.settings["FEEDSCALE_STATE"] = stateFile(t)
+	for n := range 4 {
+		w.put(w.LeasesOf("projection", ownHost, "orders").DotNetPKOld(fmt.Sprint(n), renewed(0)))
+	}
+	file := filepath.Join(t.TempDir(), "processors.yaml")
+	w.run(t, "init", "--config", file) // check says that its clock stands still
+	text, err := os.ReadFile(file)
+	testworld.Must(t, err)
+	page, err := os.ReadFile("../../../docs/configure.md")
+	testworld.Must(t, err)
+	_, rest, _ := strings.Cut(string(page), "## From an account")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	if got := strings.ReplaceAll(string(text), ownHost, "shop.documents.azure.com"); got != shown {
+		t.Errorf("docs/configure.md shows\n%s\nand init writes\n%s", shown, got)
+	}
+}

@@ -188,6 +188,10 @@ func (s *sentences) stalled(stalled []report.Partition) {
 	}
 }
 
+// remarkable is from which age on, in seconds, a backlog that only grows is worth a sentence: what a replica
+// was seen to do is the least that it can, so that a young one proves nothing.
+const remarkable = 60
+
 // limiting are the steps of a decision that say that replicas alone do not help, or do not suffice.
 var limiting = []string{"maxChangeAge", "retention", "throughput", "hotPartition", "notEffective"}
 
@@ -199,9 +203,9 @@ func (s *sentences) behind(p report.Stored) {
 	}
 	const do = "see what keeps it from more: maxReplicaCount, the number of partitions, the request units, the handler"
 	pending := fmt.Sprintf("%s pending, the oldest for %s", inAll(*p.Lag), Age(p.ChangeAgeSeconds))
-	if p.ArrivalPerSecond != nil && p.DrainPerReplica != nil && p.CatchUpSeconds == nil {
-		s.say(string(changefeed.StatusLagging), do, pageTune, "%s, and the backlog only grows: %.3g arrive a second, and %s %.3g each",
-			pending, *p.ArrivalPerSecond, replicasDo(*p.DesiredReplicas), *p.DrainPerReplica)
+	if p.ArrivalPerSecond != nil && p.DrainPerReplica != nil && p.CatchUpSeconds == nil && orZero(p.ChangeAgeSeconds) >= remarkable {
+		s.say(string(changefeed.StatusLagging), do, pageTune, "%s, and by the measured rates the backlog only grows: %.3g arrive a second, and one of %s was seen to do %.3g",
+			pending, *p.ArrivalPerSecond, count(*p.DesiredReplicas, "replica"), *p.DrainPerReplica)
 	}
 	before := 0
 	for i, r := range p.Reasons {
@@ -333,13 +337,6 @@ func replicasAre(n *int) string {
 		return "1 replica is"
 	}
 	return fmt.Sprintf("%d replicas are", *n)
-}
-
-func replicasDo(n int) string {
-	if n == 1 {
-		return "1 replica does"
-	}
-	return fmt.Sprintf("%d replicas do", n)
 }
 
 func orZero(n *int64) int64 {

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -42,7 +44,7 @@ func leases(partitions ...changefeed.Partition) changefeed.ProcessorLag {
 
 // stalled is a partition that has stood since 02:14.
 func stalled(lease, owner string, kind changefeed.StallKind, seen ...string) changefeed.Partition {
-	p := partition(lease, owner, 300, 900, changefeed.StatusStalled)
+	p := partition(lease, owner, 300, 35_000, changefeed.StatusStalled)
 	p.CheckpointLSN, p.Stall = new(int64(4711)), &changefeed.Stall{Kind: kind, Since: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC), Owners: seen}
 	return p
 }
@@ -130,8 +132,9 @@ func TestEachProblemIsOneSentence(t *testing.T) {
 			"lagging: 1 transaction is pending, the oldest for 11m: the oldest change is 700 s old, the limit is 1m0s, and 1 owners are live",
 		}},
 		{"a backlog that only grows", rated(41, 8, of(leases(partition("0", "orders-1", 300, 700, changefeed.StatusLagging)))), []string{
-			"lagging: 300 transactions are pending, the oldest for 11m, and the backlog only grows: 41 arrive a second, and 3 replicas do 8 each",
+			"lagging: 300 transactions are pending, the oldest for 11m, and by the measured rates the backlog only grows: 41 arrive a second, and one of 3 replicas was seen to do 8",
 		}},
+		{"one that seems to grow, but is young", rated(41, 8, of(leases(partition("0", "orders-1", 300, 59, changefeed.StatusLagging)))), nil},
 		{"one that shrinks", rated(4, 8, of(leases(partition("0", "orders-1", 300, 700, changefeed.StatusLagging)))), nil},
 		{"a position that went back", of(leases(rewound)), []string{
 			"rewound: partition 3 went back from 4711 to 12, as was seen at 02:14 UTC: changes are delivered again",
@@ -242,5 +245,27 @@ func TestAScreenCountsWhatDoesNotFit(t *testing.T) {
 				t.Errorf("%q, %v", b.String(), err)
 			}
 		})
+	}
+}
+
+func TestTheDocumentationShowsWhatStatusPrints(t *testing.T) {
+	t.Parallel()
+	audit := of(leases(stalled("3", "audit-7", changefeed.StallHung, "audit-7"), partition("0", "audit-7", 0, 0, changefeed.StatusOK)))
+	audit.Processor = "audit"
+	orders := of(leases(partition("0", "orders-1", 900, 700, changefeed.StatusLagging)),
+		scaling.Reason{Step: "threshold", Replicas: 9, Why: "lag 900 at 100 per replica"}, scaling.Reason{Step: "clamp", Replicas: 3, Why: "maxReplicaCount is 3"})
+	quiet := of(leases(partition("0", "mails-1", 0, 0, changefeed.StatusOK)))
+	quiet.Processor = "mails"
+	quiet.Containers = follows()[0].Containers[:1]
+	all := held([]state.State{quiet, orders, audit}, nil)
+
+	page, err := os.ReadFile("../../../docs/operate.md")
+	testworld.Must(t, err)
+	_, rest, _ := strings.Cut(string(page), "$ feedscale status\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	var b strings.Builder
+	testworld.Must(t, console.WriteStatus(&b, all, console.Style{}))
+	if b.String() != shown {
+		t.Errorf("docs/operate.md shows\n%s\nand status prints\n%s", shown, b.String())
 	}
 }
