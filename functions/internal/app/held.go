@@ -33,17 +33,32 @@ func HeldByAPI(address, key string) (Held, error) {
 	return Held{List: api.List, Every: everyNear}, nil
 }
 
-// HeldByState looks into the state that settings name: through the process that has the file open, where
-// one has. Without such a process it takes the configuration, which says which processors there are. A
-// file is opened for each look, and is free for others in between.
+// HeldByState looks into the state that settings name. It takes the configuration, which says which
+// processors there are, unless another process has the state file open, which is asked.
 func HeldByState(settings config.Settings, configure func() (config.Config, error), o Options) Held {
 	o.ReadOnly = true
-	every := everyNear
-	if settings.State.BoltPath == "" {
-		every = everyFar
+	if settings.State.BoltPath != "" {
+		return Held{List: heldInFile(settings, configure, o), Every: everyNear}
 	}
+	var table *App // once it is open; one that only reads has nothing to close
+	return Held{Every: everyFar, List: func(ctx context.Context, names []string) (report.List, error) {
+		if table == nil {
+			c, err := configure()
+			if err != nil {
+				return report.List{}, err
+			}
+			if table, err = New(c, o); err != nil {
+				return report.List{}, err
+			}
+		}
+		return table.processors().List(ctx, names), nil
+	}}
+}
+
+// heldInFile opens the file for each look, so that it is free for others in between.
+func heldInFile(settings config.Settings, configure func() (config.Config, error), o Options) func(context.Context, []string) (report.List, error) {
 	var running *connect.Running // once one was found
-	return Held{Every: every, List: func(ctx context.Context, names []string) (report.List, error) {
+	return func(ctx context.Context, names []string) (report.List, error) {
 		if running != nil {
 			if all, err := running.List(ctx, names); err == nil || ctx.Err() != nil {
 				return all, err
@@ -72,7 +87,7 @@ func HeldByState(settings config.Settings, configure func() (config.Config, erro
 		}
 		defer a.Close()
 		return a.processors().List(ctx, names), nil
-	}}
+	}
 }
 
 // Find is List, and holds that everything that is named is there. The error of another name wraps

@@ -161,7 +161,7 @@ func TestAContainerOfManyDocumentsIsNotSearched(t *testing.T) {
 		return nil
 	})
 	r := w.run(t, "init", "--config", file)
-	if r.Status != 0 || asked.Load() > 3 || !strings.Contains(r.Stdout, "skipped other/mixed: of its first 50 documents 1 are leases: it is not searched among so many others; feedscale leases --database other --container mixed does") {
+	if r.Status != 0 || asked.Load() > 3 || !strings.Contains(r.Stdout, "skipped other/mixed: of its first 50 documents 1 are leases: it is not searched among so many others; feedscale leases --connection COSMOS --database other --container mixed does") {
 		t.Errorf("%d requests, %+v", asked.Load(), r)
 	}
 }

@@ -21,8 +21,8 @@ const (
 	apiConnections = 64
 )
 
-// API asks the HTTP API of a feedscale that runs elsewhere for what a scaler needs, and takes over its
-// judgement: what is a 503 there is no count here. What it has already is not sent again (ETag).
+// API asks the HTTP API of a feedscale that runs elsewhere: for what people look at, and for what a scaler
+// needs, whose judgement it takes over: what is a 503 there is no count here. What it has already is not sent again (ETag).
 type API struct {
 	base   *url.URL
 	key    string

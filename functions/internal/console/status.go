@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -27,9 +28,9 @@ func WriteStatus(w io.Writer, all report.List, style Style) error {
 		if strings.HasSuffix(p.Says, "?") {
 			end = "" // a nearest name is asked for
 		}
-		fmt.Fprintf(&b, "%s: %s%s\n", style.Paint(p.Name, Bold), p.Says, end)
+		style.sentence(&b, p.Name, Bold, ": "+p.Says+end)
 		if last := i == len(problems)-1; last || problems[i+1].Name != p.Name || problems[i+1].Do != p.Do {
-			fmt.Fprintf(&b, "  %s %s. %s\n", style.Paint("Do:", Dim), p.Do, style.Paint(p.Page, Dim))
+			style.sentence(&b, "  Do:", Dim, " "+p.Do+". "+p.Page)
 		}
 	}
 	writeThroughput(&b, all, style)
@@ -108,14 +109,36 @@ func writeThroughput(b *strings.Builder, all report.List, style Style) {
 		b.WriteString("\n")
 	}
 	for _, t := range containers {
-		fmt.Fprintf(b, "Throughput of %s: %s.\n", style.Paint(t.Container, Bold), throughputHeadline(t))
+		style.sentence(b, "Throughput of "+t.Container, Bold, ": "+throughputHeadline(t)+".")
 		if why := t.Why(); why != "" {
-			fmt.Fprintf(b, "  %s\n", oneLine(why))
+			style.sentence(b, "  ", Plain, oneLine(why))
 		}
 		if t.Bill.Hours > 0 {
-			fmt.Fprintf(b, "  %s\n", throughputBill(t))
+			style.sentence(b, "  ", Plain, throughputBill(t))
 		}
 	}
+}
+
+// sentence writes a text of which the beginning is in a color, in lines of the terminal's width at most; a
+// word that is longer stays whole, since it may be a name.
+func (s Style) sentence(b *strings.Builder, beginning, color, rest string) {
+	const indent = "  "
+	b.WriteString(s.Paint(beginning, color))
+	used := utf8.RuneCountInString(beginning)
+	for i, word := range strings.Split(rest, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i > 0 && s.Width > 0 && used+1+n > s.Width:
+			b.WriteString("\n" + indent)
+			used = len(indent)
+		case i > 0:
+			b.WriteString(" ")
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	b.WriteString("\n")
 }
 
 // WriteScreen prints a text in place of what a terminal of so many lines shows; 0 = it does not say. What

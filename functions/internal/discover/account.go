@@ -81,7 +81,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 		if seen[i].err == nil && seen[i].Leases == 0 {
 			continue
 		}
-		why := seen[i].why(c)
+		why := seen[i].why(c, connection.Setting)
 		if why == "" {
 			report, err := survey{account: account, connection: connection, container: c}.look(ctx, taken, now)
 			if err == nil {
@@ -124,12 +124,12 @@ type glance struct {
 
 // why says why a container with leases is not searched; "" where it is. Among many other documents that
 // would cost more than it may be worth.
-func (g glance) why(c cosmos.Container) string {
+func (g glance) why(c cosmos.Container, setting string) string {
 	switch {
 	case g.err != nil:
 		return g.err.Error()
 	case !g.Whole && 2*g.Leases < g.Seen:
-		return fmt.Sprintf("of its first %d documents %d are leases: it is not searched among so many others; feedscale leases --database %s --container %s does", g.Seen, g.Leases, c.Database, c.ID)
+		return fmt.Sprintf("of its first %d documents %d are leases: it is not searched among so many others; feedscale leases --connection %s --database %s --container %s does", g.Seen, g.Leases, setting, c.Database, c.ID)
 	}
 	return ""
 }
