@@ -81,8 +81,9 @@ func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 					t.Errorf("%v: %+v", c.args, r)
 				}
 			}
-			// A poll or two are too few to replay: that is said of what was read.
-			if r := command(t, folder, settings, "simulate", "--trace", "history:orders"); r.Status != 2 || !strings.Contains(r.Stderr, "--trace: recording orders: ") || !strings.Contains(r.Stderr, "is asked at") {
+			// A poll or two are too few to replay, which is said of what was read; on a slow machine there are more.
+			r := command(t, folder, settings, "simulate", "--trace", "history:orders")
+			if read := r.Status == 0 || strings.Contains(r.Stderr, "--trace: recording orders: "); !read || !strings.Contains(r.Stderr, "is asked at") {
 				t.Errorf("simulate: %+v", r)
 			}
 			for _, args := range [][]string{{"history", "payments"}, {"status", "payments"}} {
