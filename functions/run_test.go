@@ -11,7 +11,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
-	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // runs are settings of `feedscale run` that scale a shop.
@@ -51,28 +50,76 @@ func TestRunPollsAtOnceAndThenByTheTimer(t *testing.T) {
 	run.interrupt(t)
 }
 
-func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
+// TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen runs each command that only reads beside one that
+// polls, with and without a key.
+func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	t.Parallel()
-	_, settings := runs(t)
+	for _, key := range []string{"", "k-1"} {
+		t.Run("key "+key, func(t *testing.T) {
+			t.Parallel()
+			w, settings := runs(t)
+			folder := t.TempDir()
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			testworld.Must(t, err)
+			settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_API_KEY"] = free.Addr().String(), key
+			testworld.Must(t, free.Close())
+			w.Write(testworld.Orders, 5)
+			run := start(t, folder, settings, "run")
+			run.stdout.await(t, `-000000000001"`)
+
+			for _, c := range []struct {
+				args []string
+				says string
+			}{
+				{[]string{"history", "orders", "--output", "json"}, `"replicas":1`},
+				{[]string{"status"}, "orders     lagging  "},
+				{[]string{"status", "orders", "--output", "json"}, `"desiredReplicas":1`},
+				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica, as before."}, // as the process that is asked decided
+			} {
+				r := command(t, folder, settings, c.args...)
+				if r.Status != 0 || !strings.Contains(r.Stdout, c.says) || strings.Count(r.Stderr, "another process has the state file open, and is asked at http://"+settings["FEEDSCALE_LISTEN"]) != 1 {
+					t.Errorf("%v: %+v", c.args, r)
+				}
+			}
+			// A poll or two are too few to replay, which is said of what was read; on a slow machine there are more.
+			r := command(t, folder, settings, "simulate", "--trace", "history:orders")
+			if read := r.Status == 0 || strings.Contains(r.Stderr, "--trace: recording orders: "); !read || !strings.Contains(r.Stderr, "is asked at") {
+				t.Errorf("simulate: %+v", r)
+			}
+			for _, args := range [][]string{{"history", "payments"}, {"status", "payments"}} {
+				if r := command(t, folder, settings, args...); r.Status != 2 || !strings.Contains(r.Stderr, `no processor or group is named "payments"`) {
+					t.Errorf("of a processor that there is not: %+v", r)
+				}
+			}
+			settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
+			for _, args := range [][]string{{"history", "orders"}, {"status"}} {
+				if r := command(t, folder, settings, args...); r.Status != 2 || !strings.Contains(r.Stderr, "another process has the state file open") || !strings.Contains(r.Stderr, "set FEEDSCALE_LISTEN") {
+					t.Errorf("where nobody answers: %+v", r)
+				}
+			}
+			if r := command(t, folder, settings, "poll", "--dry-run"); r.Status != 1 || !strings.Contains(r.Stderr, "set FEEDSCALE_LISTEN") {
+				t.Errorf("where nobody answers a poll: %+v", r)
+			}
+			run.interrupt(t)
+		})
+	}
+}
+
+func TestStatusIsWatchedUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
 	folder := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	testworld.Must(t, err)
-	settings["FEEDSCALE_LISTEN"] = free.Addr().String()
+	settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_TIMER_SCHEDULE"] = free.Addr().String(), "* * * * * *"
 	testworld.Must(t, free.Close())
 	run := start(t, folder, settings, "run")
 	run.stdout.await(t, `-000000000001"`)
-
-	r := command(t, folder, settings, "history", "orders", "--output", "json")
-	if samples := testworld.Decode[report.History](t, []byte(r.Stdout)).Samples; r.Status != 0 || len(samples) != 1 || *samples[0].Replicas != 0 {
-		t.Errorf("%+v", r)
-	}
-	if r := command(t, folder, settings, "history", "payments"); r.Status != 2 || !strings.Contains(r.Stderr, "404") {
-		t.Errorf("of a processor without any: %+v", r)
-	}
-	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
-	if r := command(t, folder, settings, "history", "orders"); r.Status != 2 || !strings.Contains(r.Stderr, "another process has the state file open") || !strings.Contains(r.Stderr, "FEEDSCALE_LISTEN") {
-		t.Errorf("where nobody answers: %+v", r)
-	}
+	watch := start(t, folder, settings, "status", "--watch")
+	watch.stdout.await(t, "orders     ok ")
+	w.Write(testworld.Orders, 5)
+	watch.stdout.await(t, "orders     lagging ")
+	watch.interrupt(t)
 	run.interrupt(t)
 }
 

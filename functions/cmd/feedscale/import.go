@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ func runImport(env cli.Env, names []string, output string) error {
 		if _, err := env.Stdout.Write(result.Processors); err != nil {
 			return err
 		}
-	} else if err := writeNew(output, result.Processors); err != nil {
+	} else if err := cli.WriteNew(output, result.Processors, "--output"); err != nil {
 		return cli.Usage(err)
 	}
 	for _, r := range result.Remarks {
@@ -77,20 +76,4 @@ func readFiles(names []string) (files []imports.File, mistakes config.Mistakes) 
 		files = append(files, imports.File{Name: name, Text: text})
 	}
 	return files, mistakes
-}
-
-// writeNew writes a file where there is none.
-func writeNew(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and is not written over; name another file with --output, or move it away", name)
-	}
-	if err != nil {
-		return fmt.Errorf("the processors file cannot be written: %w", err)
-	}
-	if _, err := file.Write(text); err != nil {
-		file.Close()
-		return fmt.Errorf("the processors file cannot be written: %w", err)
-	}
-	return file.Close()
 }

@@ -24,8 +24,8 @@ var release = ""
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve, cli.Run(newScaler), cli.Poll, cli.History, cli.Simulate,
-		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases, importFiles, showDemo, emulate, cli.Completion, cli.Schema, cli.Version,
+		cli.Serve, cli.Run(newScaler), cli.Poll, cli.Status, cli.History, cli.Simulate,
+		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases, cli.Init(kinds), importFiles, showDemo, emulate, cli.Completion, cli.Schema, cli.Version,
 	}
 }
 

@@ -43,6 +43,10 @@ type Options struct {
 	// header on that its own caller sent.
 	BehindHost bool
 
+	// Asking is told the address that is asked where another process has the state file open, which is
+	// possible with ReadOnly.
+	Asking func(address string)
+
 	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
 	NeverPolled string
 }
@@ -62,6 +66,7 @@ type App struct {
 func New(c config.Config, o Options) (*App, error) {
 	a := &App{config: c, options: o}
 	connections := connect.New(c.Settings)
+	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))
 	names := make([]string, 0, len(c.Processors))
 	for _, configured := range c.Processors {
@@ -162,7 +167,7 @@ func (a *App) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
 	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
 	if !a.options.BehindHost {
-		h.Policies = a.policies
+		h.Policies, h.ServeState = a.policies, true
 	}
 	for _, p := range a.poller.Processors {
 		members[p.Group] = append(members[p.Group], p)

@@ -36,13 +36,14 @@ func Check(kinds actions.Kinds) Command {
 			if err := mistakes.refuse(env.Stderr, "check"); err != nil {
 				return err
 			}
-			return tryAll(c.Context(), env, *file, *output, *timeout, kinds)
+			return checkAll(c.Context(), env, *file, *output, *timeout, kinds)
 		}
 		return c
 	}
 }
 
-func tryAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
+// checkAll checks what a processors file asks for; "" is that of the settings.
+func checkAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
 	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)

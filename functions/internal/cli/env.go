@@ -101,3 +101,8 @@ func (e Env) terminal() io.Writer {
 
 // draw steers the terminal that Stderr is.
 func (e Env) draw(text string) { fmt.Fprint(e.terminal(), text) }
+
+// asking tells a person that another process is asked, which has the state file open.
+func (e Env) asking(address string) {
+	fmt.Fprintf(e.Stderr, "feedscale: another process has the state file open, and is asked at %s\n", address)
+}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -50,13 +52,13 @@ func history(ctx context.Context, env Env, name string, since time.Duration, out
 	}
 	until := env.Now().UTC()
 	w := waitFor(env, func() string { return "the state" })
-	samples, err := connect.New(settings).History(ctx, name, until.Add(-since), until)
+	samples, err := recorded(ctx, env, settings, name, until.Add(-since), until)
 	w.end()
 	if err := w.interrupted(ctx); err != nil {
 		return err
 	}
 	switch {
-	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged):
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, report.ErrUnknownName):
 		return Usage(err)
 	case err != nil:
 		return err
@@ -72,4 +74,11 @@ func history(ctx context.Context, env Env, name string, since time.Duration, out
 	default:
 		return console.History{Processor: name, Samples: samples, From: until.Add(-since), Until: until}.Write(env.Stdout, env.Style())
 	}
+}
+
+// recorded reads what is recorded of a processor.
+func recorded(ctx context.Context, env Env, settings config.Settings, name string, from, to time.Time) ([]state.Sample, error) {
+	connections := connect.New(settings)
+	connections.Asking = env.asking
+	return connections.History(ctx, name, from, to)
 }

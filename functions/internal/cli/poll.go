@@ -72,7 +72,7 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 	if person {
 		lines = &events
 	}
-	a, err := app.New(c, app.Options{Log: log, EventLines: lines, ReadOnly: *p.dryRun, Version: env.Version, Now: env.Now})
+	a, err := app.New(c, app.Options{Log: log, EventLines: lines, ReadOnly: *p.dryRun, Asking: env.asking, Version: env.Version, Now: env.Now})
 	if err != nil {
 		return Usage(err)
 	}

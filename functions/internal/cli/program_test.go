@@ -43,8 +43,8 @@ const version = "v1.2.3"
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve, cli.Run(nil), cli.Poll, cli.History, cli.Simulate,
-		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Completion, cli.Schema, cli.Version,
+		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Simulate,
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), cli.Completion, cli.Schema, cli.Version,
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -72,7 +71,7 @@ func simulateTrace(ctx context.Context, env Env, f *pflag.FlagSet, compare, matr
 			return nil, err
 		}
 		until := env.Now()
-		return connect.New(settings).History(ctx, processor, until.Add(-since), until)
+		return recorded(ctx, env, settings, processor, until.Add(-since), until)
 	}}
 	output := in.choice("output", "table", "json", "csv")
 	if matrix {

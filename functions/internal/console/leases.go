@@ -124,23 +124,30 @@ func writeEntries(b *strings.Builder, processors []discover.Processor, style Sty
 		}
 	}
 	for _, p := range processors {
-		if p.Note != nil {
-			comment(b, Style{Width: style.Width - len("# ")}.wrapLines(p.Prefix+": "+*p.Note), style)
+		if err := writeEntry(b, p, style); err != nil {
+			return err
 		}
-		switch {
-		case p.Entry != nil:
-			text, err := p.Entry.YAML()
-			if err != nil {
-				return err
-			}
-			b.WriteString(text)
-		case p.Draft != nil:
-			text, err := p.Draft.YAML()
-			if err != nil {
-				return err
-			}
-			comment(b, text, style)
+	}
+	return nil
+}
+
+func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
+	if p.Note != nil {
+		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(p.Prefix+": "+*p.Note), style)
+	}
+	switch {
+	case p.Entry != nil:
+		text, err := p.Entry.YAML()
+		if err != nil {
+			return err
 		}
+		b.WriteString(text)
+	case p.Draft != nil:
+		text, err := p.Draft.YAML()
+		if err != nil {
+			return err
+		}
+		comment(b, text, style)
 	}
 	return nil
 }
