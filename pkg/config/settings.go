@@ -31,6 +31,7 @@ type Settings struct {
 	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
 	Bucket        int           // FEEDSCALE_THROUGHPUT_BUCKET: that reads from Cosmos DB count in, 1 to 5; 0 = none
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
+	Samples       time.Duration // FEEDSCALE_SAMPLES: a line of each processor at least this often: 0 (none), or 1 s to 168 h
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
 }
 
@@ -58,6 +59,7 @@ type variables struct {
 	Priority       string `env:"FEEDSCALE_PRIORITY"`
 	Bucket         string `env:"FEEDSCALE_THROUGHPUT_BUCKET" envDefault:"0"`
 	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
+	Samples        string `env:"FEEDSCALE_SAMPLES" envDefault:"5m"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
 }
 
@@ -94,7 +96,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	}
 	s := Settings{
 		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
-		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
+		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseInterval),
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Scaler:        readScaler(raw, mistakes),
 		URL:           strings.TrimSpace(raw.URL),
@@ -108,6 +110,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
 		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
 		WebhookSecret: NewSecret(raw.WebhookSecret),
+		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
@@ -134,7 +137,7 @@ func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T
 	return value
 }
 
-func parseHeartbeat(text string) (time.Duration, error) {
+func parseInterval(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err != nil {
 		return 0, err

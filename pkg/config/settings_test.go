@@ -27,6 +27,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 		Concurrency: 64,
 		TickTimeout: time.Minute,
 		History:     168 * time.Hour,
+		Samples:     5 * time.Minute,
 		LogLevel:    slog.LevelInfo,
 	}
 	if got != want {
@@ -46,6 +47,7 @@ func TestSettings(t *testing.T) {
 		{"an empty setting has its default", []string{"FEEDSCALE_CONCURRENCY="}, func(s config.Settings) bool { return s.Concurrency == 64 }},
 		{"spaces around a value do not count", []string{"FEEDSCALE_CONCURRENCY= 8 "}, func(s config.Settings) bool { return s.Concurrency == 8 }},
 		{"a heartbeat of 0 is never", []string{"FEEDSCALE_EVENT_HEARTBEAT=0"}, func(s config.Settings) bool { return s.Heartbeat == 0 }},
+		{"samples of 0 are none", []string{"FEEDSCALE_SAMPLES=0"}, func(s config.Settings) bool { return s.Samples == 0 }},
 		{"a tick timeout", []string{"FEEDSCALE_TICK_TIMEOUT=4m30s"}, func(s config.Settings) bool { return s.TickTimeout == 270*time.Second }},
 		{"the most that is logged", []string{"FEEDSCALE_LOG_LEVEL=debug"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelDebug }},
 		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},

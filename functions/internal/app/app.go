@@ -56,11 +56,12 @@ type App struct {
 	signals *servicebus.Signals // nil where nothing can have a signal queue
 	poller  *poller.Poller
 	meters  *metrics.Handler
+	samples samples
 }
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
-	a := &App{config: c, options: o}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, retentions: make(map[string]time.Duration), last: make(map[string]sampled)}}
 	connections := connect.New(c.Settings)
 	list := make([]poller.Processor, 0, len(c.Processors))
 	names := make([]string, 0, len(c.Processors))
@@ -70,6 +71,7 @@ func New(c config.Config, o Options) (*App, error) {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
 		list, names = append(list, processor), append(names, configured.Name)
+		a.samples.retentions[configured.Name] = processor.Policy.Retention
 	}
 	groups := make([]poller.Group, len(c.Groups))
 	for i, g := range c.Groups {
@@ -137,6 +139,7 @@ func (a *App) Tick(ctx context.Context) (report.Tick, error) {
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
+	a.samples.tick(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {
