@@ -1,13 +1,14 @@
 // Package metrics is the HTTP function that Prometheus scrapes.
 // function.json beside it is what the host reads.
 //
-// It has two kinds of series. Those named feedscale_processor_* and
-// feedscale_outbox_events come from the state store at the scrape (stored.go):
-// every instance of a Functions app answers the same. All others are counted
-// in this process as its ticks happen (ticks.go), begin at zero with it, and
-// are those of the instance that answers. What is unknown has no series; it is
-// never zero. The only processors are those of the configuration, which bounds
-// the labels.
+// It has two kinds of series. Those named feedscale_processor_*, _group_*,
+// _throughput_* and _partition_*, and feedscale_outbox_events, come from the
+// state store at the scrape (stored.go): every instance of a Functions app
+// answers the same. All others are counted in this process as its ticks happen
+// (ticks.go), begin at zero with it, and are those of the instance that answers.
+// What is unknown has no series; it is never zero. The only processors, groups
+// and queues are those of the configuration, which bounds the labels; leases,
+// of which the accounts decide how many there are, are labels on request alone.
 package metrics
 
 import (
@@ -30,6 +31,8 @@ const Route = "/api/metrics"
 // Options are what the function is made of.
 type Options struct {
 	Processors []string // the configured names
+	Groups     []string
+	Partitions bool // series for each partition, too
 	Store      state.Store
 	Version    string // of this build
 	Now        func() time.Time

@@ -33,6 +33,8 @@ type Settings struct {
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
 	Samples       time.Duration // FEEDSCALE_SAMPLES: a line of each processor at least this often: 0 (none), or 1 s to 168 h
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
+
+	MetricsPartitions bool // FEEDSCALE_METRICS_PARTITIONS: /api/metrics has series of each partition
 }
 
 // variables are the settings as text, with their defaults.
@@ -61,6 +63,7 @@ type variables struct {
 	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
 	Samples        string `env:"FEEDSCALE_SAMPLES" envDefault:"5m"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
+	Partitions     string `env:"FEEDSCALE_METRICS_PARTITIONS" envDefault:"false"`
 }
 
 // processorsSetting is the setting that holds a document inline, and its name in mistakes.
@@ -112,6 +115,8 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		WebhookSecret: NewSecret(raw.WebhookSecret),
 		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+
+		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, parseSwitch),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
 		}),
@@ -219,6 +224,16 @@ func parseHistory(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is out of range; allowed are 1h to 8760h", text)
 	}
 	return d, nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is not allowed; allowed are true and false", shown(text))
 }
 
 func parseLogLevel(text string) (slog.Level, error) {

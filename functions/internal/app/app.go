@@ -73,8 +73,9 @@ func New(c config.Config, o Options) (*App, error) {
 		list, names = append(list, processor), append(names, configured.Name)
 		a.samples.retentions[configured.Name] = processor.Policy.Retention
 	}
-	groups := make([]poller.Group, len(c.Groups))
+	groups, groupNames := make([]poller.Group, len(c.Groups)), make([]string, len(c.Groups))
 	for i, g := range c.Groups {
+		groupNames[i] = g.Name
 		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
 	var err error
@@ -93,7 +94,10 @@ func New(c config.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
+	a.meters = metrics.New(metrics.Options{
+		Processors: names, Groups: groupNames, Partitions: c.Settings.MetricsPartitions,
+		Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log,
+	})
 	a.poller = &poller.Poller{
 		Processors:  list,
 		Groups:      groups,
@@ -112,9 +116,22 @@ func New(c config.Config, o Options) (*App, error) {
 		Log:         o.Log,
 	}
 	if a.signals != nil {
-		a.poller.Signals = a.signals
+		a.poller.Signals = countedSignals{a.signals, a.meters}
 	}
 	return a, nil
+}
+
+// countedSignals are signal queues whose fillings are counted.
+type countedSignals struct {
+	*servicebus.Signals
+	meters *metrics.Handler
+}
+
+// Keep makes a queue hold so many messages.
+func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) error {
+	err := c.Signals.Keep(ctx, queue, replicas)
+	c.meters.ObserveSignals(queue, replicas, err)
+	return err
 }
 
 // processID names this process among all that may poll into one store.
