@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -41,9 +42,10 @@ type Options struct {
 
 // Handler serves the route, and counts what it is told of.
 type Handler struct {
-	ticks  ticks
-	scrape http.Handler
-	log    *slog.Logger
+	ticks    ticks
+	registry *prometheus.Registry
+	scrape   http.Handler
+	log      *slog.Logger
 }
 
 // New makes a Handler with a registry of its own. It asks the store for
@@ -54,16 +56,18 @@ func New(o Options) *Handler {
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
 
-	h := &Handler{ticks: newTicks(o.Processors), log: o.Log}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(h.ticks.collectors()...)
-	h.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	h := &Handler{ticks: newTicks(o.Processors), registry: prometheus.NewRegistry(), log: o.Log}
+	h.registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	h.registry.MustRegister(h.ticks.collectors()...)
+	h.scrape = promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog:      slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
 	})
 	return h
 }
+
+// Gather returns the metrics that a scrape shows, for those who push them.
+func (h *Handler) Gather() ([]*dto.MetricFamily, error) { return h.registry.Gather() }
 
 // Register adds the route to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
