@@ -28,7 +28,7 @@ func queries(t *testing.T) map[string]string {
 
 func TestTheQueriesAreSound(t *testing.T) {
 	t.Parallel()
-	for _, mistake := range inNode[[]string](t, "kql.mjs", queries(t)) {
+	for _, mistake := range inNode[[]string](t, "npm", "kql.mjs", queries(t)) {
 		t.Error("infra/kql/" + mistake)
 	}
 	for name, query := range queries(t) {
@@ -47,7 +47,7 @@ func TestAMistakeInAQueryIsFound(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			found := inNode[[]string](t, "kql.mjs", map[string]string{"a.kql": c.query})
+			found := inNode[[]string](t, "npm", "kql.mjs", map[string]string{"a.kql": c.query})
 			if len(found) == 0 || !strings.HasPrefix(found[0], c.finds) {
 				t.Errorf("got %q, want %q", found, c.finds)
 			}

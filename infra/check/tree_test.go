@@ -50,15 +50,15 @@ func (n *node) property(name string) *node {
 // parse returns the trees of sources, by their names.
 func parse(t *testing.T, sources map[string]string) map[string]*node {
 	t.Helper()
-	return inNode[map[string]*node](t, "parse.mjs", sources)
+	return inNode[map[string]*node](t, "npm", "parse.mjs", sources)
 }
 
-// inNode has a script of the folder npm make something of sources, by their names.
-func inNode[T any](t *testing.T, name string, sources map[string]string) (result T) {
+// inNode has a script of a folder, with the packages that the folder names, make something of sources, by their names.
+func inNode[T any](t *testing.T, from, name string, sources map[string]string) (result T) {
 	t.Helper()
 	input, err := json.Marshal(sources)
 	must(t, err)
-	folder, err := npm.InstallFolder(t.Context(), "infra", "npm")
+	folder, err := npm.InstallFolder(t.Context(), "infra-"+from, from)
 	must(t, err)
 	script := exec.CommandContext(t.Context(), "node", name)
 	script.Dir = folder
