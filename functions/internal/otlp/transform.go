@@ -73,7 +73,7 @@ func numbers(points []metricdata.DataPoint[float64]) (all []*metrics.NumberDataP
 // attributes are labels, and what describes the process: texts, all of them.
 func attributes(of *attribute.Set) (all []*common.KeyValue) {
 	for _, a := range of.ToSlice() {
-		all = append(all, &common.KeyValue{Key: string(a.Key), Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: a.Value.Emit()}}})
+		all = append(all, &common.KeyValue{Key: string(a.Key), Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: a.Value.String()}}})
 	}
 	return all
 }
