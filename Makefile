@@ -44,7 +44,7 @@ start: ## run the staged app under `func start`; needs Azure Functions Core Tool
 lint: ## check format, go vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags azuretypes ./infra/check
+	go vet -tags azuretypes,grafana ./infra/check
 	go vet -tags browser ./functions/dashboard
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
@@ -54,12 +54,13 @@ browser: ## test the dashboard in Chromium, which has to be installed (CHROMIUM 
 	go test -count 1 -tags browser ./functions/dashboard -screenshots $(CURDIR)/bin/dashboard
 
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Azure's types; needs a JDK, Maven and Python
+interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Prometheus' own code and Azure's and Grafana's types; needs a JDK, Maven and Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
-	go test -count 1 -tags azuretypes ./infra/check
+	pkg/emulator/interop/run-prometheus.sh
+	go test -count 1 -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra
 infra: ## compile, lint and format-check infra/ with the Bicep compiler; needs the Bicep CLI

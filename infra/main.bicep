@@ -169,6 +169,10 @@ param actionGroupIds string[] = []
 ])
 param silentAfter string = 'PT15M'
 
+@description('A processor whose oldest pending change is older than this raises an alert: seconds.')
+@minValue(1)
+param behindAfterSeconds int = 600
+
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
@@ -543,6 +547,7 @@ module alerts 'modules/alerts.bicep' = {
     namespaceId: servicebus.outputs.namespaceId
     entityName: eventsName
     silentAfter: silentAfter
+    behindAfterSeconds: behindAfterSeconds
     actionGroupIds: actionGroupIds
   }
 }

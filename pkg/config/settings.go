@@ -31,7 +31,10 @@ type Settings struct {
 	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
 	Bucket        int           // FEEDSCALE_THROUGHPUT_BUCKET: that reads from Cosmos DB count in, 1 to 5; 0 = none
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
+	Samples       time.Duration // FEEDSCALE_SAMPLES: a line of each processor at least this often: 0 (none), or 1 s to 168 h
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
+
+	MetricsPartitions bool // FEEDSCALE_METRICS_PARTITIONS: /api/metrics has series of each partition
 }
 
 // variables are the settings as text, with their defaults.
@@ -58,7 +61,9 @@ type variables struct {
 	Priority       string `env:"FEEDSCALE_PRIORITY"`
 	Bucket         string `env:"FEEDSCALE_THROUGHPUT_BUCKET" envDefault:"0"`
 	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
+	Samples        string `env:"FEEDSCALE_SAMPLES" envDefault:"5m"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
+	Partitions     string `env:"FEEDSCALE_METRICS_PARTITIONS" envDefault:"false"`
 }
 
 // processorsSetting is the setting that holds a document inline, and its name in mistakes.
@@ -94,7 +99,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	}
 	s := Settings{
 		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
-		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
+		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseInterval),
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Scaler:        readScaler(raw, mistakes),
 		URL:           strings.TrimSpace(raw.URL),
@@ -108,7 +113,10 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
 		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
 		WebhookSecret: NewSecret(raw.WebhookSecret),
+		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+
+		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, parseSwitch),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
 		}),
@@ -134,7 +142,7 @@ func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T
 	return value
 }
 
-func parseHeartbeat(text string) (time.Duration, error) {
+func parseInterval(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err != nil {
 		return 0, err
@@ -216,6 +224,16 @@ func parseHistory(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is out of range; allowed are 1h to 8760h", text)
 	}
 	return d, nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is not allowed; allowed are true and false", shown(text))
 }
 
 func parseLogLevel(text string) (slog.Level, error) {

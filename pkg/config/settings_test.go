@@ -27,6 +27,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 		Concurrency: 64,
 		TickTimeout: time.Minute,
 		History:     168 * time.Hour,
+		Samples:     5 * time.Minute,
 		LogLevel:    slog.LevelInfo,
 	}
 	if got != want {
@@ -46,6 +47,9 @@ func TestSettings(t *testing.T) {
 		{"an empty setting has its default", []string{"FEEDSCALE_CONCURRENCY="}, func(s config.Settings) bool { return s.Concurrency == 64 }},
 		{"spaces around a value do not count", []string{"FEEDSCALE_CONCURRENCY= 8 "}, func(s config.Settings) bool { return s.Concurrency == 8 }},
 		{"a heartbeat of 0 is never", []string{"FEEDSCALE_EVENT_HEARTBEAT=0"}, func(s config.Settings) bool { return s.Heartbeat == 0 }},
+		{"no series of partitions unless asked for", nil, func(s config.Settings) bool { return !s.MetricsPartitions }},
+		{"series of partitions", []string{"FEEDSCALE_METRICS_PARTITIONS=True"}, func(s config.Settings) bool { return s.MetricsPartitions }},
+		{"samples of 0 are none", []string{"FEEDSCALE_SAMPLES=0"}, func(s config.Settings) bool { return s.Samples == 0 }},
 		{"a tick timeout", []string{"FEEDSCALE_TICK_TIMEOUT=4m30s"}, func(s config.Settings) bool { return s.TickTimeout == 270*time.Second }},
 		{"the most that is logged", []string{"FEEDSCALE_LOG_LEVEL=debug"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelDebug }},
 		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},
@@ -116,6 +120,8 @@ func TestSettingMistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, setting, value, want string }{
 		{"a timer with five fields", "FEEDSCALE_TIMER_SCHEDULE", "* * * * *", "has five fields"},
+		{"samples more often than a second", "FEEDSCALE_SAMPLES", "0.5s", "allowed are 0 (never) or 1s to 168h"},
+		{"series of partitions that are neither on nor off", "FEEDSCALE_METRICS_PARTITIONS", "yes", "allowed are true and false"},
 		{"a heartbeat below a second", "FEEDSCALE_EVENT_HEARTBEAT", "500ms", "allowed are 0 (never) or 1s to 168h"},
 		{"a heartbeat without a unit", "FEEDSCALE_EVENT_HEARTBEAT", "10", `"10" is no duration`},
 		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is negative"},

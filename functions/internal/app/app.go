@@ -39,6 +39,9 @@ type Options struct {
 	Version    string    // of this build
 	Now        func() time.Time
 
+	// Getenv reads OpenTelemetry's variables, by which [Host.Serve] pushes the metrics; nil where it does not.
+	Getenv func(string) string
+
 	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
 	// header on that its own caller sent.
 	BehindHost bool
@@ -60,11 +63,12 @@ type App struct {
 	signals *servicebus.Signals // nil where nothing can have a signal queue
 	poller  *poller.Poller
 	meters  *metrics.Handler
+	samples samples
 }
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
-	a := &App{config: c, options: o}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, retentions: make(map[string]time.Duration), last: make(map[string]sampled)}}
 	connections := connect.New(c.Settings)
 	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))
@@ -75,9 +79,11 @@ func New(c config.Config, o Options) (*App, error) {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
 		list, names = append(list, processor), append(names, configured.Name)
+		a.samples.retentions[configured.Name] = processor.Policy.Retention
 	}
-	groups := make([]poller.Group, len(c.Groups))
+	groups, groupNames := make([]poller.Group, len(c.Groups)), make([]string, len(c.Groups))
 	for i, g := range c.Groups {
+		groupNames[i] = g.Name
 		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
 	var err error
@@ -96,7 +102,10 @@ func New(c config.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
+	a.meters = metrics.New(metrics.Options{
+		Processors: names, Groups: groupNames, Partitions: c.Settings.MetricsPartitions,
+		Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log,
+	})
 	a.poller = &poller.Poller{
 		Processors:  list,
 		Groups:      groups,
@@ -115,9 +124,22 @@ func New(c config.Config, o Options) (*App, error) {
 		Log:         o.Log,
 	}
 	if a.signals != nil {
-		a.poller.Signals = a.signals
+		a.poller.Signals = countedSignals{a.signals, a.meters}
 	}
 	return a, nil
+}
+
+// countedSignals are signal queues whose fillings are counted.
+type countedSignals struct {
+	*servicebus.Signals
+	meters *metrics.Handler
+}
+
+// Keep makes a queue hold so many messages.
+func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) error {
+	err := c.Signals.Keep(ctx, queue, replicas)
+	c.meters.ObserveSignals(queue, replicas, err)
+	return err
 }
 
 // processID names this process among all that may poll into one store.
@@ -142,6 +164,7 @@ func (a *App) Tick(ctx context.Context) (report.Tick, error) {
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
+	a.samples.tick(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/feedscale/feedscale/functions/internal/otlp"
 	"github.com/feedscale/feedscale/functions/poll"
 	"github.com/feedscale/feedscale/pkg/config"
 )
@@ -30,6 +31,7 @@ const (
 	// shutdownTimeout is for requests in flight, the tick among them. With closeTimeout it is 10 s: a
 	// Functions host gives 11 to 12 s from its own signal to its end.
 	shutdownTimeout = 8 * time.Second
+	flushTimeout    = 2 * time.Second // of that, for the metrics that were not pushed yet
 )
 
 // Host is an App that answers HTTP.
@@ -84,6 +86,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
 		listener = netutil.LimitListener(listener, maxConnections)
 	}
+	pusher := h.push()
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
@@ -97,10 +100,21 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	if shutdownErr := server.Shutdown(stopping); shutdownErr != nil {
 		log.Warn("requests were cut off", "error", shutdownErr.Error())
 	}
+	flushing, flushed := context.WithTimeout(stopping, flushTimeout)
+	defer flushed()
+	pusher.Stop(flushing)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
 	return err
+}
+
+// push begins to push the metrics, where the environment asks for it.
+func (h *Host) push() otlp.Pusher {
+	if h.options.Getenv == nil {
+		return otlp.Pusher{}
+	}
+	return otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Getenv: h.options.Getenv, Log: h.options.Log})
 }
 
 // spelled lets a path below /api be written in any case and with a slash at its end, as the routes of a

@@ -50,7 +50,7 @@ func serve(ctx context.Context, env Env, file string) error {
 	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
 	never := underHost(env, log)
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, BehindHost: true, NeverPolled: never})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv, BehindHost: true, NeverPolled: never})
 	if err != nil {
 		log.Error("the handler cannot start", "error", err.Error())
 		return Usage(nil)
@@ -211,7 +211,7 @@ func configure(env Env, file string) (config.Config, error) {
 
 // Listen takes the address of a configuration and opens what it asks for.
 func Listen(env Env, c config.Config, log *slog.Logger) (*app.Host, error) {
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
 	if err != nil {
 		return nil, Usage(err)
 	}
