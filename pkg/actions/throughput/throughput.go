@@ -10,6 +10,7 @@
 package throughput
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -96,8 +97,12 @@ type virtual struct {
 	memory      scaling.ThroughputMemory
 }
 
-// fresh reports whether what was read still counts.
+// fresh reports whether what was read still counts: not where another process has committed a change
+// since, by what is remembered.
 func (s seen) fresh(now time.Time) bool {
+	if s.entry != nil && s.read.RUPerSecond != cmp.Or(s.entry.Theirs, s.entry.Set) {
+		return false
+	}
 	return s.err == nil && !s.at.IsZero() && !s.read.Pending && now.Sub(s.at) < readEvery
 }
 
