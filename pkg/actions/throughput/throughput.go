@@ -97,10 +97,10 @@ type virtual struct {
 	memory      scaling.ThroughputMemory
 }
 
-// fresh reports whether what was read still counts: not where another process has committed a change
-// since, by what is remembered.
+// fresh reports whether what was read still counts: not where a change is remembered that was not seen to
+// be made, or another throughput than that, since another process may have been here.
 func (s seen) fresh(now time.Time) bool {
-	if s.entry != nil && s.read.RUPerSecond != cmp.Or(s.entry.Theirs, s.entry.Set) {
+	if e := s.entry; e != nil && (e.Theirs == 0 && e.Was != e.Set || s.read.RUPerSecond != cmp.Or(e.Theirs, e.Set)) {
 		return false
 	}
 	return s.err == nil && !s.at.IsZero() && !s.read.Pending && now.Sub(s.at) < readEvery
