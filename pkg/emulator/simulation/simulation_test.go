@@ -49,7 +49,7 @@ func simulate(t *testing.T, p plan, story *[]string) (w *world) {
 
 // TestNoFaultBreaksAPromise runs one seed after the other. `make chaos` runs a million ticks.
 func TestNoFaultBreaksAPromise(t *testing.T) {
-	if *workers > 1 {
+	if *workers > 1 && *ticks >= 1000 {
 		runSideBySide(t)
 		return
 	}
