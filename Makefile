@@ -72,9 +72,19 @@ bench: ## measure a tick against a bare HTTP loop
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
+# The first seed, and the ticks of pollers over all seeds, that `make chaos` and `make mutants` run.
+SEED ?= 1
+TICKS ?= 1000000
+
 .PHONY: chaos
-chaos: ## run a thousand processors that throw, hang, rewind, stop or do fine: no stall is missed, and none invented
+chaos: ## simulate a million ticks under faults (SEED=1 TICKS=1000000), and a thousand processors that get stuck: no promise is broken, no stall missed, none invented
+	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(TICKS) -workers 2
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
+
+.PHONY: mutants
+mutants: TICKS = 40000
+mutants: ## plant thirty defects, one after the other: the simulation finds each
+	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(TICKS)
 
 .PHONY: cover
 cover: ## write coverage.html

@@ -59,7 +59,7 @@ func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*po
 		s := m.current()
 		asking[i] = scaling.Member{
 			Processor: m.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active,
-			Held: !s.Lag.Known(), Paused: m.processor.Policy.Paused,
+			Held: !s.Lag.Known(), Paused: m.processor.Policy.Paused && !m.unread,
 		}
 		paused = paused && m.processor.Policy.Paused
 		if s.PolledAt.After(d.state.PolledAt) {

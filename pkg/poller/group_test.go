@@ -1,6 +1,8 @@
 package poller_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -102,6 +104,42 @@ func TestAMemberThatCannotBeMeasuredHoldsItsLast(t *testing.T) {
 	w.wantEvents()
 	if g := r.Groups[0]; g.Decision.Replicas != 3 || g.Totals().Complete || g.Decision.Reasons[0].Why != "payments holds its last decision, the highest of 2 members" {
 		t.Errorf("%+v", g.Decision)
+	}
+}
+
+// unread is a store that cannot read the row of one processor.
+type unread struct {
+	state.Store
+	processor string
+}
+
+func (s unread) Load(ctx context.Context, processor string) (state.Record, error) {
+	if processor == s.processor {
+		return state.Record{}, errors.New("the row cannot be read")
+	}
+	return s.Store.Load(ctx, processor)
+}
+
+// TestAMemberWhoseStateCannotBeReadLowersNothing is seed 120 of the simulation: the row of a member that is
+// paused, and asked for the most before the pause, hangs for a tick.
+func TestAMemberWhoseStateCannotBeReadLowersNothing(t *testing.T) {
+	t.Parallel()
+	for rule, paused := range map[string]bool{"paused": true, "not paused": false} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			w := newGrouped(t)
+			w.write(5)
+			w.Write("payments", 90)
+			w.tick()
+			w.broker.take(t)
+			w.poller.Processors[1].Policy.Paused = paused
+			w.tick()
+			w.poller.Store = unread{w.poller.Store, "payments"}
+			if g := w.tick().Groups[0]; g.Decision.Replicas != 3 {
+				t.Errorf("the group has %d, want 3: %v", g.Decision.Replicas, g.Decision.Reasons)
+			}
+			w.wantEvents()
+		})
 	}
 }
 

@@ -122,6 +122,7 @@ type poll struct {
 	subject
 	processor Processor
 	decided   chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	unread    bool          // its state could not be loaded: nothing is known of what it asked for
 }
 
 // tick is one tick in progress.
@@ -306,8 +307,9 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			close(d.decided)
 			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
 		case d.err != nil:
-			close(d.decided)
+			d.unread = true
 			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+			close(d.decided)
 		default:
 			p := d.processor.Processor
 			p.Last = asOf(d.record.State.Lag, t.start)
