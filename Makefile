@@ -6,6 +6,8 @@ SHELL := /bin/sh
 DIST ?= dist
 GOOS ?= linux
 GOARCH ?= amd64
+# 1 stages the function shard, too, with the extension bundle that its trigger needs (docs/scale.md).
+FANOUT ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The Bicep CLI. `az bicep install` puts it at ~/.azure/bin/bicep.
@@ -68,6 +70,10 @@ bench: ## measure a tick against a bare HTTP loop
 chaos: ## run a thousand processors that throw, hang, rewind, stop or do fine: no stall is missed, and none invented
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
+.PHONY: fanout
+fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes
+	go test -count 1 -timeout 60m -run TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice -v ./functions -leases 100000
+
 .PHONY: cover
 cover: ## write coverage.html
 	go test -timeout 12m -coverpkg ./... -coverprofile coverage.out ./...
@@ -79,8 +85,8 @@ dist: ## stage the function app in dist/, for func start and zip deployment
 	@rm -rf $(DIST)
 	@mkdir -p $(DIST)
 	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
-	@cp host.json $(DIST)/
+	@if test "$(FANOUT)" = 1; then sed '/"version": "2.0",/r functions/shard/host.part.json' host.json > $(DIST)/host.json; else cp host.json $(DIST)/; fi
 	@cp local.settings.sample.json $(DIST)/local.settings.json
 	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi
-	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@for f in functions/*/function.json; do case "$(FANOUT)$$f" in functions/shard/*) continue;; esac; d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
 	@echo "staged in $(DIST)"
