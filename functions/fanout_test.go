@@ -88,6 +88,9 @@ func newFanned(t *testing.T, leases, hosts int, queue servicebusfake.QueueSpec) 
 	delete(settings, "FEEDSCALE_PROCESSORS")
 	settings["FEEDSCALE_CONFIG"], settings["FEEDSCALE_TICK_TIMEOUT"], settings["FEEDSCALE_TIMER_SCHEDULE"] = file, "4m", "0 */5 * * * *"
 	settings["FEEDSCALE_SHARD_QUEUE"], settings["FEEDSCALE_SHARDS"], settings["FEEDSCALE_SHARD_SIZE"] = shardQueue, settings["SERVICEBUS"], fmt.Sprint(leases/4)
+	if leases >= 1000 {
+		settings["FEEDSCALE_CONCURRENCY"] = "16" // stand-ins, table and handlers share one machine
+	}
 	for range hosts {
 		w.hosts = append(w.hosts, startHost(t, functionshost.Options{Root: made(t, stageFanOut), Settings: settings, Receive: true}))
 	}
@@ -123,6 +126,13 @@ func (w *fanned) awaitPolled(since time.Time) {
 			}
 			select {
 			case <-late:
+				for _, h := range w.hosts {
+					for _, line := range h.Logs() {
+						if line.Level == functionshost.Error || line.Level == functionshost.Warning || strings.Contains(line.Text, "Functions.shard") || strings.Contains(line.Text, `"msg":"tick"`) {
+							w.t.Log(line.Level, line.Text)
+						}
+					}
+				}
 				w.t.Fatalf("%s is not polled: %v", name, err)
 			case <-time.After(20 * time.Millisecond):
 			}
@@ -210,7 +220,7 @@ func TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice(t *testing.T) {
 		since := w.begin()
 		handedOver := time.Since(since)
 		w.awaitPolled(since)
-		t.Logf("tick %d: %d leases of %d processors, handed over after %s, polled after %s; handlers %q", round, *leases, len(w.names), handedOver.Round(time.Millisecond), time.Since(since).Round(time.Millisecond), w.usage())
+		t.Logf("tick %d: %d leases of %d processors, handed over after %s, polled after %s", round, *leases, len(w.names), handedOver.Round(time.Millisecond), time.Since(since).Round(time.Millisecond))
 		w.wantReads()
 		w.wantEventsInOrder(round + 1)
 	}
@@ -228,6 +238,7 @@ func TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice(t *testing.T) {
 	if took < 3 {
 		t.Errorf("%d of 4 hosts polled shards", took)
 	}
+	t.Logf("handlers at the end: %q", w.usage()) // last, since whoever asks for metrics has all States loaded
 }
 
 // TestAShardThatIsLostComesBack to another handler, which polls what the lost one has not committed.
