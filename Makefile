@@ -6,6 +6,8 @@ SHELL := /bin/sh
 DIST ?= dist
 GOOS ?= linux
 GOARCH ?= amd64
+# 1 stages the function shard, too, with the extension bundle that its trigger needs (docs/scale.md).
+FANOUT ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The Bicep CLI. `az bicep install` puts it at ~/.azure/bin/bicep.
@@ -86,6 +88,10 @@ mutants: TICKS = 40000
 mutants: ## plant thirty defects, one after the other: the simulation finds each
 	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(TICKS)
 
+.PHONY: fanout
+fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes
+	go test -count 1 -timeout 60m -run TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice -v ./functions -leases 100000
+
 .PHONY: cover
 cover: ## write coverage.html
 	go test -timeout 12m -coverpkg ./... -coverprofile coverage.out ./...
@@ -98,9 +104,9 @@ dist: ## stage the function app in dist/, for func start and zip deployment; a l
 	@mkdir -p $(DIST)
 	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
 	$(BUILD) -o $(DIST)/handler ./functions
-	@cp host.json $(DIST)/
+	@if test "$(FANOUT)" = 1; then sed '/"version": "2.0",/r functions/shard/host.part.json' host.json > $(DIST)/host.json; else cp host.json $(DIST)/; fi
 	@cp $(firstword $(wildcard processors.yaml infra/processors.yaml)) $(DIST)/processors.yaml
-	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@for f in functions/*/function.json; do case "$(FANOUT)$$f" in functions/shard/*) continue;; esac; d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
 	@mine=$(CURDIR)/local.settings.json; staged=$(DIST)/local.settings.json; \
 	if test ! -e "$$mine"; then test -e $$staged || { rm -f $$staged; cp local.settings.sample.json $$staged; }; \
 	elif test ! -e $$staged || cmp -s local.settings.sample.json $$staged; then ln -sf "$$mine" $$staged; \

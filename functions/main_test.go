@@ -78,8 +78,8 @@ var stage = sync.OnceValues(func() (folder string, err error) {
 	return folder, makeDist(context.Background(), folder)
 })
 
-func makeDist(ctx context.Context, folder string) error {
-	dist := exec.CommandContext(ctx, "make", "dist", "DIST="+folder, "GOOS=", "GOARCH=", "VERSION=v1.2.3")
+func makeDist(ctx context.Context, folder string, options ...string) error {
+	dist := exec.CommandContext(ctx, "make", append([]string{"dist", "DIST=" + folder, "GOOS=", "GOARCH=", "VERSION=v1.2.3"}, options...)...)
 	dist.Dir = ".."
 	if output, err := dist.CombinedOutput(); err != nil {
 		return fmt.Errorf("make dist: %w\n%s", err, output)

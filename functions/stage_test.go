@@ -86,23 +86,44 @@ func TestTheHandlerSaysItsVersionAndNoMoment(t *testing.T) {
 
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	t.Parallel()
-	staged := made(t, stage)
-	var got []string
-	err := filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			relative, _ := filepath.Rel(staged, path)
-			got = append(got, relative)
-		}
-		return err
-	})
-	testworld.Must(t, err)
-	slices.Sort(got)
 	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors.yaml", "processors/function.json"}
-	if !slices.Equal(got, want) {
-		t.Errorf("staged %q, want %q", got, want)
+	for _, c := range []struct {
+		staged string
+		want   []string
+	}{
+		{made(t, stage), want},
+		{made(t, stageFanOut), append(slices.Clone(want), "shard/function.json")},
+	} {
+		var got []string
+		err := filepath.WalkDir(c.staged, func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				relative, _ := filepath.Rel(c.staged, path)
+				got = append(got, relative)
+			}
+			return err
+		})
+		testworld.Must(t, err)
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("staged %q, want %q", got, c.want)
+		}
+		if info, err := os.Stat(filepath.Join(c.staged, "handler")); err != nil || info.Mode().Perm()&0o111 == 0 {
+			t.Errorf("the handler cannot be executed: %v, %v", info, err)
+		}
 	}
-	if info, err := os.Stat(filepath.Join(staged, "handler")); err != nil || info.Mode().Perm()&0o111 == 0 {
-		t.Errorf("the handler cannot be executed: %v, %v", info, err)
+}
+
+// TestOnlyFanOutNeedsTheExtensionBundle, which a host fetches and loads at each start.
+func TestOnlyFanOutNeedsTheExtensionBundle(t *testing.T) {
+	t.Parallel()
+	plain, fanOut := contentOf(t, filepath.Join(made(t, stage), "host.json")), contentOf(t, filepath.Join(made(t, stageFanOut), "host.json"))
+	if plain != contentOf(t, "../host.json") || strings.Contains(plain, "extensionBundle") {
+		t.Errorf("host.json is staged as %s", plain)
+	}
+	testworld.Must(t, schemaOf(t, "host.schema.json").Validate(instance(t, fanOut)))
+	added := contentOf(t, "shard/host.part.json")
+	if strings.Replace(fanOut, added, "", 1) != plain || !strings.Contains(added, `"maxConcurrentCalls": 1`) {
+		t.Errorf("with the function shard host.json is %s", fanOut)
 	}
 }
 

@@ -17,6 +17,8 @@ type Settings struct {
 	Timer         Schedule      // FEEDSCALE_TIMER_SCHEDULE
 	State         State         // FEEDSCALE_STATE
 	Events        Events        // FEEDSCALE_EVENTS
+	Shards        Events        // FEEDSCALE_SHARD_QUEUE, with the connection FEEDSCALE_SHARDS: where a large tick is handed over; no Queue = nowhere
+	ShardSize     int           // FEEDSCALE_SHARD_SIZE: leases that a tick polls by itself, and that a shard has at most; 0 = any number
 	Heartbeat     time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
 	Scaler        Scaler        // FEEDSCALE_SCALER_*
@@ -44,6 +46,8 @@ type variables struct {
 	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
 	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
 	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
+	ShardQueue     string `env:"FEEDSCALE_SHARD_QUEUE"`
+	ShardSize      string `env:"FEEDSCALE_SHARD_SIZE" envDefault:"20000"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
 	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
 	ScalerListen   string `env:"FEEDSCALE_SCALER_LISTEN"`
@@ -71,6 +75,9 @@ const processorsSetting = "FEEDSCALE_PROCESSORS"
 
 // handlerPort is the variable by which the Functions host tells a custom handler its port.
 const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
+
+// appRoot is the variable by which the Functions host tells where the function app is staged.
+const appRoot = "FUNCTIONS_APP_ROOT_PATH"
 
 // regionName is the variable that App Service sets to the region it runs in.
 const regionName = "REGION_NAME"
@@ -123,6 +130,10 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Events: setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) {
 			return ParseEvents(e.lookup, text)
 		}),
+		Shards: setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, func(text string) (Events, error) {
+			return parseShardQueue(e.lookup, text)
+		}),
+		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, parseShardSize),
 	}
 	if region, ok := e.lookup(regionName); ok && s.Region == "" {
 		s.Region = region

@@ -37,6 +37,12 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 		<-m.decided
 		d.due = d.due || m.due
 		d.dropped = d.dropped || m.dropped
+		if m.elsewhere && t.mode.Shard == nil && !t.mode.All {
+			return // and there the group is decided
+		}
+	}
+	if t.mode.Shard != nil && d.err == nil && !t.polledSince(&d.record.State) {
+		d.due = true // also where an earlier delivery of the shard came to the members alone
 	}
 	switch {
 	case d.dropped:

@@ -37,6 +37,7 @@ type Processor struct {
 	IdleSchedule Schedule          // used in place of Schedule while the processor is idle; nil: Schedule
 	Group        string            // name of the group that it is a member of; "" = none
 	SignalQueue  string            // holds a message for each replica that is wanted; "" = none
+	Throughput   bool              // request units of containers follow its replicas
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
@@ -59,12 +60,16 @@ type Poller struct {
 	Log         *slog.Logger
 	Follow      Follow    // called for each processor once it is decided; nil = no throughput follows any
 	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
+	Shards      Shards    // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
+	ShardSize   int       // leases that a tick polls by itself, and that a shard has at most; 0 = any number
 
 	signals  signals
 	limits   atomic.Pointer[map[string]scaling.Limit] // what Provision returned last
 	polled   sync.Map                                 // when this process committed last, by name
 	leftover sync.Map                                 // names of processors whose leftover leases were said
 	rivals   atomic.Bool                              // said that there is another process
+	handed   sync.Map                                 // when a tick of this process handed a processor over last, by name
+	late     atomic.Bool                              // said that shards are not polled in time
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -77,6 +82,8 @@ type Mode struct {
 
 	Only     []string                             // with All: the names of the processors to poll; none = every one
 	Progress func(processor string, decided bool) // called for each processor that is due once its state is loaded, and once it is decided, from any goroutine; nil = nobody cares
+
+	Shard *Shard // poll these alone, and each unless it was polled since; nil = those that are due
 }
 
 // say tells of progress where somebody cares.
@@ -121,8 +128,13 @@ type subject struct {
 type poll struct {
 	subject
 	processor Processor
+	index     int           // among those of the tick
 	decided   chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 	unread    bool          // its state could not be loaded: nothing is known of what it asked for
+	leases    int           // at its last poll, at least 1, where it may be handed over
+	attempted time.Time     // its last poll, likewise
+	unloaded  bool          // record was dropped
+	elsewhere bool          // another invocation polls it, or it is not asked for
 }
 
 // tick is one tick in progress.
@@ -138,6 +150,10 @@ type tick struct {
 	signalling  chan struct{} // slots
 	signalsKnow func() bool   // waits until the signal queues of this tick are remembered, and reports whether they are
 	unreachable atomic.Bool   // the queue gave no answer
+
+	leases             atomic.Int64    // of the processors that are due, as far as they are loaded
+	parts              atomic.Int64    // that the tick is polled in
+	named, namedGroups map[string]bool // of a shard; nil of a whole tick
 }
 
 // Tick polls the processors that are due. It returns an error only where no processor at all could be
@@ -150,6 +166,10 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	t := &tick{
 		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
 		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
+	}
+	t.parts.Store(1)
+	if mode.Shard != nil {
+		t.beShard()
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
@@ -164,7 +184,9 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	})()
 
 	polls, groups := t.run(working)
-	t.provision(working, polls, groups)
+	if mode.Shard == nil {
+		t.provision(working, polls, groups)
+	}
 	result := report.Tick{}
 	var failure error
 	for _, d := range polls {
@@ -189,7 +211,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 			result.Uncommitted++
 		}
 	}
-	if !mode.DryRun {
+	if !mode.DryRun && mode.Shard == nil {
 		result.Unpublished += t.publishOrphans(working)
 	}
 	result.Took = t.took.Longest()
@@ -207,14 +229,20 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 // store answers, and another for what hung. Each group is decided behind the last of its members.
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
-	polls := make([]*poll, len(t.Processors))
+	polls := make([]*poll, 0, len(t.Processors))
 	for i, p := range t.Processors {
-		polls[i] = &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, decided: make(chan struct{})}
+		if t.concerns(p) {
+			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, index: i, decided: make(chan struct{})})
+		}
 	}
-	groups := make([]*subject, len(t.Groups))
-	for i, g := range t.Groups {
-		groups[i] = &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
-		t.finishing.Go(func() { t.decideGroup(ctx, g, groups[i], membersOf(g, polls)) })
+	groups := make([]*subject, 0, len(t.Groups))
+	for _, g := range t.Groups {
+		if t.named != nil && !t.namedGroups[g.Name] {
+			continue
+		}
+		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
+		groups = append(groups, d)
+		t.finishing.Go(func() { t.decideGroup(ctx, g, d, membersOf(g, polls)) })
 	}
 	loaded := make(chan *poll)
 	var loading sync.WaitGroup
@@ -236,7 +264,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	for {
 		wave, more := collect(loaded)
 		if len(wave) > 0 {
-			waves.Go(func() { t.measure(ctx, wave) })
+			waves.Go(func() { t.measure(ctx, t.handOver(ctx, wave)) })
 		}
 		if !more {
 			break
@@ -273,8 +301,16 @@ func collect(loaded <-chan *poll) (wave []*poll, more bool) {
 // load reads what is stored of a processor, and tells whether it is due.
 func (t *tick) load(ctx context.Context, d *poll) {
 	t.read(ctx, &d.subject)
-	if d.due = d.err != nil || d.processor.due(d.record.State, t.start); t.mode.All {
+	switch {
+	case t.named != nil:
+		d.elsewhere = d.err == nil && !t.named[d.name]
+		d.due = d.err != nil || !d.elsewhere && !t.polledSince(&d.record.State)
+	case t.mode.All:
 		d.due = len(t.mode.Only) == 0 || slices.Contains(t.mode.Only, d.name)
+		d.elsewhere = !d.due
+	default:
+		d.due = d.err != nil || d.processor.due(d.record.State, t.start)
+		t.weigh(d)
 	}
 	if d.due {
 		t.mode.say(d.name, false)
@@ -301,8 +337,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	)
 	for _, d := range wave {
 		switch {
-		case !d.due && t.mode.All:
-			close(d.decided) // it is not asked for: nothing of it is touched
+		case d.elsewhere:
+			close(d.decided) // nothing of it is touched
 		case !d.due:
 			close(d.decided)
 			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
@@ -312,6 +348,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			close(d.decided)
 		default:
 			p := d.processor.Processor
+			p.Account.ShareBudget(int(t.parts.Load()))
 			p.Last = asOf(d.record.State.Lag, t.start)
 			due, processors = append(due, d), append(processors, p)
 		}
@@ -449,6 +486,10 @@ func (t *tick) following(d *subject) state.State {
 		s.Epoch = t.start.Unix()
 	}
 	s.Poller, s.Rival = last.Poller, last.Rival
+	if t.mode.Shard != nil {
+		s.Poller = "" // any process may poll a shard: none is a rival
+		return s
+	}
 	if t.ID == "" || t.mode.All {
 		return s // a poll by hand is no rival
 	}
@@ -555,7 +596,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		t.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
 	default:
 		d.committed = true
-		if !t.mode.All {
+		if !t.mode.All && t.mode.Shard == nil {
 			t.polled.Store(d.name, t.start)
 		}
 	}

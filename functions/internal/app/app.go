@@ -60,7 +60,8 @@ type App struct {
 	options Options
 	store   *state.Commits
 	events  events.Publisher
-	signals *servicebus.Signals // nil where nothing can have a signal queue
+	signals *servicebus.Signals   // nil where nothing can have a signal queue
+	shards  *servicebus.Publisher // nil where no tick is handed over
 	poller  *poller.Poller
 	meters  *metrics.Handler
 	samples samples
@@ -126,6 +127,12 @@ func New(c config.Config, o Options) (*App, error) {
 	if a.signals != nil {
 		a.poller.Signals = countedSignals{a.signals, a.meters}
 	}
+	if o.BehindHost && c.Settings.Shards.Queue != "" {
+		if a.shards, err = connections.Queue(c.Settings.Shards); err != nil {
+			return nil, errors.Join(err, a.store.Close())
+		}
+		a.poller.Shards, a.poller.ShardSize = a.shards, c.Settings.ShardSize
+	}
 	return a, nil
 }
 
@@ -159,8 +166,12 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 // Tick is one tick over the processors that are due, counted. One that takes longer than the timer's
 // schedule allows is said, with whom it waited for: under a Functions host the next one begins at once.
 func (a *App) Tick(ctx context.Context) (report.Tick, error) {
+	return a.tick(ctx, poller.Mode{})
+}
+
+func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	start := a.options.Now()
-	result, err := a.poller.Tick(ctx, poller.Mode{})
+	result, err := a.poller.Tick(ctx, mode)
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
@@ -231,6 +242,9 @@ func (a *App) Close() {
 	defer cancel()
 	if a.signals != nil {
 		_ = a.signals.Close(ctx) // never fails
+	}
+	if a.shards != nil {
+		_ = a.shards.Close(ctx) // never fails
 	}
 	if err := errors.Join(a.events.Close(ctx), a.store.Close()); err != nil {
 		a.options.Log.Warn("not everything was closed", "error", err.Error())

@@ -14,7 +14,9 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/otlp"
 	"github.com/feedscale/feedscale/functions/poll"
+	"github.com/feedscale/feedscale/functions/shard"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/poller"
 )
 
 // The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
@@ -69,9 +71,13 @@ func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
 // Settings are those of the configuration.
 func (h *Host) Settings() config.Settings { return h.config.Settings }
 
-// HandlePoll adds the timer function, whose ticks end with ctx.
+// HandlePoll adds the timer function, whose ticks end with ctx, and that which polls their shards.
 func (h *Host) HandlePoll(ctx context.Context) {
 	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.Tick, Base: ctx, Log: h.options.Log})
+	h.mux.Handle(shard.Route, &shard.Handler{Base: ctx, Log: h.options.Log, Poll: func(ctx context.Context, s poller.Shard) error {
+		_, err := h.tick(ctx, poller.Mode{Shard: &s})
+		return err
+	}})
 }
 
 // Serve answers HTTP until work, which ends with ctx or with the server, returns. Then requests in flight

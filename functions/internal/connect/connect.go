@@ -84,6 +84,7 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 		Group:       p.Group,
 		Policy:      p.Policy,
 		SignalQueue: p.SignalQueue,
+		Throughput:  len(p.Throughput.Containers) > 0,
 		Target:      p.Target,
 	}
 	if !p.Schedule.IsZero() {
