@@ -26,6 +26,10 @@ type Env struct {
 
 	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none.
 	Terminal func() (width, height int, ok bool)
+
+	// Keys has each key that is pressed read at once and not shown, until restore is called; nil or not
+	// ok = nobody presses any, since standard input is no terminal.
+	Keys func() (keys io.Reader, restore func(), ok bool)
 }
 
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
@@ -39,6 +43,14 @@ func OS(release string) Env {
 			}
 			width, height, _ = term.GetSize(fd) // 0 where the terminal does not say
 			return width, height, true
+		},
+		Keys: func() (keys io.Reader, restore func(), ok bool) {
+			fd := int(os.Stdin.Fd())
+			before, err := term.MakeRaw(fd) // fails where it is no terminal
+			if err != nil {
+				return nil, nil, false
+			}
+			return os.Stdin, func() { _ = term.Restore(fd, before) }, true
 		},
 	}
 }

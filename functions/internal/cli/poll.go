@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
 // Poll is one tick over every processor, printed. Standard output is kept for the result: events and
@@ -39,6 +42,9 @@ func poll(ctx context.Context, env Env, args []string) error {
 	}
 	log := newLog(env.Stderr, c.Settings.LogLevel)
 	a, err := app.New(c, app.Options{Log: log, EventLines: env.Stderr, ReadOnly: *dryRun, Version: env.Version, Now: env.Now})
+	if errors.Is(err, boltstore.ErrInUse) && !*dryRun {
+		err = fmt.Errorf("%w; or poll with --dry-run, which writes nothing", err)
+	}
 	if err != nil {
 		return Usage(err)
 	}

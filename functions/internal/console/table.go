@@ -25,10 +25,12 @@ func Head(names ...string) []Cell {
 	return cells
 }
 
+// columnGap is between two columns.
+const columnGap = "  "
+
 // Table aligns the columns of rows, the head first. What does not fit the width of the last column is
 // cut; a width of 0 is any.
 func (s Style) Table(rows [][]Cell) string {
-	const gap = "  "
 	last := len(rows[0]) - 1
 	widths := make([]int, last+1)
 	for _, row := range rows {
@@ -38,7 +40,7 @@ func (s Style) Table(rows [][]Cell) string {
 	}
 	left := 0
 	for _, w := range widths[:last] {
-		left += w + len(gap)
+		left += w + len(columnGap)
 	}
 	var b strings.Builder
 	for _, row := range rows {
@@ -49,7 +51,7 @@ func (s Style) Table(rows [][]Cell) string {
 			if c.Right {
 				text, pad = pad+text, ""
 			}
-			line.WriteString(text + pad + gap)
+			line.WriteString(text + pad + columnGap)
 		}
 		end := row[last].printed()
 		if s.Width > 0 {
