@@ -27,9 +27,21 @@ BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What go build -v says: nothing, where there is nothing to compile; modules that are downloaded; packages
+# that are compiled; mistakes, which stay as they are.
+define COMPILING
+$$0 == "failed" { failed = 1; next }
+/^go: downloading / { if (!downloaded++) print "downloading modules, once ..."; next }
+/^[A-Za-z0-9.\/_~-]+$$/ { if (!compiled++) print "compiling what the demo needs; the first time it takes a minute or two ..."
+  if (compiled % 100 == 0) print "  " compiled " packages"; fflush(); next }
+{ print }
+END { "date +%s" | getline now; if (compiled > 1 && !failed) print "compiled in " now - start " s"; exit failed }
+endef
+export COMPILING
+
 .PHONY: run
 run: ## run the whole loop with everything embedded; Ctrl-C ends it
-	@go build -o bin/feedscale ./functions/cmd/feedscale
+	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 
 .PHONY: test
@@ -48,6 +60,7 @@ lint: ## check format, go vet, staticcheck and the module files
 	go vet ./...
 	go vet -tags azuretypes,grafana ./infra/check
 	go vet -tags browser ./functions/dashboard
+	go vet -tags demo ./functions/cmd/feedscale
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 

@@ -97,7 +97,7 @@ func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 					t.Errorf("where nobody answers: %+v", r)
 				}
 			}
-			if r := command(t, folder, settings, "poll", "--dry-run"); r.Status != 1 || !strings.Contains(r.Stderr, "set FEEDSCALE_LISTEN") {
+			if r := command(t, folder, settings, "poll", "--dry-run"); r.Status != 1 || !strings.Contains(r.Stdout, "set FEEDSCALE_LISTEN") {
 				t.Errorf("where nobody answers a poll: %+v", r)
 			}
 			run.interrupt(t)

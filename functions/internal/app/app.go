@@ -50,6 +50,10 @@ type Options struct {
 	// possible with ReadOnly.
 	Asking func(address string)
 
+	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil where the world is
+	// not this program's to change.
+	Controls http.Handler
+
 	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
 	NeverPolled string
 }
@@ -190,7 +194,11 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 func (a *App) register(mux *http.ServeMux) {
 	a.processors().Register(mux)
 	a.meters.Register(mux)
-	dashboard.New(a.options.Log).Register(mux)
+	dashboard.New(a.options.Log, a.options.Controls != nil).Register(mux)
+	if a.options.Controls != nil {
+		mux.Handle(dashboard.RouteControls, a.options.Controls)
+		mux.Handle(dashboard.RouteControls+"/", a.options.Controls)
+	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard")
 	})

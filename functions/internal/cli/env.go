@@ -31,6 +31,9 @@ type Env struct {
 	// ErrTerminal is the width of the terminal that Stderr is; ok is false where it is none. nil = it is
 	// none.
 	ErrTerminal func() (width int, ok bool)
+	// Keys has each key that is pressed read at once and not shown, until restore is called; nil or not
+	// ok = nobody presses any, since standard input is no terminal.
+	Keys func() (keys io.Reader, restore func(), ok bool)
 }
 
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
@@ -41,6 +44,14 @@ func OS(release string) Env {
 		ErrTerminal: func() (width int, ok bool) {
 			width, _, ok = terminal(os.Stderr)
 			return width, ok
+		},
+		Keys: func() (keys io.Reader, restore func(), ok bool) {
+			fd := int(os.Stdin.Fd())
+			before, err := term.MakeRaw(fd) // fails where it is no terminal
+			if err != nil {
+				return nil, nil, false
+			}
+			return os.Stdin, func() { _ = term.Restore(fd, before) }, true
 		},
 	}
 }

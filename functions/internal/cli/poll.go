@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
 // Poll is one tick over every processor, or those that are named, printed. Standard output is kept for
@@ -73,6 +75,9 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 		lines = &events
 	}
 	a, err := app.New(c, app.Options{Log: log, EventLines: lines, ReadOnly: *p.dryRun, Asking: env.asking, Version: env.Version, Now: env.Now})
+	if errors.Is(err, boltstore.ErrInUse) && !*p.dryRun {
+		err = fmt.Errorf("%w; or poll with --dry-run, which writes nothing", err)
+	}
 	if err != nil {
 		return Usage(err)
 	}

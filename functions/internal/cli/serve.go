@@ -152,9 +152,9 @@ func run(ctx context.Context, env Env, file string, scaler NewScaler) error {
 		}
 		defer listener.Close()
 	}
-	h, err := Listen(env, c, log)
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
 	if err != nil {
-		return err
+		return Usage(err)
 	}
 	defer h.Close()
 	if listener == nil {
@@ -207,13 +207,4 @@ func configure(env Env, file string) (config.Config, error) {
 		return config.Config{}, Usage(nil)
 	}
 	return c, nil
-}
-
-// Listen takes the address of a configuration and opens what it asks for.
-func Listen(env Env, c config.Config, log *slog.Logger) (*app.Host, error) {
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
-	if err != nil {
-		return nil, Usage(err)
-	}
-	return h, nil
 }
