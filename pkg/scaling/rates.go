@@ -14,7 +14,6 @@ const (
 	longMean       = 4 * time.Minute  // and the long one, and the standing delay where it gets shorter
 	standingMean   = 15 * time.Minute // over which the standing delay follows one that is longer
 	unevenMean     = 30 * time.Minute // over which it is measured how uneven arrivals are
-	unevenMost     = 0.2              // that one poll counts for in that; what is beyond is a jump
 	standingRatio  = 2                // of the standing delay, up to which what is pending is no backlog
 	longBatch      = 30.0             // seconds between two moves from which on it is the handler that takes so long
 	standingRise   = 5.0              // seconds by which the standing delay can be exceeded at first, and count
@@ -38,7 +37,6 @@ type Rates struct {
 	At             time.Time       `json:"at,omitzero"`              // of the last measurement
 	Standing       float64         `json:"standing,omitempty"`       // seconds that a change waits while the owners keep up: lag over arrivals
 	Uneven         float64         `json:"uneven,omitempty"`         // mean deviation of arrivals from their long mean, as a share of it
-	Peak           float64         `json:"peak,omitempty"`           // highest short mean of arrivals lately; 0 where none is known
 	ProvenAt       time.Time       `json:"provenAt,omitzero"`        // when an owner was last seen to do all it can; zero where none was
 	Partition      float64         `json:"partition,omitempty"`      // most that was done of one partition that had a backlog; 0 where none had
 	PartitionPolls int             `json:"partitionPolls,omitempty"` // polls since that found as much, and an owner that could have done more
@@ -223,7 +221,7 @@ func (s *steps) measureArrivals() {
 		delay, mean = min(delay, standingRatio*r.Standing+standingRise), standingMean
 	}
 	r.Standing += weight(span, mean) * (delay - r.Standing)
-	r.Uneven += weight(span, unevenMean) * (min(unevenMost, math.Abs(last-long)/long) - r.Uneven)
+	r.Uneven += weight(span, unevenMean) * (min(1, math.Abs(last-long)/long) - r.Uneven)
 	r.At = s.Lag.Time
 }
 

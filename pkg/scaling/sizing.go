@@ -23,9 +23,7 @@ const (
 	effectTime   = 45 * time.Second // from a decision until its replicas work
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
-	settled      = 3 * time.Minute  // until a scale-out has its effect, from which on uneven arrivals count in full
-	peakMean     = 15 * time.Minute // over which the peak of arrivals is forgotten
-	peakRatio    = 1.25             // of the peak to the short mean, from which on the peak has passed
+	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
 )
 
 // demand is what one partition asks of its owner.
@@ -39,7 +37,6 @@ type load struct {
 	demands []demand
 	outrun  []int // partitions of which more arrive than one owner can do
 	arrival float64
-	short   float64 // short mean of arrivals
 	backlog float64 // but of those in outrun
 }
 
@@ -52,7 +49,6 @@ func (s *steps) sizing() {
 	auto := s.Policy.Sizing == SizingAuto
 	if !s.active {
 		s.next.Rates.Backlog.none()
-		s.next.Rates.Peak = 0
 	}
 	if !s.active || !auto && s.Policy.CatchUpWithin <= 0 || s.next.DrainPerReplica <= 0 {
 		return
@@ -69,9 +65,6 @@ func (s *steps) sizing() {
 	n := s.fewest(l, under)
 	if n > current {
 		n = max(current, s.fewest(l, over))
-	}
-	if peak := s.peak(l.short); n < current && peak > l.arrival {
-		n = min(current, max(n, s.fewest(l.scaled(peak/l.arrival), under)))
 	}
 	if within := s.Policy.CatchUpWithin.Seconds(); n > current && l.backlog > 0 && within > 0 {
 		// Leases move one by one: more replicas take more of them at once.
@@ -106,28 +99,6 @@ func (s *steps) sizing() {
 	case !auto && s.raise(float64(n)):
 		s.because("catchUpWithin", "%s", why)
 	}
-}
-
-// peak returns the highest short mean of arrivals lately, which replicas that are taken away have to be
-// able to do without: load that comes and goes within minutes is not followed. A peak that the load has
-// left far behind is over.
-func (s *steps) peak(short float64) float64 {
-	p := &s.next.Rates.Peak
-	if *p < short || *p > peakRatio*short {
-		*p = short
-	}
-	*p -= weight(s.Lag.Time.Sub(s.Memory.Rates.At), peakMean) * (*p - short)
-	return *p
-}
-
-// scaled returns a load of which so many times as much arrives, the backlog being the same.
-func (l load) scaled(times float64) load {
-	demands := slices.Clone(l.demands)
-	for i := range demands {
-		demands[i].arrival *= times
-	}
-	l.demands, l.arrival = demands, l.arrival*times
-	return l
 }
 
 // Backlog is one that replicas should have worked off.
@@ -231,7 +202,7 @@ func (s *steps) load() (l load, known bool) {
 	if measured == 0 {
 		return l, false
 	}
-	l.arrival, l.short = max(short, long), short
+	l.arrival = max(short, long)
 	jumped := last > jump*long+jumpLeast
 	if jumped {
 		l.arrival = max(l.arrival, last)
@@ -321,8 +292,8 @@ func (s *steps) fewest(l load, over float64) int {
 	}
 	leastGets, leastGone := fullest(partitions)
 	for n := 1; n < partitions; n++ {
-		// Until more replicas work and have their leases, what is more than the mean piles up.
-		moving := 2*effectTime + takeInterval*time.Duration((partitions+n-1)/n)
+		// The longer leases take to move, the longer uneven arrivals pile up.
+		moving := takeInterval * time.Duration((partitions+n-1)/n)
 		uneven := 1 + s.next.Rates.Uneven*min(1, moving.Seconds()/settled.Seconds())
 		gets, gone := fullest(n)
 		switch {

@@ -191,28 +191,6 @@ func TestSizing(t *testing.T) {
 			t.Errorf("it took until %v, and the scale-out was held back until %v", w.story.now, held)
 		}
 	})
-	t.Run("what came and went within minutes is expected again", func(t *testing.T) {
-		t.Parallel()
-		w := learnt(t, sized())
-		each := func(rate float64) {
-			for i := range w.arrive {
-				w.arrive[i] = rate
-			}
-		}
-		each(3.4) // 27 a second: two replicas
-		w.polls(80)
-		w.wantReplicas(2, 2)
-		each(2.75) // 22: one can do that, and not what there was
-		w.polls(60)
-		w.wantReplicas(2, 2)
-		w.polls(200)
-		w.wantReplicas(1, 1)
-		each(3.4)
-		w.polls(80)
-		each(1.5) // 12: another load
-		w.polls(32)
-		w.wantReplicas(1, 1)
-	})
 	t.Run("leases that lie unevenly: the backlog lasts, and more replicas spread them", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())
