@@ -47,6 +47,9 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		"poll-explain": func(w io.Writer, style console.Style) error {
 			return console.WriteExplanations(w, append(worstFirst(), groups()...), false, style)
 		},
+		"status": func(w io.Writer, style console.Style) error {
+			return console.WriteStatus(w, held(worstFirst(), groups()), style)
+		},
 		"leases": func(w io.Writer, style console.Style) error { return console.WriteLeases(w, found(), style) },
 		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), style) },
 		"history": func(w io.Writer, style console.Style) error {
