@@ -34,7 +34,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	looks := time.NewTicker(2 * time.Millisecond)
 	defer looks.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(testworld.Deadline)
 	for !holds() {
 		select {
 		case <-looks.C:
@@ -50,7 +50,7 @@ func came[T any](t *testing.T, what string, from <-chan T) T {
 	var v T
 	select {
 	case v = <-from:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testworld.Deadline):
 		t.Fatalf("never came: %s", what)
 	}
 	return v
@@ -127,7 +127,7 @@ func consumeWith(t *testing.T, connectionString string, o servicebus.ConsumerOpt
 		select {
 		case <-ended:
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(testworld.Deadline):
 			return errors.New("Run never ended")
 		}
 	}
