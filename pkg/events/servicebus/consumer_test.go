@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
