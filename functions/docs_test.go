@@ -163,7 +163,7 @@ func TestEveryTestThatAPageReliesOnExists(t *testing.T) {
 
 // anchor is that of a heading, as GitHub makes it.
 func anchor(heading string) string {
-	plain := regexp.MustCompile("[^\\p{L}\\p{N} _-]").ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+	plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
 	return strings.ReplaceAll(plain, " ", "-")
 }
 

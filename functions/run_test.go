@@ -61,6 +61,7 @@ func TestRunTakesUpAChangedFile(t *testing.T) {
 	file := filepath.Join(folder, "processors.yaml")
 	one := settings["FEEDSCALE_PROCESSORS"]
 	delete(settings, "FEEDSCALE_PROCESSORS")
+	settings["OTHER__accountEndpoint"], settings["OTHER__credential"] = "https://other.documents.azure.com/", "workloadidentity" // which this machine has none of
 	two := strings.Replace(one, "}]", "}, {name: payments, connection: COSMOS, databaseId: shop, containerId: orders, processorName: payments}]", 1)
 	write := func(text string) {
 		t.Helper()
@@ -81,6 +82,14 @@ func TestRunTakesUpAChangedFile(t *testing.T) {
 	}
 	if before := status(); !strings.Contains(before, "orders") {
 		t.Errorf("beside a file with a mistake, status is %s", before)
+	}
+
+	write(strings.Replace(one, "connection: COSMOS", "connection: OTHER", 1))
+	if said := log.await(t, `"level":"ERROR"`); !strings.Contains(said, "cannot be run: what was read before goes on") {
+		t.Errorf("of a file that cannot be run it says %s", said)
+	}
+	if again := addressIn(t, log.await(t, `"listening"`)); again != address {
+		t.Errorf("it listens on %s, and before on %s", again, address)
 	}
 
 	write(two)
