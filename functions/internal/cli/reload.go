@@ -30,8 +30,7 @@ type reloads struct {
 func newReloads(env Env, file, source string, log *slog.Logger) (r *reloads, stop func()) {
 	r = &reloads{env: env, file: file, log: log, hangup: make(chan os.Signal, 1)}
 	r.seen, _ = os.Stat(source) // FEEDSCALE_PROCESSORS is no file, and stays
-	_, _, person := env.Terminal()
-	if _, ok := env.errTerminal(); !ok && !person { // a terminal that is closed sends SIGHUP, to end what it started
+	if _, ok := env.errTerminal(); !ok { // a terminal that is closed sends SIGHUP, to end what it started
 		signal.Notify(r.hangup, syscall.SIGHUP)
 	}
 	return r, func() { signal.Stop(r.hangup) }
