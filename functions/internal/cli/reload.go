@@ -29,7 +29,7 @@ type reloads struct {
 // newReloads begins with the file that a configuration was read from. stop gives SIGHUP back.
 func newReloads(env Env, file, source string, log *slog.Logger) (r *reloads, stop func()) {
 	r = &reloads{env: env, file: file, log: log, hangup: make(chan os.Signal, 1)}
-	r.seen, _ = os.Stat(source) // FEEDSCALE_PROCESSORS is no file, and stays
+	r.seen, _ = os.Stat(source)          // FEEDSCALE_PROCESSORS is no file, and stays
 	if _, ok := env.errTerminal(); !ok { // a terminal that is closed sends SIGHUP, to end what it started
 		signal.Notify(r.hangup, syscall.SIGHUP)
 	}
