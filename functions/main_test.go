@@ -135,6 +135,18 @@ func start(t *testing.T, folder string, settings map[string]string, args ...stri
 	return running{c, newLines(stdout)}
 }
 
+// startLogged starts the tool, and has the lines of its log, too.
+func startLogged(t *testing.T, folder string, settings map[string]string, args ...string) (running, *lines) {
+	t.Helper()
+	c := prepare(t, folder, settings, args...)
+	stdout, err := c.StdoutPipe()
+	testworld.Must(t, err)
+	stderr, err := c.StderrPipe()
+	testworld.Must(t, err)
+	testworld.Must(t, c.Start())
+	return running{c, newLines(stdout)}, newLines(stderr)
+}
+
 // interrupt ends it as Ctrl-C does, and holds that it ends well.
 func (r running) interrupt(t *testing.T) {
 	t.Helper()

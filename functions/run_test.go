@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,6 +50,72 @@ func TestRunPollsAtOnceAndThenByTheTimer(t *testing.T) {
 		t.Errorf("the second event is %s", second)
 	}
 	run.interrupt(t)
+}
+
+// TestRunTakesUpAChangedFile also holds that one with a mistake changes nothing, that SIGHUP has it read at
+// once, and that neither address nor state are lost.
+func TestRunTakesUpAChangedFile(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "processors.yaml")
+	one := settings["FEEDSCALE_PROCESSORS"]
+	delete(settings, "FEEDSCALE_PROCESSORS")
+	settings["OTHER__accountEndpoint"], settings["OTHER__credential"] = "https://other.documents.azure.com/", "workloadidentity" // which this machine has none of
+	two := strings.Replace(one, "}]", "}, {name: payments, connection: COSMOS, databaseId: shop, containerId: orders, processorName: payments}]", 1)
+	write := func(text string) {
+		t.Helper()
+		testworld.Must(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		testworld.Must(t, os.Rename(file+".new", file)) // as editors do
+	}
+	write(one)
+	run, log := startLogged(t, folder, settings, "run")
+	address := addressIn(t, log.await(t, `"listening"`))
+	run.stdout.await(t, `"orders-`)
+
+	write(strings.Replace(one, "containerId", "containerID", 1))
+	if said := log.await(t, `"level":"ERROR"`); !strings.Contains(said, "what was read before goes on") || !strings.Contains(said, "did you mean containerId?") {
+		t.Errorf("of a file with a mistake it says %s", said)
+	}
+	status := func() string {
+		return command(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + address}, "status").Stdout
+	}
+	if before := status(); !strings.Contains(before, "orders") {
+		t.Errorf("beside a file with a mistake, status is %s", before)
+	}
+
+	write(strings.Replace(one, "connection: COSMOS", "connection: OTHER", 1))
+	if said := log.await(t, `"level":"ERROR"`); !strings.Contains(said, "cannot be run: what was read before goes on") {
+		t.Errorf("of a file that cannot be run it says %s", said)
+	}
+	if again := addressIn(t, log.await(t, `"listening"`)); again != address {
+		t.Errorf("it listens on %s, and before on %s", again, address)
+	}
+
+	write(two)
+	log.await(t, `"the processors file is read again"`)
+	if again := addressIn(t, log.await(t, `"listening"`)); again != address {
+		t.Errorf("it listens on %s, and before on %s", again, address)
+	}
+	run.stdout.await(t, `"payments-`)
+
+	w.Write(testworld.Orders, 5)
+	write(one)
+	testworld.Must(t, run.Process.Signal(syscall.SIGHUP))
+	log.await(t, `"the processors file is read again"`)
+	if event := run.stdout.await(t, `"orders-`); !strings.Contains(event, `-000000000002"`) {
+		t.Errorf("the state was lost: %s", event)
+	}
+	if after := status(); strings.Contains(after, "payments") {
+		t.Errorf("a processor that was removed is there: %s", after)
+	}
+	run.interrupt(t)
+}
+
+// addressIn is that of a line listening of the log.
+func addressIn(t *testing.T, line string) string {
+	t.Helper()
+	return testworld.Decode[struct{ Address string }](t, []byte(line)).Address
 }
 
 // TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen runs each command that only reads beside one that

@@ -139,24 +139,60 @@ func Run(scaler NewScaler) Command {
 	}
 }
 
+// run begins again with the processors file that it finds, each time that changes: what a restart does, the
+// state takes well. Settings are those that the process was started with.
 func run(ctx context.Context, env Env, file string, scaler NewScaler) error {
 	c, err := configure(env, file)
 	if err != nil {
 		return err
 	}
 	log := newLog(env.Stderr, c.Settings.LogLevel)
+	reloads, stop := newReloads(env, file, c.Source, log)
+	defer stop()
+	var before *config.Config // that works, where c has not been tried yet
+	for {
+		serving, end := context.WithCancel(ctx)
+		found := make(chan *config.Config, 1)
+		go func() {
+			found <- reloads.next(serving, c.Source)
+			end()
+		}()
+		err := runUntil(serving, env, &c, log, scaler)
+		end()
+		next := <-found
+		failure, _ := errors.AsType[Failure](err)
+		switch {
+		case before != nil && failure.Status == StatusUsage:
+			log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
+			c, before = *before, nil
+		case err != nil || next == nil || ctx.Err() != nil:
+			return err
+		default:
+			next.Settings = c.Settings
+			last := c
+			c, before = *next, &last
+		}
+	}
+}
+
+// runUntil polls and answers until ctx ends. The addresses that it got replace those that were asked for,
+// so that they stay.
+func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, scaler NewScaler) error {
 	var listener net.Listener
 	if c.Settings.Scaler.Listen != "" {
+		var err error
 		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
 			return err
 		}
 		defer listener.Close()
+		c.Settings.Scaler.Listen = listener.Addr().String()
 	}
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
+	h, err := app.Listen(*c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
 	if err != nil {
 		return Usage(err)
 	}
 	defer h.Close()
+	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
 	if listener == nil {
 		return h.Serve(ctx, h.TickForever)
 	}

@@ -25,12 +25,12 @@ const shown = 3
 
 // The pages that sentences point to.
 const (
-	pageStatuses = "docs/lag.md#statuses-and-what-to-do"
-	pageUnknown  = "docs/operate.md#a-processor-is-unknown"
-	pageStale    = "docs/operate.md#no-or-odd-numbers"
-	pageTune     = "docs/tune.md#which-field-for-which-trouble"
-	pagePausing  = "docs/act.md#pausing"
-	pageGroups   = "docs/configure.md#groups"
+	pageStatus  = "docs/status.md#" // and the status or word
+	pageUnknown = "docs/troubleshooting.md#a-processor-is-unknown"
+	pageStale   = "docs/status.md#stale"
+	pageTune    = "docs/tune.md#which-field-for-which-trouble"
+	pagePausing = "docs/act.md#pausing"
+	pageGroups  = "docs/configure.md#groups"
 )
 
 // Problems finds what an operator should know, in the order of the processors and groups given, and of
@@ -63,7 +63,7 @@ func (s *sentences) say(kind, do, page, format string, args ...any) {
 
 // status says something of a status, with the advice that everybody gives for it.
 func (s *sentences) status(of changefeed.Status, format string, args ...any) {
-	page := pageStatuses
+	page := pageStatus + string(of)
 	if of == changefeed.StatusUnknown {
 		page = pageUnknown
 	}
@@ -106,7 +106,7 @@ func (s *sentences) processor(p report.Stored) {
 	s.behind(p)
 	s.rewound(p.Partitions)
 	if len(p.Leftover) > 0 {
-		s.say("leftover", "nothing; it is not counted. If it stays, delete it while no replica runs", pageStatuses,
+		s.say("leftover", "nothing; it is not counted. If it stays, delete it while no replica runs", pageStatus+"leftover",
 			"%s replaced by others and not deleted", named("lease", p.Leftover, "was", "were"))
 	}
 	s.paused(p.Kept, p.DesiredReplicas)
@@ -221,17 +221,18 @@ func (s *sentences) behind(p report.Stored) {
 
 func (s *sentences) rewound(partitions []report.Partition) {
 	const do = "ask who did it. Handlers see changes again, which they have to bear"
+	const page = pageStatus + "rewound"
 	n := 0
 	for _, q := range partitions {
 		if q.Rewound == nil {
 			continue
 		}
 		if n++; n <= shown {
-			s.say("rewound", do, pageStatuses, "partition %s went back from %d to %d, as was seen at %s: changes are delivered again", q.Lease, q.Rewound.From, q.Rewound.To, s.at(q.Rewound.Time))
+			s.say("rewound", do, page, "partition %s went back from %d to %d, as was seen at %s: changes are delivered again", q.Lease, q.Rewound.From, q.Rewound.To, s.at(q.Rewound.Time))
 		}
 	}
 	if n > shown {
-		s.say("rewound", do, pageStatuses, "%s more went back, too", count(n-shown, "partition"))
+		s.say("rewound", do, page, "%s more went back, too", count(n-shown, "partition"))
 	}
 }
 

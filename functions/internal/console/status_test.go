@@ -57,8 +57,14 @@ func many(status changefeed.Status, n int) []changefeed.Partition {
 	return partitions
 }
 
-func TestEachProblemIsOneSentence(t *testing.T) {
-	t.Parallel()
+// sentence is a state, and what is said of it.
+type sentence struct {
+	rule string
+	s    state.State
+	want []string // kind: sentence
+}
+
+func sentences() []sentence {
 	yesterday := stalled("3", "orders-7", changefeed.StallHung)
 	yesterday.Stall.Since = yesterday.Stall.Since.AddDate(0, 0, -1)
 	expiring := leases(partition("1", "orders-1", 9, 72_000, changefeed.StatusExpiring))
@@ -82,11 +88,7 @@ func TestEachProblemIsOneSentence(t *testing.T) {
 	}
 	paused := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
 	paused.Paused = true
-	for _, c := range []struct {
-		rule string
-		s    state.State
-		want []string // kind: sentence
-	}{
+	return []sentence{
 		{"nothing is wrong", of(leases(partition("0", "orders-1", 300, 9, changefeed.StatusLagging))), nil},
 		{"a handler that hangs", of(leases(stalled("3", "orders-7", changefeed.StallHung, "orders-7"))), []string{
 			"stalled: partition 3 has stood at 4711 since 02:14 UTC; its owner orders-7 holds the lease; more replicas do not help",
@@ -153,7 +155,12 @@ func TestEachProblemIsOneSentence(t *testing.T) {
 		{"known in part", of(leases(partition("0", "orders-1", 7, 3, changefeed.StatusLagging), unknown("1", "account shop throttles"))), []string{
 			"unknown: it is known in part: 1 of 2 partitions are unknown: account shop throttles",
 		}},
-	} {
+	}
+}
+
+func TestEachProblemIsOneSentence(t *testing.T) {
+	t.Parallel()
+	for _, c := range sentences() {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			var got []string
@@ -267,5 +274,39 @@ func TestTheDocumentationShowsWhatStatusPrints(t *testing.T) {
 	testworld.Must(t, console.WriteStatus(&b, all, console.Style{}))
 	if b.String() != shown {
 		t.Errorf("docs/operate.md shows\n%s\nand status prints\n%s", shown, b.String())
+	}
+}
+
+// TestEachStatusHasItsSentenceOnItsPage holds the examples of docs/status.md to what is printed.
+func TestEachStatusHasItsSentenceOnItsPage(t *testing.T) {
+	t.Parallel()
+	stale := held([]state.State{of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))}, nil)
+	stale.Processors[0].Stale = true
+	printed := make(map[string]bool) // kind: sentence
+	said := console.Problems(stale)
+	for _, c := range sentences() {
+		said = append(said, console.Problems(held([]state.State{c.s}, nil))...)
+	}
+	page, err := os.ReadFile("../../../docs/status.md")
+	testworld.Must(t, err)
+	for _, p := range said {
+		printed[p.Kind+": "+p.Says] = true
+		if !strings.Contains(string(page), "\n## "+p.Kind+"\n") {
+			t.Errorf("docs/status.md has no section on %s", p.Kind)
+		}
+	}
+	for _, section := range strings.Split(string(page), "\n## ")[1:] {
+		kind, rest, _ := strings.Cut(section, "\n")
+		_, rest, shown := strings.Cut(rest, "```\n")
+		if silent := strings.Contains(section, "It has no sentence."); shown == silent {
+			t.Errorf("%s has neither an example nor the remark that there is none, or both", kind)
+		}
+		block, _, _ := strings.Cut(rest, "```")
+		for line := range strings.Lines(block) {
+			text := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "orders: "), ".")
+			if shown && !printed[kind+": "+text] {
+				t.Errorf("of %s, status does not print %q", kind, text)
+			}
+		}
 	}
 }
