@@ -68,6 +68,17 @@ bench: ## measure a tick against a bare HTTP loop
 chaos: ## run a thousand processors that throw, hang, rewind, stop or do fine: no stall is missed, and none invented
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
+SEED ?= 1
+DURATION ?= 1h
+
+.PHONY: chaos-process
+chaos-process: ## run handlers and `feedscale run` while what they use fails and they are killed; SEED=1 TICKS=10000
+	go test -count 1 -timeout 6h -v -run TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled ./functions -seed $(SEED) -ticks $(or $(TICKS),10000)
+
+.PHONY: soak
+soak: ## run handlers under faults for DURATION=1h, and write what one of them holds to bin/soak.md
+	go test -count 1 -timeout 0 -v -run TestNothingGrowsWhereThingsGoWrongForLong ./functions -seed $(SEED) -soak $(DURATION) -page $(CURDIR)/bin/soak.md
+
 .PHONY: cover
 cover: ## write coverage.html
 	go test -timeout 12m -coverpkg ./... -coverprofile coverage.out ./...
