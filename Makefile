@@ -87,23 +87,31 @@ bench: ## measure a tick against a bare HTTP loop
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
-# The first seed, and the ticks of pollers over all seeds, that `make chaos` and `make mutants` run.
+# The first seed of what is drawn at random. TICKS is how many ticks of pollers there are, over all seeds.
 SEED ?= 1
-TICKS ?= 1000000
 
 .PHONY: chaos
 chaos: ## simulate a million ticks under faults (SEED=1 TICKS=1000000), and a thousand processors that get stuck: no promise is broken, no stall missed, none invented
-	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(TICKS) -workers 2
+	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
 .PHONY: mutants
-mutants: TICKS = 40000
 mutants: ## plant thirty defects, one after the other: the simulation finds each
-	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(TICKS)
+	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000)
 
 .PHONY: fanout
 fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes
 	go test -count 1 -timeout 60m -run TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice -v ./functions -leases 100000
+
+DURATION ?= 1h
+
+.PHONY: chaos-process
+chaos-process: ## run handlers and `feedscale run` while what they use fails and they are killed; SEED=1 TICKS=10000
+	go test -count 1 -timeout 6h -v -run TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled ./functions -seed $(SEED) -ticks $(or $(TICKS),10000)
+
+.PHONY: soak
+soak: ## run handlers under faults for DURATION=1h, and write what one of them holds to bin/soak.md
+	go test -count 1 -timeout 0 -v -run TestNothingGrowsWhereThingsGoWrongForLong ./functions -seed $(SEED) -soak $(DURATION) -page $(CURDIR)/bin/soak.md
 
 .PHONY: cover
 cover: ## write coverage.html

@@ -36,8 +36,8 @@ func TestTheDemoClosesTheLoop(t *testing.T) {
 	}
 }
 
-// shown is what the commands of docs/demo.md print, by a word of theirs.
-var shown = map[string]string{
+// prints is what the commands of docs/demo.md print, by a word of theirs.
+var prints = map[string]string{
 	"status":   "POLLED",
 	"poll":     "threshold",
 	"check":    "orders",
@@ -85,12 +85,12 @@ func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 	for _, line := range lines[1:] {
 		word := words.FindStringSubmatch(line)[1]
 		walked = append(walked, word)
-		if shown[word] == "" {
+		if prints[word] == "" {
 			t.Fatalf("nobody says what %q prints", line)
 		}
 		c := shell(line)
 		if word != "consume" {
-			if got := testworld.Run(t, c); got.Status != 0 || !strings.Contains(got.Stdout, shown[word]) {
+			if got := testworld.Run(t, c); got.Status != 0 || !strings.Contains(got.Stdout, prints[word]) {
 				t.Errorf("%s: %+v", line, got)
 			}
 			continue
@@ -98,13 +98,13 @@ func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 		stdout, err := c.StdoutPipe()
 		testworld.Must(t, err)
 		testworld.Must(t, c.Start())
-		newLines(stdout).await(t, shown[word])
+		newLines(stdout).await(t, prints[word])
 		testworld.Must(t, syscall.Kill(-c.Process.Pid, syscall.SIGINT))
 		_ = c.Wait() // the shell ends by the signal
 	}
 	slices.Sort(walked)
-	if len(slices.Compact(walked)) != len(shown) {
-		t.Errorf("%q were walked, of %d", walked, len(shown))
+	if len(slices.Compact(walked)) != len(prints) {
+		t.Errorf("%q were walked, of %d", walked, len(prints))
 	}
 	demo.interrupt(t)
 }
