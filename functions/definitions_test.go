@@ -97,8 +97,8 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 			routes[b.Route] = function
 		}
 		// The host forwards the request as it is only to functions of exactly this form.
-		if inputs != "timerTrigger " && (inputs != "httpTrigger " || outputs != "http ") {
-			t.Errorf("%s: inputs %sand outputs %s; want a timerTrigger, or one httpTrigger and one http", file, inputs, outputs)
+		if inputs != "timerTrigger " && (inputs != "httpTrigger " || outputs != "http ") && (inputs != "serviceBusTrigger " || function != "shard") {
+			t.Errorf("%s: inputs %sand outputs %s; want a timerTrigger, or one httpTrigger and one http, and a queue for shard alone", file, inputs, outputs)
 		}
 	}
 }
@@ -127,6 +127,8 @@ func TestTheSchemasRefuse(t *testing.T) {
 		"a binding without a name":               {"function.schema.json", `{"bindings": [{"type": "timerTrigger", "direction": "in", "schedule": "%S%"}]}`},
 		"a name that the host refuses":           {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `"req"`, `"my-req"`, 1) + `]}`},
 		"a timer with a schedule of its own":     {"function.schema.json", `{"bindings": [{"type": "timerTrigger", "direction": "in", "name": "timer", "schedule": "0 * * * * *"}]}`},
+		"a queue by its name":                    {"function.schema.json", `{"bindings": [{"type": "serviceBusTrigger", "direction": "in", "name": "shard", "queueName": "shards", "connection": "BUS"}]}`},
+		"a queue without a connection":           {"function.schema.json", `{"bindings": [{"type": "serviceBusTrigger", "direction": "in", "name": "shard", "queueName": "%QUEUE%"}]}`},
 		"a timer without a schedule":             {"function.schema.json", `{"bindings": [{"type": "timerTrigger", "direction": "in", "name": "timer"}]}`},
 		"an HTTP function that does not say who": {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `, "authLevel": "function"`, "", 1) + `]}`},
 		"an authorization level unknown":         {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `"function"`, `"key"`, 1) + `]}`},

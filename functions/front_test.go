@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -17,23 +19,26 @@ import (
 type front struct {
 	connection string
 
-	mu   sync.Mutex
-	asks func(*http.Request)
+	mu     sync.Mutex
+	around func(http.ResponseWriter, *http.Request, http.Handler)
 }
 
 // control has a function asked before a request is passed on, in place of the one before. It may wait, or
 // panic with http.ErrAbortHandler to break the connection.
 func (f *front) control(asks func(*http.Request)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asks = asks
+	f.intercept(func(w http.ResponseWriter, r *http.Request, behind http.Handler) {
+		asks(r)
+		if r.Context().Err() == nil { // whoever asked is still there
+			behind.ServeHTTP(w, r)
+		}
+	})
 }
 
-func (f *front) before(r *http.Request) {
+// intercept has a function answer each request in place of the one before, by what is behind or by itself.
+func (f *front) intercept(around func(w http.ResponseWriter, r *http.Request, behind http.Handler)) {
 	f.mu.Lock()
-	asks := f.asks
-	f.mu.Unlock()
-	asks(r)
+	defer f.mu.Unlock()
+	f.around = around
 }
 
 func newFront(t *testing.T) *front {
@@ -44,13 +49,15 @@ func newFront(t *testing.T) *front {
 	testworld.Must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testworld.Must(t, err)
-	f := &front{connection: strings.Replace(connection, behind.Host, listener.Addr().String(), 1), asks: func(*http.Request) {}}
+	f := &front{connection: strings.Replace(connection, behind.Host, listener.Addr().String(), 1)}
+	f.control(func(*http.Request) {})
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that whoever asked gave up
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.before(r)
-		if r.Context().Err() == nil { // whoever asked is still there
-			proxy.ServeHTTP(w, r)
-		}
+		f.mu.Lock()
+		around := f.around
+		f.mu.Unlock()
+		around(w, r, proxy)
 	})}
 	go func() { _ = server.Serve(listener) }() // it ends with the test
 	t.Cleanup(func() { testworld.Must(t, server.Close()) })

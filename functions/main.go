@@ -29,6 +29,6 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(cli.Main(ctx, cli.OS(release), []cli.Command{cli.Serve(), cli.Poll(), cli.Check(nil), cli.Version()},
+	os.Exit(cli.Main(ctx, cli.OS(release), []cli.Command{cli.Serve, cli.Poll, cli.Check(nil), cli.Version},
 		" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale"))
 }

@@ -78,8 +78,8 @@ var stage = sync.OnceValues(func() (folder string, err error) {
 	return folder, makeDist(context.Background(), folder)
 })
 
-func makeDist(ctx context.Context, folder string) error {
-	dist := exec.CommandContext(ctx, "make", "dist", "DIST="+folder, "GOOS=", "GOARCH=", "VERSION=v1.2.3")
+func makeDist(ctx context.Context, folder string, options ...string) error {
+	dist := exec.CommandContext(ctx, "make", append([]string{"dist", "DIST=" + folder, "GOOS=", "GOARCH=", "VERSION=v1.2.3"}, options...)...)
 	dist.Dir = ".."
 	if output, err := dist.CombinedOutput(); err != nil {
 		return fmt.Errorf("make dist: %w\n%s", err, output)
@@ -133,6 +133,18 @@ func start(t *testing.T, folder string, settings map[string]string, args ...stri
 	testworld.Must(t, err)
 	testworld.Must(t, c.Start())
 	return running{c, newLines(stdout)}
+}
+
+// startLogged starts the tool, and has the lines of its log, too.
+func startLogged(t *testing.T, folder string, settings map[string]string, args ...string) (running, *lines) {
+	t.Helper()
+	c := prepare(t, folder, settings, args...)
+	stdout, err := c.StdoutPipe()
+	testworld.Must(t, err)
+	stderr, err := c.StderrPipe()
+	testworld.Must(t, err)
+	testworld.Must(t, c.Start())
+	return running{c, newLines(stdout)}, newLines(stderr)
 }
 
 // interrupt ends it as Ctrl-C does, and holds that it ends well.

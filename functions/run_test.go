@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
-	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // runs are settings of `feedscale run` that scale a shop.
@@ -51,28 +52,142 @@ func TestRunPollsAtOnceAndThenByTheTimer(t *testing.T) {
 	run.interrupt(t)
 }
 
-func TestHistoryAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
+// TestRunTakesUpAChangedFile also holds that one with a mistake changes nothing, that SIGHUP has it read at
+// once, and that neither address nor state are lost.
+func TestRunTakesUpAChangedFile(t *testing.T) {
 	t.Parallel()
-	_, settings := runs(t)
+	w, settings := runs(t)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "processors.yaml")
+	one := settings["FEEDSCALE_PROCESSORS"]
+	delete(settings, "FEEDSCALE_PROCESSORS")
+	settings["OTHER__accountEndpoint"], settings["OTHER__credential"] = "https://other.documents.azure.com/", "workloadidentity" // which this machine has none of
+	two := strings.Replace(one, "}]", "}, {name: payments, connection: COSMOS, databaseId: shop, containerId: orders, processorName: payments}]", 1)
+	write := func(text string) {
+		t.Helper()
+		testworld.Must(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		testworld.Must(t, os.Rename(file+".new", file)) // as editors do
+	}
+	write(one)
+	run, log := startLogged(t, folder, settings, "run")
+	address := addressIn(t, log.await(t, `"listening"`))
+	run.stdout.await(t, `"orders-`)
+
+	write(strings.Replace(one, "containerId", "containerID", 1))
+	if said := log.await(t, `"level":"ERROR"`); !strings.Contains(said, "what was read before goes on") || !strings.Contains(said, "did you mean containerId?") {
+		t.Errorf("of a file with a mistake it says %s", said)
+	}
+	status := func() string {
+		return command(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + address}, "status").Stdout
+	}
+	if before := status(); !strings.Contains(before, "orders") {
+		t.Errorf("beside a file with a mistake, status is %s", before)
+	}
+
+	write(strings.Replace(one, "connection: COSMOS", "connection: OTHER", 1))
+	if said := log.await(t, `"level":"ERROR"`); !strings.Contains(said, "cannot be run: what was read before goes on") {
+		t.Errorf("of a file that cannot be run it says %s", said)
+	}
+	if again := addressIn(t, log.await(t, `"listening"`)); again != address {
+		t.Errorf("it listens on %s, and before on %s", again, address)
+	}
+
+	write(two)
+	log.await(t, `"the processors file is read again"`)
+	if again := addressIn(t, log.await(t, `"listening"`)); again != address {
+		t.Errorf("it listens on %s, and before on %s", again, address)
+	}
+	run.stdout.await(t, `"payments-`)
+
+	w.Write(testworld.Orders, 5)
+	write(one)
+	testworld.Must(t, run.Process.Signal(syscall.SIGHUP))
+	log.await(t, `"the processors file is read again"`)
+	if event := run.stdout.await(t, `"orders-`); !strings.Contains(event, `-000000000002"`) {
+		t.Errorf("the state was lost: %s", event)
+	}
+	if after := status(); strings.Contains(after, "payments") {
+		t.Errorf("a processor that was removed is there: %s", after)
+	}
+	run.interrupt(t)
+}
+
+// addressIn is that of a line listening of the log.
+func addressIn(t *testing.T, line string) string {
+	t.Helper()
+	return testworld.Decode[struct{ Address string }](t, []byte(line)).Address
+}
+
+// TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen runs each command that only reads beside one that
+// polls, with and without a key.
+func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"", "k-1"} {
+		t.Run("key "+key, func(t *testing.T) {
+			t.Parallel()
+			w, settings := runs(t)
+			folder := t.TempDir()
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			testworld.Must(t, err)
+			settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_API_KEY"] = free.Addr().String(), key
+			testworld.Must(t, free.Close())
+			w.Write(testworld.Orders, 5)
+			run := start(t, folder, settings, "run")
+			run.stdout.await(t, `-000000000001"`)
+
+			for _, c := range []struct {
+				args []string
+				says string
+			}{
+				{[]string{"history", "orders", "--output", "json"}, `"replicas":1`},
+				{[]string{"status"}, "orders     lagging  "},
+				{[]string{"status", "orders", "--output", "json"}, `"desiredReplicas":1`},
+				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica, as before."}, // as the process that is asked decided
+			} {
+				r := command(t, folder, settings, c.args...)
+				if r.Status != 0 || !strings.Contains(r.Stdout, c.says) || strings.Count(r.Stderr, "another process has the state file open, and is asked at http://"+settings["FEEDSCALE_LISTEN"]) != 1 {
+					t.Errorf("%v: %+v", c.args, r)
+				}
+			}
+			// A poll or two are too few to replay, which is said of what was read; on a slow machine there are more.
+			r := command(t, folder, settings, "simulate", "--trace", "history:orders")
+			if read := r.Status == 0 || strings.Contains(r.Stderr, "--trace: recording orders: "); !read || !strings.Contains(r.Stderr, "is asked at") {
+				t.Errorf("simulate: %+v", r)
+			}
+			for _, args := range [][]string{{"history", "payments"}, {"status", "payments"}} {
+				if r := command(t, folder, settings, args...); r.Status != 2 || !strings.Contains(r.Stderr, `no processor or group is named "payments"`) {
+					t.Errorf("of a processor that there is not: %+v", r)
+				}
+			}
+			settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
+			for _, args := range [][]string{{"history", "orders"}, {"status"}} {
+				if r := command(t, folder, settings, args...); r.Status != 2 || !strings.Contains(r.Stderr, "another process has the state file open") || !strings.Contains(r.Stderr, "set FEEDSCALE_LISTEN") {
+					t.Errorf("where nobody answers: %+v", r)
+				}
+			}
+			if r := command(t, folder, settings, "poll", "--dry-run"); r.Status != 1 || !strings.Contains(r.Stdout, "set FEEDSCALE_LISTEN") {
+				t.Errorf("where nobody answers a poll: %+v", r)
+			}
+			run.interrupt(t)
+		})
+	}
+}
+
+func TestStatusIsWatchedUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	w, settings := runs(t)
 	folder := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	testworld.Must(t, err)
-	settings["FEEDSCALE_LISTEN"] = free.Addr().String()
+	settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_TIMER_SCHEDULE"] = free.Addr().String(), "* * * * * *"
 	testworld.Must(t, free.Close())
 	run := start(t, folder, settings, "run")
 	run.stdout.await(t, `-000000000001"`)
-
-	r := command(t, folder, settings, "history", "orders", "--output", "json")
-	if samples := testworld.Decode[report.History](t, []byte(r.Stdout)).Samples; r.Status != 0 || len(samples) != 1 || *samples[0].Replicas != 0 {
-		t.Errorf("%+v", r)
-	}
-	if r := command(t, folder, settings, "history", "payments"); r.Status != 2 || !strings.Contains(r.Stderr, "404") {
-		t.Errorf("of a processor without any: %+v", r)
-	}
-	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:1"
-	if r := command(t, folder, settings, "history", "orders"); r.Status != 2 || !strings.Contains(r.Stderr, "another process has the state file open") || !strings.Contains(r.Stderr, "FEEDSCALE_LISTEN") {
-		t.Errorf("where nobody answers: %+v", r)
-	}
+	watch := start(t, folder, settings, "status", "--watch")
+	watch.stdout.await(t, "orders     ok ")
+	w.Write(testworld.Orders, 5)
+	watch.stdout.await(t, "orders     lagging ")
+	watch.interrupt(t)
 	run.interrupt(t)
 }
 

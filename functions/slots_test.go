@@ -65,7 +65,7 @@ func beHandler(clock string) int {
 	defer stop()
 	env := cli.OS("v1.2.3")
 	env.Now = clockFile{file}.Now
-	return cli.Main(ctx, env, []cli.Command{cli.Serve()}, "")
+	return cli.Main(ctx, env, []cli.Command{cli.Serve}, "")
 }
 
 // stageClocked is the staged app with this test binary for its handler.

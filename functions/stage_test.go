@@ -16,7 +16,7 @@ import (
 )
 
 // TestLocalSettingsSampleIsComplete holds that the sample is what `func start` needs
-// with the stand-ins at their default addresses.
+// with the stand-ins at their default addresses, and the processors file that is staged.
 func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	t.Parallel()
 	sample := sampleSettings(t)
@@ -24,6 +24,9 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 		if sample[name] == "" {
 			t.Errorf("%s is missing", name)
 		}
+	}
+	if inline, ok := sample["FEEDSCALE_PROCESSORS"]; ok {
+		t.Errorf("FEEDSCALE_PROCESSORS is %s, which goes before any processors.yaml", inline)
 	}
 	if got, want := sample["COSMOS"], "AccountEndpoint=http://127.0.0.1:8081/;AccountKey="+cosmosfake.WellKnownKey+";"; got != want {
 		t.Errorf("COSMOS is %s, want %s", got, want)
@@ -35,7 +38,7 @@ func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	settings := sample
 	settings["FEEDSCALE_LISTEN"] = "127.0.0.1:0"
 	settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
-	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json")
+	r := command(t, t.TempDir(), settings, "poll", "--dry-run", "--output", "json", "--config", filepath.Join(made(t, stage), "processors.yaml"))
 	if r.Status == 2 {
 		t.Errorf("the sample is refused: %s", r.Stderr)
 	}
@@ -83,23 +86,44 @@ func TestTheHandlerSaysItsVersionAndNoMoment(t *testing.T) {
 
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	t.Parallel()
-	staged := made(t, stage)
-	var got []string
-	err := filepath.WalkDir(staged, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			relative, _ := filepath.Rel(staged, path)
-			got = append(got, relative)
+	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors.yaml", "processors/function.json"}
+	for _, c := range []struct {
+		staged string
+		want   []string
+	}{
+		{made(t, stage), want},
+		{made(t, stageFanOut), append(slices.Clone(want), "shard/function.json")},
+	} {
+		var got []string
+		err := filepath.WalkDir(c.staged, func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				relative, _ := filepath.Rel(c.staged, path)
+				got = append(got, relative)
+			}
+			return err
+		})
+		testworld.Must(t, err)
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("staged %q, want %q", got, c.want)
 		}
-		return err
-	})
-	testworld.Must(t, err)
-	slices.Sort(got)
-	want := []string{"dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors/function.json"}
-	if !slices.Equal(got, want) {
-		t.Errorf("staged %q, want %q", got, want)
+		if info, err := os.Stat(filepath.Join(c.staged, "handler")); err != nil || info.Mode().Perm()&0o111 == 0 {
+			t.Errorf("the handler cannot be executed: %v, %v", info, err)
+		}
 	}
-	if info, err := os.Stat(filepath.Join(staged, "handler")); err != nil || info.Mode().Perm()&0o111 == 0 {
-		t.Errorf("the handler cannot be executed: %v, %v", info, err)
+}
+
+// TestOnlyFanOutNeedsTheExtensionBundle, which a host fetches and loads at each start.
+func TestOnlyFanOutNeedsTheExtensionBundle(t *testing.T) {
+	t.Parallel()
+	plain, fanOut := contentOf(t, filepath.Join(made(t, stage), "host.json")), contentOf(t, filepath.Join(made(t, stageFanOut), "host.json"))
+	if plain != contentOf(t, "../host.json") || strings.Contains(plain, "extensionBundle") {
+		t.Errorf("host.json is staged as %s", plain)
+	}
+	testworld.Must(t, schemaOf(t, "host.schema.json").Validate(instance(t, fanOut)))
+	added := contentOf(t, "shard/host.part.json")
+	if strings.Replace(fanOut, added, "", 1) != plain || !strings.Contains(added, `"maxConcurrentCalls": 1`) {
+		t.Errorf("with the function shard host.json is %s", fanOut)
 	}
 }
 

@@ -99,7 +99,7 @@ param plan string = 'flex'
 @maxValue(1)
 param alwaysReady int = 1
 
-@description('Instances that HTTP may scale out to: 40 (the least that flex allows) to 1000. premium stays at 2.')
+@description('Instances that HTTP, and the shards of fanOut, may scale out to: 40 (the least that flex allows) to 1000. premium stays at 2.')
 @minValue(40)
 @maxValue(1000)
 param maximumInstanceCount int = 40
@@ -139,6 +139,9 @@ param eventTimeToLive string = 'P1D'
 @description('Signal queues to make: each a processor\'s or a group\'s signalQueue in the processors file.')
 param signalQueues string[] = []
 
+@description('Whether a large tick is handed over in shards to other instances: makes the queue of shards. The package has to be staged by make dist FANOUT=1.')
+param fanOut bool = false
+
 @description('Whether to spread over availability zones: the plan, the storage account (Standard_ZRS), and a Premium namespace by itself. Choose it at the first deployment.')
 param zoneRedundant bool = false
 
@@ -169,6 +172,10 @@ param actionGroupIds string[] = []
 ])
 param silentAfter string = 'PT15M'
 
+@description('A processor whose oldest pending change is older than this raises an alert: seconds.')
+@minValue(1)
+param behindAfterSeconds int = 600
+
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
@@ -181,6 +188,7 @@ var insightsName = 'appi-${suffix}'
 var queueName = 'scale-events'
 // Another name than the queue's, which stays in a namespace that had it.
 var topicName = 'scale-decisions'
+var shardQueueName = 'shards'
 var eventsName = empty(consumers) ? queueName : topicName
 var tableName = 'feedscale'
 var containerName = 'packages'
@@ -210,6 +218,7 @@ var tableContributorRole = '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3' // Storage Tab
 var tableReaderRole = '76199698-9eea-4c19-bc75-cec21354c6b6' // Storage Table Data Reader, of the state table
 var senderRole = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39' // Azure Service Bus Data Sender, of the queue or topic
 var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus Data Receiver, of the queue or topic
+var busOwnerRole = '090c5cfd-751d-490a-894a-3ce6f1109419' // Azure Service Bus Data Owner, of the queue of shards
 var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb' // Monitoring Metrics Publisher, of the component
 
 resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
@@ -290,6 +299,7 @@ module servicebus 'modules/servicebus.bicep' = {
     topicName: topicName
     consumers: consumers
     signalQueues: signalQueues
+    shardQueueName: fanOut ? shardQueueName : ''
     requireSessions: requireSessions
     timeToLive: eventTimeToLive
     deleteLock: deleteLock
@@ -384,6 +394,23 @@ module signalQueueRoles 'modules/roles/queue.bicep' = [
     ]
   }
 ]
+
+module shardQueueRoles 'modules/roles/queue.bicep' = if (fanOut) {
+  name: '${name}-shard-roles'
+  scope: group
+  params: {
+    namespaceName: serviceBusName
+    queueName: shardQueueName
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    principalType: 'ServicePrincipal'
+    // To send, to receive, and to count: without the last the platform adds one instance after another, whatever waits.
+    roles: [busOwnerRole]
+  }
+  dependsOn: [
+    servicebus
+  ]
+}
 
 module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
   name: '${name}-deployer-storage-roles'
@@ -520,6 +547,14 @@ module app 'modules/functionapp.bicep' = {
         SERVICEBUS__credential: 'managedidentity'
         SERVICEBUS__clientId: identity.outputs.clientId
       },
+      fanOut
+        ? {
+            FEEDSCALE_SHARD_QUEUE: shardQueueName
+            FEEDSCALE_SHARDS__fullyQualifiedNamespace: servicebus.outputs.hostName
+            FEEDSCALE_SHARDS__credential: 'managedidentity'
+            FEEDSCALE_SHARDS__clientId: identity.outputs.clientId
+          }
+        : {},
       settings
     )
   }
@@ -528,6 +563,7 @@ module app 'modules/functionapp.bicep' = {
     insightsRoles
     storageRoles
     queueRoles
+    shardQueueRoles
     topicRoles
   ]
 }
@@ -543,6 +579,7 @@ module alerts 'modules/alerts.bicep' = {
     namespaceId: servicebus.outputs.namespaceId
     entityName: eventsName
     silentAfter: silentAfter
+    behindAfterSeconds: behindAfterSeconds
     actionGroupIds: actionGroupIds
   }
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,9 +66,33 @@ func drive(t *testing.T, script string, worlds map[string]string, arguments ...s
 	}
 }
 
+// startDemo starts feedscale demo, whose page has controls, and returns where it is.
+func startDemo(t *testing.T) string {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), "feedscale")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "demo", "-o", tool, "../cmd/feedscale").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	demo := exec.CommandContext(t.Context(), tool, "demo")
+	demo.Env = []string{"FEEDSCALE_LISTEN=127.0.0.1:0", "TMPDIR=" + t.TempDir()}
+	stdout, err := demo.StdoutPipe()
+	testworld.Must(t, err)
+	testworld.Must(t, demo.Start())
+	t.Cleanup(func() {
+		_ = demo.Process.Signal(os.Interrupt)
+		_ = demo.Wait()
+	})
+	reader := bufio.NewReader(stdout)
+	line, err := reader.ReadString('\n')
+	testworld.Must(t, err)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	page, _, _ := strings.Cut(strings.TrimPrefix(line, "feedscale demo: "), "/api/dashboard")
+	return page
+}
+
 func TestThePageInChromium(t *testing.T) {
 	t.Parallel()
-	drive(t, "rules.mjs", map[string]string{"thirty": newWorld(t, 30), "many": newWorld(t, 5_000)})
+	drive(t, "rules.mjs", map[string]string{"thirty": newWorld(t, 30), "many": newWorld(t, 5_000), "demo": startDemo(t)})
 }
 
 func TestPicturesOfThePage(t *testing.T) {
@@ -75,5 +100,5 @@ func TestPicturesOfThePage(t *testing.T) {
 	folder, err := filepath.Abs(cmp.Or(*screenshots, t.TempDir()))
 	testworld.Must(t, err)
 	testworld.Must(t, os.MkdirAll(folder, 0o750))
-	drive(t, "pictures.mjs", map[string]string{"three": newWorld(t, 3), "thirty": newWorld(t, 30), "hundreds": newWorld(t, 500)}, folder)
+	drive(t, "pictures.mjs", map[string]string{"three": newWorld(t, 3), "thirty": newWorld(t, 30), "hundreds": newWorld(t, 500), "demo": startDemo(t)}, folder)
 }

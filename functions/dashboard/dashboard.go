@@ -23,6 +23,9 @@ import (
 // The page finds the processors function beside it.
 const Route = "/api/dashboard"
 
+// RouteControls is where the page's controls ask, in a program that has some (docs/dashboard.md, Controls).
+const RouteControls = "/api/controls"
+
 //go:embed page
 var page embed.FS
 
@@ -37,9 +40,12 @@ type Handler struct {
 	log    *slog.Logger
 }
 
-// New puts the page together.
-func New(log *slog.Logger) *Handler {
+// New puts the page together, with controls or without.
+func New(log *slog.Logger, controls bool) *Handler {
 	style, script := part("style.css"), script()
+	if controls {
+		script += part("controls.js")
+	}
 	return &Handler{
 		page: strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")),
 		// The two parts of the page run, nothing else does, and it talks to

@@ -22,7 +22,7 @@ import (
 func request(t *testing.T, method, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	dashboard.New(slog.New(slog.DiscardHandler)).Register(mux)
+	dashboard.New(slog.New(slog.DiscardHandler), false).Register(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
 	return w
@@ -100,6 +100,30 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	}
 	if strings.Contains(page, "{{") {
 		t.Error("a part is missing")
+	}
+}
+
+// TestControlsAreInThePageOfAProgramThatHasThem holds that no other page has code that changes anything.
+func TestControlsAreInThePageOfAProgramThatHasThem(t *testing.T) {
+	t.Parallel()
+	for _, controls := range []bool{false, true} {
+		mux := http.NewServeMux()
+		dashboard.New(slog.New(slog.DiscardHandler), controls).Register(mux)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, dashboard.Route, nil))
+		script := part(t, w.Body.String(), "script")
+		if has := strings.Contains(script, "'POST'"); has != controls {
+			t.Errorf("with controls %t, and it can send a POST: %t", controls, has)
+		}
+		sum := sha256.Sum256([]byte(script))
+		if !strings.Contains(w.Header().Get("Content-Security-Policy"), "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
+			t.Errorf("with controls %t the policy does not allow the script", controls)
+		}
+		for _, sink := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "eval("} {
+			if strings.Contains(script, sink) {
+				t.Errorf("it uses %s", sink)
+			}
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func newWorld(t *testing.T, all int) string {
 	}
 	mux := http.NewServeMux()
 	h.Register(mux)
-	dashboard.New(slog.New(slog.DiscardHandler)).Register(mux)
+	dashboard.New(slog.New(slog.DiscardHandler), false).Register(mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -1,13 +1,14 @@
 // Package metrics is the HTTP function that Prometheus scrapes.
 // function.json beside it is what the host reads.
 //
-// It has two kinds of series. Those named feedscale_processor_* and
-// feedscale_outbox_events come from the state store at the scrape (stored.go):
-// every instance of a Functions app answers the same. All others are counted
-// in this process as its ticks happen (ticks.go), begin at zero with it, and
-// are those of the instance that answers. What is unknown has no series; it is
-// never zero. The only processors are those of the configuration, which bounds
-// the labels.
+// It has two kinds of series. Those named feedscale_processor_*, _group_*,
+// _throughput_* and _partition_*, and feedscale_outbox_events, come from the
+// state store at the scrape (stored.go): every instance of a Functions app
+// answers the same. All others are counted in this process as its ticks happen
+// (ticks.go), begin at zero with it, and are those of the instance that answers.
+// What is unknown has no series; it is never zero. The only processors, groups
+// and queues are those of the configuration, which bounds the labels; leases,
+// of which the accounts decide how many there are, are labels on request alone.
 package metrics
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -30,6 +32,8 @@ const Route = "/api/metrics"
 // Options are what the function is made of.
 type Options struct {
 	Processors []string // the configured names
+	Groups     []string
+	Partitions bool // series for each partition, too
 	Store      state.Store
 	Version    string // of this build
 	Now        func() time.Time
@@ -38,9 +42,10 @@ type Options struct {
 
 // Handler serves the route, and counts what it is told of.
 type Handler struct {
-	ticks  ticks
-	scrape http.Handler
-	log    *slog.Logger
+	ticks    ticks
+	registry *prometheus.Registry
+	scrape   http.Handler
+	log      *slog.Logger
 }
 
 // New makes a Handler with a registry of its own. It asks the store for
@@ -51,16 +56,18 @@ func New(o Options) *Handler {
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
 
-	h := &Handler{ticks: newTicks(o.Processors), log: o.Log}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(h.ticks.collectors()...)
-	h.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	h := &Handler{ticks: newTicks(o.Processors), registry: prometheus.NewRegistry(), log: o.Log}
+	h.registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	h.registry.MustRegister(h.ticks.collectors()...)
+	h.scrape = promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog:      slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
 	})
 	return h
 }
+
+// Gather returns the metrics that a scrape shows, for those who push them.
+func (h *Handler) Gather() ([]*dto.MetricFamily, error) { return h.registry.Gather() }
 
 // Register adds the route to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {

@@ -62,15 +62,18 @@ func (s *countingStore) Load(ctx context.Context, processor string) (state.Recor
 
 func newTarget(t *testing.T, processors ...string) *target {
 	t.Helper()
+	return newTargetOf(t, metrics.Options{Processors: processors})
+}
+
+// newTargetOf is one whose options say what to show.
+func newTargetOf(t *testing.T, o metrics.Options) *target {
+	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "state.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), clock: testworld.NewClock(polledAt.Add(time.Minute))}
-	g.Handler = metrics.New(metrics.Options{
-		Processors: processors, Store: g.store, Version: "v1.2.3",
-		Now: g.clock.Now,
-		Log: slog.New(slog.NewJSONHandler(g.log, nil)),
-	})
+	o.Store, o.Version, o.Now, o.Log = g.store, "v1.2.3", g.clock.Now, slog.New(slog.NewJSONHandler(g.log, nil))
+	g.Handler = metrics.New(o)
 	g.Register(g.mux)
 	return g
 }
@@ -258,6 +261,90 @@ func TestWhatIsUnknownHasNoSeries(t *testing.T) {
 	}
 }
 
+func TestAGroupHasSeries(t *testing.T) {
+	t.Parallel()
+	g := newTargetOf(t, metrics.Options{Groups: []string{"shop-workers", "idle"}})
+	g.commit(t, state.State{
+		Processor: "shop-workers", AttemptedAt: polledAt, Decision: &scaling.Decision{Replicas: 5, Active: true},
+		Members: []state.Member{
+			{Processor: "orders", Replicas: ptr(5), Totals: changefeed.Totals{Lag: ptr(int64(412)), Age: ptr(int64(34)), Complete: true, Status: changefeed.StatusLagging}},
+			{Processor: "audit", Totals: changefeed.Totals{Status: changefeed.StatusUnknown}},
+		},
+	}, nil)
+	want(t, g.scrape(t), map[string]float64{
+		`feedscale_group_lag{group="shop-workers"}`:                412,
+		`feedscale_group_change_age_seconds{group="shop-workers"}`: 34,
+		`feedscale_group_complete{group="shop-workers"}`:           0,
+		`feedscale_group_desired_replicas{group="shop-workers"}`:   5,
+		`feedscale_group_active{group="shop-workers"}`:             1,
+		`feedscale_group_members{group="shop-workers"}`:            2,
+		`feedscale_group_complete{group="idle"}`:                   absent, // never decided
+		`feedscale_group_members{group="idle"}`:                    absent,
+		`feedscale_processor_lag{processor="shop-workers"}`:        absent,
+	})
+}
+
+func TestAContainerWhoseThroughputFollowsHasSeries(t *testing.T) {
+	t.Parallel()
+	g := newTarget(t, "orders")
+	s := lagging("orders")
+	s.Containers = []state.ContainerThroughput{
+		{Account: "shop.example", Database: "shop", Container: "orders", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{RUPerSecond: 2000, Needed: ptr(5000), AtLimit: true}},
+		{Account: "shop.example", Database: "shop", Container: "leases", Max: 4000},
+	}
+	g.commit(t, s, nil)
+	const orders, leases = `{account="shop.example",container="shop/orders",processor="orders"}`, `{account="shop.example",container="shop/leases",processor="orders"}`
+	want(t, g.scrape(t), map[string]float64{
+		`feedscale_throughput_provisioned_request_units_per_second` + orders: 1000,
+		`feedscale_throughput_desired_request_units_per_second` + orders:     2000,
+		`feedscale_throughput_needed_request_units_per_second` + orders:      5000,
+		`feedscale_throughput_found_request_units_per_second` + orders:       400,
+		`feedscale_throughput_at_limit` + orders:                             1,
+		`feedscale_throughput_provisioned_request_units_per_second` + leases: absent, // never read
+		`feedscale_throughput_desired_request_units_per_second` + leases:     absent,
+		`feedscale_throughput_at_limit` + leases:                             0,
+	})
+}
+
+func TestPartitionsHaveSeriesOnRequestAlone(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		g := newTargetOf(t, metrics.Options{Processors: []string{"orders"}, Partitions: asked})
+		s := lagging("orders")
+		s.Lag.Partitions[1] = changefeed.Partition{Lease: "1", Status: changefeed.StatusUnknown, Error: "it did not answer in time"}
+		g.commit(t, s, nil)
+		wanted := map[string]float64{
+			`feedscale_partition_lag{lease="0",processor="orders"}`:                     400,
+			`feedscale_partition_change_age_seconds{lease="0",processor="orders"}`:      34,
+			`feedscale_partition_status{lease="0",processor="orders",status="stalled"}`: 1,
+			`feedscale_partition_status{lease="1",processor="orders",status="unknown"}`: 1,
+			`feedscale_partition_lag{lease="2",processor="orders"}`:                     0,
+			`feedscale_partition_lag{lease="1",processor="orders"}`:                     absent, // unknown
+			`feedscale_partition_change_age_seconds{lease="2",processor="orders"}`:      absent, // nothing is pending
+			`feedscale_partition_status{lease="0",processor="orders",status="lagging"}`: absent,
+		}
+		if !asked {
+			for series := range wanted {
+				wanted[series] = absent
+			}
+		}
+		want(t, g.scrape(t), wanted)
+	}
+}
+
+func TestSignalQueuesAreCounted(t *testing.T) {
+	t.Parallel()
+	g := newTarget(t)
+	g.ObserveSignals("orders-signals", 5, nil)
+	g.ObserveSignals("orders-signals", 7, errors.New("the queue does not exist"))
+	g.ObserveSignals("audit-signals", 1, errors.New("the queue does not exist"))
+	want(t, g.scrape(t), map[string]float64{
+		`feedscale_signal_queue_messages{queue="orders-signals"}`:       5,
+		`feedscale_signal_queue_failures_total{queue="orders-signals"}`: 1,
+		`feedscale_signal_queue_messages{queue="audit-signals"}`:        absent, // nobody knows
+	})
+}
+
 func TestTicksAreCounted(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t, "orders", "audit")
@@ -312,11 +399,25 @@ func TestDeliveriesAreCountedAsTheyEnd(t *testing.T) {
 	want(t, g.scrape(t), map[string]float64{`feedscale_events_published_total`: 2, `feedscale_event_publish_failures_total`: 1})
 }
 
+// everything is a Handler with each kind of series that there is.
+func everything(t *testing.T) *target {
+	t.Helper()
+	g := newTargetOf(t, metrics.Options{Processors: []string{"orders"}, Groups: []string{"shop-workers"}, Partitions: true})
+	s := lagging("orders")
+	s.Containers = []state.ContainerThroughput{{Account: "shop.example", Database: "shop", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{Needed: ptr(5000)}}}
+	g.commit(t, s, nil)
+	g.commit(t, state.State{
+		Processor: "shop-workers", AttemptedAt: polledAt, Decision: &scaling.Decision{Replicas: 5},
+		Members: []state.Member{{Processor: "orders", Totals: changefeed.Totals{Lag: ptr(int64(412)), Age: ptr(int64(34))}}},
+	}, nil)
+	g.Observe(report.Tick{}, time.Second, false, nil)
+	g.ObserveSignals("orders-signals", 5, nil)
+	return g
+}
+
 func TestNamesAndUnitsFollowTheConventions(t *testing.T) {
 	t.Parallel()
-	g := newTarget(t, "orders")
-	g.commit(t, lagging("orders"), nil)
-	g.Observe(report.Tick{}, time.Second, false, nil)
+	g := everything(t)
 	problems, err := promlint.New(strings.NewReader(g.text(t))).Lint()
 	testworld.Must(t, err)
 	for _, p := range problems {

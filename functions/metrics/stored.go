@@ -2,7 +2,7 @@ package metrics
 
 import (
 	"context"
-	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,19 +31,29 @@ type processor struct {
 	record state.Record
 }
 
-// series is one kind of series with the label processor.
-type series struct {
+// series is one kind of series, of which there is one for each T that has a value.
+type series[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(p *processor) (value float64, known bool)
+	value func(of T) (value float64, known bool)
 }
 
-func gauge(name, help string, value func(*processor) (float64, bool)) series {
-	return series{describe(name, help), prometheus.GaugeValue, value}
+func gauge(name, help string, value func(*processor) (float64, bool)) series[*processor] {
+	return gaugeOf(name, help, value, "processor")
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, append([]string{"processor"}, labels...), nil)
+func gaugeOf[T any](name, help string, value func(T) (float64, bool), labels ...string) series[T] {
+	return series[T]{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, value}
+}
+
+// gather appends what is known of one T.
+func gather[T any](to []prometheus.Metric, all []series[T], of T, labels ...string) []prometheus.Metric {
+	for _, s := range all {
+		if value, known := s.value(of); known {
+			to = append(to, prometheus.MustNewConstMetric(s.desc, s.kind, value, labels...))
+		}
+	}
+	return to
 }
 
 func number[N int | int64 | float64](n *N) (float64, bool) {
@@ -64,9 +74,9 @@ func timestamp(t time.Time) (float64, bool) {
 	return float64(t.UnixMilli()) / 1000, !t.IsZero()
 }
 
-// allSeries are the kinds of series that a processor has, but for its status.
-func allSeries() []series {
-	return []series{
+// processorSeries are the kinds of series that a processor has, but for its status.
+func processorSeries() []series[*processor] {
+	return []series[*processor]{
 		gauge("feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.",
 			func(p *processor) (float64, bool) { return number(p.Lag) }),
 		gauge("feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent where nothing is pending.",
@@ -109,7 +119,7 @@ func allSeries() []series {
 		gauge("feedscale_processor_poll_request_charge", "Request units that the last poll spent at Cosmos DB; a shared request counts once.",
 			func(p *processor) (float64, bool) { return p.RequestCharge, p.polled() }),
 		{
-			describe("feedscale_processor_events_total", "Scale events made for the processor since its state began: the sequence of the last one."), prometheus.CounterValue,
+			prometheus.NewDesc("feedscale_processor_events_total", "Scale events made for the processor since its state began: the sequence of the last one.", []string{"processor"}, nil), prometheus.CounterValue,
 			func(p *processor) (float64, bool) { return float64(p.Sequence), true },
 		},
 		gauge("feedscale_outbox_events", "Scale events that wait to be published.",
@@ -120,15 +130,66 @@ func allSeries() []series {
 // polled tells whether the processor ever was.
 func (p *processor) polled() bool { return !p.record.State.AttemptedAt.IsZero() }
 
+// groupSeries are the kinds of series that a group has.
+func groupSeries() []series[report.Group] {
+	gauge := func(name, help string, value func(report.Group) (float64, bool)) series[report.Group] {
+		return gaugeOf(name, help, value, "group")
+	}
+	return []series[report.Group]{
+		gauge("feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.",
+			func(g report.Group) (float64, bool) { return number(g.Lag) }),
+		gauge("feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent where nothing is pending.",
+			func(g report.Group) (float64, bool) { return number(g.ChangeAgeSeconds) }),
+		gauge("feedscale_group_complete", "1 where nothing of the members is unknown.",
+			func(g report.Group) (float64, bool) { v, _ := flag(&g.Complete); return v, len(g.Members) > 0 }),
+		gauge("feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.",
+			func(g report.Group) (float64, bool) { return number(g.DesiredReplicas) }),
+		gauge("feedscale_group_active", "1 where the group has to be kept above zero replicas.",
+			func(g report.Group) (float64, bool) { return flag(g.Active) }),
+		gauge("feedscale_group_members", "Processors that the last decision was made of.",
+			func(g report.Group) (float64, bool) { return float64(len(g.Members)), len(g.Members) > 0 }),
+	}
+}
+
+// throughputSeries are the kinds of series that a container has whose throughput follows a processor.
+func throughputSeries() []series[report.Throughput] {
+	gauge := func(name, help string, value func(report.Throughput) (float64, bool)) series[report.Throughput] {
+		return gaugeOf(name, help, value, "processor", "account", "container")
+	}
+	return []series[report.Throughput]{
+		gauge("feedscale_throughput_provisioned_request_units_per_second", "Request units a second that the container had when it was read last; of autoscaled throughput the maximum.",
+			func(t report.Throughput) (float64, bool) { return number(t.Provisioned) }),
+		gauge("feedscale_throughput_desired_request_units_per_second", "Request units a second that are recommended, or to be provisioned.",
+			func(t report.Throughput) (float64, bool) { return number(t.Desired) }),
+		gauge("feedscale_throughput_needed_request_units_per_second", "Request units a second that the replicas need, before every bound.",
+			func(t report.Throughput) (float64, bool) { return number(t.Needed) }),
+		gauge("feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent where nothing was changed.",
+			func(t report.Throughput) (float64, bool) { return number(t.Found) }),
+		gauge("feedscale_throughput_at_limit", "1 where the replicas need more than the container may be raised to.",
+			func(t report.Throughput) (float64, bool) { return flag(&t.AtLimit) }),
+	}
+}
+
+// partitionSeries are the kinds of series that a partition has, where they are wanted, but for its status.
+func partitionSeries() []series[report.Partition] {
+	return []series[report.Partition]{
+		gaugeOf("feedscale_partition_lag", "Pending transactions of a partition, in LSNs.",
+			func(p report.Partition) (float64, bool) { return number(p.Lag) }, "processor", "lease"),
+		gaugeOf("feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent where nothing is pending.",
+			func(p report.Partition) (float64, bool) { return number(p.ChangeAgeSeconds) }, "processor", "lease"),
+	}
+}
+
 // stored collects the series that come from the store.
 type stored struct {
-	processors []string
-	store      state.Store
-	now        func() time.Time
-	log        *slog.Logger
-	series     []series
-	status     *prometheus.Desc
-	readable   *prometheus.Desc
+	Options
+	ofProcessor     []series[*processor]
+	ofGroup         []series[report.Group]
+	ofThroughput    []series[report.Throughput]
+	ofPartition     []series[report.Partition]
+	status          *prometheus.Desc
+	partitionStatus *prometheus.Desc
+	readable        *prometheus.Desc
 
 	mu      sync.Mutex // held while loading, so that scrapes at the same time load once
 	loaded  time.Time
@@ -138,19 +199,28 @@ type stored struct {
 
 func newStored(o Options) *stored {
 	return &stored{
-		processors: o.Processors, store: o.Store, now: o.Now, log: o.Log, series: allSeries(),
-		status:   describe("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others.", "status"),
-		readable: prometheus.NewDesc("feedscale_state_readable", "1 where the state of every processor could be read; one that could not has no series.", nil, nil),
+		Options: o, ofProcessor: processorSeries(), ofGroup: groupSeries(), ofThroughput: throughputSeries(), ofPartition: partitionSeries(),
+		status:          prometheus.NewDesc("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others.", []string{"processor", "status"}, nil),
+		partitionStatus: prometheus.NewDesc("feedscale_partition_status", "1, labelled with the status that the partition is in.", []string{"processor", "lease", "status"}, nil),
+		readable:        prometheus.NewDesc("feedscale_state_readable", "1 where the state of every processor and group could be read; one that could not has no series.", nil, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *stored) Describe(descs chan<- *prometheus.Desc) {
-	for _, s := range c.series {
+	describe(descs, c.ofProcessor)
+	describe(descs, c.ofGroup)
+	describe(descs, c.ofThroughput)
+	describe(descs, c.ofPartition)
+	descs <- c.status
+	descs <- c.partitionStatus
+	descs <- c.readable
+}
+
+func describe[T any](descs chan<- *prometheus.Desc, all []series[T]) {
+	for _, s := range all {
 		descs <- s.desc
 	}
-	descs <- c.status
-	descs <- c.readable
 }
 
 // Collect implements prometheus.Collector.
@@ -164,27 +234,32 @@ func (c *stored) Collect(metrics chan<- prometheus.Metric) {
 func (c *stored) current() []prometheus.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.loaded.IsZero() || c.now().Sub(c.loaded) >= keep {
+	if c.loaded.IsZero() || c.Now().Sub(c.loaded) >= keep {
 		c.load()
-		c.loaded = c.now()
+		c.loaded = c.Now()
 	}
 	return c.metrics
 }
 
-// load reads every processor. One whose state cannot be read has no series,
+// load reads every processor and group. One whose state cannot be read has no series,
 // and keeps no other from having them.
 func (c *stored) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
-	found := make([][]prometheus.Metric, len(c.processors))
-	failed := make([]error, len(c.processors))
+	names := slices.Concat(c.Processors, c.Groups)
+	found := make([][]prometheus.Metric, len(names))
+	failed := make([]error, len(names))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
-	for i, name := range c.processors {
+	for i, name := range names {
 		loads.Go(func() error {
 			var record state.Record
-			if record, failed[i] = c.store.Load(ctx, name); failed[i] == nil {
+			switch record, failed[i] = c.Store.Load(ctx, name); {
+			case failed[i] != nil:
+			case i < len(c.Processors):
 				found[i] = c.of(name, record)
+			default:
+				found[i] = gather(nil, c.ofGroup, report.NewGroup(record.State), name)
 			}
 			return nil
 		})
@@ -209,9 +284,9 @@ func (c *stored) load() {
 	}
 	switch {
 	case unread > 0 && !c.broken: // once, not at every scrape
-		c.log.Error("the metrics lack processors whose state cannot be read", "unread", unread, "of", len(c.processors), "error", first.Error())
+		c.Log.Error("the metrics lack processors whose state cannot be read", "unread", unread, "of", len(names), "error", first.Error())
 	case unread == 0 && c.broken:
-		c.log.Info("the metrics have every processor again")
+		c.Log.Info("the metrics have every processor again")
 	}
 	c.broken = unread > 0
 }
@@ -219,19 +294,23 @@ func (c *stored) load() {
 // of returns the series of one processor.
 func (c *stored) of(name string, record state.Record) []prometheus.Metric {
 	p := &processor{report.NewStored(record.State), record}
-	statuses := changefeed.Statuses()
-	metrics := make([]prometheus.Metric, 0, len(c.series)+len(statuses))
-	for _, s := range c.series {
-		if value, known := s.value(p); known {
-			metrics = append(metrics, prometheus.MustNewConstMetric(s.desc, s.kind, value, name))
-		}
-	}
-	for _, status := range statuses {
+	metrics := gather(nil, c.ofProcessor, p, name)
+	for _, status := range changefeed.Statuses() {
 		value := 0.0
 		if p.Status == status {
 			value = 1
 		}
 		metrics = append(metrics, prometheus.MustNewConstMetric(c.status, prometheus.GaugeValue, value, name, string(status)))
+	}
+	for _, t := range p.Throughput {
+		metrics = gather(metrics, c.ofThroughput, t, name, t.Account, t.Container)
+	}
+	if !c.Partitions {
+		return metrics
+	}
+	for _, partition := range p.Processor.Partitions {
+		metrics = gather(metrics, c.ofPartition, partition, name, partition.Lease)
+		metrics = append(metrics, prometheus.MustNewConstMetric(c.partitionStatus, prometheus.GaugeValue, 1, name, partition.Lease, string(partition.Status)))
 	}
 	return metrics
 }

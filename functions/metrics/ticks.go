@@ -30,6 +30,8 @@ type ticks struct {
 	commitFailures prometheus.Counter
 	published      prometheus.Counter
 	publishErrors  prometheus.Counter
+	signals        *prometheus.GaugeVec
+	signalFailures *prometheus.CounterVec
 	unpublished    *prometheus.GaugeVec // without labels: a vector has no series before the first tick
 }
 
@@ -53,6 +55,10 @@ func newTicks(processors []string) ticks {
 		commitFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_commit_failures_total", Help: "Polls whose state this process could not load or commit."}),
 		published:      prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_events_published_total", Help: "Scale events that this process delivered."}),
 		publishErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_event_publish_failures_total", Help: "Attempts of this process to deliver a scale event that failed."}),
+		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "feedscale_signal_queue_messages", Help: "Messages that this process last made a signal queue hold, one for each replica.",
+		}, []string{"queue"}),
+		signalFailures: counter("feedscale_signal_queue_failures_total", "Attempts of this process to have a signal queue hold what was decided that failed.", "queue"),
 		unpublished: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "feedscale_events_unpublished", Help: "Scale events that the last tick of this process left in the outbox.",
 		}, nil),
@@ -73,7 +79,7 @@ func newTicks(processors []string) ticks {
 }
 
 func (t *ticks) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.unpublished}
+	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
 }
 
 // Observe counts a tick of this process: what came of it, how long it took,
@@ -99,6 +105,17 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 			t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
 		}
 	}
+}
+
+// ObserveSignals counts an attempt to have a signal queue hold so many messages. It is safe for
+// concurrent use.
+func (h *Handler) ObserveSignals(queue string, messages int, err error) {
+	failures := h.ticks.signalFailures.WithLabelValues(queue) // 0 from the first attempt on
+	if err != nil {
+		failures.Inc()
+		return
+	}
+	h.ticks.signals.WithLabelValues(queue).Set(float64(messages))
 }
 
 func pollResult(s state.State) string {

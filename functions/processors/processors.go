@@ -26,6 +26,7 @@ const (
 	Route        = "/api/processors"
 	RouteOne     = "/api/processors/{name}"
 	RouteHistory = "/api/processors/{name}/history"
+	RouteState   = "/api/processors/{name}/state" // where ServeState is set
 )
 
 // parallel bounds how many states are loaded at once for the list.
@@ -59,6 +60,10 @@ type Handler struct {
 	// nothing is asked for; none for a group. nil where nothing is replayed.
 	Policies func(name string) []simulate.Scaler
 
+	// ServeState has other processes on this machine read the whole State of a processor, whose file
+	// is open here.
+	ServeState bool
+
 	simulating chan struct{} // holds one for a replay that runs
 }
 
@@ -73,47 +78,54 @@ func (h *Handler) Register(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+RouteSimulation, h.simulate)
 		mux.HandleFunc(RouteSimulation, problem.OnlyGET(h.Log))
 	}
+	if h.ServeState {
+		mux.HandleFunc("GET "+RouteState, h.state)
+		mux.HandleFunc(RouteState, problem.OnlyGET(h.Log))
+	}
 	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
 	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
 }
 
-// list is the answer about everything there is.
-type list struct {
-	Time       time.Time            `json:"time"`
-	Processors []report.Stored      `json:"processors"`
-	Groups     []report.StoredGroup `json:"groups"`
-}
-
-// all answers with everything there is. What cannot be loaded is an entry with its error: it is no
-// reason to say nothing about the others.
+// all answers with everything there is, or what of it is asked for by name.
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	fields := r.FormValue("fields")
 	if fields != "" && fields != "summary" {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
 		return
 	}
-	asked := h.named(r.Form["name"])
+	all := h.List(r.Context(), r.Form["name"])
+	if fields == "summary" {
+		for i := range all.Processors {
+			all.Processors[i].Partitions = []report.Partition{}
+		}
+	}
+	h.writeTagged(w, r, all, report.List{Processors: all.Processors, Groups: all.Groups})
+}
+
+// List is what is held of everything there is, or of what has one of some names. What cannot be loaded
+// is an entry with its error: it is no reason to say nothing about the others.
+func (h *Handler) List(ctx context.Context, names []string) report.List {
+	asked, now := h.named(names), h.Now().UTC().Truncate(time.Millisecond)
 	processors, groups := make([]report.Stored, len(asked.Processors)), make([]report.StoredGroup, len(asked.Groups))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
 	for i, p := range asked.Processors {
 		loads.Go(func() error {
-			s, problem := h.load(r.Context(), "processor", p.Name)
+			s, problem := h.load(ctx, "processor", p.Name)
 			s.Group = p.Group
 			processors[i] = report.NewStored(s)
+			processors[i].Stale = report.Asked{State: s, Next: p.Next}.Stale(now)
 			if problem != "" {
 				processors[i].Error = &problem
-			}
-			if fields == "summary" {
-				processors[i].Partitions = []report.Partition{}
 			}
 			return nil
 		})
 	}
 	for i, g := range asked.Groups {
 		loads.Go(func() error {
-			s, problem := h.load(r.Context(), "group", g.Name)
+			s, problem := h.load(ctx, "group", g.Name)
 			groups[i] = report.NewStoredGroup(s)
+			groups[i].Stale = report.Asked{State: s, Next: g.Next}.Stale(now)
 			if problem != "" {
 				groups[i].Error = &problem
 			}
@@ -121,8 +133,7 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	_ = loads.Wait() // none fails for all
-	now := h.Now().UTC().Truncate(time.Millisecond)
-	h.writeTagged(w, r, list{now, processors, groups}, list{Processors: processors, Groups: groups})
+	return report.List{Time: now, Processors: processors, Groups: groups}
 }
 
 // choice is what a list is about.
@@ -178,6 +189,19 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 		h.write(w, r, report.NewStoredGroup(s))
 	default:
 		h.write(w, r, report.NewStored(s))
+	}
+}
+
+// state answers with the whole State that is stored under a name, configured or not; null where none is.
+func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
+	record, err := h.Store.Load(r.Context(), r.PathValue("name"))
+	switch {
+	case err != nil:
+		h.unreadable(w, r, err)
+	case record.Version == "":
+		h.write(w, r, nil)
+	default:
+		h.write(w, r, record.State)
 	}
 }
 

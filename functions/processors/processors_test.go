@@ -296,3 +296,36 @@ func TestOnlyGETIsAllowed(t *testing.T) {
 		wantProblem(t, f.ask(t, http.MethodPost, path), http.StatusMethodNotAllowed, "only GET is allowed here")
 	}
 }
+
+func TestTheWholeStateIsServedWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders")
+	if _, pattern := f.mux.Handler(request(t, "/api/processors/orders/state")); pattern != "" {
+		t.Errorf("nobody asked for it, and it is served by %s", pattern)
+	}
+	f.handler.ServeState, f.mux = true, http.NewServeMux()
+	f.handler.Register(f.mux)
+	want := lagging("orders")
+	want.Memory = scaling.Memory{Replicas: new(2), Failures: 3}
+	f.commit(t, want)
+	w := f.ask(t, http.MethodGet, "/api/processors/orders/state")
+	if got := testworld.Decode[state.State](t, w.Body.Bytes()); w.Code != http.StatusOK || got.Memory.Failures != 3 || *got.Memory.Replicas != 2 || !got.AttemptedAt.Equal(noon) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := f.ask(t, http.MethodGet, "/api/processors/removed/state"); w.Code != http.StatusOK || w.Body.String() != "null" {
+		t.Errorf("of what is not stored: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestTheListSaysWhatIsOverdue(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "never")
+	f.commit(t, lagging("orders"))
+	for _, overdue := range []bool{false, true} {
+		all := testworld.Decode[report.List](t, f.ask(t, http.MethodGet, "/api/processors").Body.Bytes())
+		if all.Processors[0].Stale != overdue || all.Processors[1].Stale || !all.Processors[0].AttemptedAt.Equal(noon) || all.Processors[1].AttemptedAt != nil {
+			t.Errorf("overdue %v: %+v", overdue, all)
+		}
+		f.clock.Advance(3*time.Minute + time.Second)
+	}
+}

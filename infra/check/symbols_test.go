@@ -13,7 +13,7 @@ import (
 // here when a template needs it.
 var (
 	functions = strings.Fields(`cidrSubnet concat deployer deployment empty environment filter flatten guid items json last length listKeys
-		loadYamlContent map readEnvironmentVariable reduce replace resourceGroup resourceId split string subscription
+		loadTextContent loadYamlContent map readEnvironmentVariable reduce replace resourceGroup resourceId split string subscription
 		subscriptionResourceId toLower toObject union uniqueString`)
 	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue sealed secure")
 )

@@ -50,22 +50,27 @@ func (n *node) property(name string) *node {
 // parse returns the trees of sources, by their names.
 func parse(t *testing.T, sources map[string]string) map[string]*node {
 	t.Helper()
+	return inNode[map[string]*node](t, "npm", "parse.mjs", sources)
+}
+
+// inNode has a script of a folder, with the packages that the folder names, make something of sources, by their names.
+func inNode[T any](t *testing.T, from, name string, sources map[string]string) (result T) {
+	t.Helper()
 	input, err := json.Marshal(sources)
 	must(t, err)
-	folder, err := npm.InstallFolder(t.Context(), "bicep", "npm")
+	folder, err := npm.InstallFolder(t.Context(), "infra-"+from, from)
 	must(t, err)
-	parser := exec.CommandContext(t.Context(), "node", "parse.mjs")
-	parser.Dir = folder
-	parser.Stdin = bytes.NewReader(input)
+	script := exec.CommandContext(t.Context(), "node", name)
+	script.Dir = folder
+	script.Stdin = bytes.NewReader(input)
 	var failure bytes.Buffer
-	parser.Stderr = &failure
-	output, err := parser.Output()
+	script.Stderr = &failure
+	output, err := script.Output()
 	if err != nil {
-		t.Fatalf("parse with tree-sitter-bicep: %v\n%s", err, &failure)
+		t.Fatalf("%s: %v\n%s", name, err, &failure)
 	}
-	trees := make(map[string]*node)
-	must(t, json.Unmarshal(output, &trees))
-	return trees
+	must(t, json.Unmarshal(output, &result))
+	return result
 }
 
 func must(t *testing.T, err error) {

@@ -24,8 +24,13 @@ param silentAfter string
 @description('Resource ids of the action groups to call.')
 param actionGroupIds string[]
 
+@description('A processor whose oldest pending change is older than this raises an alert: seconds.')
+@minValue(1)
+param behindAfterSeconds int
+
 // The handler's log is JSON lines, one trace each. A trace has the severity that the host gives it by the stream and the words it came in, so
-// that the rules read the line itself. The host records only invocations that failed as requests (host.json).
+// that the rules read the line itself. The host records only invocations that failed as requests (host.json). docs/monitor.md has the queries.
+// All but the first need FEEDSCALE_LOG_LEVEL info, and those that read samples FEEDSCALE_SAMPLES of 5 minutes or less: the defaults.
 var polls = [
   {
     name: 'poll-failing'
@@ -35,15 +40,10 @@ var polls = [
     autoMitigate: true
     operator: 'GreaterThan'
     threshold: 0
-    query: '''
-union
-  (requests | where operation_Name == 'poll' and success == false | project timestamp),
-  (traces | where message contains '"level":"ERROR"' | project timestamp)
-'''
+    query: loadTextContent('../kql/failing.kql')
     dimensions: []
   }
   {
-    // Needs FEEDSCALE_LOG_LEVEL info, the default.
     name: 'poll-silent'
     description: 'No poll was completed for ${silentAfter}: the timer does not fire, or the process ends at its start. Read the host\'s log.'
     severity: 1
@@ -51,11 +51,22 @@ union
     autoMitigate: true
     operator: 'LessThan'
     threshold: 1
-    query: '''
-traces
-| where message contains '"msg":"tick"'
-'''
+    query: loadTextContent('../kql/silent.kql')
     dimensions: []
+  }
+]
+
+// What the samples of a processor say. The window has at least two, unless the processor is polled more rarely.
+var states = [
+  {
+    name: 'processor-behind'
+    description: 'The oldest change that a processor has not processed is older than ${behindAfterSeconds} s.'
+    query: replace(loadTextContent('../kql/behind.kql'), '> 600', '> ${behindAfterSeconds}')
+  }
+  {
+    name: 'processor-unknown'
+    description: 'Nothing, or not everything, of a processor could be measured for 15 minutes. Its error is in the log and in the API.'
+    query: loadTextContent('../kql/unknown.kql')
   }
 ]
 
@@ -94,7 +105,21 @@ var conditions = [
   }
 ]
 
-var rules = concat(polls, map(conditions, condition => {
+var rules = concat(polls, map(states, rule => {
+  name: rule.name
+  description: rule.description
+  severity: 2
+  window: 'PT15M'
+  autoMitigate: true
+  operator: 'GreaterThan'
+  threshold: 0
+  query: rule.query
+  dimensions: map(['processor'], dimension => {
+    name: dimension
+    operator: 'Include'
+    values: ['*']
+  })
+}), map(conditions, condition => {
   name: condition.name
   description: condition.description
   severity: condition.severity
@@ -102,13 +127,8 @@ var rules = concat(polls, map(conditions, condition => {
   autoMitigate: false
   operator: 'GreaterThan'
   threshold: 0
-  query: replace('''
-traces
-| where message contains '"msg":MESSAGE'
-| extend line = parse_json(message)
-| extend processor = tostring(line.processor), kind = tostring(line.kind)
-''', 'MESSAGE', '"${condition.message}"')
-  dimensions: map(['processor', 'kind'], dimension => {
+  query: replace(loadTextContent('../kql/condition.kql'), 'a processor is stalled', condition.message)
+  dimensions: map(['processor', 'condition'], dimension => {
     name: dimension
     operator: 'Include'
     values: ['*']

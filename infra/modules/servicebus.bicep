@@ -36,6 +36,9 @@ param consumers eventConsumer[]
 @description('Names of the signal queues.')
 param signalQueues string[]
 
+@description('Name of the queue of shards. Empty: none.')
+param shardQueueName string
+
 @description('Whether the queue requires sessions, and each subscription that does not say so itself.')
 param requireSessions bool
 
@@ -137,6 +140,22 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       }
     }
   ]
+
+  // Parts of a tick. Each brings a time to live of its own: what is not polled until the next tick comes again with that.
+  resource shards 'queues' = if (!empty(shardQueueName)) {
+    name: shardQueueName
+    properties: {
+      requiresDuplicateDetection: true
+      duplicateDetectionHistoryTimeWindow: 'PT1M'
+      requiresSession: false
+      defaultMessageTimeToLive: 'PT1H'
+      deadLetteringOnMessageExpiration: false
+      // The host renews a lock while it polls; this is until a shard comes back whose instance is gone.
+      lockDuration: 'PT30S'
+      // A handler that was killed is back in a moment, in which its host may try again many times.
+      maxDeliveryCount: 50
+    }
+  }
 }
 
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {

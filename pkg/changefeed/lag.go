@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Status is the state of a partition, or of a processor as a whole (docs/lag.md, Statuses and what
-// to do).
+// Status is the state of a partition, or of a processor as a whole (docs/status.md).
 type Status string
 
 // The statuses, worst first. A processor has the worst status of its partitions.

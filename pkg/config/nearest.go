@@ -5,15 +5,15 @@ import "strings"
 // unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known
 // one or, where none is near, lists them all.
 func unknown(what, name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := Nearest(name, known); near != "" {
 		return "is an unknown " + what + "; did you mean " + near + "?"
 	}
 	return "is an unknown " + what + "; allowed are " + oneOf(known)
 }
 
-// nearest returns the known name with the smallest edit distance, "" where that is more than a
+// Nearest returns the known name with the smallest edit distance, "" where that is more than a
 // third of the known name's length.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, distance := "", 0
 	for _, candidate := range known {
 		d := editDistance(strings.ToLower(name), strings.ToLower(candidate))

@@ -39,6 +39,7 @@ func Read(in Input) (Config, error) {
 	if text := settings.Events.publishMistake(); text != "" {
 		mistakes.add(Mistake{Field: "FEEDSCALE_EVENTS", Text: text})
 	}
+	in.checkShards(env, settings, &mistakes)
 	source, text, ok := document(in, env, raw, &mistakes)
 	var read Document
 	if ok {
@@ -93,7 +94,7 @@ func document(in Input, env *environment, raw variables, mistakes *Mistakes) (na
 	case raw.Config != "":
 		file = raw.Config
 	default:
-		root, _ := env.lookup("FUNCTIONS_APP_ROOT_PATH")
+		root, _ := env.lookup(appRoot)
 		file = filepath.Join(root, "processors.yaml")
 	}
 	text, err := in.ReadFile(file)

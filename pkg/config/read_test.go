@@ -117,6 +117,40 @@ func TestWhatPublishesIsToldToTakeTheTopicOfASubscription(t *testing.T) {
 	contains(t, err, `FEEDSCALE_EVENTS: "scale/Subscriptions/audit" is a subscription, to which nothing can be published`, "allowed is servicebus:BUS/scale")
 }
 
+func TestAQueueOfShardsNeedsTheFunctionThatTakesFromIt(t *testing.T) {
+	t.Parallel()
+	poll, shard := "app/poll/function.json", "app/shard/function.json"
+	for _, c := range []struct {
+		name   string
+		staged []string
+		queue  string
+		want   string // "" = no mistake
+	}{
+		{"staged", []string{poll, shard}, "shards", ""},
+		{"not staged", []string{poll}, "shards", "FEEDSCALE_SHARD_QUEUE: is set, and the function shard, which takes from that queue, is not staged; allowed are an app staged by make dist FANOUT=1, or no queue"},
+		{"no function app is there to be seen", nil, "shards", ""},
+		{"no queue", []string{poll}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			files := fstest.MapFS{}
+			for _, name := range c.staged {
+				files[name] = &fstest.MapFile{}
+			}
+			_, err := config.Read(config.Input{ReadFile: files.ReadFile, Environ: []string{
+				cosmosSetting, "FEEDSCALE_PROCESSORS=" + document("orders"), "FUNCTIONS_APP_ROOT_PATH=app",
+				"FEEDSCALE_SHARD_QUEUE=" + c.queue, "FEEDSCALE_SHARDS__fullyQualifiedNamespace=shop.servicebus.windows.net",
+			}})
+			if c.want == "" && err != nil {
+				t.Error(err)
+			}
+			if c.want != "" {
+				contains(t, err, c.want)
+			}
+		})
+	}
+}
+
 func TestFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

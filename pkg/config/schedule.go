@@ -80,7 +80,7 @@ func foreignToCron(r rune) bool {
 // time that Next is given.
 func parseKEDACron(expression string) (Schedule, error) {
 	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
-	trimmed := strings.TrimSpace(expression)
+	trimmed, fields := strings.TrimSpace(expression), strings.Fields(expression)
 	switch {
 	case strings.HasPrefix(trimmed, "@"):
 		return Schedule{}, fmt.Errorf("%s is a descriptor, which KEDA's cron trigger does not know; %s", shown(expression), allowed)
@@ -89,6 +89,8 @@ func parseKEDACron(expression string) (Schedule, error) {
 		return Schedule{}, fmt.Errorf("the time zone does not belong here; %s, and the zone in timezone", allowed)
 	case strings.ContainsFunc(trimmed, foreignToCron):
 		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", shown(expression), allowed)
+	case len(fields) == 6:
+		return Schedule{}, fmt.Errorf("%s has six fields; leave the second out, as in %q; %s", shown(expression), strings.Join(fields[1:], " "), allowed)
 	}
 	parsed, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(trimmed)
 	if err != nil {

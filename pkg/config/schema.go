@@ -2,6 +2,9 @@ package config
 
 import _ "embed" // for the schema
 
+// SchemaURL is where the schema is published, for the first line of a processors file anywhere.
+const SchemaURL = "https://raw.githubusercontent.com/feedscale/feedscale/main/pkg/config/processors.schema.json"
+
 //go:embed processors.schema.json
 var schema string
 

@@ -17,6 +17,8 @@ type Settings struct {
 	Timer         Schedule      // FEEDSCALE_TIMER_SCHEDULE
 	State         State         // FEEDSCALE_STATE
 	Events        Events        // FEEDSCALE_EVENTS
+	Shards        Events        // FEEDSCALE_SHARD_QUEUE, with the connection FEEDSCALE_SHARDS: where a large tick is handed over; no Queue = nowhere
+	ShardSize     int           // FEEDSCALE_SHARD_SIZE: leases that a tick polls by itself, and that a shard has at most; 0 = any number
 	Heartbeat     time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
 	Scaler        Scaler        // FEEDSCALE_SCALER_*
@@ -31,7 +33,10 @@ type Settings struct {
 	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
 	Bucket        int           // FEEDSCALE_THROUGHPUT_BUCKET: that reads from Cosmos DB count in, 1 to 5; 0 = none
 	WebhookSecret Secret        // FEEDSCALE_WEBHOOK_SECRET: signs what `consume --action webhook` posts; empty = not signed
+	Samples       time.Duration // FEEDSCALE_SAMPLES: a line of each processor at least this often: 0 (none), or 1 s to 168 h
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
+
+	MetricsPartitions bool // FEEDSCALE_METRICS_PARTITIONS: /api/metrics has series of each partition
 }
 
 // variables are the settings as text, with their defaults.
@@ -41,6 +46,8 @@ type variables struct {
 	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
 	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
 	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
+	ShardQueue     string `env:"FEEDSCALE_SHARD_QUEUE"`
+	ShardSize      string `env:"FEEDSCALE_SHARD_SIZE" envDefault:"20000"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
 	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
 	ScalerListen   string `env:"FEEDSCALE_SCALER_LISTEN"`
@@ -58,7 +65,9 @@ type variables struct {
 	Priority       string `env:"FEEDSCALE_PRIORITY"`
 	Bucket         string `env:"FEEDSCALE_THROUGHPUT_BUCKET" envDefault:"0"`
 	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
+	Samples        string `env:"FEEDSCALE_SAMPLES" envDefault:"5m"`
 	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
+	Partitions     string `env:"FEEDSCALE_METRICS_PARTITIONS" envDefault:"false"`
 }
 
 // processorsSetting is the setting that holds a document inline, and its name in mistakes.
@@ -66,6 +75,9 @@ const processorsSetting = "FEEDSCALE_PROCESSORS"
 
 // handlerPort is the variable by which the Functions host tells a custom handler its port.
 const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
+
+// appRoot is the variable by which the Functions host tells where the function app is staged.
+const appRoot = "FUNCTIONS_APP_ROOT_PATH"
 
 // regionName is the variable that App Service sets to the region it runs in.
 const regionName = "REGION_NAME"
@@ -94,7 +106,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	}
 	s := Settings{
 		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
-		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseHeartbeat),
+		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseInterval),
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Scaler:        readScaler(raw, mistakes),
 		URL:           strings.TrimSpace(raw.URL),
@@ -108,13 +120,20 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
 		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
 		WebhookSecret: NewSecret(raw.WebhookSecret),
+		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+
+		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, parseSwitch),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
 		}),
 		Events: setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) {
 			return ParseEvents(e.lookup, text)
 		}),
+		Shards: setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, func(text string) (Events, error) {
+			return parseShardQueue(e.lookup, text)
+		}),
+		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, parseShardSize),
 	}
 	if region, ok := e.lookup(regionName); ok && s.Region == "" {
 		s.Region = region
@@ -134,7 +153,7 @@ func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T
 	return value
 }
 
-func parseHeartbeat(text string) (time.Duration, error) {
+func parseInterval(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err != nil {
 		return 0, err
@@ -216,6 +235,16 @@ func parseHistory(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is out of range; allowed are 1h to 8760h", text)
 	}
 	return d, nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is not allowed; allowed are true and false", shown(text))
 }
 
 func parseLogLevel(text string) (slog.Level, error) {

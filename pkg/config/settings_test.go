@@ -22,11 +22,13 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	want := config.Settings{
 		Timer:       timer,
 		State:       config.State{BoltPath: "./data/feedscale.db"},
+		ShardSize:   20_000,
 		Heartbeat:   10 * time.Minute,
 		Listen:      "127.0.0.1:7071",
 		Concurrency: 64,
 		TickTimeout: time.Minute,
 		History:     168 * time.Hour,
+		Samples:     5 * time.Minute,
 		LogLevel:    slog.LevelInfo,
 	}
 	if got != want {
@@ -46,10 +48,17 @@ func TestSettings(t *testing.T) {
 		{"an empty setting has its default", []string{"FEEDSCALE_CONCURRENCY="}, func(s config.Settings) bool { return s.Concurrency == 64 }},
 		{"spaces around a value do not count", []string{"FEEDSCALE_CONCURRENCY= 8 "}, func(s config.Settings) bool { return s.Concurrency == 8 }},
 		{"a heartbeat of 0 is never", []string{"FEEDSCALE_EVENT_HEARTBEAT=0"}, func(s config.Settings) bool { return s.Heartbeat == 0 }},
+		{"no series of partitions unless asked for", nil, func(s config.Settings) bool { return !s.MetricsPartitions }},
+		{"series of partitions", []string{"FEEDSCALE_METRICS_PARTITIONS=True"}, func(s config.Settings) bool { return s.MetricsPartitions }},
+		{"samples of 0 are none", []string{"FEEDSCALE_SAMPLES=0"}, func(s config.Settings) bool { return s.Samples == 0 }},
 		{"a tick timeout", []string{"FEEDSCALE_TICK_TIMEOUT=4m30s"}, func(s config.Settings) bool { return s.TickTimeout == 270*time.Second }},
 		{"the most that is logged", []string{"FEEDSCALE_LOG_LEVEL=debug"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelDebug }},
 		{"the least that is logged", []string{"FEEDSCALE_LOG_LEVEL=error"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelError }},
 		{"a log level in any case", []string{"FEEDSCALE_LOG_LEVEL=WARN"}, func(s config.Settings) bool { return s.LogLevel == slog.LevelWarn }},
+		{"shards of any size", []string{"FEEDSCALE_SHARD_SIZE=0"}, func(s config.Settings) bool { return s.ShardSize == 0 && s.Shards.Queue == "" }},
+		{"a queue of shards and its connection", []string{"FEEDSCALE_SHARD_QUEUE=shards", "FEEDSCALE_SHARDS__fullyQualifiedNamespace=shop.servicebus.windows.net"}, func(s config.Settings) bool {
+			return s.Shards.Queue == "shards" && s.Shards.ServiceBus.Namespace == "shop.servicebus.windows.net" && s.Shards.ServiceBus.UsesIdentity()
+		}},
 		{"a budget of request units", []string{"FEEDSCALE_RU_BUDGET=400"}, func(s config.Settings) bool { return s.RUBudget == 400 }},
 		{"no external scaler unless asked for", nil, func(s config.Settings) bool { return s.Scaler == config.Scaler{} }},
 		{"an external scaler with certificates", []string{"FEEDSCALE_SCALER_LISTEN=:6000", "FEEDSCALE_SCALER_CERT_FILE=a", "FEEDSCALE_SCALER_KEY_FILE=b", "FEEDSCALE_SCALER_CLIENT_CA_FILE=c"}, func(s config.Settings) bool {
@@ -116,6 +125,8 @@ func TestSettingMistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, setting, value, want string }{
 		{"a timer with five fields", "FEEDSCALE_TIMER_SCHEDULE", "* * * * *", "has five fields"},
+		{"samples more often than a second", "FEEDSCALE_SAMPLES", "0.5s", "allowed are 0 (never) or 1s to 168h"},
+		{"series of partitions that are neither on nor off", "FEEDSCALE_METRICS_PARTITIONS", "yes", "allowed are true and false"},
 		{"a heartbeat below a second", "FEEDSCALE_EVENT_HEARTBEAT", "500ms", "allowed are 0 (never) or 1s to 168h"},
 		{"a heartbeat without a unit", "FEEDSCALE_EVENT_HEARTBEAT", "10", `"10" is no duration`},
 		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is negative"},
@@ -134,6 +145,9 @@ func TestSettingMistakes(t *testing.T) {
 		{"a throughput bucket above the last", "FEEDSCALE_THROUGHPUT_BUCKET", "6", "allowed are 0 (none) and the throughput buckets 1 to 5"},
 		{"a throughput bucket below 0", "FEEDSCALE_THROUGHPUT_BUCKET", "-1", "allowed are 0 (none) and the throughput buckets 1 to 5"},
 		{"a throughput bucket by name", "FEEDSCALE_THROUGHPUT_BUCKET", "none", "allowed are 0 (none) and the throughput buckets 1 to 5"},
+		{"a queue of shards without a connection", "FEEDSCALE_SHARD_QUEUE", "shards", "set FEEDSCALE_SHARDS to a connection string"},
+		{"no name of a queue", "FEEDSCALE_SHARD_QUEUE", "servicebus:SHARDS/shards", "is not the name of a queue"},
+		{"leases below none", "FEEDSCALE_SHARD_SIZE", "-1", "0 = never hand over"},
 		{"a port alone", "FEEDSCALE_LISTEN", "7071", "is not host:port"},
 		{"a port out of range", "FEEDSCALE_LISTEN", "127.0.0.1:70000", "is not a number from 0 to 65535"},
 		{"a port that is none", "FUNCTIONS_CUSTOMHANDLER_PORT", "http", "is not a number from 0 to 65535"},

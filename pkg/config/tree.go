@@ -186,6 +186,9 @@ func syntaxMistake(file string, text []byte, err error) Mistake {
 			line += strings.Count(before, "\n")
 		}
 	}
+	if tab := regexp.MustCompile(`(?m)^ *\t`).FindIndex(text); tab != nil && (strings.Contains(problem, "tab character") || strings.Contains(problem, "cannot start any token")) {
+		return Mistake{File: file, Line: 1 + bytes.Count(text[:tab[0]], []byte("\n")), Column: 1, Text: "is indented by a tab, which YAML does not allow; allowed are spaces"}
+	}
 	return Mistake{File: file, Line: line, Column: 1, Text: "is not valid YAML (" + problem + "); look at the indentation, the colons and the quotes around this line"}
 }
 

@@ -125,6 +125,9 @@ func NewAccount(o Options) (*Account, error) {
 // same endpoint puts into its lease ids.
 func (a *Account) Host() string { return a.host }
 
+// ShareBudget says how many processes read from the account at once: each spends its part of the budget.
+func (a *Account) ShareBudget(among int) { a.pace.among.Store(int64(among)) }
+
 // Endpoint returns the URL of the account.
 func (a *Account) Endpoint() string { return a.endpoint }
 

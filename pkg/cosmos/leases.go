@@ -112,10 +112,11 @@ func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text str
 // there.
 const anyLease = `CONTAINS(c.id, "..")`
 
+// selectFields projects every document to what a lease has.
+var selectFields = "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c"
+
 // selectLeases projects the leases that a condition finds.
-func selectLeases(where string) string {
-	return "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c WHERE " + where
-}
+func selectLeases(where string) string { return selectFields + " WHERE " + where }
 
 // query is the body of one.
 type query struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,8 +47,9 @@ const (
 // spend what one of them may. Lookups go first: they wait for no feed read, and what they cost delays
 // those.
 type pace struct {
-	budget   float64 // request units a second; 0 = unlimited
-	maxLimit int     // calls in flight at once, at least 1
+	budget   float64      // request units a second, for all processes that share it; 0 = unlimited
+	among    atomic.Int64 // processes that share it; 0 = 1
+	maxLimit int          // calls in flight at once, at least 1
 
 	turn turn // held by the feed read that waits for the budget: the others wait behind it
 
@@ -61,6 +63,9 @@ type pace struct {
 	calm     int                   // calls in a row that were not throttled, since the limit changed
 	released chan struct{}         // closed when a call has ended; nil while nobody waits for that
 }
+
+// rate is this process's share of the budget.
+func (p *pace) rate() float64 { return p.budget / float64(max(1, p.among.Load())) }
 
 // meanWeight is the weight of the newest charge in the moving mean of a container's feed reads.
 const meanWeight = 0.25
@@ -221,11 +226,11 @@ func (p *pace) tryReserve(now time.Time, c Container) (wait time.Duration, reser
 		expected = p.usual
 	}
 	if expected == 0 { // nothing was read yet: one at a time, until one has said what it costs
-		expected = p.budget
+		expected = p.rate()
 	}
-	needed := min(expected, p.budget)
+	needed := min(expected, p.rate())
 	if p.balance < needed {
-		return time.Duration((needed-p.balance)/p.budget*float64(time.Second)) + time.Millisecond, 0
+		return time.Duration((needed-p.balance)/p.rate()*float64(time.Second)) + time.Millisecond, 0
 	}
 	p.balance -= expected
 	return 0, expected
@@ -233,9 +238,10 @@ func (p *pace) tryReserve(now time.Time, c Container) (wait time.Duration, reser
 
 // refill adds what the time since the last call brought: a second's worth can be saved up.
 func (p *pace) refill(now time.Time) {
-	if !p.counted.IsZero() {
-		p.balance = min(p.budget, p.balance+now.Sub(p.counted).Seconds()*p.budget)
+	if p.counted.IsZero() {
+		p.counted = now
 	}
+	p.balance = min(p.rate(), p.balance+now.Sub(p.counted).Seconds()*p.rate())
 	p.counted = now
 }
 

@@ -10,8 +10,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// queue carries the scale events.
-const queue = "scale-events"
+// The scale events are published to a topic. Each of its subscriptions has a copy of all: the world's own,
+// and one for whoever runs commands against the world.
+const (
+	topic               = "scale-events"
+	ownSubscription     = "workers"
+	visitorSubscription = "you"
+)
+
+// visitorTTL is how long the visitor's copies wait.
+const visitorTTL = time.Minute
+
+// reconnectAfter is the first pause before the broker is tried again. It doubles up to thirty times as
+// much, and in a demo somebody waits.
+const reconnectAfter = 100 * time.Millisecond
 
 // Event is a scale event that was acted on.
 type Event struct {

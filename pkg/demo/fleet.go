@@ -19,7 +19,7 @@ type fleet struct {
 	service service
 	account *worker.Account
 	ledger  *azcosmos.ContainerClient // of a service that settles
-	now     func() time.Time
+	faults  *faults                   // of a service that can be hung and broken; nil = of none
 	log     *slog.Logger
 
 	processed atomic.Int64
@@ -135,7 +135,12 @@ func (f *fleet) handler(ctx context.Context, throughput *rate.Limiter) worker.Ha
 	if f.service.stuck {
 		return worker.Hangs()
 	}
-	return func(_ context.Context, b worker.Batch) error {
+	return func(holding context.Context, b worker.Batch) error {
+		if f.faults != nil {
+			if err := f.faults.strike(holding, b); err != nil {
+				return err
+			}
+		}
 		for _, change := range b.Changes {
 			if err := throughput.Wait(ctx); err != nil {
 				return err

@@ -25,15 +25,6 @@ func (r Reshaping) withDefaults() Reshaping {
 	}
 }
 
-// Happening is something that the account did to a container of the world by itself.
-type Happening struct {
-	Time time.Time
-	Text string // for people, such as "partition 2 of orders was split into 6 and 7"
-}
-
-// recentHappenings is how many happenings are kept.
-const recentHappenings = 5
-
 // reshaper splits one partition of a container and merges it, again and again. It always cuts the
 // same keys, so that neither the partitions nor the leases become more and more in a demo that is
 // left running.
@@ -42,26 +33,70 @@ type reshaper struct {
 	container string
 	rangeID   string // of the partition, before the first split
 	timing    Reshaping
-	now       func() time.Time
+	journal   *journal
 
-	mu     sync.Mutex
-	recent []Happening // the oldest first
+	mu      sync.Mutex
+	isSplit bool          // or is about to be
+	changed chan struct{} // holds one, where somebody else than the reshaper changed isSplit
+}
+
+func newReshaper(account *cosmosfake.Server, timing Reshaping, j *journal) *reshaper {
+	return &reshaper{account: account, container: troubled, rangeID: reshapedRange, timing: timing.withDefaults(), journal: j, changed: make(chan struct{}, 1)}
+}
+
+// split reports whether the partition is split, or about to be.
+func (r *reshaper) split() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isSplit
+}
+
+// ask has the partition split, or merged, without waiting for its time.
+func (r *reshaper) ask(split bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if split == r.isSplit {
+		return
+	}
+	r.isSplit = split
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// turn waits until it is time to split, or to merge, or until that is asked for.
+func (r *reshaper) turn(ctx context.Context, d time.Duration, split bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.changed:
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isSplit = split
+	select { // what was asked for while the timer fired is what is done now
+	case <-r.changed:
+	default:
+	}
 }
 
 // run splits and merges until ctx ends.
 func (r *reshaper) run(ctx context.Context) error {
 	for whole := r.rangeID; ; {
-		children, err := r.split(ctx, whole)
+		children, err := r.cut(ctx, whole)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if sleep(ctx, r.timing.MergeAfter); ctx.Err() != nil {
+		if r.turn(ctx, r.timing.MergeAfter, false); ctx.Err() != nil {
 			return nil
 		}
 		if whole, err = r.account.Merge(database, r.container, children[0], children[1]); err != nil {
 			return fmt.Errorf("merging partitions of the demo: %w", err)
 		}
-		r.note("partitions %s and %s of %s were merged into %s", children[0], children[1], r.container, whole)
+		r.journal.note("partitions %s and %s of %s were merged into %s", children[0], children[1], r.container, whole)
 	}
 }
 
@@ -75,34 +110,20 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// split splits a partition in two, unless ctx ends first.
-func (r *reshaper) split(ctx context.Context, whole string) (children []string, err error) {
-	if sleep(ctx, r.timing.SplitAfter); ctx.Err() != nil {
+// cut splits a partition in two, unless ctx ends first.
+func (r *reshaper) cut(ctx context.Context, whole string) (children []string, err error) {
+	if r.turn(ctx, r.timing.SplitAfter, true); ctx.Err() != nil {
 		return nil, nil
 	}
 	finish, err := r.account.StartSplit(database, r.container, whole)
 	if err != nil {
 		return nil, fmt.Errorf("splitting a partition of the demo: %w", err)
 	}
-	r.note("partition %s of %s is being split", whole, r.container)
+	r.journal.note("partition %s of %s is being split", whole, r.container)
 	if sleep(ctx, r.timing.SplitTakes); ctx.Err() != nil {
 		return nil, nil
 	}
 	children = finish()
-	r.note("partition %s of %s was split into %s and %s", whole, r.container, children[0], children[1])
+	r.journal.note("partition %s of %s was split into %s and %s", whole, r.container, children[0], children[1])
 	return children, nil
-}
-
-func (r *reshaper) note(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.recent = append(r.recent, Happening{Time: r.now(), Text: fmt.Sprintf(format, args...)})
-	r.recent = r.recent[max(0, len(r.recent)-recentHappenings):]
-}
-
-// happenings returns a copy of the last happenings, the oldest first.
-func (r *reshaper) happenings() []Happening {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]Happening(nil), r.recent...)
 }

@@ -16,9 +16,10 @@ const (
 	leaseContainer = "leases"
 )
 
-// Of this container one partition is split and merged while everything goes on.
+// Of this container one partition is split and merged while everything goes on, and its handlers are
+// those that faults hang and break.
 const (
-	reshaped      = "orders"
+	troubled      = "orders"
 	reshapedRange = "2" // id of the partition key range, at the start
 )
 

@@ -34,11 +34,13 @@ type Options struct {
 type World struct {
 	account   *cosmosfake.Server
 	namespace *servicebusfake.Server
-	state     string // folder for what feedscale remembers
+	folder    string // of the processors file, and of what feedscale remembers
 	services  []service
 	fleets    map[string]*fleet
 	writers   map[string]*writer
 	reshaper  *reshaper
+	faults    *faults
+	journal   *journal
 	consumer  *consumer
 	clients   *worker.Account
 
@@ -56,7 +58,7 @@ type Service struct {
 	Events    []Event // the last few that were consumed, the oldest first
 }
 
-// duplicateWindow is how long the queue remembers ids, so that an event that is published again
+// duplicateWindow is how long the topic remembers ids, so that an event that is published again
 // comes once.
 const duplicateWindow = 10 * time.Minute
 
@@ -67,7 +69,10 @@ func Start(ctx context.Context, o Options) (*World, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, end := context.WithCancel(ctx)
-	w := &World{end: end, services: services(), fleets: map[string]*fleet{}, writers: map[string]*writer{}}
+	w := &World{
+		end: end, services: services(), fleets: map[string]*fleet{}, writers: map[string]*writer{},
+		faults: &faults{}, journal: &journal{now: time.Now},
+	}
 	if err := w.build(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the demo: %w", err), w.Close())
 	}
@@ -89,7 +94,10 @@ func (w *World) start(log *slog.Logger, run func() error) {
 
 // build makes the parts of the world, none of which does anything yet.
 func (w *World) build(o Options) (err error) {
-	if w.state, err = os.MkdirTemp("", "feedscale-demo-"); err != nil {
+	if w.folder, err = os.MkdirTemp("", "feedscale-demo-"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.processorsFile(), []byte(processors), 0o600); err != nil {
 		return err
 	}
 	if w.account, err = cosmosfake.Start(cosmosfake.Options{Logger: o.Log}); err != nil {
@@ -97,26 +105,32 @@ func (w *World) build(o Options) (err error) {
 	}
 	if w.namespace, err = servicebusfake.Start(servicebusfake.Options{
 		Logger: o.Log,
-		Queues: []servicebusfake.QueueSpec{{Name: queue, DuplicateDetectionWindow: duplicateWindow}},
+		Topics: []servicebusfake.TopicSpec{{
+			Name: topic, DuplicateDetectionWindow: duplicateWindow,
+			Subscriptions: []servicebusfake.SubscriptionSpec{{Name: ownSubscription}, {Name: visitorSubscription, DefaultTTL: visitorTTL}},
+		}},
 	}); err != nil {
 		return err
 	}
+	w.account.Control(w.faults.throttle)
+	w.namespace.Control(w.faults.cut)
 	if err := w.createContainers(); err != nil {
 		return err
 	}
 	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmosfake.WellKnownKey, nil); err != nil {
 		return err
 	}
-	w.reshaper = &reshaper{account: w.account, container: reshaped, rangeID: reshapedRange, timing: o.Reshaping.withDefaults(), now: time.Now}
+	w.reshaper = newReshaper(w.account, o.Reshaping, w.journal)
 	settled, err := openLedger(w.account.Endpoint())
 	if err != nil {
 		return err
 	}
 	for i, s := range w.services {
-		w.fleets[s.name] = &fleet{service: s, account: w.clients, ledger: settled, now: time.Now, log: o.Log}
+		w.fleets[s.name] = &fleet{service: s, account: w.clients, ledger: settled, log: o.Log}
 		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
 	}
-	taken, err := servicebus.NewConsumer(w.namespace.ConnectionString(), queue, servicebus.ConsumerOptions{Log: o.Log})
+	w.fleets[troubled].faults = w.faults
+	taken, err := servicebus.NewConsumer(w.namespace.ConnectionString(), topic, servicebus.ConsumerOptions{Subscription: ownSubscription, RetryDelay: reconnectAfter, Log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -143,18 +157,20 @@ func (w *World) createContainers() error {
 	return nil
 }
 
-// Environ is the settings for feedscale to watch this world, as an environment. They name a state
-// file that Close removes.
+// Environ is the settings for feedscale to watch this world, as an environment. They name files that
+// Close removes.
 func (w *World) Environ() []string {
 	return []string{
 		"COSMOS=" + w.account.ConnectionString(),
 		"SERVICEBUS=" + w.namespace.ConnectionString(),
-		"FEEDSCALE_PROCESSORS=" + processors,
-		"FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + queue,
-		"FEEDSCALE_STATE=bolt:" + filepath.Join(w.state, "feedscale.db"),
+		"FEEDSCALE_CONFIG=" + w.processorsFile(),
+		"FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + topic,
+		"FEEDSCALE_STATE=bolt:" + filepath.Join(w.folder, "feedscale.db"),
 		"FEEDSCALE_TIMER_SCHEDULE=* * * * * *",
 	}
 }
+
+func (w *World) processorsFile() string { return filepath.Join(w.folder, "processors.yaml") }
 
 // Snapshot returns how the services stand, in the order of the processors file.
 func (w *World) Snapshot() []Service {
@@ -173,8 +189,8 @@ func (w *World) Snapshot() []Service {
 	return all
 }
 
-// Happenings returns the last few things that the account did by itself, the oldest first.
-func (w *World) Happenings() []Happening { return w.reshaper.happenings() }
+// Happenings returns the last few things that happened to the world, the oldest first.
+func (w *World) Happenings() []Happening { return w.journal.happenings() }
 
 // Close ends the world at once, as a power cut would, and returns when nothing of it runs any more.
 // Whoever uses Environ closes that first. Closing again does nothing more.
@@ -194,8 +210,8 @@ func (w *World) Close() error {
 	if w.account != nil {
 		errs = append(errs, w.account.Close())
 	}
-	if w.state != "" {
-		errs = append(errs, os.RemoveAll(w.state))
+	if w.folder != "" {
+		errs = append(errs, os.RemoveAll(w.folder))
 	}
 	return errors.Join(errs...)
 }

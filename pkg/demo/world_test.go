@@ -252,7 +252,7 @@ func TestWhatIsNoEventOfAServiceIsSetAside(t *testing.T) {
 			w := start(t, demo.Options{})
 			p := newPublisher(t, w)
 			c.send(p)
-			receiver, err := p.client.NewReceiverForQueue("scale-events", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+			receiver, err := p.client.NewReceiverForSubscription("scale-events", "workers", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
 			if err != nil {
 				t.Fatal(err)
 			}

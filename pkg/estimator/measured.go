@@ -221,7 +221,7 @@ func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) 
 
 // sumPages measures a lease whose range is gone as the sum over the ranges that replaced it. It is at
 // least 1, since only a running processor can replace the lease. A range that is gone in turn counts 1,
-// approximate.
+// which is no more than a bound: the partition is not known.
 //
 // Each of those ranges begins with the LSNs of the one that is gone, so that what was pending before the
 // split would count in each. Where the last newest LSN of that range is known, it counts once: as the
@@ -239,6 +239,7 @@ func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
 		switch {
 		case p.gone:
 			after = changefeed.AddLag(after, 1)
+			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.read.position.Range)
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:

@@ -233,6 +233,7 @@ func (c claim) replaces(old claim) bool {
 
 // expectation is what the estimator must say of a lease.
 type expectation struct {
+	unreadable  bool // a range of it cannot be read while it is split
 	lag         int64
 	sub         string // id of the range of which it has only a part: the lag is at least 1 and at most this
 	status      changefeed.Status
@@ -277,6 +278,7 @@ func (m *model) measure(c claim, counted []part, uncheckpointed bool, now time.T
 	for _, p := range counted {
 		if p.splitting() { // its feed cannot be read until the split is done
 			wakes = true
+			e.unreadable = true
 			e.lag++
 			e.approximate = true
 			continue

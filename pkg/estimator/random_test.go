@@ -312,7 +312,7 @@ func (s *simulation) compare(p *simulated, l changefeed.ProcessorLag) {
 		}
 		return
 	}
-	if !l.Complete() {
+	if l.Error != "" || slices.ContainsFunc(l.Partitions, func(p changefeed.Partition) bool { return p.Lag == nil }) {
 		s.t.Errorf("%s: %s", p.name, l.Problem())
 		return
 	}
@@ -331,6 +331,8 @@ func (s *simulation) compare(p *simulated, l changefeed.ProcessorLag) {
 		switch {
 		case !ok:
 			s.t.Errorf("%s: lease %s counts, with %d, though others have all of it", p.name, got.Lease, lag)
+		case (got.Error != "") != want.unreadable:
+			s.t.Errorf("%s: lease %s has the error %q, want one: %t", p.name, got.Lease, got.Error, want.unreadable)
 		case got.Status != want.status:
 			s.t.Errorf("%s: lease %s is %s, want %s", p.name, got.Lease, got.Status, want.status)
 		case want.sub == "" && lag != want.lag, lag < min(1, want.lag), lag > want.lag:

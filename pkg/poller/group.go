@@ -37,11 +37,17 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 		<-m.decided
 		d.due = d.due || m.due
 		d.dropped = d.dropped || m.dropped
+		if m.elsewhere && t.mode.Shard == nil && !t.mode.All {
+			return // and there the group is decided
+		}
+	}
+	if t.mode.Shard != nil && d.err == nil && !t.polledSince(&d.record.State) {
+		d.due = true // also where an earlier delivery of the shard came to the members alone
 	}
 	switch {
 	case d.dropped:
 	case !d.due:
-		if d.err == nil {
+		if d.err == nil && !t.mode.All {
 			t.rest(ctx, d)
 		}
 	case d.err != nil:
@@ -59,7 +65,7 @@ func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*po
 		s := m.current()
 		asking[i] = scaling.Member{
 			Processor: m.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active,
-			Held: !s.Lag.Known(), Paused: m.processor.Policy.Paused,
+			Held: !s.Lag.Known(), Paused: m.processor.Policy.Paused && !m.unread,
 		}
 		paused = paused && m.processor.Policy.Paused
 		if s.PolledAt.After(d.state.PolledAt) {

@@ -1,7 +1,11 @@
 package poller_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,6 +107,42 @@ func TestAMemberThatCannotBeMeasuredHoldsItsLast(t *testing.T) {
 	}
 }
 
+// unread is a store that cannot read the row of one processor.
+type unread struct {
+	state.Store
+	processor string
+}
+
+func (s unread) Load(ctx context.Context, processor string) (state.Record, error) {
+	if processor == s.processor {
+		return state.Record{}, errors.New("the row cannot be read")
+	}
+	return s.Store.Load(ctx, processor)
+}
+
+// TestAMemberWhoseStateCannotBeReadLowersNothing is seed 120 of the simulation: the row of a member that is
+// paused, and asked for the most before the pause, hangs for a tick.
+func TestAMemberWhoseStateCannotBeReadLowersNothing(t *testing.T) {
+	t.Parallel()
+	for rule, paused := range map[string]bool{"paused": true, "not paused": false} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			w := newGrouped(t)
+			w.write(5)
+			w.Write("payments", 90)
+			w.tick()
+			w.broker.take(t)
+			w.poller.Processors[1].Policy.Paused = paused
+			w.tick()
+			w.poller.Store = unread{w.poller.Store, "payments"}
+			if g := w.tick().Groups[0]; g.Decision.Replicas != 3 {
+				t.Errorf("the group has %d, want 3: %v", g.Decision.Replicas, g.Decision.Reasons)
+			}
+			w.wantEvents()
+		})
+	}
+}
+
 // TestAMemberThatWasNeverMeasuredLowersNothing: a state that is lost must not scale in what runs.
 func TestAMemberThatWasNeverMeasuredLowersNothing(t *testing.T) {
 	t.Parallel()
@@ -116,6 +156,35 @@ func TestAMemberThatWasNeverMeasuredLowersNothing(t *testing.T) {
 	w.write(5)
 	w.tick()
 	w.wantEvents("/1 null->1 true")
+}
+
+func TestAPollOfNamedProcessorsTouchesNoOther(t *testing.T) {
+	t.Parallel()
+	w := newGrouped(t)
+	w.write(5)
+	w.Write("payments", 90)
+	w.broker.setDown(true)
+	w.tick()
+	left := w.state("orders")
+	var mu sync.Mutex
+	var told []string
+	progress := func(processor string, decided bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, fmt.Sprint(processor, decided))
+	}
+	w.clock.Advance(time.Second)
+	r, err := w.poller.Tick(t.Context(), poller.Mode{All: true, Only: []string{"payments"}, Progress: progress})
+	testworld.Must(t, err)
+	if len(r.Polled) != 1 || r.Polled[0].Processor != "payments" || len(r.Groups) != 1 || r.Groups[0].Decision.Replicas != 3 {
+		t.Errorf("%d processors and %d groups", len(r.Polled), len(r.Groups))
+	}
+	if now := w.state("orders"); !now.AttemptedAt.Equal(left.AttemptedAt) {
+		t.Errorf("orders was polled at %s", now.AttemptedAt)
+	}
+	if want := []string{"paymentsfalse", "paymentstrue"}; !slices.Equal(told, want) {
+		t.Errorf("told of %q, want %q", told, want)
+	}
 }
 
 func TestAGroupIsDecidedWhereAMemberIsDueAndOnlyThere(t *testing.T) {

@@ -37,6 +37,7 @@ type Processor struct {
 	IdleSchedule Schedule          // used in place of Schedule while the processor is idle; nil: Schedule
 	Group        string            // name of the group that it is a member of; "" = none
 	SignalQueue  string            // holds a message for each replica that is wanted; "" = none
+	Throughput   bool              // request units of containers follow its replicas
 	Target       map[string]string // labels that every scale event carries, for its consumers
 }
 
@@ -59,12 +60,16 @@ type Poller struct {
 	Log         *slog.Logger
 	Follow      Follow    // called for each processor once it is decided; nil = no throughput follows any
 	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
+	Shards      Shards    // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
+	ShardSize   int       // leases that a tick polls by itself, and that a shard has at most; 0 = any number
 
 	signals  signals
 	limits   atomic.Pointer[map[string]scaling.Limit] // what Provision returned last
 	polled   sync.Map                                 // when this process committed last, by name
 	leftover sync.Map                                 // names of processors whose leftover leases were said
 	rivals   atomic.Bool                              // said that there is another process
+	handed   sync.Map                                 // when a tick of this process handed a processor over last, by name
+	late     atomic.Bool                              // said that shards are not polled in time
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -75,6 +80,18 @@ type Mode struct {
 	All    bool // poll every processor, whatever its schedule
 	DryRun bool // commit and publish nothing
 	Brief  bool // of the partitions of a processor that is committed, return no more than tells whether all are known
+
+	Only     []string                             // with All: the names of the processors to poll; none = every one
+	Progress func(processor string, decided bool) // called for each processor that is due once its state is loaded, and once it is decided, from any goroutine; nil = nobody cares
+
+	Shard *Shard // poll these alone, and each unless it was polled since; nil = those that are due
+}
+
+// say tells of progress where somebody cares.
+func (m Mode) say(processor string, decided bool) {
+	if m.Progress != nil {
+		m.Progress(processor, decided)
+	}
 }
 
 const (
@@ -112,10 +129,15 @@ type subject struct {
 type poll struct {
 	subject
 	processor  Processor
-	brief      bool    // its partitions are gone from its state
-	perReplica float64 // request units that they told, where they are gone
-
-	decided chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	index      int           // among those of the tick
+	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	unread     bool          // its state could not be loaded: nothing is known of what it asked for
+	leases     int           // at its last poll, at least 1, where it may be handed over
+	attempted  time.Time     // its last poll, likewise
+	unloaded   bool          // record was dropped
+	elsewhere  bool          // another invocation polls it, or it is not asked for
+	brief      bool          // its partitions are gone from its state
+	perReplica float64       // request units that they told, where they are gone
 }
 
 // tick is one tick in progress.
@@ -131,6 +153,10 @@ type tick struct {
 	signalling  chan struct{} // slots
 	signalsKnow func() bool   // waits until the signal queues of this tick are remembered, and reports whether they are
 	unreachable atomic.Bool   // the queue gave no answer
+
+	leases             atomic.Int64    // of the processors that are due, as far as they are loaded
+	parts              atomic.Int64    // that the tick is polled in
+	named, namedGroups map[string]bool // of a shard; nil of a whole tick
 }
 
 // Tick polls the processors that are due. It returns an error only where no processor at all could be
@@ -143,6 +169,10 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	t := &tick{
 		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
 		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
+	}
+	t.parts.Store(1)
+	if mode.Shard != nil {
+		t.beShard()
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
@@ -157,7 +187,9 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	})()
 
 	polls, groups := t.run(working)
-	t.provision(working, polls, groups)
+	if mode.Shard == nil {
+		t.provision(working, polls, groups)
+	}
 	result := report.Tick{}
 	var failure error
 	for _, d := range polls {
@@ -182,7 +214,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 			result.Uncommitted++
 		}
 	}
-	if !mode.DryRun {
+	if !mode.DryRun && mode.Shard == nil {
 		result.Unpublished += t.publishOrphans(working)
 	}
 	result.Took = t.took.Longest()
@@ -200,14 +232,20 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 // store answers, and another for what hung. Each group is decided behind the last of its members.
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
-	polls := make([]*poll, len(t.Processors))
+	polls := make([]*poll, 0, len(t.Processors))
 	for i, p := range t.Processors {
-		polls[i] = &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, decided: make(chan struct{})}
+		if t.concerns(p) {
+			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, index: i, decided: make(chan struct{})})
+		}
 	}
-	groups := make([]*subject, len(t.Groups))
-	for i, g := range t.Groups {
-		groups[i] = &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
-		t.finishing.Go(func() { t.decideGroup(ctx, g, groups[i], membersOf(g, polls)) })
+	groups := make([]*subject, 0, len(t.Groups))
+	for _, g := range t.Groups {
+		if t.named != nil && !t.namedGroups[g.Name] {
+			continue
+		}
+		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
+		groups = append(groups, d)
+		t.finishing.Go(func() { t.decideGroup(ctx, g, d, membersOf(g, polls)) })
 	}
 	loaded := make(chan *poll)
 	var loading sync.WaitGroup
@@ -229,7 +267,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	for {
 		wave, more := collect(loaded)
 		if len(wave) > 0 {
-			waves.Go(func() { t.measure(ctx, wave) })
+			waves.Go(func() { t.measure(ctx, t.handOver(ctx, wave)) })
 		}
 		if !more {
 			break
@@ -266,7 +304,20 @@ func collect(loaded <-chan *poll) (wave []*poll, more bool) {
 // load reads what is stored of a processor, and tells whether it is due.
 func (t *tick) load(ctx context.Context, d *poll) {
 	t.read(ctx, &d.subject)
-	d.due = t.mode.All || d.err != nil || d.processor.due(d.record.State, t.start)
+	switch {
+	case t.named != nil:
+		d.elsewhere = d.err == nil && !t.named[d.name]
+		d.due = d.err != nil || !d.elsewhere && !t.polledSince(&d.record.State)
+	case t.mode.All:
+		d.due = len(t.mode.Only) == 0 || slices.Contains(t.mode.Only, d.name)
+		d.elsewhere = !d.due
+	default:
+		d.due = d.err != nil || d.processor.due(d.record.State, t.start)
+		t.weigh(d)
+	}
+	if d.due {
+		t.mode.say(d.name, false)
+	}
 }
 
 // read reads what is stored of a subject. It has its own share of the tick's time.
@@ -289,14 +340,18 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	)
 	for _, d := range wave {
 		switch {
+		case d.elsewhere:
+			close(d.decided) // nothing of it is touched
 		case !d.due:
 			close(d.decided)
 			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
 		case d.err != nil:
-			close(d.decided)
+			d.unread = true
 			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+			close(d.decided)
 		default:
 			p := d.processor.Processor
+			p.Account.ShareBudget(int(t.parts.Load()))
 			p.Last = asOf(d.record.State.Lag, t.start)
 			due, processors = append(due, d), append(processors, p)
 		}
@@ -382,6 +437,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	t.decide(ctx, d, lag)
 	d.record.State.Lag.Partitions, d.record.State.Memory.Progress = nil, nil // of no more use: there may be many
 	close(d.decided)
+	t.mode.say(d.name, true)
 	t.keep(ctx, &d.subject)
 	if t.mode.Brief && d.processor.Group == "" { // a group looks at its members
 		d.brief, d.perReplica = true, chargePerReplica(&d.state)
@@ -449,6 +505,10 @@ func (t *tick) following(d *subject) state.State {
 		s.Epoch = t.start.Unix()
 	}
 	s.Poller, s.Rival = last.Poller, last.Rival
+	if t.mode.Shard != nil {
+		s.Poller = "" // any process may poll a shard: none is a rival
+		return s
+	}
 	if t.ID == "" || t.mode.All {
 		return s // a poll by hand is no rival
 	}
@@ -555,7 +615,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		t.Log.Error("the decision cannot be committed", "processor", d.state.Processor, "error", err.Error())
 	default:
 		d.committed = true
-		if !t.mode.All {
+		if !t.mode.All && t.mode.Shard == nil {
 			t.polled.Store(d.name, t.start)
 		}
 	}

@@ -353,6 +353,42 @@ func TestEventsOfRemovedProcessorsAreNotLost(t *testing.T) {
 	w.wantEvents("orders/1 null->0 false")
 }
 
+// keeping is a store that cannot remove anything at first.
+type keeping struct {
+	state.Store
+	tries int
+}
+
+func (k *keeping) Remove(ctx context.Context, processor string, sequences ...int64) error {
+	if k.tries++; k.tries == 1 {
+		return errors.New("the row hangs")
+	}
+	return k.Store.Remove(ctx, processor, sequences...)
+}
+
+// TestWhatARemovedProcessorLeavesIsRemovedInTheEnd is seed 287 of the simulation: its event was delivered,
+// and stayed in the outbox for the next process to publish once more.
+func TestWhatARemovedProcessorLeavesIsRemovedInTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker.setDown(true)
+	w.tick()
+	w.broker.setDown(false)
+	restarted := &poller.Poller{
+		Estimator: w.poller.Estimator, Store: &keeping{Store: w.store}, Publisher: w.poller.Publisher,
+		Timeout: time.Minute, Now: w.clock.Now, Log: w.poller.Log,
+	}
+	for range 2 {
+		_, err := restarted.Tick(t.Context(), poller.Mode{})
+		testworld.Must(t, err)
+	}
+	left, err := w.store.Outbox(t.Context(), nil)
+	testworld.Must(t, err)
+	if len(left) > 0 {
+		t.Errorf("%d events are left", len(left))
+	}
+}
+
 func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

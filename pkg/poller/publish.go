@@ -139,8 +139,8 @@ func newestOf(outbox []state.Event) int {
 }
 
 // publishOrphans delivers the pending events of processors and groups that are no longer configured. Nothing adds
-// to them: once all are delivered, the process does not search for them again. It comes last, since the
-// search may take long.
+// to them: once a search finds none, the process does not search again. What was delivered and could not be
+// removed is found by the next one. It comes last, since the search may take long.
 func (t *tick) publishOrphans(ctx context.Context) (left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,6 +172,6 @@ func (t *tick) publishOrphans(ctx context.Context) (left int) {
 	for _, n := range counts {
 		left += n
 	}
-	t.drained = left == 0
+	t.drained = len(removed) == 0
 	return left
 }

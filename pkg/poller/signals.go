@@ -79,8 +79,8 @@ func (t *tick) rememberSignals(ctx context.Context, queues []string) bool {
 	t.wellAgain("")
 	t.signals.idle.Store(len(stored) == 0)
 	for _, q := range stored {
-		if known(q) {
-			continue
+		if known(q) || t.mode.Shard != nil {
+			continue // the timer's own tick empties what was left
 		}
 		t.finishing.Go(func() { t.emptySignals(ctx, q.Queue) })
 	}

@@ -9,8 +9,8 @@ type Advice struct {
 	Do     string            `json:"do"`
 }
 
-// Advices returns that of every status, worst first, in the words of docs/lag.md, Statuses and what
-// to do; a test compares the two.
+// Advices returns that of every status, worst first, in the words of docs/status.md; a test compares the
+// two.
 func Advices() []Advice {
 	return []Advice{
 		{changefeed.StatusUnknown, "it could not be measured", "read the error: it says what to correct"},

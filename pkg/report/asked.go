@@ -38,7 +38,7 @@ func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	switch {
 	case a.State.AttemptedAt.IsZero():
 		return nil, errors.New(NeverPolled(a.Subject, a.NeverPolled))
-	case a.stale(now):
+	case a.Stale(now):
 		return nil, fmt.Errorf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", a.Subject, a.State.AttemptedAt.Format(time.RFC3339), staleAfter)
 	case standing == nil && a.State.Paused:
 		return nil, fmt.Errorf("%s is paused, and nothing was decided before the pause", a.Subject)
@@ -58,8 +58,11 @@ func NeverPolled(subject, why string) string {
 	return subject + " was never polled, since " + why
 }
 
-// stale reports whether the subject was not polled for too long.
-func (a Asked) stale(now time.Time) bool {
+// Stale reports whether the subject was polled once, and not for too long.
+func (a Asked) Stale(now time.Time) bool {
+	if a.State.AttemptedAt.IsZero() {
+		return false
+	}
 	due := a.State.AttemptedAt
 	for range staleAfter {
 		due = a.Next(a.State, due)

@@ -32,7 +32,9 @@ type Processor struct {
 	Status            changefeed.Status  `json:"status"`   // the worst of the partitions
 	PartitionCount    *int               `json:"partitionCount"`
 	PartitionsWithLag *int               `json:"partitionsWithLag"`
-	RequestCharge     float64            `json:"requestCharge"` // request units of the last poll
+	Leftover          []string           `json:"leftover"`         // leases that others replaced and nobody deleted
+	RetentionSeconds  *int64             `json:"retentionSeconds"` // how long the container keeps a change; null = without limit, or unknown
+	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
 	Requests          int                `json:"requests"`
 	Error             *string            `json:"error"`
 	Reasons           []scaling.Reason   `json:"reasons"`
@@ -47,6 +49,7 @@ type Partition struct {
 	Owner            *string             `json:"owner"` // null where nobody owns the lease
 	Lag              *int64              `json:"lag"`
 	ChangeAgeSeconds *int64              `json:"changeAgeSeconds"`
+	CheckpointLSN    *int64              `json:"checkpointLSN"` // the position: LSN up to which changes are processed; null where there is none
 	Status           changefeed.Status   `json:"status"`
 	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
 	Rewound          *changefeed.Rewound `json:"rewound"` // the position went backwards within the last hour; else null
@@ -83,9 +86,12 @@ type Member struct {
 
 // Kept is what only the store knows of a processor or a group.
 type Kept struct {
-	PolledAt         *time.Time `json:"polledAt"` // last poll that measured something
-	Sequence         int64      `json:"sequence"` // of the last scale event, 0 where there was none
-	Epoch            int64      `json:"epoch"`    // Unix seconds at which the state began, 0 where it never did
+	PolledAt         *time.Time `json:"polledAt"`    // last poll that measured something
+	AttemptedAt      *time.Time `json:"attemptedAt"` // last poll, whatever its result
+	Stale            bool       `json:"stale"`       // it was not polled for more than three of its poll intervals
+	FailedPolls      int        `json:"failedPolls"` // in a row in which nothing could be measured
+	Sequence         int64      `json:"sequence"`    // of the last scale event, 0 where there was none
+	Epoch            int64      `json:"epoch"`       // Unix seconds at which the state began, 0 where it never did
 	Paused           bool       `json:"paused"`
 	ArrivalPerSecond *float64   `json:"arrivalPerSecond"` // transactions; null also of a group
 	DrainPerReplica  *float64   `json:"drainPerReplica"`  // transactions per second; null also of a group
@@ -104,6 +110,13 @@ type StoredGroup struct {
 	Kept
 }
 
+// List is everything there is, as the API answers it and `feedscale status` prints it.
+type List struct {
+	Time       time.Time     `json:"time"` // of the answer
+	Processors []Stored      `json:"processors"`
+	Groups     []StoredGroup `json:"groups"`
+}
+
 // New reports the last poll of a processor. Of a State that was never polled everything is unknown.
 func New(s state.State) Processor {
 	totals := s.Lag.Totals()
@@ -117,9 +130,13 @@ func New(s state.State) Processor {
 		RequestCharge:    math.Round(s.Lag.Charge*100) / 100, // the service's own precision, which sums do not keep
 		Requests:         s.Lag.Requests,
 		Error:            optional(s.Lag.Problem()),
+		Leftover:         append([]string{}, s.Lag.Leftover...),
 		Reasons:          []scaling.Reason{},
 		Partitions:       make([]Partition, 0, len(s.Lag.Partitions)),
 		Throughput:       throughputOf(s),
+	}
+	if s.Lag.Retention > 0 {
+		r.RetentionSeconds = new(int64(s.Lag.Retention / time.Second))
 	}
 	if s.AttemptedAt.IsZero() {
 		return r
@@ -132,7 +149,7 @@ func New(s state.State) Processor {
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
 		r.Partitions = append(r.Partitions, Partition{
-			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age,
+			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
 			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Approximate: p.Approximate, Error: optional(p.Error),
 		})
 		if p.Carried() {
@@ -170,7 +187,10 @@ func NewStored(s state.State) Stored { return Stored{New(s), kept(s)} }
 func NewStoredGroup(s state.State) StoredGroup { return StoredGroup{NewGroup(s), kept(s)} }
 
 func kept(s state.State) Kept {
-	k := Kept{Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, ArrivalPerSecond: s.Memory.Arrival}
+	k := Kept{Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
+	if !s.AttemptedAt.IsZero() {
+		k.AttemptedAt = &s.AttemptedAt
+	}
 	if !s.PolledAt.IsZero() {
 		k.PolledAt = &s.PolledAt
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // assess prepares the decision: it takes over the memory, refines the lag and the status of each
-// partition by earlier polls (docs/lag.md, Statuses and what to do), and measures the rates.
+// partition by earlier polls (docs/status.md), and measures the rates.
 func (s *steps) assess() {
 	s.Memory = s.Memory.until(s.Now)
 	s.next = s.Memory

@@ -11,6 +11,7 @@ const (
 	drainedMean   = time.Minute      // over which it is measured what all owners do together
 	firstHold     = 15 * time.Minute // for which a scale-out that was not effective is not repeated; then twice as long each time
 	longestHold   = 4 * time.Hour
+	liftedGain    = 0.2 // share by which the owners have to do more than when that was found, for it to count no more
 )
 
 // Trial is a scale-out of step 3 that has to show whether it helps. Rates are in LSNs per second.
@@ -36,10 +37,10 @@ func (s *steps) effective(asked int) int {
 	t, drained, live := &s.next.Rates.Trial, s.next.Rates.Drained, s.liveOwners()
 	behind := s.behind()
 	switch {
-	case !t.Until.IsZero() && s.Now.Before(t.Until):
+	case !t.Until.IsZero() && s.Now.Before(t.Until) && drained <= (1+liftedGain)*t.Got:
 		return min(asked, max(t.From, 1))
 	case !t.Until.IsZero():
-		*t = Trial{Hold: t.Hold}
+		*t = Trial{Hold: t.Hold} // what limited them may have gone
 	case t.At.IsZero():
 	case !behind:
 		*t = Trial{} // it was enough, or the need has passed

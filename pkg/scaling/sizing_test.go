@@ -92,6 +92,19 @@ func TestSizing(t *testing.T) {
 		w.follow = true
 		return w.polls(60)
 	}
+	// held is that plant once its database got slower, and further replicas were seen not to help.
+	held := func(t *testing.T) *watched {
+		w := learnt(t, sized())
+		w.database = 15
+		for range 80 {
+			w.polls(1)
+			if w.reason("notEffective") != "" {
+				break
+			}
+		}
+		w.wantReason("notEffective", "not effective")
+		return w
+	}
 	t.Run("the fewest replicas that hold what arrives, and stay there", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())
@@ -158,16 +171,22 @@ func TestSizing(t *testing.T) {
 	})
 	t.Run("replicas that a slow database leaves idle are not asked for again", func(t *testing.T) {
 		t.Parallel()
-		w := learnt(t, sized())
-		w.database = 15
-		for range 80 {
-			w.polls(1)
-			if w.reason("notEffective") != "" {
-				break
-			}
-		}
-		w.wantReason("notEffective", "not effective")
+		w := held(t)
 		w.wantReplicas(1, 2)
+	})
+	t.Run("once the database has recovered, they are asked for at once", func(t *testing.T) {
+		t.Parallel()
+		w := held(t)
+		until := w.memory.Rates.Trial.Until
+		w.database = 0
+		for i := range w.arrive {
+			w.arrive[i] = 7.5
+		}
+		w.polls(12)
+		w.wantReplicas(3, 8)
+		if !w.story.now.Before(until) {
+			t.Errorf("it took until %v, and the scale-out was held back until %v", w.story.now, until)
+		}
 	})
 	t.Run("leases that lie unevenly: the backlog lasts, and more replicas spread them", func(t *testing.T) {
 		t.Parallel()

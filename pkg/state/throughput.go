@@ -21,6 +21,7 @@ type Provisioning struct {
 	Before int `json:"before"`           // request units a second that were found
 	Was    int `json:"was"`              // before the last change; that of Set once it was seen to be made
 	Set    int `json:"set"`              // by the last change
+	Late   int `json:"late,omitempty"`   // by a change before that, which was not seen to be made: another process may still make it; 0 = none
 	Theirs int `json:"theirs,omitempty"` // that somebody else provisioned, and that is left alone; 0 = nobody did
 
 	Memory scaling.ThroughputMemory `json:"memory,omitzero"`

@@ -1,15 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/cli"
@@ -17,36 +20,54 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
-	"github.com/feedscale/feedscale/pkg/report"
-	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // showDemo runs feedscale on a world that is embedded: accounts, load, workers and a consumer of the
 // scale events, which closes the loop.
-func showDemo() cli.Command {
-	return cli.Command{Name: "demo", Summary: "run a world of embedded processors under load", Run: runDemo}
+func showDemo(env cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load",
+		Long: "Run a world of embedded processors under load. With env, print the settings with which other commands\n" +
+			"work on the demo that runs.",
+		Example:     "feedscale demo\nfeedscale demo --duration 1m\neval \"$(feedscale demo env)\"",
+		Annotations: cli.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
+		Args:        cobra.ArbitraryArgs,
+	}
+	duration := c.Flags().Duration("duration", 0, "end after this time; 0 = at Ctrl-C")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return runDemo(c.Context(), env, *duration)
+		case len(args) < 3 && args[0] == "env":
+			return printDemoEnviron(c.Context(), env, args[1:]...)
+		}
+		return cli.Usage(fmt.Errorf("demo: allowed are no arguments and env [PORT], not %q", strings.Join(args, " ")))
+	}
+	return c
 }
 
-func runDemo(ctx context.Context, env cli.Env, args []string) error {
-	f := cli.NewFlags(env, "demo", "[--duration TIME]")
-	duration := f.Duration("duration", 0, "end after this time; 0 = at Ctrl-C")
-	if err := f.Parse(args); err != nil {
-		return err
+func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	s := &screen{env: env, started: env.Now(), end: end, said: make(map[string]int64), provisioned: make(map[string]int)}
+	if _, _, s.live = env.Terminal(); s.live {
+		// A terminal that hangs up ends the demo as Ctrl-C does, so that nothing of it stays behind.
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
 	}
-	if *duration > 0 {
+	if duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *duration)
+		ctx, cancel = context.WithTimeout(ctx, duration)
 		defer cancel()
 	}
-	s := &screen{env: env, started: env.Now(), said: make(map[string]int64), provisioned: make(map[string]int)}
-	logs := env.Stderr
-	if _, _, ok := env.Terminal(); ok {
-		s.live = true
-		logs = &s.troubles // a log must not tear the table apart
+	s.log = s.logger(slog.LevelError)
+	ofWorld := s.log
+	if !s.live {
+		ofWorld = s.logger(slog.LevelWarn)
 	}
-	log := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: cli.UTC}))
 	var err error
-	if s.world, err = demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: log}); err != nil {
+	if s.world, err = demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: ofWorld}); err != nil {
 		return err
 	}
 	defer func() {
@@ -59,12 +80,41 @@ func runDemo(ctx context.Context, env cli.Env, args []string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if s.host, err = cli.Listen(env, c, slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: c.Settings.LogLevel, ReplaceAttr: cli.UTC}))); err != nil {
-		return err
+	if s.host, err = app.Listen(c, app.Options{
+		Log: s.log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Controls: newControls(s.world, s.log),
+	}); err != nil {
+		return cli.Usage(err)
 	}
 	defer s.host.Close()
+	if s.live && env.Keys != nil {
+		if keys, restore, ok := env.Keys(); ok {
+			s.restore = sync.OnceFunc(restore)
+			defer s.restore()
+			s.keys = readKeys(keys)
+		}
+	}
 	return s.host.Serve(ctx, s.run)
 }
+
+// logger logs to standard error or, where the picture stands there, to a line of it, which has room
+// for the message alone.
+func (s *screen) logger(level slog.Level) *slog.Logger {
+	if !s.live {
+		return slog.New(slog.NewJSONHandler(s.env.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: cli.UTC}))
+	}
+	return slog.New(slog.NewTextHandler(&s.trouble, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// usualAddress is where run and demo listen by default.
+const (
+	loopback     = "127.0.0.1:"
+	usualAddress = loopback + "7071"
+)
 
 // demoEnviron is the world's environment in place of the user's, of which only what concerns this
 // process is kept. Where the usual port is taken, any is fine.
@@ -73,214 +123,11 @@ func demoEnviron(env cli.Env, world *demo.World) []string {
 		return strings.HasPrefix(entry, "FEEDSCALE_") && !strings.HasPrefix(entry, "FEEDSCALE_LISTEN=") && !strings.HasPrefix(entry, "FEEDSCALE_API_KEY=")
 	})
 	if env.Getenv("FEEDSCALE_LISTEN") == "" {
-		if probe, err := net.Listen("tcp", "127.0.0.1:7071"); err == nil {
+		if probe, err := net.Listen("tcp", usualAddress); err == nil {
 			probe.Close()
 		} else {
 			environ = append(environ, "FEEDSCALE_LISTEN=127.0.0.1:0")
 		}
 	}
-	return append(environ, append(world.Environ(), "FEEDSCALE_LOG_LEVEL=error")...)
-}
-
-// screen shows the world: a table that stands still in a terminal, and lines
-// elsewhere.
-type screen struct {
-	env      cli.Env
-	live     bool // it is a terminal, on which the table stands still
-	world    *demo.World
-	host     *app.Host
-	troubles lastLines // of the log, where there is a terminal
-	started  time.Time
-	said     map[string]int64 // last sequence that was told, by processor
-	happened time.Time        // of the last happening that was told
-
-	provisioned map[string]int // what was told last of a container's throughput
-	history     []string       // the last lines that were told
-}
-
-const (
-	drawEvery    = 500 * time.Millisecond
-	summaryEvery = 10 // seconds between two tables without a terminal
-	historyKept  = 8
-	troublesKept = 3
-)
-
-// run polls every second, as the timer of the demo says, and shows what comes
-// of it, until ctx ends.
-func (s *screen) run(ctx context.Context) error {
-	if s.live {
-		fmt.Fprint(s.env.Stdout, "\x1b[?25l\x1b[2J") // no cursor, an empty screen
-		defer fmt.Fprint(s.env.Stdout, "\x1b[?25h\nfeedscale: the demo ended\n")
-	} else {
-		fmt.Fprintf(s.env.Stdout, "feedscale demo: %s/api/dashboard shows the same in a browser; Ctrl-C ends it\n", s.host.URL())
-	}
-	var polled []state.State
-	for tick := 0; ctx.Err() == nil; tick++ {
-		result, err := s.host.Tick(ctx)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if len(result.Polled) > 0 {
-			polled = result.Polled
-		}
-		s.tell(polled)
-		s.show(polled, tick)
-		now := time.Now()
-		s.redrawUntil(ctx, polled, s.host.Settings().Timer.Next(now))
-	}
-	return nil
-}
-
-// redrawUntil keeps the counts of the workers moving between two polls.
-func (s *screen) redrawUntil(ctx context.Context, polled []state.State, next time.Time) {
-	redraw := time.NewTicker(drawEvery)
-	defer redraw.Stop()
-	due := time.NewTimer(time.Until(next))
-	defer due.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-due.C:
-			return
-		case <-redraw.C:
-			if s.live {
-				s.draw(polled)
-			}
-		}
-	}
-}
-
-// tell notes a line for each decision that was published, and for what happened
-// to the partitions.
-func (s *screen) tell(polled []state.State) {
-	for _, p := range polled {
-		s.tellThroughput(p)
-		if p.Published == nil || p.Sequence == s.said[p.Processor] {
-			continue
-		}
-		s.said[p.Processor] = p.Sequence
-		r := report.New(p)
-		from := "-"
-		if p.Decision.Previous != nil {
-			from = fmt.Sprint(*p.Decision.Previous)
-		}
-		s.say(fmt.Sprintf("%s  %-9s %2s → %-2d  %-11s lag %-5s %s", p.Decision.Time.Local().Format(time.TimeOnly), p.Processor, from, p.Decision.Replicas, r.Status, console.Number(r.Lag), report.Why(r.Reasons)))
-	}
-	for _, h := range s.world.Happenings() {
-		if h.Time.After(s.happened) {
-			s.happened = h.Time
-			s.say(h.Time.Local().Format(time.TimeOnly) + "  " + h.Text)
-		}
-	}
-}
-
-// tellThroughput notes a line for each change of a container's throughput.
-func (s *screen) tellThroughput(p state.State) {
-	for _, t := range report.New(p).Throughput {
-		if t.Desired != nil && t.Provisioned != nil && *t.Desired != *t.Provisioned && s.provisioned[t.Container] != *t.Desired {
-			s.provisioned[t.Container] = *t.Desired
-			s.say(fmt.Sprintf("%s  %-9s %s RU/s of %s  %s", p.AttemptedAt.Local().Format(time.TimeOnly), p.Processor, t.RUPerSecond(), t.Container, t.Why()))
-		}
-	}
-}
-
-// say tells a line: at once, or in the part of the screen that is for them.
-func (s *screen) say(line string) {
-	s.history = append(s.history, line)
-	s.history = s.history[max(0, len(s.history)-historyKept):]
-	if !s.live {
-		fmt.Fprintln(s.env.Stdout, line)
-	}
-}
-
-func (s *screen) show(polled []state.State, tick int) {
-	switch {
-	case s.live:
-		s.draw(polled)
-	case tick%summaryEvery == 0:
-		fmt.Fprintf(s.env.Stdout, "%s\n", s.table(polled, console.Style{}))
-	}
-}
-
-// table is what stands of each processor: what was decided, beside what its
-// workers do.
-func (s *screen) table(polled []state.State, style console.Style) string {
-	services := make(map[string]demo.Service)
-	for _, service := range s.world.Snapshot() {
-		services[service.Name] = service
-	}
-	rows := [][]console.Cell{console.Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">RUNNING", ">PARTITIONS", ">WRITTEN", ">DONE", ">RU", "WHY")}
-	for _, p := range polled {
-		r, service := report.New(p), services[p.Processor]
-		rows = append(rows, []console.Cell{
-			{Text: r.Name},
-			console.StatusCell(r),
-			{Text: console.Number(r.Lag), Right: true},
-			{Text: console.Age(r.ChangeAgeSeconds), Right: true},
-			{Text: console.CatchUp(p), Right: true},
-			{Text: console.Replicas(r.DesiredReplicas, r.Direction), Right: true},
-			{Text: fmt.Sprint(service.Replicas), Right: true},
-			{Text: console.Partitions(r), Right: true},
-			{Text: fmt.Sprint(service.Written), Color: console.Dim, Right: true},
-			{Text: fmt.Sprint(service.Processed), Color: console.Dim, Right: true},
-			{Text: fmt.Sprintf("%.1f", r.RequestCharge), Color: console.Dim, Right: true},
-			{Text: report.Why(r.Reasons), Color: console.Dim},
-		})
-	}
-	return style.Table(rows) + s.throughput(polled, style)
-}
-
-// throughput is a line below the table for each container that follows a processor.
-func (s *screen) throughput(polled []state.State, style console.Style) string {
-	var b strings.Builder
-	for _, p := range polled {
-		for _, t := range report.New(p).Throughput {
-			b.WriteString(style.Cut(fmt.Sprintf("%s follows %s: %s RU/s  %s", t.Container, p.Processor, t.RUPerSecond(), t.Why())) + "\n")
-		}
-	}
-	return b.String()
-}
-
-// draw paints the whole screen, line by line over what was there.
-func (s *screen) draw(polled []state.State) {
-	style := s.env.Style()
-	var b strings.Builder
-	b.WriteString(style.Paint("feedscale demo", console.Bold))
-	fmt.Fprintf(&b, "  %s  %s/api/dashboard  Ctrl-C ends it\n\n", time.Since(s.started).Round(time.Second), s.host.URL())
-	b.WriteString(s.table(polled, style))
-	b.WriteString("\n" + style.Paint("what happened", console.Bold) + "\n")
-	for _, line := range s.history {
-		b.WriteString(style.Cut(line) + "\n")
-	}
-	for _, line := range s.troubles.lines() {
-		b.WriteString(style.Paint(style.Cut(line), console.Red) + "\n")
-	}
-	screen := strings.ReplaceAll(b.String(), "\n", "\x1b[K\n")
-	fmt.Fprint(s.env.Stdout, "\x1b[H"+screen+"\x1b[J")
-}
-
-// lastLines keeps the last lines that are written to it.
-type lastLines struct {
-	mu   sync.Mutex
-	kept []string
-}
-
-func (l *lastLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(p) {
-		l.kept = append(l.kept, strings.TrimSpace(string(line)))
-	}
-	l.kept = l.kept[max(0, len(l.kept)-troublesKept):]
-	return len(p), nil
-}
-
-func (l *lastLines) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.kept)
+	return append(environ, world.Environ()...)
 }

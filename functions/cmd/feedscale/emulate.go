@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
@@ -74,12 +75,12 @@ func (p *pathList) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // emulate serves the stand-ins until it is interrupted.
-func emulate() cli.Command {
-	return cli.Command{Name: "emulate", Summary: "serve stand-ins for Cosmos DB and Service Bus", Run: serveStandIns}
-}
-
-func serveStandIns(ctx context.Context, env cli.Env, args []string) error {
-	f := cli.NewFlags(env, "emulate", "[flags]")
+func emulate(env cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "emulate", Short: "serve stand-ins for Cosmos DB and Service Bus",
+		Example: "feedscale emulate --container shop/orders:4:/customerId --container shop/leases --queue scale-events",
+	}
+	f := c.Flags()
 	var world emulated
 	cosmosAddr := f.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
 	busAddr := f.String("servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
@@ -118,22 +119,26 @@ func serveStandIns(ctx context.Context, env cli.Env, args []string) error {
 		t.Subscriptions = append(t.Subscriptions, subscription)
 		return nil
 	})
-	if err := f.Parse(args); err != nil {
-		return err
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return serveStandIns(c.Context(), env, standInOptions{
+			cosmosAddr: *cosmosAddr, busAddr: *busAddr, regions: strings.Split(*regions, ","), retention: *retention,
+			withTLS: *withTLS, certificates: *certificates,
+		}, world, *file)
 	}
-	if *busAddr == "" {
-		*busAddr = "127.0.0.1:5672"
-		if *withTLS {
-			*busAddr = "127.0.0.1:" + amqpsPort
+	return c
+}
+
+func serveStandIns(ctx context.Context, env cli.Env, o standInOptions, world emulated, file string) error {
+	if o.busAddr == "" {
+		o.busAddr = "127.0.0.1:5672"
+		if o.withTLS {
+			o.busAddr = "127.0.0.1:" + amqpsPort
 		}
 	}
-	if err := world.read(*file); err != nil {
+	if err := world.read(file); err != nil {
 		return cli.Usage(err)
 	}
-	stand, err := startStandIns(standInOptions{
-		cosmosAddr: *cosmosAddr, busAddr: *busAddr, regions: strings.Split(*regions, ","), retention: *retention,
-		withTLS: *withTLS, certificates: *certificates,
-	}, world)
+	stand, err := startStandIns(o, world)
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -15,20 +15,18 @@ import (
 
 // importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed handler
 // has no use for it, and does not link it.
-func importFiles() cli.Command {
-	return cli.Command{Name: "import", Summary: "make a processors file from KEDA's ScaledObjects or from Functions triggers", Run: runImport}
+func importFiles(env cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers",
+		Example: "feedscale import scaledobject.yaml -o processors.yaml\nfeedscale import host.json */function.json local.settings.json",
+		Args:    cobra.ArbitraryArgs,
+	}
+	output := c.Flags().StringP("output", "o", "", "write the processors file to this `file`, where there is none yet, and not to standard output")
+	c.RunE = func(_ *cobra.Command, names []string) error { return runImport(env, names, *output) }
+	return c
 }
 
-func runImport(_ context.Context, env cli.Env, args []string) error {
-	f := cli.NewFlags(env, "import", "[--output FILE] FILE...")
-	var output string
-	for _, name := range []string{"output", "o"} {
-		f.StringVar(&output, name, "", "write the processors file there, where there is none yet, and not to standard output")
-	}
-	names, err := f.ParseNames(args)
-	if err != nil {
-		return err
-	}
+func runImport(env cli.Env, names []string, output string) error {
 	if len(names) == 0 {
 		fmt.Fprintln(env.Stderr, "feedscale import: the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
 		return cli.Usage(nil)
@@ -49,7 +47,7 @@ func runImport(_ context.Context, env cli.Env, args []string) error {
 		if _, err := env.Stdout.Write(result.Processors); err != nil {
 			return err
 		}
-	} else if err := writeNew(output, result.Processors); err != nil {
+	} else if err := cli.WriteNew(output, result.Processors, "--output"); err != nil {
 		return cli.Usage(err)
 	}
 	for _, r := range result.Remarks {
@@ -78,20 +76,4 @@ func readFiles(names []string) (files []imports.File, mistakes config.Mistakes) 
 		files = append(files, imports.File{Name: name, Text: text})
 	}
 	return files, mistakes
-}
-
-// writeNew writes a file where there is none.
-func writeNew(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and is not written over; name another file with --output, or move it away", name)
-	}
-	if err != nil {
-		return fmt.Errorf("the processors file cannot be written: %w", err)
-	}
-	if _, err := file.Write(text); err != nil {
-		file.Close()
-		return fmt.Errorf("the processors file cannot be written: %w", err)
-	}
-	return file.Close()
 }

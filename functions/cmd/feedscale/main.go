@@ -7,25 +7,25 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	_ "time/tzdata" // schedules name IANA time zones, which a small image does not have
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/actions/containerapp"
-	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
 	"github.com/feedscale/feedscale/pkg/actions/webhook"
 )
 
 // release is set by the linker: the version of a released build.
 var release = ""
 
-// commands are listed in the order of the usage text.
+// commands are all that there are.
 func commands() []cli.Command {
-	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
+	kinds := slices.Concat(actions.Kinds{actions.StdoutKind(), webhook.Kind()}, clusterKinds(), actions.Kinds{containerapp.Kind()})
 	return []cli.Command{
-		cli.Serve(), cli.Run(newScaler), cli.Poll(), cli.History(), cli.Simulate(),
-		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases(), importFiles(), showDemo(), emulate(), cli.Version(),
+		cli.Serve, cli.Run(newScaler), cli.Poll, cli.Status, cli.History, cli.Simulate,
+		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases, cli.Init(kinds), importFiles, showDemo, emulate, cli.Completion, cli.Schema, cli.Version,
 	}
 }
 

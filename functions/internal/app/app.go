@@ -40,9 +40,20 @@ type Options struct {
 	Version    string    // of this build
 	Now        func() time.Time
 
+	// Getenv reads OpenTelemetry's variables, by which [Host.Serve] pushes the metrics; nil where it does not.
+	Getenv func(string) string
+
 	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
 	// header on that its own caller sent.
 	BehindHost bool
+
+	// Asking is told the address that is asked where another process has the state file open, which is
+	// possible with ReadOnly.
+	Asking func(address string)
+
+	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil where the world is
+	// not this program's to change.
+	Controls http.Handler
 
 	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
 	NeverPolled string
@@ -54,15 +65,18 @@ type App struct {
 	options Options
 	store   *state.Commits
 	events  events.Publisher
-	signals *servicebus.Signals // nil where nothing can have a signal queue
+	signals *servicebus.Signals   // nil where nothing can have a signal queue
+	shards  *servicebus.Publisher // nil where no tick is handed over
 	poller  *poller.Poller
 	meters  *metrics.Handler
+	samples samples
 }
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
-	a := &App{config: c, options: o}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, retentions: make(map[string]time.Duration), last: make(map[string]sampled)}}
 	connections := connect.New(c.Settings)
+	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))
 	names := make([]string, 0, len(c.Processors))
 	for _, configured := range c.Processors {
@@ -71,9 +85,11 @@ func New(c config.Config, o Options) (*App, error) {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
 		list, names = append(list, processor), append(names, configured.Name)
+		a.samples.retentions[configured.Name] = processor.Policy.Retention
 	}
-	groups := make([]poller.Group, len(c.Groups))
+	groups, groupNames := make([]poller.Group, len(c.Groups)), make([]string, len(c.Groups))
 	for i, g := range c.Groups {
+		groupNames[i] = g.Name
 		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
 	var err error
@@ -92,7 +108,10 @@ func New(c config.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	a.meters = metrics.New(metrics.Options{Processors: names, Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log})
+	a.meters = metrics.New(metrics.Options{
+		Processors: names, Groups: groupNames, Partitions: c.Settings.MetricsPartitions,
+		Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log,
+	})
 	a.poller = &poller.Poller{
 		Processors:  list,
 		Groups:      groups,
@@ -111,9 +130,28 @@ func New(c config.Config, o Options) (*App, error) {
 		Log:         o.Log,
 	}
 	if a.signals != nil {
-		a.poller.Signals = a.signals
+		a.poller.Signals = countedSignals{a.signals, a.meters}
+	}
+	if o.BehindHost && c.Settings.Shards.Queue != "" {
+		if a.shards, err = connections.Queue(c.Settings.Shards); err != nil {
+			return nil, errors.Join(err, a.store.Close())
+		}
+		a.poller.Shards, a.poller.ShardSize = a.shards, c.Settings.ShardSize
 	}
 	return a, nil
+}
+
+// countedSignals are signal queues whose fillings are counted.
+type countedSignals struct {
+	*servicebus.Signals
+	meters *metrics.Handler
+}
+
+// Keep makes a queue hold so many messages.
+func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) error {
+	err := c.Signals.Keep(ctx, queue, replicas)
+	c.meters.ObserveSignals(queue, replicas, err)
+	return err
 }
 
 // processID names this process among all that may poll into one store.
@@ -147,6 +185,7 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
+	a.samples.tick(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {
@@ -161,7 +200,11 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 func (a *App) register(mux *http.ServeMux) {
 	a.processors().Register(mux)
 	a.meters.Register(mux)
-	dashboard.New(a.options.Log).Register(mux)
+	dashboard.New(a.options.Log, a.options.Controls != nil).Register(mux)
+	if a.options.Controls != nil {
+		mux.Handle(dashboard.RouteControls, a.options.Controls)
+		mux.Handle(dashboard.RouteControls+"/", a.options.Controls)
+	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard")
 	})
@@ -172,7 +215,7 @@ func (a *App) processors() *processors.Handler {
 	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
 	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
 	if !a.options.BehindHost {
-		h.Policies = a.policies
+		h.Policies, h.ServeState = a.policies, true
 	}
 	for _, p := range a.poller.Processors {
 		members[p.Group] = append(members[p.Group], p)
@@ -213,6 +256,9 @@ func (a *App) Close() {
 	defer cancel()
 	if a.signals != nil {
 		_ = a.signals.Close(ctx) // never fails
+	}
+	if a.shards != nil {
+		_ = a.shards.Close(ctx) // never fails
 	}
 	if err := errors.Join(a.events.Close(ctx), a.store.Close()); err != nil {
 		a.options.Log.Warn("not everything was closed", "error", err.Error())

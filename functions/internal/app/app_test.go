@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -175,6 +179,41 @@ func TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost(t *testing.T) {
 	if got := behind.get(t, "/api/processors/orders/simulation"); got.status != http.StatusNotFound || !strings.Contains(got.body, "there is no such path") {
 		t.Errorf("under a Functions host: %+v", got)
 	}
+}
+
+// TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt: the last push is at the end.
+func TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt(t *testing.T) {
+	t.Parallel()
+	pushes := make(chan []byte, 1)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		testworld.Must(t, err)
+		pushes <- body
+	}))
+	defer collector.Close()
+	clock := testworld.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
+	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), "")
+	o.Getenv = func(name string) string {
+		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}[name]
+	}
+	h, err := app.Listen(c, o)
+	testworld.Must(t, err)
+	defer h.Close()
+	ended, end := context.WithCancel(t.Context())
+	testworld.Must(t, h.Serve(ended, func(ctx context.Context) error {
+		_, err := h.Tick(ctx)
+		end()
+		return err
+	}))
+	var pushed metrics.MetricsData
+	testworld.Must(t, proto.Unmarshal(<-pushes, &pushed))
+	for _, m := range pushed.ResourceMetrics[0].ScopeMetrics[0].Metrics {
+		if m.Name == "feedscale_processor_desired_replicas" && m.GetGauge().DataPoints[0].Attributes[0].Value.GetStringValue() == "orders" {
+			return
+		}
+	}
+	t.Errorf("the decision was not pushed: %v", &pushed)
 }
 
 func TestAnAddressThatIsTakenLeavesTheStateAlone(t *testing.T) {

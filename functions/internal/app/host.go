@@ -12,8 +12,11 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/feedscale/feedscale/functions/internal/otlp"
 	"github.com/feedscale/feedscale/functions/poll"
+	"github.com/feedscale/feedscale/functions/shard"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/poller"
 )
 
 // The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
@@ -30,6 +33,7 @@ const (
 	// shutdownTimeout is for requests in flight, the tick among them. With closeTimeout it is 10 s: a
 	// Functions host gives 11 to 12 s from its own signal to its end.
 	shutdownTimeout = 8 * time.Second
+	flushTimeout    = 2 * time.Second // of that, for the metrics that were not pushed yet
 )
 
 // Host is an App that answers HTTP.
@@ -67,9 +71,13 @@ func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
 // Settings are those of the configuration.
 func (h *Host) Settings() config.Settings { return h.config.Settings }
 
-// HandlePoll adds the timer function, whose ticks end with ctx.
+// HandlePoll adds the timer function, whose ticks end with ctx, and that which polls their shards.
 func (h *Host) HandlePoll(ctx context.Context) {
 	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
+	h.mux.Handle(shard.Route, &shard.Handler{Base: ctx, Log: h.options.Log, Poll: func(ctx context.Context, s poller.Shard) error {
+		_, err := h.tick(ctx, poller.Mode{Shard: &s, Brief: true})
+		return err
+	}})
 }
 
 // Serve answers HTTP until work, which ends with ctx or with the server, returns. Then requests in flight
@@ -84,6 +92,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
 		listener = netutil.LimitListener(listener, maxConnections)
 	}
+	pusher := h.push()
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
@@ -97,10 +106,21 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	if shutdownErr := server.Shutdown(stopping); shutdownErr != nil {
 		log.Warn("requests were cut off", "error", shutdownErr.Error())
 	}
+	flushing, flushed := context.WithTimeout(stopping, flushTimeout)
+	defer flushed()
+	pusher.Stop(flushing)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
 	return err
+}
+
+// push begins to push the metrics, where the environment asks for it.
+func (h *Host) push() otlp.Pusher {
+	if h.options.Getenv == nil {
+		return otlp.Pusher{}
+	}
+	return otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Getenv: h.options.Getenv, Log: h.options.Log})
 }
 
 // spelled lets a path below /api be written in any case and with a slash at its end, as the routes of a

@@ -72,6 +72,7 @@ func (c *checker) run(ctx context.Context) Report {
 		func() []Line { return c.checkAccounts(ctx) },
 		func() []Line { return c.checkState(ctx) },
 		func() []Line { return c.checkEvents(ctx) },
+		func() []Line { return c.checkShards(ctx) },
 	}
 	signals, end := c.checkSignals()
 	defer end()

@@ -25,31 +25,7 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 		s.add("send", notTried("events go to standard output, which needs no permission"))
 		return s.lines
 	}
-	bus := settings.ServiceBus
-	access := queueAccess{Access: connect.BusAccess(bus), queue: settings.Queue, endpoint: busEndpoint(bus)}
-	s := section{target: access.endpoint.name() + "/" + settings.Queue, processors: c.processors}
-	s.reach(ctx, access.endpoint)
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
-		if access.ByKey() {
-			return notTried("setting %s holds a connection string: no token is needed", access.Setting)
-		}
-		access.who, f = c.signIn(ctx, *access.Identity, serviceBusScope)
-		return f
-	})
-	var publisher *servicebus.Publisher // nil where nothing can be sent
-	entity := servicebus.UnknownEntity
-	s.try(ctx, "send", func(ctx context.Context) finding {
-		opened, err := c.connections.Queue(settings)
-		if err != nil {
-			return bad("correct setting "+bus.Setting, "%v", err)
-		}
-		if err := opened.Probe(ctx); err != nil {
-			_ = opened.Close(ctx)
-			return access.refused(err)
-		}
-		publisher, entity = opened, opened.Entity(ctx)
-		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(entity, "queue or topic"))
-	})
+	s, access, publisher, entity := c.trySend(ctx, settings)
 	if publisher == nil {
 		return s.lines
 	}
@@ -62,6 +38,57 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 			return access.subscriptionFinding(publisher.Subscriptions(ctx))
 		})
 	}
+	return s.lines
+}
+
+// trySend tries to send to a queue or topic. The publisher is nil where nothing can be sent.
+func (c *checker) trySend(ctx context.Context, to config.Events) (s *section, access queueAccess, publisher *servicebus.Publisher, entity servicebus.Entity) {
+	bus := to.ServiceBus
+	access = queueAccess{Access: connect.BusAccess(bus), queue: to.Queue, endpoint: busEndpoint(bus)}
+	s = &section{target: access.endpoint.name() + "/" + to.Queue, processors: c.processors}
+	s.reach(ctx, access.endpoint)
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+		if access.ByKey() {
+			return notTried("setting %s holds a connection string: no token is needed", access.Setting)
+		}
+		access.who, f = c.signIn(ctx, *access.Identity, serviceBusScope)
+		return f
+	})
+	s.try(ctx, "send", func(ctx context.Context) finding {
+		opened, err := c.connections.Queue(to)
+		if err != nil {
+			return bad("correct setting "+bus.Setting, "%v", err)
+		}
+		if err := opened.Probe(ctx); err != nil {
+			_ = opened.Close(ctx)
+			return access.refused(err)
+		}
+		publisher, entity = opened, opened.Entity(ctx)
+		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(entity, "queue or topic"))
+	})
+	return s, access, publisher, entity
+}
+
+// checkShards tries the queue of shards, to which the timer function sends, and from which the host takes.
+func (c *checker) checkShards(ctx context.Context) []Line {
+	settings := c.config.Settings.Shards
+	if settings.Queue == "" {
+		return nil
+	}
+	s, access, publisher, entity := c.trySend(ctx, settings)
+	if publisher == nil {
+		return s.lines
+	}
+	defer publisher.Close(ctx)
+	s.try(ctx, "receive", func(context.Context) finding {
+		switch entity {
+		case servicebus.Queue:
+			return good("the queue can be received from")
+		case servicebus.UnknownEntity:
+			return bad(access.signalFix(servicebus.NotPermitted), "the queue cannot be received from, so that nobody would poll its shards")
+		}
+		return bad("make a queue without sessions", "it is a %s, from which the function shard cannot take", entity)
+	})
 	return s.lines
 }
 

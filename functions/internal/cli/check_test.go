@@ -180,11 +180,6 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			testworld.Must(t, os.WriteFile(occupied, nil, 0o600))
 			s["FEEDSCALE_STATE"] = "bolt:" + filepath.Join(occupied, "feedscale.db")
 		}, remedy{"feedscale.db", "write state", "not a directory", "give another file in FEEDSCALE_STATE"}},
-		{"a state file that another process has open", func(t *testing.T, _ *testworld.Shop, s map[string]string) {
-			store, err := boltstore.Open(strings.TrimPrefix(s["FEEDSCALE_STATE"], "bolt:"))
-			testworld.Must(t, err)
-			t.Cleanup(func() { testworld.Must(t, store.Close()) })
-		}, remedy{"feedscale.db", "write state", "another process has the state file open", "end the other process"}},
 		{"a state file that is none", func(t *testing.T, _ *testworld.Shop, s map[string]string) {
 			testworld.Must(t, os.WriteFile(strings.TrimPrefix(s["FEEDSCALE_STATE"], "bolt:"), bytes.Repeat([]byte("no state file"), 1000), 0o600))
 		}, remedy{"feedscale.db", "write state", "not a whole state file", "give another file in FEEDSCALE_STATE"}},
@@ -208,6 +203,20 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			got, _ := p.check(t)
 			wantOnly(t, got, c.want)
 		})
+	}
+}
+
+// TestAStateFileThatAPollerHasOpenIsNoFailure checks beside run, as whoever looks for a mistake does.
+func TestAStateFileThatAPollerHasOpenIsNoFailure(t *testing.T) {
+	t.Parallel()
+	_, p := checking(t, cosmosfake.Options{})
+	store, err := boltstore.Open(strings.TrimPrefix(p.settings["FEEDSCALE_STATE"], "bolt:"))
+	testworld.Must(t, err)
+	t.Cleanup(func() { testworld.Must(t, store.Close()) })
+	got, r := p.check(t)
+	at := slices.IndexFunc(got.Checks, func(l check.Line) bool { return l.Check == "write state" })
+	if l := got.Checks[at]; !got.OK || r.Status != 0 || l.Status != check.Warn || !strings.Contains(l.Detail, "another process has the state file open") || !strings.Contains(*l.Fix, "another file in FEEDSCALE_STATE") {
+		t.Errorf("got %+v of %+v", l, r)
 	}
 }
 

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,21 +28,41 @@ type Env struct {
 
 	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none.
 	Terminal func() (width, height int, ok bool)
+	// ErrTerminal is the width of the terminal that Stderr is; ok is false where it is none. nil = it is
+	// none.
+	ErrTerminal func() (width int, ok bool)
+	// Keys has each key that is pressed read at once and not shown, until restore is called; nil or not
+	// ok = nobody presses any, since standard input is no terminal.
+	Keys func() (keys io.Reader, restore func(), ok bool)
 }
 
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
 func OS(release string) Env {
 	return Env{
 		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release), Parent: os.Getppid,
-		Terminal: func() (width, height int, ok bool) {
-			fd := int(os.Stdout.Fd())
-			if !term.IsTerminal(fd) {
-				return 0, 0, false
+		Terminal: func() (width, height int, ok bool) { return terminal(os.Stdout) },
+		ErrTerminal: func() (width int, ok bool) {
+			width, _, ok = terminal(os.Stderr)
+			return width, ok
+		},
+		Keys: func() (keys io.Reader, restore func(), ok bool) {
+			fd := int(os.Stdin.Fd())
+			before, err := term.MakeRaw(fd) // fails where it is no terminal
+			if err != nil {
+				return nil, nil, false
 			}
-			width, height, _ = term.GetSize(fd) // 0 where the terminal does not say
-			return width, height, true
+			return os.Stdin, func() { _ = term.Restore(fd, before) }, true
 		},
 	}
+}
+
+func terminal(f *os.File) (width, height int, ok bool) {
+	fd := int(f.Fd())
+	if !term.IsTerminal(fd) {
+		return 0, 0, false
+	}
+	width, height, _ = term.GetSize(fd) // 0 where the terminal does not say
+	return width, height, true
 }
 
 func version(release string) string {
@@ -64,8 +86,34 @@ func (e Env) Getenv(name string) string {
 }
 
 // Style is how to print for whoever reads Stdout: in colors to a terminal only, and not where
-// NO_COLOR is set.
+// NO_COLOR is set; as wide as the terminal, or as COLUMNS says where there is none.
 func (e Env) Style() console.Style {
 	width, _, ok := e.Terminal()
-	return console.Style{Width: width, Colors: ok && e.Getenv("NO_COLOR") == ""}
+	if width == 0 {
+		width, _ = strconv.Atoi(e.Getenv("COLUMNS")) // what is no number is no width
+	}
+	return console.Style{Width: max(0, width), Colors: ok && e.Getenv("NO_COLOR") == ""}
+}
+
+func (e Env) errTerminal() (width int, ok bool) {
+	if e.ErrTerminal == nil {
+		return 0, false
+	}
+	return e.ErrTerminal()
+}
+
+// terminal is Stderr for what steers it: a text of others is not to be written to it.
+func (e Env) terminal() io.Writer {
+	if lines, ok := e.Stderr.(console.Lines); ok {
+		return lines.Writer
+	}
+	return e.Stderr
+}
+
+// draw steers the terminal that Stderr is.
+func (e Env) draw(text string) { fmt.Fprint(e.terminal(), text) }
+
+// asking tells a person that another process is asked, which has the state file open.
+func (e Env) asking(address string) {
+	fmt.Fprintf(e.Stderr, "feedscale: another process has the state file open, and is asked at %s\n", address)
 }

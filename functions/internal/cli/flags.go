@@ -1,61 +1,25 @@
 package cli
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
-// Flags are the flags of a command.
-type Flags struct {
-	*flag.FlagSet
-	env Env
+// addOutput adds the flag that chooses the form of what a command prints, the first of some by default.
+func addOutput(c *cobra.Command, forms ...string) *string {
+	value := c.Flags().StringP("output", "o", forms[0], "`form`: "+strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
+	complete(c, "output", forms...)
+	return value
 }
 
-// NewFlags makes the flags of a command. synopsis is what its usage line has after its name.
-func NewFlags(env Env, command, synopsis string) Flags {
-	f := flag.NewFlagSet(command, flag.ContinueOnError)
-	f.SetOutput(env.Stderr)
-	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "usage: feedscale %s\n", strings.TrimSpace(command+" "+synopsis))
-		f.PrintDefaults()
-	}
-	return Flags{f, env}
-}
-
-// Parse reads the arguments of a command that has flags alone. Its error is a Failure that was said
-// already: --help asks for status 0.
-func (f Flags) Parse(args []string) error {
-	names, err := f.ParseNames(args)
-	if err == nil && len(names) > 0 {
-		fmt.Fprintf(f.env.Stderr, "feedscale %s: unexpected argument %q\n", f.Name(), names[0])
-		f.Usage()
-		return Usage(nil)
-	}
-	return err
-}
-
-// ParseNames is Parse for a command that also takes names, before, between and behind its flags.
-// Behind -- everything is a name.
-func (f Flags) ParseNames(args []string) (names []string, err error) {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" }) {
-		f.SetOutput(f.env.Stdout)
-	}
-	for {
-		switch err := f.FlagSet.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			return nil, Failure{Status: StatusOK}
-		case err != nil:
-			return nil, Usage(nil)
-		}
-		rest := f.Args()
-		if read := len(args) - len(rest); len(rest) == 0 || read > 0 && args[read-1] == "--" {
-			return append(names, rest...), nil
-		}
-		names, args = append(names, rest[0]), rest[1:]
+// complete has shells offer the values of a flag.
+func complete(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
 	}
 }
 

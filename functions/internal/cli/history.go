@@ -4,63 +4,81 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
 // History prints what was measured and decided of one processor.
-func History() Command {
-	return Command{"history", "chart what was measured and decided of a processor", history}
+func History(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "history NAME", Short: "chart what was measured and decided of a processor",
+		Example:     "feedscale history orders\nfeedscale history orders --since 168h --output csv > orders.csv",
+		Annotations: Settings("FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
+		Args:        cobra.ArbitraryArgs, ValidArgsFunction: processorNames(env, nil),
+	}
+	since := c.Flags().Duration("since", 24*time.Hour, "how far to look back")
+	output := addOutput(c, "chart", "json", "csv")
+	c.RunE = func(c *cobra.Command, names []string) error {
+		var mistakes flagMistakes
+		if len(names) == 0 {
+			mistakes.add("the name of a processor is missing, as in feedscale history orders")
+		} else if len(names) > 1 {
+			mistakes.add("unexpected argument %q; one processor at a time", names[1])
+		}
+		if *since <= 0 {
+			mistakes.add("--since is %s; allowed are durations above 0, such as 24h", *since)
+		}
+		mistakes.choice("output", *output, "chart", "json", "csv")
+		if err := mistakes.refuse(env.Stderr, "history"); err != nil {
+			return err
+		}
+		return history(c.Context(), env, names[0], *since, *output)
+	}
+	return c
 }
 
-func history(ctx context.Context, env Env, args []string) error {
-	f := NewFlags(env, "history", "NAME [--since 24h] [--output chart|json|csv]")
-	since := f.Duration("since", 24*time.Hour, "how far to look back")
-	output := f.String("output", "chart", "chart, json or csv")
-	name := ""
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		name, args = args[0], args[1:]
-	}
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	var mistakes flagMistakes
-	if name == "" {
-		mistakes.add("the name of a processor is missing, as in feedscale history orders")
-	}
-	if *since <= 0 {
-		mistakes.add("--since is %s; allowed are durations above 0, such as 24h", *since)
-	}
-	mistakes.choice("output", *output, "chart", "json", "csv")
-	if err := mistakes.refuse(env.Stderr, "history"); err != nil {
-		return err
-	}
+func history(ctx context.Context, env Env, name string, since time.Duration, output string) error {
 	settings, err := settings(env)
 	if err != nil {
 		return err
 	}
 	until := env.Now().UTC()
-	samples, err := connect.New(settings).History(ctx, name, until.Add(-*since), until)
+	w := waitFor(env, func() string { return "the state" })
+	samples, err := recorded(ctx, env, settings, name, until.Add(-since), until)
+	w.end()
+	if err := w.interrupted(ctx); err != nil {
+		return err
+	}
 	switch {
-	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged):
+	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, report.ErrUnknownName):
 		return Usage(err)
 	case err != nil:
 		return err
 	}
 	if len(samples) == 0 {
-		return fmt.Errorf("nothing is recorded of processor %q in the last %s: is the name right, does FEEDSCALE_STATE name the state of the poller, and has it polled?", name, *since)
+		return fmt.Errorf("nothing is recorded of processor %q in the last %s: is the name right, does FEEDSCALE_STATE name the state of the poller, and has it polled?", name, since)
 	}
-	switch *output {
+	switch output {
 	case "json":
 		return console.WriteJSON(env.Stdout, report.History{Processor: name, Samples: samples})
 	case "csv":
 		return console.WriteSamplesCSV(env.Stdout, samples)
 	default:
-		return console.History{Processor: name, Samples: samples, From: until.Add(-*since), Until: until}.Write(env.Stdout, env.Style())
+		return console.History{Processor: name, Samples: samples, From: until.Add(-since), Until: until}.Write(env.Stdout, env.Style())
 	}
+}
+
+// recorded reads what is recorded of a processor.
+func recorded(ctx context.Context, env Env, settings config.Settings, name string, from, to time.Time) ([]state.Sample, error) {
+	connections := connect.New(settings)
+	connections.Asking = env.asking
+	return connections.History(ctx, name, from, to)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
@@ -13,32 +15,37 @@ import (
 
 // Leases prints every processor that keeps its leases in a container, and the lines that make
 // feedscale watch it.
-func Leases() Command {
-	return Command{"leases", "list the processors that keep leases in a container", leases}
-}
-
-func leases(ctx context.Context, env Env, args []string) error {
-	f := NewFlags(env, "leases", "--connection SETTING --database ID [--container ID] [--output table|json]")
+func Leases(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "leases", Short: "list the processors that keep leases in a container",
+		Example:     "feedscale leases --connection COSMOS --database shop\nfeedscale leases --connection COSMOS --database shop --container my-leases --output json",
+		Annotations: Settings("NO_COLOR", "COLUMNS"),
+	}
+	f := c.Flags()
 	setting := f.String("connection", "", "the setting that connects to the account of the lease container, as in the processors file")
 	database := f.String("database", "", "the database of the lease container")
 	container := f.String("container", "leases", "the lease container")
-	output := f.String("output", "table", "table or json")
-	if err := f.Parse(args); err != nil {
-		return err
+	output := addOutput(c, "table", "json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var mistakes flagMistakes
+		if *setting == "" || *database == "" || *container == "" {
+			mistakes.add("--connection and --database are needed, as in --connection COSMOS --database shop")
+		}
+		mistakes.choice("output", *output, "table", "json")
+		if err := mistakes.refuse(env.Stderr, "leases"); err != nil {
+			return err
+		}
+		return leases(c.Context(), env, *setting, cosmos.Container{Database: *database, ID: *container}, *output)
 	}
-	var mistakes flagMistakes
-	if *setting == "" || *database == "" || *container == "" {
-		mistakes.add("--connection and --database are needed, as in --connection COSMOS --database shop")
-	}
-	mistakes.choice("output", *output, "table", "json")
-	if err := mistakes.refuse(env.Stderr, "leases"); err != nil {
-		return err
-	}
+	return c
+}
+
+func leases(ctx context.Context, env Env, setting string, container cosmos.Container, output string) error {
 	settings, err := settings(env)
 	if err != nil {
 		return err
 	}
-	connection, err := config.ParseCosmosConnection(config.Lookup(env.Environ), *setting)
+	connection, err := config.ParseCosmosConnection(config.Lookup(env.Environ), setting)
 	if err != nil {
 		return Usage(err)
 	}
@@ -46,11 +53,16 @@ func leases(ctx context.Context, env Env, args []string) error {
 	if err != nil {
 		return Usage(err)
 	}
-	found, err := discover.Leases(ctx, account, connection, cosmos.Container{Database: *database, ID: *container}, env.Now)
+	w := waitFor(env, func() string { return "account " + account.Host() })
+	found, err := discover.Leases(ctx, account, connection, container, env.Now)
+	w.end()
+	if err := w.interrupted(ctx); err != nil {
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	if *output == "json" {
+	if output == "json" {
 		err = console.WriteJSON(env.Stdout, found)
 	} else {
 		err = console.WriteLeases(env.Stdout, found, env.Style())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -42,8 +43,8 @@ const version = "v1.2.3"
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve(), cli.Run(nil), cli.Poll(), cli.History(), cli.Simulate(),
-		cli.Consume(kinds), cli.Check(kinds), cli.Leases(), cli.Version(),
+		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Simulate,
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), cli.Completion, cli.Schema, cli.Version,
 	}
 }
 
@@ -52,6 +53,7 @@ type program struct {
 	settings map[string]string
 	now      func() time.Time // nil is time.Now
 	width    int              // of the terminal that it prints to; 0 = it prints to none
+	person   bool             // who has a terminal for standard error, too
 	folder   string           // that it runs in where it is a process of its own
 }
 
@@ -59,15 +61,21 @@ type program struct {
 func (p program) run(t *testing.T, args ...string) testworld.Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
+	status := cli.Main(t.Context(), p.env(&stdout, &stderr, args...), commands(), "")
+	return testworld.Result{Status: status, Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// env is what a command of the program meets.
+func (p program) env(stdout, stderr io.Writer, args ...string) cli.Env {
 	env := cli.Env{
-		Args: args, Environ: testworld.Environ(p.settings), Stdout: &stdout, Stderr: &stderr, Now: p.now, Version: version,
-		Terminal: func() (width, height int, ok bool) { return p.width, 25, p.width > 0 },
+		Args: args, Environ: testworld.Environ(p.settings), Stdout: stdout, Stderr: stderr, Now: p.now, Version: version,
+		Terminal:    func() (width, height int, ok bool) { return p.width, 25, p.width > 0 },
+		ErrTerminal: func() (width int, ok bool) { return p.width, p.person },
 	}
 	if p.now == nil {
 		env.Now = time.Now
 	}
-	status := cli.Main(t.Context(), env, commands(), "")
-	return testworld.Result{Status: status, Stdout: stdout.String(), Stderr: stderr.String()}
+	return env
 }
 
 // apart runs a command as a process of its own: for what Go and the SDKs read once from the

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -41,34 +43,39 @@ const (
 
 // Scaler is KEDA's external scaler over what another process decides.
 func Scaler(scaler NewScaler) Command {
-	return Command{"scaler", "be KEDA's external scaler for a feedscale that runs elsewhere", func(ctx context.Context, env Env, args []string) error {
-		return serveScaler(ctx, env, args, scaler)
-	}}
+	return func(env Env) *cobra.Command {
+		c := &cobra.Command{
+			Use: "scaler", Short: "be KEDA's external scaler for a feedscale that runs elsewhere",
+			Example:     "feedscale scaler --url https://APP.azurewebsites.net --listen :6000",
+			Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_STATE", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_LOG_LEVEL"),
+		}
+		f := c.Flags()
+		url := f.String("url", "", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
+		file := addConfig(c)
+		listen := f.String("listen", "", "host:port to answer KEDA on; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
+		told := f.String("events", "", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription of its own: its events say at once what has changed, beside the interval")
+		interval := f.Duration("interval", time.Second, "how often what is streamed is looked at, for each processor")
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			return serveScaler(c.Context(), env, *url, *file, *listen, *told, *interval, scaler)
+		}
+		return c
+	}
 }
 
-func serveScaler(ctx context.Context, env Env, args []string, scaler NewScaler) error {
-	f := NewFlags(env, "scaler", "[--url URL | --config FILE] [flags]")
-	url := f.String("url", "", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
-	file := f.String("config", "", "the processors file of that feedscale; not needed with --url")
-	listen := f.String("listen", "", "host:port to answer KEDA on; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
-	told := f.String("events", "", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription of its own: its events say at once what has changed, beside the interval")
-	interval := f.Duration("interval", time.Second, "how often what is streamed is looked at, for each processor")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
+func serveScaler(ctx context.Context, env Env, url, file, listen, told string, interval time.Duration, scaler NewScaler) error {
 	var mistakes flagMistakes
-	if *interval < leastInterval {
-		mistakes.add("--interval is %s; allowed are durations from %s", *interval, leastInterval)
+	if interval < leastInterval {
+		mistakes.add("--interval is %s; allowed are durations from %s", interval, leastInterval)
 	}
-	if _, _, err := net.SplitHostPort(*listen); *listen != "" && err != nil {
-		mistakes.add("--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", *listen, scalerAddress)
+	if _, _, err := net.SplitHostPort(listen); listen != "" && err != nil {
+		mistakes.add("--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", listen, scalerAddress)
 	}
-	if *url != "" && *file != "" {
+	if url != "" && file != "" {
 		mistakes.add("--config: is of no use with --url; leave one of the two out")
 	}
 	var own *config.Events
-	if *told != "" {
-		e, err := ownSubscription(env, *told)
+	if told != "" {
+		e, err := ownSubscription(env, told)
 		if err != nil {
 			mistakes.add("%v", err)
 		}
@@ -77,21 +84,21 @@ func serveScaler(ctx context.Context, env Env, args []string, scaler NewScaler) 
 	if err := mistakes.refuse(env.Stderr, "scaler"); err != nil {
 		return err
 	}
-	if *url == "" && env.Getenv("FEEDSCALE_URL") == "" {
-		return scaleByState(ctx, env, *file, *listen, *interval, own, scaler)
+	if url == "" && env.Getenv("FEEDSCALE_URL") == "" {
+		return scaleByState(ctx, env, file, listen, interval, own, scaler)
 	}
 	settings, err := settings(env)
 	if err != nil {
 		return err
 	}
-	if *url == "" {
-		*url = settings.URL
+	if url == "" {
+		url = settings.URL
 	}
-	api, err := connect.NewAPI(*url, settings.APIKey.Reveal())
+	api, err := connect.NewAPI(url, settings.APIKey.Reveal())
 	if err != nil {
 		return Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
 	}
-	return answerScalers(ctx, env, settings, *listen, api.Address(), ScalerOptions{Answers: api, Interval: *interval}, own, scaler)
+	return answerScalers(ctx, env, settings, listen, api.Address(), ScalerOptions{Answers: api, Interval: interval}, own, scaler)
 }
 
 // scaleByState answers from the state, by the configuration of who writes it.

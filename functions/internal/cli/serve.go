@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
@@ -25,15 +27,18 @@ import (
 const StatusRestart = 200
 
 // Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends it.
-func Serve() Command {
-	return Command{"serve", "be the custom handler of an Azure Functions host", serve}
+func Serve(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "serve", Short: "be the custom handler of an Azure Functions host",
+		Example:     "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve",
+		Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
+	}
+	file := addConfig(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, *file) }
+	return c
 }
 
-func serve(ctx context.Context, env Env, args []string) error {
-	file, err := configFlag(env, "serve", args)
-	if err != nil {
-		return err
-	}
+func serve(ctx context.Context, env Env, file string) error {
 	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
 	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
@@ -45,7 +50,7 @@ func serve(ctx context.Context, env Env, args []string) error {
 	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
 	never := underHost(env, log)
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, BehindHost: true, NeverPolled: never})
+	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv, BehindHost: true, NeverPolled: never})
 	if err != nil {
 		log.Error("the handler cannot start", "error", err.Error())
 		return Usage(nil)
@@ -122,33 +127,72 @@ func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context
 // it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
 // link gRPC.
 func Run(scaler NewScaler) Command {
-	return Command{"run", "poll and answer HTTP without a Functions host", func(ctx context.Context, env Env, args []string) error {
-		return run(ctx, env, args, scaler)
-	}}
+	return func(env Env) *cobra.Command {
+		c := &cobra.Command{
+			Use: "run", Short: "poll and answer HTTP without a Functions host",
+			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml",
+			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
+		}
+		file := addConfig(c)
+		c.RunE = func(c *cobra.Command, _ []string) error { return run(c.Context(), env, *file, scaler) }
+		return c
+	}
 }
 
-func run(ctx context.Context, env Env, args []string, scaler NewScaler) error {
-	file, err := configFlag(env, "run", args)
-	if err != nil {
-		return err
-	}
+// run begins again with the processors file that it finds, each time that changes: what a restart does, the
+// state takes well. Settings are those that the process was started with.
+func run(ctx context.Context, env Env, file string, scaler NewScaler) error {
 	c, err := configure(env, file)
 	if err != nil {
 		return err
 	}
 	log := newLog(env.Stderr, c.Settings.LogLevel)
+	reloads, stop := newReloads(env, file, c.Source, log)
+	defer stop()
+	var before *config.Config // that works, where c has not been tried yet
+	for {
+		serving, end := context.WithCancel(ctx)
+		found := make(chan *config.Config, 1)
+		go func() {
+			found <- reloads.next(serving, c.Source)
+			end()
+		}()
+		err := runUntil(serving, env, &c, log, scaler)
+		end()
+		next := <-found
+		failure, _ := errors.AsType[Failure](err)
+		switch {
+		case before != nil && failure.Status == StatusUsage:
+			log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
+			c, before = *before, nil
+		case err != nil || next == nil || ctx.Err() != nil:
+			return err
+		default:
+			next.Settings = c.Settings
+			last := c
+			c, before = *next, &last
+		}
+	}
+}
+
+// runUntil polls and answers until ctx ends. The addresses that it got replace those that were asked for,
+// so that they stay.
+func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, scaler NewScaler) error {
 	var listener net.Listener
 	if c.Settings.Scaler.Listen != "" {
+		var err error
 		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
 			return err
 		}
 		defer listener.Close()
+		c.Settings.Scaler.Listen = listener.Addr().String()
 	}
-	h, err := Listen(env, c, log)
+	h, err := app.Listen(*c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
 	if err != nil {
-		return err
+		return Usage(err)
 	}
 	defer h.Close()
+	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
 	if listener == nil {
 		return h.Serve(ctx, h.TickForever)
 	}
@@ -164,11 +208,31 @@ func run(ctx context.Context, env Env, args []string, scaler NewScaler) error {
 	})
 }
 
-// configFlag reads the one flag of serve and run.
-func configFlag(env Env, command string, args []string) (file string, err error) {
-	f := NewFlags(env, command, "[--config FILE]")
-	f.StringVar(&file, "config", "", "the processors file")
-	return file, f.Parse(args)
+// addConfig adds the flag that names the processors file.
+func addConfig(c *cobra.Command) *string {
+	return c.Flags().String("config", "", "the processors `file`; setting FEEDSCALE_CONFIG")
+}
+
+// processorNames completes the names of processors, where the configuration is one to poll with. file is
+// the flag of the processors file; nil where there is none.
+func processorNames(env Env, file *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		in := config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile}
+		if file != nil {
+			in.File = *file
+		}
+		c, err := config.Read(in)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, p := range c.Processors {
+			if !slices.Contains(given, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // configure reads the configuration. Its mistakes are printed, each on a line of its own.
@@ -179,13 +243,4 @@ func configure(env Env, file string) (config.Config, error) {
 		return config.Config{}, Usage(nil)
 	}
 	return c, nil
-}
-
-// Listen takes the address of a configuration and opens what it asks for.
-func Listen(env Env, c config.Config, log *slog.Logger) (*app.Host, error) {
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now})
-	if err != nil {
-		return nil, Usage(err)
-	}
-	return h, nil
 }

@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -20,12 +21,13 @@ import (
 
 // Simulate replays a trace, synthetic or recorded, against policies, and prints what each of them would
 // have cost and kept.
-func Simulate() Command {
-	return Command{"simulate", "replay a trace against policies, to tune them", simulateTrace}
-}
-
-func simulateTrace(ctx context.Context, env Env, args []string) error {
-	f := NewFlags(env, "simulate", "[--trace NAME|history:PROCESSOR|FILE] [--policies FILE] [--policy NAME | --compare | --matrix] [--output table|json|csv]")
+func Simulate(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "simulate", Short: "replay a trace against policies, to tune them",
+		Example:     "feedscale simulate --trace daily --compare\nfeedscale simulate --trace history:orders --policies policies.yaml\nfeedscale simulate --matrix --output csv > matrix.csv",
+		Annotations: Settings("FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
+	}
+	f := c.Flags()
 	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
 	f.String("since", "168h", "`duration` to look back in history:PROCESSOR")
 	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace, and the same chances")
@@ -52,27 +54,33 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	f.String("policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
 	compare := f.Bool("compare", false, "default, keda and all of --policies side by side, with the best fixed count and the clairvoyant bound")
 	matrix := f.Bool("matrix", false, "every synthetic trace, start-up time, delay and way of acting, summed up, or each with --output csv; --trace, --startup and --delay leave only that one")
-	f.String("output", "table", "`form`: table, json or csv")
+	addOutput(c, "table", "json", "csv")
 	charts := f.Bool("chart", true, "charts below the table")
-	if err := f.Parse(args); err != nil {
-		return err
+	complete(c, "trace", simulate.Names()...)
+	complete(c, "acting", actings()...)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return simulateTrace(c.Context(), env, f, *compare, *matrix, *charts)
 	}
-	in := flagReader{flags: f.FlagSet, history: func(processor string, since time.Duration) ([]state.Sample, error) {
+	return c
+}
+
+func simulateTrace(ctx context.Context, env Env, f *pflag.FlagSet, compare, matrix, charts bool) error {
+	in := flagReader{flags: f, history: func(processor string, since time.Duration) ([]state.Sample, error) {
 		settings, err := config.ReadSettings(env.Environ)
 		if err != nil {
 			return nil, err
 		}
 		until := env.Now()
-		return connect.New(settings).History(ctx, processor, until.Add(-since), until)
+		return recorded(ctx, env, settings, processor, until.Add(-since), until)
 	}}
 	output := in.choice("output", "table", "json", "csv")
-	if *matrix {
-		return simulateMatrix(ctx, env, &in, *compare, output)
+	if matrix {
+		return simulateMatrix(ctx, env, &in, compare, output)
 	}
 	s, trace := in.simulation()
 	comparison := simulate.Comparison{
 		Trace: trace, Seeds: s.Seeds, Workers: s.Workers, Conditions: s.Met, Objective: s.Objective,
-		Scalers: in.scalers(*compare), Yardsticks: *compare,
+		Scalers: in.scalers(compare), Yardsticks: compare,
 	}
 	if err := in.mistakes.refuse(env.Stderr, "simulate"); err != nil {
 		return err
@@ -90,14 +98,14 @@ func simulateTrace(ctx context.Context, env Env, args []string) error {
 	case "csv":
 		return s.WriteCSV(env.Stdout)
 	default:
-		return s.Write(env.Stdout, *charts, env.Style())
+		return s.Write(env.Stdout, charts, env.Style())
 	}
 }
 
 // flagReader reads the flags of a simulation, and collects what is wrong with
 // them, so that all of it is said at once.
 type flagReader struct {
-	flags    *flag.FlagSet
+	flags    *pflag.FlagSet
 	mistakes flagMistakes
 	history  func(processor string, since time.Duration) ([]state.Sample, error)
 	unread   error // why a history could not be read, which is no mistake in the flags
@@ -107,7 +115,7 @@ func (r *flagReader) text(name string) string { return r.flags.Lookup(name).Valu
 
 // given reports whether a flag stands on the command line.
 func (r *flagReader) given(name string) (found bool) {
-	r.flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	r.flags.Visit(func(f *pflag.Flag) { found = found || f.Name == name })
 	return found
 }
 

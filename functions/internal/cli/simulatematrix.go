@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/simulate"
@@ -67,12 +64,10 @@ func simulateMatrix(ctx context.Context, env Env, in *flagReader, compare bool, 
 
 // progressBar draws how far the replays are, where stderr is a terminal; else it is nil.
 func progressBar(env Env) simulate.Progress {
-	lines, _ := env.Stderr.(console.Lines)
-	file, ok := lines.Writer.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if _, ok := env.errTerminal(); !ok {
 		return nil
 	}
-	return drawProgress(file)
+	return drawProgress(env.terminal())
 }
 
 // drawProgress draws a bar into one line, anew at each percent, and wipes it at the end.

@@ -12,9 +12,9 @@ import (
 func simulated(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	env := Env{Stdout: &out, Stderr: &errs, Now: time.Now, Terminal: func() (int, int, bool) { return 0, 0, false }}
-	if err := Simulate().Run(t.Context(), env, args); err != nil {
-		t.Fatalf("%v\n%s", err, errs.String())
+	env := Env{Args: append([]string{"simulate"}, args...), Stdout: &out, Stderr: &errs, Now: time.Now, Terminal: func() (int, int, bool) { return 0, 0, false }}
+	if status := Main(t.Context(), env, []Command{Simulate}, ""); status != 0 {
+		t.Fatalf("status %d\n%s", status, errs.String())
 	}
 	return out.String(), errs.String()
 }

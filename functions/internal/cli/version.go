@@ -1,18 +1,18 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"runtime"
+
+	"github.com/spf13/cobra"
 )
 
 // Version prints the version.
-func Version() Command {
-	return Command{"version", "print the version", func(_ context.Context, env Env, args []string) error {
-		if err := NewFlags(env, "version", "").Parse(args); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(env.Stdout, "feedscale %s %s %s/%s\n", env.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return err
-	}}
+func Version(env Env) *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "print the version", RunE: func(*cobra.Command, []string) error { return printVersion(env) }}
+}
+
+func printVersion(env Env) error {
+	_, err := fmt.Fprintf(env.Stdout, "feedscale %s %s %s/%s\n", env.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }

@@ -34,6 +34,10 @@ import (
 // Connections makes each account and each credential once, however many processors share it. It is
 // not safe for concurrent use.
 type Connections struct {
+	// Asking is told the address that is asked in place of a state file that another process has open;
+	// nil where nobody is to be told.
+	Asking func(address string)
+
 	settings   config.Settings
 	accounts   map[accountKey]*cosmos.Account
 	identities map[config.Identity]azcore.TokenCredential
@@ -80,6 +84,7 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 		Group:       p.Group,
 		Policy:      p.Policy,
 		SignalQueue: p.SignalQueue,
+		Throughput:  len(p.Throughput.Containers) > 0,
 		Target:      p.Target,
 	}
 	if !p.Schedule.IsZero() {
@@ -247,7 +252,7 @@ func (c *Connections) Consumer(e config.Events, o servicebus.ConsumerOptions) (*
 }
 
 // Store opens the state. readOnly takes a state file that is not there for an empty one, instead of
-// creating it.
+// creating it, and asks the process that has it open.
 func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) {
 	if s.BoltPath == "" {
 		return c.Table(s.Table)
@@ -257,7 +262,14 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 			return state.Empty{}, nil
 		}
 	}
-	return boltstore.Open(s.BoltPath)
+	store, err := boltstore.Open(s.BoltPath)
+	if readOnly && errors.Is(err, boltstore.ErrInUse) {
+		return c.running(err)
+	}
+	if err != nil {
+		return nil, err // not a *boltstore.Store that is nil
+	}
+	return store, nil
 }
 
 // Table returns the store of a state table.

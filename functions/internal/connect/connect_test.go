@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -259,8 +260,14 @@ func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
 	store, err := c.Store(config.State{BoltPath: path}, false)
 	testworld.Must(t, err)
 	defer store.Close()
-	if _, err := c.Store(config.State{BoltPath: path}, true); !errors.Is(err, boltstore.ErrInUse) {
+	if _, err := c.Store(config.State{BoltPath: path}, false); !errors.Is(err, boltstore.ErrInUse) {
 		t.Errorf("a file that is open: %v", err)
+	}
+	asked := New(config.Settings{Listen: "127.0.0.1:1"})
+	running, err := asked.Store(config.State{BoltPath: path}, true)
+	testworld.Must(t, err)
+	if _, err := running.Load(t.Context(), "orders"); !errors.Is(err, boltstore.ErrInUse) || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN") {
+		t.Errorf("a file that is open in a process that does not answer: %v", err)
 	}
 }
 

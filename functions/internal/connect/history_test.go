@@ -31,6 +31,7 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 		{"it tells", 200, `{"processor":"orders","samples":[{"time":"2026-03-01T12:00:00Z","lag":7}]}`, ""},
 		{"it does not know the processor", 404, `{}`, "answers 404 Not Found"},
 		{"it is another program", 200, `<html>`, "answers something else"},
+		{"it wants another key", 401, ``, "refuses the key"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +48,12 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 			}))
 			t.Cleanup(process.Close)
 			connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://"), APIKey: config.NewSecret("k-1")})
+			var asked string
+			connections.Asking = func(address string) { asked = address }
 			samples, err := connections.History(t.Context(), "orders", from, from.Add(time.Hour))
+			if asked != process.URL {
+				t.Errorf("it was said that %q is asked", asked)
+			}
 			if c.says == "" {
 				if err != nil || len(samples) != 1 || *samples[0].Lag != 7 {
 					t.Errorf("%+v, %v", samples, err)

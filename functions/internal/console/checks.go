@@ -25,16 +25,13 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 			doubtful++
 		}
 	}
-	whole := style
-	whole.Width = 0 // a remedy is for copying
+	style.Wrap = true
 	var b strings.Builder
-	row := -1 // of the report; the first line is the heading
-	for line := range strings.Lines(whole.Table(rows)) {
-		b.WriteString(line)
-		if row >= 0 {
-			writeRemedy(&b, found.Checks[row], style)
+	for i, row := range style.Rows(rows) {
+		b.WriteString(row)
+		if i > 0 {
+			writeRemedy(&b, found.Checks[i-1], style)
 		}
-		row++
 	}
 	switch {
 	case failed > 0:
@@ -58,9 +55,9 @@ func writeRemedy(b *strings.Builder, l check.Line, style Style) {
 		if len(names) > processorsShown {
 			names, more = names[:processorsShown], fmt.Sprintf(" and %d more", len(names)-processorsShown)
 		}
-		b.WriteString("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n")
+		b.WriteString(style.wrapLines("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n"))
 	}
-	if l.Fix != nil {
+	if l.Fix != nil { // in one line, however long: it is for copying
 		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n")
 	}
 }

@@ -22,7 +22,7 @@ func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Sty
 		}
 		explanation{s: s, r: report.New(s), dryRun: dryRun, style: style}.write(&b)
 	}
-	return style.print(w, b.String())
+	return style.print(w, style.wrapLines(b.String()))
 }
 
 // explanation is the story of one decision.

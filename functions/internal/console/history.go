@@ -68,8 +68,8 @@ func (h History) Write(w io.Writer, style Style) error {
 			decisions++
 		}
 	}
-	fmt.Fprintf(&b, "%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold),
-		h.From.Format(time.RFC3339), h.Until.Format(time.RFC3339), count(len(h.Samples), "sample"), unknown, count(decisions, "change"))
+	b.WriteString(style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold),
+		h.From.Format(time.RFC3339), h.Until.Format(time.RFC3339), count(len(h.Samples), "sample"), unknown, count(decisions, "change"))))
 	for _, series := range []struct {
 		title string
 		value func(state.Sample) float64
@@ -167,5 +167,6 @@ func (h History) decisions(style Style) string {
 		heading = fmt.Sprintf("the last %d of %d changes; --output json has all\n", mostDecisions, changes)
 		rows = append(rows[:1], rows[len(rows)-mostDecisions:]...)
 	}
-	return heading + style.Table(rows)
+	style.Wrap = true
+	return heading + style.Table(rows, "AGE", "STATUS", "LAG")
 }

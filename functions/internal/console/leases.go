@@ -17,11 +17,11 @@ func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 	for _, p := range found.Processors {
 		leases += p.Partitions
 	}
-	fmt.Fprintf(&b, "%s in account %s: %d leases with %d prefixes (%.1f RU)\n", found.LeaseContainer, found.Account, leases, len(found.Processors), found.RequestCharge)
+	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %d leases with %d prefixes (%.1f RU)\n", found.LeaseContainer, found.Account, leases, len(found.Processors), found.RequestCharge)))
 	if len(found.Processors) > 0 {
 		rows := style
-		rows.Width = 0 // names are for copying
-		b.WriteString("\n" + rows.Table(leaseRows(found.Processors)))
+		rows.Wrap = true
+		b.WriteString("\n" + rows.Table(leaseRows(found.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
 		writeUnread(&b, found.Processors, style)
 		if err := writeEntries(&b, found.Processors, style); err != nil {
 			return err
@@ -105,10 +105,10 @@ func orDash(text string) string {
 func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
 	for _, p := range processors {
 		if p.Error != nil {
-			b.WriteString(style.Paint(printable(p.Prefix)+": ", Red) + oneLine(*p.Error) + "\n")
+			b.WriteString(style.wrapLines(style.Paint(printable(p.Prefix)+": ", Red) + oneLine(*p.Error) + "\n"))
 		}
 		for _, l := range p.Unreadable {
-			b.WriteString(style.Paint("lease "+printable(l.Lease)+": ", Red) + oneLine(l.Error) + "\n")
+			b.WriteString(style.wrapLines(style.Paint("lease "+printable(l.Lease)+": ", Red) + oneLine(l.Error) + "\n"))
 		}
 	}
 }
@@ -124,23 +124,30 @@ func writeEntries(b *strings.Builder, processors []discover.Processor, style Sty
 		}
 	}
 	for _, p := range processors {
-		if p.Note != nil {
-			comment(b, p.Prefix+": "+*p.Note, style)
+		if err := writeEntry(b, p, style); err != nil {
+			return err
 		}
-		switch {
-		case p.Entry != nil:
-			text, err := p.Entry.YAML()
-			if err != nil {
-				return err
-			}
-			b.WriteString(text)
-		case p.Draft != nil:
-			text, err := p.Draft.YAML()
-			if err != nil {
-				return err
-			}
-			comment(b, text, style)
+	}
+	return nil
+}
+
+func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
+	if p.Note != nil {
+		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(p.Prefix+": "+*p.Note), style)
+	}
+	switch {
+	case p.Entry != nil:
+		text, err := p.Entry.YAML()
+		if err != nil {
+			return err
 		}
+		b.WriteString(text)
+	case p.Draft != nil:
+		text, err := p.Draft.YAML()
+		if err != nil {
+			return err
+		}
+		comment(b, text, style)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type matrixRow struct {
 // and delays, how many times the bound's replica-hours that is, and in how many of the cells it is
 // worse than KEDA's own trigger in each.
 func WriteMatrix(w io.Writer, cells []simulate.Cell, style Style) error {
-	table := [][]Cell{Head("TRACE", "POLICY", "ACTING", ">REPLICA-HOURS", ">x BOUND", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">CELLS", ">WORSE THAN KEDA: HOURS", ">LAG", ">AGE", ">ACTIONS")}
+	table := [][]Cell{Head("TRACE", "POLICY", "ACTING", ">REPLICA-HOURS", ">x BOUND", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">CELLS", ">HOURS > KEDA", ">LAG > KEDA", ">AGE > KEDA", ">ACTIONS > KEDA")}
 	for _, r := range matrixRows(cells) {
 		mean, bound, times := simulate.Mean(r.own), simulate.Mean(r.bound), "-"
 		if bound.ReplicaHours > 0 {
@@ -76,8 +76,7 @@ func WriteMatrix(w io.Writer, cells []simulate.Cell, style Style) error {
 		}
 		table = append(table, line)
 	}
-	style.Width = 0
-	return style.print(w, style.Table(table))
+	return style.print(w, style.Table(table, "CELLS", "ACTIONS", "ACTIONS > KEDA", "OVER LAG", "LAG > KEDA", "AGE > KEDA", "OVER AGE", "x BOUND"))
 }
 
 // matrixRows gathers the cells of each trace, policy and way of acting, in the order of the first.

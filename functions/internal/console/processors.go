@@ -1,20 +1,23 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// WriteProcessors prints one line for each processor, below it one for each of its partitions where
-// they are asked for and for each container that follows it, one for each group, and one for each error.
+// WriteProcessors prints one line for each processor, below it one for each of its partitions, worst
+// first, where they are asked for, and for each container that follows it, one for each group, and how
+// several processors stand in sum.
 func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions bool, style Style) error {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
-	var errors strings.Builder
 	for _, s := range polled {
 		r := report.New(s)
 		rows = append(rows, []Cell{
@@ -26,18 +29,18 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 			{Replicas(r.DesiredReplicas, r.Direction), Plain, true},
 			{Partitions(r), Plain, true},
 			{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
-			{report.Why(r.Reasons), Dim, false},
+			{why(r, withPartitions), Dim, false},
 		})
 		if withPartitions {
+			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
+				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
+			})
 			for _, p := range r.Partitions {
 				rows = append(rows, partitionRow(p))
 			}
 		}
 		for _, t := range r.Throughput {
 			rows = append(rows, throughputRow(t))
-		}
-		if r.Error != nil {
-			errors.WriteString(style.Paint(r.Name+": ", Red) + oneLine(*r.Error) + "\n")
 		}
 	}
 	for _, s := range decided {
@@ -54,8 +57,45 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 			{report.Why(g.Reasons), Dim, false},
 		})
 	}
-	style.Width = 0 // a person may want to copy all of WHY
-	return style.print(w, style.Table(rows)+errors.String())
+	style.Wrap = true // a person may want to copy all of WHY
+	text := style.Table(rows, "RU", "CATCH-UP", "PARTITIONS", "AGE")
+	if len(polled) > 1 {
+		text += "\n" + style.wrapLines(summary(polled)+"\n")
+	}
+	return style.print(w, text)
+}
+
+// why is what could not be measured, and what the decision came from. Partitions that are shown say the
+// first themselves.
+func why(r report.Processor, withPartitions bool) string {
+	decided := report.Why(r.Reasons)
+	switch {
+	case r.Error == nil || withPartitions && len(r.Partitions) > 0:
+		return decided
+	case decided == "":
+		return oneLine(*r.Error)
+	}
+	return oneLine(*r.Error) + "; " + decided
+}
+
+// summary says how processors stand in sum.
+func summary(polled []state.State) string {
+	counts, charge := make(map[changefeed.Status]int), 0.0
+	for _, s := range polled {
+		r := report.New(s)
+		counts[r.Status]++
+		charge += r.RequestCharge
+	}
+	parts := []string{count(len(polled), "processor")}
+	if counts[changefeed.StatusOK] == len(polled) {
+		parts = append(parts, "all ok")
+	}
+	for _, status := range changefeed.Statuses() {
+		if n := counts[status]; n > 0 && status != changefeed.StatusOK {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	return strings.Join(append(parts, compact(charge)+" RU"), ", ")
 }
 
 // partitionRow is a partition in the columns of its processor: what only a processor has is empty, and

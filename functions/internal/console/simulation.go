@@ -133,6 +133,9 @@ func whole(d time.Duration) int64 { return int64(d / time.Second) }
 func (s Simulation) Write(w io.Writer, charts bool, style Style) error {
 	var b strings.Builder
 	s.writeHead(&b, style)
+	head := style.wrapLines(b.String())
+	b.Reset()
+	b.WriteString(head)
 	s.writeTable(&b, style)
 	if charts {
 		style.Width = cmp.Or(style.Width, chartWidth)
@@ -239,9 +242,8 @@ func (s Simulation) writeTable(b *strings.Builder, style Style) {
 			fmt.Fprintf(&left, "%s%d transactions were still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), r.Left)
 		}
 	}
-	style.Width = 0
-	b.WriteString(style.Table(rows))
-	b.WriteString(left.String())
+	b.WriteString(style.Table(rows, "THROTTLED", "PEAK RU/S", "ACTIONS", "MAX LAG", "MAX AGE", "P99 AGE", "OVER LAG"))
+	b.WriteString(style.wrapLines(left.String()))
 }
 
 func overColor(d time.Duration) string {

@@ -17,6 +17,7 @@ import (
 type Style struct {
 	Width  int // of the terminal, in characters; 0 = there is none, or it does not say
 	Colors bool
+	Wrap   bool // a last column of text goes on in the next line, rather than being cut
 }
 
 // The colors of a terminal, as SGR parameters (ECMA-48).
@@ -39,15 +40,6 @@ func (s Style) Paint(text, color string) string {
 
 // Cut shortens a line to the width of the terminal.
 func (s Style) Cut(line string) string { return cut(line, s.Width) }
-
-// cut shortens a line to a width in characters; 0 is any.
-func cut(line string, width int) string {
-	runes := []rune(line)
-	if width <= 0 || len(runes) <= width {
-		return line
-	}
-	return string(runes[:width-1]) + "…"
-}
 
 // printable is a text without what breaks a line or tells a terminal what to do. Its blanks stay as
 // they are: it may be a name, for copying.

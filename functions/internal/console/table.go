@@ -1,7 +1,10 @@
 package console
 
 import (
+	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,38 +28,225 @@ func Head(names ...string) []Cell {
 	return cells
 }
 
-// Table aligns the columns of rows, the head first. What does not fit the width of the last column is
-// cut; a width of 0 is any.
-func (s Style) Table(rows [][]Cell) string {
-	const gap = "  "
-	last := len(rows[0]) - 1
-	widths := make([]int, last+1)
+const (
+	gap       = "  "
+	leastText = 24 // characters that a last column of text keeps, while others can give way
+	leastName = 14 // characters that any other column of text keeps
+)
+
+// Table aligns the columns of rows, the head first. Where they are wider than the terminal, those columns
+// give way that are worth least, in the order of their names; then text becomes narrower. It is cut at a
+// word or, where the style wraps, goes on in the next line: that of the last column below the others, where
+// that takes fewer lines. Numbers are never broken. A width of 0 is any.
+func (s Style) Table(rows [][]Cell, leastFirst ...string) string {
+	return strings.Join(s.Rows(rows, leastFirst...), "")
+}
+
+// Rows are the rows of a Table one by one, each with its line breaks.
+func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
+	widths, below := s.fit(rows, leastFirst)
+	texts := make([]string, len(rows))
+	for r, row := range rows {
+		cells, height := make([][]string, len(row)), 1
+		for i, c := range row {
+			cells[i] = []string{cut(c.printed(), widths[i])}
+			if s.Wrap && !c.Right && widths[i] > 0 {
+				cells[i] = wrap(c.printed(), widths[i], widths[i])
+			}
+			height = max(height, len(cells[i]))
+		}
+		var b strings.Builder
+		for l := range height {
+			var line strings.Builder
+			for i, c := range row {
+				if widths[i] == 0 {
+					continue
+				}
+				text := ""
+				if l < len(cells[i]) {
+					text = cells[i][l]
+				}
+				pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+				text = s.Paint(text, c.Color)
+				if c.Right {
+					text, pad = pad+text, ""
+				}
+				line.WriteString(text + pad + gap)
+			}
+			b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		}
+		if last := row[len(row)-1]; below && last.Text != "" {
+			for _, text := range wrap(last.printed(), s.Width-2*len(gap), s.Width-2*len(gap)) {
+				b.WriteString(gap + gap + s.Paint(text, last.Color) + "\n")
+			}
+		}
+		texts[r] = b.String()
+	}
+	return texts
+}
+
+// fit returns the width of each column, 0 for one that gives way, and whether the last column stands below
+// the others.
+func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool) {
+	head := rows[0]
+	last := len(head) - 1
+	natural := make([]int, last+1)
 	for _, row := range rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.printed()))
+			natural[i] = max(natural[i], utf8.RuneCountInString(c.printed()))
 		}
 	}
-	left := 0
-	for _, w := range widths[:last] {
-		left += w + len(gap)
+	if s.Width <= 0 {
+		return natural, false
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, c := range row[:last] {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.printed()))
-			text := s.Paint(c.printed(), c.Color)
-			if c.Right {
-				text, pad = pad+text, ""
+	least := natural[last]
+	if !head[last].Right {
+		least = min(least, leastText)
+	}
+	widths = s.giveWay(head, natural, least, leastFirst)
+	if s.Wrap && !head[last].Right {
+		room := widths[last] + s.Width - lineWidth(widths)
+		if below = room < least || s.height(rows, s.Width-2*len(gap))+len(rows) < s.height(rows, room); below {
+			widths = s.giveWay(head, natural, 0, leastFirst)
+		}
+	}
+	for lineWidth(widths) > s.Width {
+		widest := -1
+		for i := range last {
+			if !head[i].Right && widths[i] > leastName && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
 			}
-			line.WriteString(text + pad + gap)
 		}
-		end := row[last].printed()
-		if s.Width > 0 {
-			end = cut(end, max(1, s.Width-left))
+		if widest < 0 {
+			break
 		}
-		line.WriteString(s.Paint(end, row[last].Color))
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		widths[widest]--
+	}
+	if !head[last].Right && widths[last] > 0 {
+		widths[last] = max(1, min(natural[last], widths[last]+s.Width-lineWidth(widths)))
+	}
+	return widths, below
+}
+
+// height is how many lines the texts of the last column take in a width.
+func (s Style) height(rows [][]Cell, width int) (lines int) {
+	for _, row := range rows {
+		lines += len(wrap(row[len(row)-1].printed(), width, width))
+	}
+	return lines
+}
+
+// giveWay leaves out columns, in the order of their names, until the others fit beside the last one, of a
+// width.
+func (s Style) giveWay(head []Cell, natural []int, last int, leastFirst []string) []int {
+	widths := slices.Clone(natural)
+	widths[len(widths)-1] = last
+	for _, name := range leastFirst {
+		for i, c := range head {
+			if c.Text == name && lineWidth(widths) > s.Width {
+				widths[i] = 0
+			}
+		}
+	}
+	return widths
+}
+
+// lineWidth is that of columns beside each other.
+func lineWidth(widths []int) int {
+	sum := 0
+	for _, w := range widths {
+		if w > 0 {
+			sum += w + len(gap)
+		}
+	}
+	return max(0, sum-len(gap))
+}
+
+// Wrap breaks a line at its blanks, those behind the first with an indent. A width of 0 is any.
+func Wrap(line, indent string, width int) string {
+	if width <= 0 {
+		return line
+	}
+	return strings.Join(wrap(line, width, width-len(indent)), "\n"+indent)
+}
+
+// wrapLines breaks each line of a text to the width of the terminal; what follows is indented by two more.
+func (s Style) wrapLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		own := len(line) - len(strings.TrimLeft(line, " "))
+		b.WriteString(Wrap(line, strings.Repeat(" ", own+2), s.Width) + "\n")
 	}
 	return b.String()
+}
+
+// color is what paints, and takes no room.
+var color = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// wrap breaks a text into lines at its blanks; first is the width of the first line.
+func wrap(text string, first, others int) (lines []string) {
+	room := func(text string) int { return utf8.RuneCountInString(color.ReplaceAllString(text, "")) }
+	line, width := "", max(1, first)
+	flush := func() {
+		lines = append(lines, strings.TrimRight(line, " "))
+		line, width = "", max(1, others)
+	}
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && (line != "" || len(lines) == 0) {
+			word = " " + word
+		}
+		if strings.TrimSpace(line) != "" && room(line+word) > width {
+			flush()
+			word = strings.TrimLeft(word, " ")
+		}
+		for line+word != "" && room(line+word) > width && !color.MatchString(word) {
+			runes := []rune(line + word)
+			at := insideWord(runes, width)
+			line, word = string(runes[:at]), string(runes[at:])
+			flush()
+		}
+		line += word
+	}
+	return append(lines, strings.TrimRight(line, " "))
+}
+
+// insideWord is where a word that is longer than a line is broken: behind a sign, not too near to its begin,
+// such as those between the parts of an address, or else at its end.
+func insideWord(text []rune, width int) int {
+	for at := width; at > width/3; at-- {
+		if strings.ContainsRune("/:.-_,=", text[at-1]) && outsideNumber(text, at) == at {
+			return at
+		}
+	}
+	return outsideNumber(text, width)
+}
+
+// cut shortens a line to a width in characters, at a word where one ends in its second half, and not
+// inside a number; 0 is any.
+func cut(line string, width int) string {
+	runes := []rune(line)
+	if width <= 0 || len(runes) <= width {
+		return line
+	}
+	at := outsideNumber(runes, width-1)
+	for blank := at; blank > width/2; blank-- {
+		if runes[blank] == ' ' {
+			at = blank
+			break
+		}
+	}
+	return strings.TrimRight(string(runes[:at]), " ") + "…"
+}
+
+// outsideNumber is the greatest place up to some where no number is broken; that place itself where a
+// number fills all.
+func outsideNumber(text []rune, at int) int {
+	number := func(r rune) bool { return unicode.IsDigit(r) || r == '.' || r == ',' }
+	for i := at; i > 0; i-- {
+		if !number(text[i]) || !number(text[i-1]) {
+			return i
+		}
+	}
+	return at
 }

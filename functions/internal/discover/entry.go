@@ -129,9 +129,8 @@ func note(format string, args ...any) *string {
 
 // suggest names the entries, and drops those that say the same as another's: a
 // processor that goes over to another format has leases with two prefixes.
-func (s survey) suggest(processors []Processor) {
+func (s survey) suggest(processors []Processor, taken map[string]bool) {
 	first := make(map[Entry]*Processor)
-	names := make(map[string]bool)
 	for i := range processors {
 		p := &processors[i]
 		e := cmp.Or(p.Entry, p.Draft)
@@ -149,8 +148,8 @@ func (s survey) suggest(processors []Processor) {
 			}
 			first[same] = p
 		}
-		e.Name = freeName(names, e)
-		names[e.Name] = true
+		e.Name = freeName(taken, e)
+		taken[e.Name] = true
 	}
 }
 

@@ -61,7 +61,7 @@ func (c Container) apply(now time.Time, s *seen, out *Outcome) *state.Provisioni
 	entry.Memory, entry.Setting = memory, c.Setting
 	// Where nothing is to be changed the last change is seen to be made: from here on, what was before is
 	// somebody else's.
-	entry.Was, entry.Set = s.read.RUPerSecond, d.RUPerSecond
+	change(&entry, s.read.RUPerSecond, d.RUPerSecond)
 	if s.entry == nil && d.RUPerSecond == s.read.RUPerSecond && memory == (scaling.ThroughputMemory{}) {
 		return nil
 	}
@@ -75,10 +75,20 @@ func (c Container) needs(now time.Time, there cosmos.Throughput, before int, mem
 	})
 }
 
+// change notes what a container is to have in place of what was read. Where that is not what the change
+// before was to make of it, another process may have committed that one and be about to make it: what it
+// makes is ours.
+func change(entry *state.Provisioning, from, to int) {
+	if from != entry.Set {
+		entry.Late = entry.Set
+	}
+	entry.Was, entry.Set = from, to
+}
+
 // theirs reports whether somebody else changed the throughput, and remembers what they made it. Of a
 // change that may not have been made, since this process ended in between, both sides are ours.
 func theirs(entry *state.Provisioning, read cosmos.Throughput) bool {
-	ours := read.Autoscale == entry.Autoscale && (read.RUPerSecond == entry.Set || entry.Theirs == 0 && read.RUPerSecond == entry.Was)
+	ours := read.Autoscale == entry.Autoscale && (read.RUPerSecond == entry.Set || entry.Theirs == 0 && (read.RUPerSecond == entry.Was || read.RUPerSecond == entry.Late))
 	if entry.Theirs = 0; !ours {
 		entry.Theirs = read.RUPerSecond
 	}

@@ -182,7 +182,7 @@ func (t *turn) giveBack(w *work, s seen) {
 		w.out.Restored, w.entry = true, nil
 	case s.read.Pending: // until the change that is under way has been made
 	default:
-		entry.Was, entry.Set = s.read.RUPerSecond, w.target
+		change(&entry, s.read.RUPerSecond, w.target)
 		w.changes = true
 	}
 }

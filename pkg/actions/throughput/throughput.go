@@ -10,6 +10,7 @@
 package throughput
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -96,8 +97,12 @@ type virtual struct {
 	memory      scaling.ThroughputMemory
 }
 
-// fresh reports whether what was read still counts.
+// fresh reports whether what was read still counts: not where a change is remembered that was not seen to
+// be made, or another throughput than that, since another process may have been here.
 func (s seen) fresh(now time.Time) bool {
+	if e := s.entry; e != nil && (e.Theirs == 0 && e.Was != e.Set || s.read.RUPerSecond != cmp.Or(e.Theirs, e.Set)) {
+		return false
+	}
 	return s.err == nil && !s.at.IsZero() && !s.read.Pending && now.Sub(s.at) < readEvery
 }
 

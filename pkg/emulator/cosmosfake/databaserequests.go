@@ -3,6 +3,7 @@ package cosmosfake
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/sql"
 )
@@ -40,7 +41,10 @@ func (c *call) listDatabases() (*reply, error) {
 	return c.listResources("", "Databases", all)
 }
 
-// listResources answers a feed or a query of resources that are not documents, all on one page.
+// listResources answers with one page of a feed, or of a query, of resources that are not documents. Like
+// every feed of the service it keeps to x-ms-max-item-count and goes on at x-ms-continuation
+// (https://learn.microsoft.com/rest/api/cosmos-db/common-cosmosdb-rest-request-headers); what is in
+// that token is the stand-in's own: how many resources came before.
 func (c *call) listResources(rid, name string, all []map[string]any) (*reply, error) {
 	results := []any{}
 	var query *sql.Query
@@ -50,7 +54,15 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 			return nil, err
 		}
 	}
-	for _, one := range all {
+	next := ""
+	first, err := c.firstResource(len(all))
+	if err != nil {
+		return nil, err
+	}
+	if end := first + c.pageSize(); end < len(all) {
+		all, next = all[:end], strconv.Itoa(end)
+	}
+	for _, one := range all[first:] {
 		switch {
 		case query == nil:
 			results = append(results, one)
@@ -60,7 +72,24 @@ func (c *call) listResources(rid, name string, all []map[string]any) (*reply, er
 			}
 		}
 	}
-	return listReply(rid, name, results, 2), nil
+	r := listReply(rid, name, results, 2)
+	if next != "" {
+		r.set("x-ms-continuation", next)
+	}
+	return r, nil
+}
+
+// firstResource reads where a page of so many resources begins.
+func (c *call) firstResource(of int) (int, error) {
+	token := c.Header.Get("x-ms-continuation")
+	if token == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(token)
+	if err != nil || n < 0 {
+		return 0, badRequest("The continuation token is malformed.")
+	}
+	return min(n, of), nil // some may have been deleted since
 }
 
 // plainRow lets a query look at a resource that is not a document.

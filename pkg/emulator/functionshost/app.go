@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -43,6 +44,9 @@ type hostJSON struct {
 		HTTP struct {
 			RoutePrefix *string `json:"routePrefix"`
 		} `json:"http"`
+		ServiceBus struct {
+			MaxConcurrentCalls *int `json:"maxConcurrentCalls"`
+		} `json:"serviceBus"`
 	} `json:"extensions"`
 }
 
@@ -56,6 +60,8 @@ type app struct {
 	bundle          bool // an extension bundle is configured
 	forward         bool // HTTP-only functions get the original request
 	functionTimeout time.Duration
+
+	maxConcurrentCalls int // of a Service Bus trigger
 
 	executable       string
 	workingDirectory string
@@ -110,6 +116,14 @@ func (a *app) configure(host hostJSON) error {
 	a.routePrefix = "api"
 	if prefix := host.Extensions.HTTP.RoutePrefix; prefix != nil {
 		a.routePrefix = strings.Trim(*prefix, "/")
+	}
+	// Microsoft.Azure.WebJobs.Extensions.ServiceBus/src/Config/ServiceBusOptions.cs of Azure/azure-sdk-for-net.
+	a.maxConcurrentCalls = 16 * runtime.NumCPU()
+	if n := host.Extensions.ServiceBus.MaxConcurrentCalls; n != nil {
+		a.maxConcurrentCalls = *n
+	}
+	if a.maxConcurrentCalls < 1 {
+		return fmt.Errorf("extensions.serviceBus.maxConcurrentCalls is %d, at least 1 is allowed", a.maxConcurrentCalls)
 	}
 	if err := a.configureTimeouts(host); err != nil {
 		return err

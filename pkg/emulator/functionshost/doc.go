@@ -16,7 +16,8 @@
 // that waits for a lock notice it.
 //
 // It knows nothing of feedscale. Start with host.go; app.go and function.go read the app,
-// worker.go keeps its process, listener.go and storage.go fire its timers, shutdown.go ends it,
+// worker.go keeps its process, listener.go and storage.go fire its timers, receive.go takes from its
+// queues, shutdown.go ends it,
 // invoke.go and answer.go are the contract with the handler, front.go is what HTTP clients meet.
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
 // Version is that of the host which is imitated; it stands in the headers of every request to the
@@ -35,6 +37,10 @@ type Options struct {
 	// Storage is where the host finds the locks and the status of its timers. Without one no timer
 	// fires by itself: Timer fires them, so that the test has the ticks in its hand.
 	Storage *Storage
+
+	// Receive has Service Bus triggers receive from the queues of their connections. Without it Deliver
+	// hands them messages.
+	Receive bool
 
 	Clock  *Clock         // nil = the wall clock
 	Random *mathrand.Rand // which slots of a timer come early, and by how much; nil = the same ones in every run
@@ -114,6 +120,15 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		_ = listener.Close()
 		return nil, err
 	}
+	clients := map[*function]*azservicebus.Client{}
+	for _, f := range a.functions {
+		if o.Receive && f.trigger.is("serviceBusTrigger") && !f.disabled {
+			if clients[f], err = h.connect(f); err != nil {
+				_ = listener.Close()
+				return nil, err
+			}
+		}
+	}
 	go func() { _ = h.front.Serve(listener) }() // it ends with the host
 	if len(a.functions) == 0 {
 		h.worker.stop(errNoFunctions) // no handler either (Workers/Http/HttpFunctionInvocationDispatcher.cs, InitializeAsync)
@@ -123,6 +138,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := h.worker.awaitReady(ctx); err != nil {
 		h.Close()
 		return nil, err
+	}
+	for f, client := range clients {
+		go h.receive(listening, f, client)
 	}
 	if h.storage != nil {
 		for _, f := range a.functions {

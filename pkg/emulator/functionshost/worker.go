@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -74,13 +75,17 @@ func newWorker(a *app, l *log, clock *Clock, halt func()) (*worker, error) {
 	return &worker{app: a, log: l, clock: clock, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
 }
 
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// freePort finds a port for a handler that takes it later. It is none of those that a listener gets which asks
+// for any, so that nobody has taken it by then.
+func freePort() (port int, err error) {
+	for range 20 {
+		port = 12_000 + rand.IntN(20_000)
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, listener.Close()
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return 0, err
 }
 
 // url is where the handler has to listen.

@@ -17,7 +17,7 @@ func Must(t testing.TB, err error) {
 
 // Times of waiting.
 const (
-	Deadline  = 20 * time.Second     // for what must come
+	Deadline  = 90 * time.Second     // for what must come: what never comes costs that long, and a machine that is busy is no reason
 	lookEvery = 5 * time.Millisecond // between two looks
 )
 

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -34,7 +35,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	looks := time.NewTicker(2 * time.Millisecond)
 	defer looks.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(testworld.Deadline)
 	for !holds() {
 		select {
 		case <-looks.C:
@@ -50,7 +51,7 @@ func came[T any](t *testing.T, what string, from <-chan T) T {
 	var v T
 	select {
 	case v = <-from:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testworld.Deadline):
 		t.Fatalf("never came: %s", what)
 	}
 	return v
@@ -127,7 +128,7 @@ func consumeWith(t *testing.T, connectionString string, o servicebus.ConsumerOpt
 		select {
 		case <-ended:
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(testworld.Deadline):
 			return errors.New("Run never ended")
 		}
 	}

@@ -112,21 +112,33 @@ func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("publishing to %s: %w", p.queue, err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
-
 	message := newMessage(e, body)
 	if p.options.TimeToLive > 0 {
 		message.TimeToLive = &p.options.TimeToLive
 	}
+	return p.deliver(ctx, message, "publishing scale event "+e.ID())
+}
+
+// Send sends a message that is no scale event, as Publish sends those: its body is exactly the given bytes,
+// and a queue that detects duplicates takes one of an id. Nobody gets it once its time to live, of at least
+// 1 ms, has passed.
+func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive time.Duration) error {
+	timeToLive, contentType := min(timeToLive, maxTimeToLive), "application/json"
+	return p.deliver(ctx, &azservicebus.Message{Body: body, MessageID: &id, ContentType: &contentType, TimeToLive: &timeToLive}, "sending message "+id)
+}
+
+// deliver sends a message until that works, or its tries are used up.
+func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	for try := 1; ; try++ {
 		again, err := p.try(ctx, message)
 		if err == nil {
 			return nil
 		}
 		if try == p.options.Tries || ctx.Err() != nil || !again {
-			return fmt.Errorf("publishing scale event %s: %w", e.ID(), p.queue.explain(err, try, p.options.TryTimeout))
+			return fmt.Errorf("%s: %w", doing, p.queue.explain(err, try, p.options.TryTimeout))
 		}
 	}
 }

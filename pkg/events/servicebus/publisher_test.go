@@ -70,6 +70,24 @@ func TestAMessageIsTheEvent(t *testing.T) {
 	}
 }
 
+func TestWhatIsNoEventIsSentWithItsIdAndItsTime(t *testing.T) {
+	t.Parallel()
+	s := startBroker(t, "", servicebusfake.QueueSpec{DuplicateDetectionWindow: time.Minute})
+	p := newPublisher(t, s.ConnectionString(), patient())
+	for range 2 {
+		if err := p.Send(t.Context(), "one", []byte("body"), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages := s.Messages("scale")
+	if len(messages) != 1 {
+		t.Fatalf("the queue has %d messages, want the one of its id", len(messages))
+	}
+	if m := messages[0]; m.ID != "one" || string(m.Body) != "body" || m.ContentType != "application/json" || m.ExpiresAt.Sub(m.EnqueuedAt) != 10*time.Second {
+		t.Errorf("got %+v", m)
+	}
+}
+
 func TestManyPublishThroughOneSenderInOrder(t *testing.T) {
 	t.Parallel()
 	const processors, each = 20, 25

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -21,6 +22,9 @@ func guard(use func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if reason := recover(); reason != nil {
+			if _, fault := reason.(runtime.Error); fault {
+				reason = "its pages name others that it does not have"
+			}
 			err = fmt.Errorf("%w: %v", ErrDamaged, reason)
 		}
 	}()

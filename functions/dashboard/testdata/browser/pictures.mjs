@@ -10,6 +10,7 @@ const pictures = [
   ['orders-week', 'thirty', '#/processors/orders?range=7d', desktop, true],
   ['group', 'thirty', '#/processors/shop-workers', desktop, true], ['group-phone', 'thirty', '#/processors/shop-workers', phone, true],
   ...['payments', 'audit-archive', 'invoices', 'loyalty', 'carts', 'mail-sender', 'search-index', 'stock', 'telemetry'].map((name) => [name, 'thirty', '#/processors/' + name, desktop, true]),
+  ['demo', 'demo', '', desktop], ['demo-phone', 'demo', '', phone],
   ['payments-phone', 'thirty', '#/processors/payments', phone, true],
 ];
 for (const colorScheme of ['light', 'dark']) {
@@ -19,6 +20,10 @@ for (const colorScheme of ['light', 'dark']) {
     if (['orders', 'orders-phone'].includes(name)) {
       await drawn(page);
       await page.locator('#decisions button').first().click();
+    }
+    if (world === 'demo') {
+      await page.locator('[data-fault=hang]').click(); // off again in the next picture
+      await page.waitForTimeout(1_000);
     }
     if (name === 'orders-day') await page.waitForSelector('#simulation table');
     await page.evaluate(() => scrollTo(0, 0));

@@ -326,4 +326,48 @@ await rule('nobody else is asked for anything', 'thirty#/processors/orders?polic
   assert.deepEqual([...paths].sort(), ['/api/dashboard', '/api/processors', '/api/processors/orders/history', '/api/processors/orders/simulation']);
 });
 
+const controls = (page) => page.getByRole('region', { name: 'Controls' });
+
+await rule('where the world is not the program\'s to change there are no controls', 'thirty', async (page) => {
+  await row(page, 'orders').waitFor();
+  assert.equal(await controls(page).count(), 0);
+});
+
+await rule('a button changes the world, says what to watch, and undoes it, by keyboard too', 'demo', async (page) => {
+  await page.getByRole('button', { name: 'hang the handler of orders' }).press('Enter');
+  await controls(page).getByText('Watch orders: stalled within 15 s.').waitFor();
+  const undo = page.getByRole('button', { name: 'free the handler of orders' });
+  assert.ok(await undo.evaluate((e) => e === document.activeElement));
+  await undo.click();
+  await controls(page).getByText('Watch orders: LAG drains').waitFor();
+  await page.getByRole('button', { name: 'hang the handler of orders' }).waitFor();
+});
+
+await rule('what another way switched is shown', 'demo', async (page) => {
+  await page.getByRole('button', { name: 'stop the broker' }).waitFor();
+  await fetch(worlds.demo + '/api/controls/broker?on=true', { method: 'POST' });
+  await page.getByRole('button', { name: 'start the broker again' }).waitFor();
+  await fetch(worlds.demo + '/api/controls/broker?on=false', { method: 'POST' });
+  await page.getByRole('button', { name: 'stop the broker' }).waitFor();
+});
+
+await rule('a page of another origin presses no button', 'demo', async (page) => {
+  await page.goto(worlds.thirty + '/api/processors'); // of the same site, and of another port
+  await page.evaluate((url) => fetch(url, { method: 'POST', mode: 'no-cors' }), worlds.demo + '/api/controls/hang?on=true');
+  const { faults } = await (await fetch(worlds.demo + '/api/controls')).json();
+  assert.deepEqual(faults.filter((f) => f.name === 'hang').map((f) => f.on), [false]);
+});
+
+for (const viewport of [undefined, phone.viewport]) {
+  for (const colorScheme of ['light', 'dark']) {
+    await rule(`the controls meet the rules of axe, ${colorScheme}${viewport ? ', and fit a phone' : ''}`, 'demo', async (page) => {
+      await page.getByRole('button', { name: 'stop the broker' }).waitFor();
+      if (viewport) assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 360);
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => window.axe.run());
+      assert.deepEqual(violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html + ' ' + n.failureSummary).join('\n')), []);
+    }, { colorScheme, ...(viewport && { viewport }) });
+  }
+}
+
 await browser.close();

@@ -1,3 +1,5 @@
+//go:build !demo
+
 package main
 
 import (
@@ -5,8 +7,13 @@ import (
 	"net"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
 	"github.com/feedscale/feedscale/pkg/scaler"
 )
+
+// clusterKinds are the actions that link client-go.
+func clusterKinds() actions.Kinds { return actions.Kinds{kubernetes.Kind()} }
 
 // newScaler makes KEDA's external scaler for the commands that have one.
 func newScaler(o cli.ScalerOptions) (func(context.Context, net.Listener) error, error) {

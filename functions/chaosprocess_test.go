@@ -1,0 +1,318 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// process is a process of feedscale that is killed, and started again by whoever keeps it.
+type process interface {
+	// tick fires one, or waits for the next, and returns when it is over, however it ended.
+	tick(context.Context)
+	// signal ends the process, and returns before it has ended.
+	signal(syscall.Signal)
+	// revive returns when the process answers, a new one where the last was sent a signal.
+	revive()
+	get(path string) (status int, body []byte, err error)
+	pid() int // 0 where there is none
+	// printed is what the process and its host have logged since the last call.
+	printed() string
+}
+
+// startup is in how long a process has to answer, on a machine that does a lot besides.
+const startup = 60 * time.Second
+
+// hosted is the handler under a host, whose timer the test fires.
+type hosted struct {
+	world *chaos
+	*functionshost.Host
+	clock  *functionshost.Clock // stands still but for the half hour after a crash, in which the host counts crashes
+	read   int                  // lines of its log
+	killed int                  // times
+	mu     sync.Mutex
+	sent   syscall.Signal // not yet answered by an end; 0 = none
+	sentAt time.Time
+	ended  int // times that a handler ended well
+}
+
+func newHosted(w *chaos) *hosted {
+	clock := functionshost.NewClock(time.Now())
+	return &hosted{world: w, clock: clock, Host: startHost(w.t, functionshost.Options{Settings: w.settings, Clock: clock})}
+}
+
+func (h *hosted) tick(ctx context.Context) {
+	_, _ = h.Timer(ctx, "poll", functionshost.Tick{}) // which may fail, as the faults want it
+}
+
+func (h *hosted) signal(s syscall.Signal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sent == 0 && h.Signal(s) == nil {
+		h.sent, h.sentAt = s, time.Now()
+	}
+}
+
+func (h *hosted) revive() {
+	h.mu.Lock()
+	sent := h.sent
+	h.sent = 0
+	h.mu.Unlock()
+	switch sent {
+	case syscall.SIGKILL:
+		h.killed++
+		h.awaitEnds("exited with code 137", h.killed)
+		h.clock.Advance(31 * time.Minute)
+	case syscall.SIGTERM:
+		h.ended++
+		h.awaitEnds("restarting the handler", h.ended)
+		if took := time.Since(h.sentAt); took > drained+loaded {
+			h.world.breaks("a handler took %s to end after SIGTERM", took)
+		}
+	}
+	ctx, cancel := context.WithTimeout(h.world.t.Context(), startup)
+	defer cancel()
+	if err := h.Ready(ctx); err != nil {
+		h.world.breaks("a handler is not started again: %v", err)
+	}
+	if n := logged(h.Host, "exited with code"); n != h.killed {
+		h.world.breaks("%d handlers ended with an error, and %d were killed", n, h.killed)
+	}
+}
+
+// loaded is what a machine that does a lot besides may take on top of a time.
+const loaded = 5 * time.Second
+
+func (h *hosted) awaitEnds(line string, n int) {
+	for deadline := time.Now().Add(startup); logged(h.Host, line) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.world.breaks("a signal did not end the handler: there is no %q", line)
+			return
+		}
+	}
+}
+
+func (h *hosted) get(path string) (int, []byte, error) {
+	return fetch(h.URL()+path, h.MasterKey())
+}
+
+func (h *hosted) pid() int {
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(h.HandlerURL(), "http://"))
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range environments {
+		environment, _ := os.ReadFile(file)
+		executable, _ := os.Readlink(filepath.Join(filepath.Dir(file), "exe"))
+		if filepath.Base(executable) == "handler" && bytes.Contains(environment, []byte("FUNCTIONS_CUSTOMHANDLER_PORT="+port+"\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			return pid
+		}
+	}
+	return 0
+}
+
+func (h *hosted) printed() string {
+	all := h.Logs()
+	var text strings.Builder
+	for _, line := range all[h.read:] {
+		fmt.Fprintln(&text, line.Text)
+	}
+	h.read = len(all)
+	return text.String()
+}
+
+// standalone is `feedscale run`, whose own timer fires each second.
+type standalone struct {
+	world    *chaos
+	settings map[string]string
+	folder   string
+	log      output
+	read     int
+	ticks    atomic.Int64
+
+	mu      sync.Mutex
+	command *exec.Cmd
+	ended   chan struct{}
+	sent    syscall.Signal
+	sentAt  time.Time
+}
+
+func newStandalone(w *chaos) *standalone {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	testworld.Must(w.t, err)
+	settings := map[string]string{"FEEDSCALE_LISTEN": free.Addr().String()}
+	testworld.Must(w.t, free.Close())
+	for name, value := range w.settings {
+		settings[name] = value
+	}
+	s := &standalone{world: w, settings: settings, folder: w.folder}
+	s.start()
+	w.t.Cleanup(func() {
+		_ = s.command.Process.Kill()
+		<-s.ended
+	})
+	return s
+}
+
+func (s *standalone) Write(text []byte) (int, error) {
+	s.ticks.Add(int64(bytes.Count(text, []byte(`"msg":"tick"`))))
+	return s.log.Write(text)
+}
+
+// start returns when the process answers: before, a signal ends it as it ends any program.
+func (s *standalone) start() {
+	command := prepare(s.world.t, s.folder, s.settings, "run")
+	command.Stdout, command.Stderr = s, s
+	ended := make(chan struct{})
+	s.mu.Lock()
+	s.command, s.ended = command, ended
+	testworld.Must(s.world.t, command.Start())
+	s.mu.Unlock()
+	go func() {
+		_ = command.Wait() // the status is looked at
+		close(ended)
+	}()
+	for deadline := time.Now().Add(startup); ; time.Sleep(5 * time.Millisecond) {
+		if _, _, err := s.get("/api/metrics"); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.world.breaks("run does not answer: %s", s.log.String())
+			return
+		}
+	}
+}
+
+func (s *standalone) tick(ctx context.Context) {
+	before, late := s.ticks.Load(), time.After(4*time.Second)
+	for looks := time.Tick(5 * time.Millisecond); s.ticks.Load() == before; {
+		select {
+		case <-looks:
+		case <-late:
+			return
+		case <-s.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *standalone) signal(signal syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == 0 && s.command.Process.Signal(signal) == nil {
+		s.sent, s.sentAt = signal, time.Now()
+	}
+}
+
+func (s *standalone) revive() {
+	s.mu.Lock()
+	sent := s.sent
+	s.mu.Unlock()
+	if sent == 0 {
+		select {
+		case <-s.ended:
+			s.world.breaks("run ended by itself with status %d: %s", s.command.ProcessState.ExitCode(), s.log.String())
+		default:
+			return
+		}
+	} else {
+		select {
+		case <-s.ended:
+		case <-time.After(startup):
+			s.world.breaks("signal %d does not end run", sent)
+		}
+		if took := time.Since(s.sentAt); sent == syscall.SIGTERM && took > drained+loaded {
+			s.world.breaks("run took %s to end after SIGTERM", took)
+		}
+		if status := s.command.ProcessState.ExitCode(); sent == syscall.SIGTERM && status != 0 {
+			s.world.breaks("run ended with status %d after SIGTERM", status)
+		}
+	}
+	s.mu.Lock()
+	s.sent = 0
+	s.mu.Unlock()
+	s.start()
+}
+
+func (s *standalone) get(path string) (int, []byte, error) {
+	return fetch("http://"+s.settings["FEEDSCALE_LISTEN"]+path, "")
+}
+
+func (s *standalone) pid() int { return s.command.Process.Pid }
+
+func (s *standalone) printed() string {
+	all := s.log.String()
+	since := all[s.read:]
+	s.read = len(all)
+	return since
+}
+
+// fetch reads a page, with a key where there is one.
+func fetch(url, key string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("x-functions-key", key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+// usage is what a process holds, as the kernel has it.
+type usage struct {
+	descriptors, threads int
+	memory               int // resident, in KiB
+}
+
+func usageOf(pid int) (u usage, err error) {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
+	open, err := os.ReadDir(filepath.Join(folder, "fd"))
+	if err != nil {
+		return u, err
+	}
+	status, err := os.ReadFile(filepath.Join(folder, "status"))
+	if err != nil {
+		return u, err
+	}
+	u.descriptors = len(open)
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch name {
+		case "VmRSS":
+			_, err = fmt.Sscan(value, &u.memory)
+		case "Threads":
+			_, err = fmt.Sscan(value, &u.threads)
+		}
+		if err != nil {
+			return u, err
+		}
+	}
+	if u.memory == 0 {
+		return u, errors.New("the process has no memory")
+	}
+	return u, nil
+}

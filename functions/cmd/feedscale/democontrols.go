@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/dashboard"
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/demo"
+)
+
+// routeEnviron is where another process learns the settings of the demo.
+const routeEnviron = dashboard.RouteControls + "/environ"
+
+// controlled is the world as the controls of the page see it.
+type controlled struct {
+	Faults []demo.Fault `json:"faults"`
+	Watch  string       `json:"watch"`
+}
+
+// newControls answers the controls of the page, and "demo env". What changes the world is refused to
+// pages of other origins, which any browser on this machine may have open.
+func newControls(world *demo.World, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, value any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := console.WriteJSON(w, value); err != nil {
+			log.Debug("a caller went away before its answer", "error", err.Error())
+		}
+	}
+	mux.HandleFunc("GET "+dashboard.RouteControls, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, controlled{world.Faults(), world.Watch()})
+	})
+	mux.HandleFunc("GET "+routeEnviron, func(w http.ResponseWriter, _ *http.Request) { answer(w, world.Environ()) })
+	mux.HandleFunc("POST "+dashboard.RouteControls+"/{fault}", func(w http.ResponseWriter, r *http.Request) {
+		on, err := strconv.ParseBool(r.URL.Query().Get("on"))
+		if err != nil {
+			problem.Write(w, r, log, http.StatusBadRequest, "on is missing; allowed are on=true and on=false")
+			return
+		}
+		if err := world.Switch(r.PathValue("fault"), on); err != nil {
+			problem.Write(w, r, log, http.StatusNotFound, err.Error())
+			return
+		}
+		answer(w, controlled{world.Faults(), world.Watch()})
+	})
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem.Write(w, r, log, http.StatusForbidden, "a page of another origin changes nothing here")
+	}))
+	return protection.Handler(mux)
+}
+
+// environTimeout bounds the question: the demo runs on this machine.
+const environTimeout = 5 * time.Second
+
+// settingsOfDemo are the names that "demo env" passes on: what answers at the address is any program.
+var settingsOfDemo = regexp.MustCompile(`^(COSMOS|SERVICEBUS|FEEDSCALE_[A-Z_]+)$`)
+
+// printDemoEnviron prints what a shell takes over, so that commands work on the demo that listens on a
+// port, or at an address; without one, where demo would listen in this environment.
+func printDemoEnviron(ctx context.Context, env cli.Env, at ...string) error {
+	address := cmp.Or(env.Getenv("FEEDSCALE_LISTEN"), usualAddress)
+	if len(at) > 0 {
+		if address = at[0]; !strings.Contains(address, ":") {
+			address = loopback + address
+		}
+	}
+	environ, err := askForEnviron(ctx, address, env.Getenv("FEEDSCALE_API_KEY"))
+	if err != nil {
+		return fmt.Errorf("no demo answers at %s (%w): start one with make run, or take the line that its screen has", address, err)
+	}
+	settings := map[string]string{"FEEDSCALE_LISTEN": address, "FEEDSCALE_URL": "http://" + address}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); settingsOfDemo.MatchString(name) {
+			settings[name] = value
+		}
+	}
+	for _, entry := range env.Environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, set := settings[name]; !set && name != "FEEDSCALE_API_KEY" && (strings.HasPrefix(name, "FEEDSCALE_") || strings.HasPrefix(name, "COSMOS__") || strings.HasPrefix(name, "SERVICEBUS__")) {
+			fmt.Fprintf(env.Stdout, "unset %s\n", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(env.Stdout, "export %s='%s'\n", name, strings.ReplaceAll(settings[name], "'", `'\''`))
+	}
+	return nil
+}
+
+// askForEnviron asks the demo that listens at an address, and may want a key; "" = none.
+func askForEnviron(ctx context.Context, address, key string) (environ []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, environTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+routeEnviron, nil)
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		request.Header.Set("x-functions-key", key)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, errors.Unwrap(err) // its text repeats the address
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&environ); err != nil {
+		return nil, fmt.Errorf("it answers something else: %w", err)
+	}
+	return environ, nil
+}

@@ -1,0 +1,262 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// pages are the text of README.md and docs/*.md, by their path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/*.md")
+	testworld.Must(t, err)
+	all := make(map[string]string, len(files)+1)
+	for _, file := range append(files, "../README.md") {
+		text, err := os.ReadFile(file)
+		testworld.Must(t, err)
+		all[strings.TrimPrefix(filepath.ToSlash(file), "../")] = string(text)
+	}
+	return all
+}
+
+// shell is a block of commands on a page, or of their output.
+type shell struct {
+	section string // that it stands in, with what stands before the first one
+	text    string
+	output  bool
+}
+
+var (
+	fence    = regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```$")
+	sections = regexp.MustCompile(`(?m)^## `)
+)
+
+// shells are the blocks of a page that a reader may type, or sees.
+func shells(page string) (all []shell) {
+	parts := sections.Split(page, -1)
+	for i, part := range parts {
+		section := parts[0]
+		if i > 0 {
+			section += part
+		}
+		for _, block := range fence.FindAllStringSubmatch(part, -1) {
+			if block[1] == "" || block[1] == "sh" {
+				all = append(all, shell{section, block[2], block[1] == ""})
+			}
+		}
+	}
+	return all
+}
+
+// commands are the lines of a block that are typed: all of those of sh, and what stands behind a $ elsewhere.
+func (s shell) commands() (typed []string) {
+	heredoc := regexp.MustCompile(`(?ms)<<'(\w+)'$.*?^\w+$`)
+	for line := range strings.Lines(strings.ReplaceAll(heredoc.ReplaceAllString(s.text, ""), "\\\n", " ")) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), " # ")
+		if after, prompted := strings.CutPrefix(line, "$ "); prompted {
+			line = after
+		} else if s.output {
+			continue
+		}
+		for _, command := range regexp.MustCompile(` && | \| | & | &$|"\$\(`).Split(line, -1) {
+			typed = append(typed, strings.TrimSpace(command))
+		}
+	}
+	return typed
+}
+
+// elsewhere are the commands of other programs on pages that a test runs, or whose like it runs: the words
+// that they begin with, and the test.
+var elsewhere = map[string]string{
+	"go build -o feedscale ./functions/cmd/feedscale": "TestRunPollsAtOnceAndThenByTheTimer", // and each that starts the tool
+	"azurite --silent": "TestABacklogComesAndGoesUnderTheHost",
+	"curl -i http://127.0.0.1:17072/api/processors/orders": "TestWhatKEDAReads",
+}
+
+// notRun is how a page says that a command was not run.
+var notRun = regexp.MustCompile(`\b(was|were) not\s+run\b|\(not run|\*not run|# not run|Not run`)
+
+// TestEveryCommandOnAPageExists holds that each command of feedscale and of make on a page has the
+// subcommand, flags or target that it names, and that a command of any other program is run by a test or
+// marked as not run, in its section or at the head of the page.
+func TestEveryCommandOnAPageExists(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../Makefile")
+	testworld.Must(t, err)
+	helps := make(map[string]string)
+	help := func(name string) string {
+		if _, asked := helps[name]; !asked {
+			r := command(t, t.TempDir(), nil, name, "--help")
+			if r.Status != 0 {
+				t.Errorf("feedscale %s: %+v", name, r)
+			}
+			helps[name] = r.Stdout
+		}
+		return helps[name]
+	}
+	others := []string{"az", "azd", "azurite", "brew", "curl", "docker", "func", "gh", "git", "go", "helm", "kubectl", "npm"}
+	assigned := regexp.MustCompile(`^(\w+=('[^']*'|\S*) +)+`)
+	flags := regexp.MustCompile(`(?:^| )(--?[a-z][a-z-]*)`)
+	checked := 0
+	for name, page := range pages(t) {
+		for _, block := range shells(page) {
+			for _, typed := range block.commands() {
+				words := strings.Fields(assigned.ReplaceAllString(typed, ""))
+				if len(words) == 0 {
+					continue
+				}
+				checked++
+				switch program := filepath.Base(words[0]); {
+				case program == "feedscale" && len(words) > 1 && !strings.HasPrefix(words[1], "-"):
+					said := help(words[1])
+					for _, flag := range flags.FindAllStringSubmatch(strings.Join(words[2:], " "), -1) {
+						if !regexp.MustCompile(`(^|[ ,])` + flag[1] + `([ ,=]|$)`).MatchString(strings.ReplaceAll(said, "\n", " ")) {
+							t.Errorf("%s: %s: there is no %s", name, typed, flag[1])
+						}
+					}
+				case program == "make":
+					for _, target := range words[1:] {
+						if !strings.HasPrefix(target, "-") && !strings.Contains(target, "=") && !strings.Contains(string(makefile), "\n"+target+":") {
+							t.Errorf("%s: %s: there is no target %s", name, typed, target)
+						}
+					}
+				case slices.Contains(others, program):
+					if elsewhere[strings.Join(words, " ")] == "" && !notRun.MatchString(block.section) {
+						t.Errorf("%s: no test runs %q, and the page does not say so", name, typed)
+					}
+				default:
+					checked--
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d commands were found", checked)
+	}
+}
+
+// TestEveryTestThatAPageReliesOnExists holds the names in elsewhere.
+func TestEveryTestThatAPageReliesOnExists(t *testing.T) {
+	t.Parallel()
+	listed, err := exec.Command(os.Args[0], "-test.list", ".").Output()
+	testworld.Must(t, err)
+	for typed, test := range elsewhere {
+		if !slices.Contains(strings.Fields(string(listed)), test) {
+			t.Errorf("there is no %s, which is to run %q", test, typed)
+		}
+		found := false
+		for _, page := range pages(t) {
+			found = found || strings.Contains(page, typed)
+		}
+		if !found {
+			t.Errorf("no page has %q", typed)
+		}
+	}
+}
+
+// anchor is that of a heading, as GitHub makes it.
+func anchor(heading string) string {
+	plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+	return strings.ReplaceAll(plain, " ", "-")
+}
+
+// TestEveryLinkLeadsSomewhere holds the links between pages, and from the sentences of status to pages.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	all := pages(t)
+	leads := func(from, to string) {
+		file, fragment, _ := strings.Cut(to, "#")
+		path := filepath.ToSlash(filepath.Join(filepath.Dir(from), file))
+		if file == "" {
+			path = from
+		}
+		if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+			t.Errorf("%s: there is no %s", from, to)
+			return
+		}
+		page, ok := all[path]
+		if fragment == "" || !ok {
+			return
+		}
+		for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+			if anchor(h[1]) == fragment {
+				return
+			}
+		}
+		t.Errorf("%s: %s has no heading %s", from, path, fragment)
+	}
+	for name, page := range all {
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+			if !strings.Contains(link[1], "://") {
+				leads(name, link[1])
+			}
+		}
+	}
+	problems, err := os.ReadFile("internal/console/problems.go")
+	testworld.Must(t, err)
+	for _, link := range regexp.MustCompile(`"(docs/[a-z]+\.md#[a-z-]+)"`).FindAllStringSubmatch(string(problems), -1) {
+		leads("problems.go", link[1])
+	}
+}
+
+// TestTheFirstProcessorIsWatchedAsThePageSays runs the first part of docs/start.md, and holds the output to
+// what it shows.
+func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
+	t.Parallel()
+	_, part, _ := strings.Cut(pages(t)["docs/start.md"], "## Against a stand-in")
+	part, _, _ = strings.Cut(part, "\n## ")
+	folder, account, answers := t.TempDir(), freeAddress(t), freeAddress(t)
+	settings := map[string]string{"PATH": filepath.Dir(made(t, buildTool)) + ":" + os.Getenv("PATH"), "FEEDSCALE_LISTEN": answers}
+	part = strings.ReplaceAll(part, "127.0.0.1:8081", account)
+	ago := regexp.MustCompile(`\d+s ago`)
+	var started []running
+	output, ran := "", 0
+	for _, block := range shells(part) {
+		text := strings.TrimSpace(block.text)
+		words := strings.Fields(text)
+		switch {
+		case block.output:
+			for line := range strings.Lines(block.text) {
+				if !strings.Contains(output, ago.ReplaceAllString(line, "Ns ago")) {
+					t.Errorf("%q is not in %s", line, output)
+				}
+			}
+			continue
+		case words[1] == "emulate":
+			started = append(started, start(t, folder, nil, append(words[1:], "--cosmos", account, "--servicebus", "127.0.0.1:0")...))
+			started[0].stdout.await(t, "COSMOS=")
+		case words[1] == "run":
+			started = append(started, start(t, folder, settings, words[1:]...))
+			started[1].stdout.await(t, `-000000000001"`)
+		case words[0] == "export":
+			name, value, _ := strings.Cut(words[1], "=")
+			settings[name] = strings.Trim(value, `"`)
+		default:
+			c := exec.CommandContext(t.Context(), "sh", "-c", text)
+			c.Dir, c.Env = folder, append(testworld.Environ(settings), "HOME="+folder)
+			r := testworld.Run(t, c)
+			if r.Status != 0 {
+				t.Errorf("%s: %+v", text, r)
+			}
+			output = ago.ReplaceAllString(r.Stdout, "Ns ago")
+		}
+		ran++
+	}
+	if ran != 7 || len(started) != 2 {
+		t.Errorf("%d blocks were run, and %d programs started", ran, len(started))
+	}
+	for _, r := range slices.Backward(started) {
+		r.interrupt(t)
+	}
+	if files, _ := filepath.Glob(filepath.Join(folder, "*", "*")); len(files) != 1 {
+		t.Errorf("these were written: %q", files)
+	}
+}

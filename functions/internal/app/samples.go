@@ -1,0 +1,99 @@
+package app
+
+import (
+	"cmp"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// samples logs what each processor and group was measured and decided as, one line each, for whoever
+// charts the log and alerts on it (docs/monitor.md, Sample lines).
+type samples struct {
+	log        *slog.Logger
+	every      time.Duration            // a line at least this often, and at each change; 0 = none
+	retentions map[string]time.Duration // that the configuration gives, by processor
+
+	mu   sync.Mutex
+	last map[string]sampled // by name
+}
+
+// sampled is what the last line of a processor or group said that the next one may be left out for.
+type sampled struct {
+	slot     time.Time
+	status   changefeed.Status
+	complete bool
+	replicas int // -1 where nothing is decided
+}
+
+// tick logs the lines that are due after a tick.
+func (s *samples) tick(result report.Tick) {
+	if s.every == 0 {
+		return
+	}
+	for _, polled := range result.Polled {
+		p := report.NewStored(polled)
+		if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
+			s.log.Info("sample", s.processor(polled, p)...)
+		}
+	}
+	for _, decided := range result.Groups {
+		g := report.NewGroup(decided)
+		if s.due(decided, g.Status, g.Complete, g.DesiredReplicas) {
+			s.log.Info("sample", "processor", nil, "group", g.Name, "status", g.Status, "lag", g.Lag, "ageSeconds", g.ChangeAgeSeconds,
+				"desiredReplicas", g.DesiredReplicas, "previousReplicas", previous(decided), "complete", g.Complete)
+		}
+	}
+}
+
+// processor is the line of a processor. What is unknown is null.
+func (s *samples) processor(polled state.State, p report.Stored) []any {
+	var unknown *int
+	if p.PartitionCount != nil {
+		unknown = new(0)
+		for i := range polled.Lag.Partitions {
+			if !polled.Lag.Partitions[i].Known() {
+				*unknown++
+			}
+		}
+	}
+	var left *float64
+	if retention := cmp.Or(s.retentions[p.Name], polled.Lag.Retention); retention > 0 && p.ChangeAgeSeconds != nil {
+		left = new(retention.Seconds() - float64(*p.ChangeAgeSeconds))
+	}
+	return []any{
+		"processor", p.Name, "group", p.Group, "status", p.Status, "lag", p.Lag, "ageSeconds", p.ChangeAgeSeconds,
+		"desiredReplicas", p.DesiredReplicas, "previousReplicas", previous(polled), "complete", p.Complete,
+		"partitions", p.PartitionCount, "partitionsWithLag", p.PartitionsWithLag, "partitionsUnknown", unknown,
+		"arrivalPerSecond", p.ArrivalPerSecond, "catchUpSeconds", p.CatchUpSeconds, "retentionSecondsLeft", left,
+		"requestCharge", p.RequestCharge, "requests", p.Requests,
+	}
+}
+
+func previous(s state.State) *int {
+	if s.Decision == nil {
+		return nil
+	}
+	return s.Decision.Previous
+}
+
+// due reports whether a line is to be written: the first in each interval, counted on the clock so that
+// the lines of all fall together, and whatever it is that changed.
+func (s *samples) due(of state.State, status changefeed.Status, complete bool, replicas *int) bool {
+	// A host fires up to some milliseconds early, which must not leave an interval without a line.
+	now := sampled{of.AttemptedAt.Round(time.Second).Truncate(s.every), status, complete, -1}
+	if replicas != nil {
+		now.replicas = *replicas
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last[of.Processor] == now {
+		return false
+	}
+	s.last[of.Processor] = now
+	return true
+}

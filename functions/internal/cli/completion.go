@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// Completion prints what has a shell complete commands, flags and names.
+func Completion(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "completion SHELL", Short: "print what has a shell complete commands, flags and names: bash, zsh, fish or powershell",
+		Example: "source <(feedscale completion bash)   # in ~/.bashrc; with the package bash-completion\n" +
+			"feedscale completion zsh > \"${fpath[1]}/_feedscale\"   # once; with autoload -U compinit; compinit\n" +
+			"feedscale completion fish > ~/.config/fish/completions/feedscale.fish   # once\n" +
+			"feedscale completion powershell | Out-String | Invoke-Expression   # in $PROFILE",
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		Args:      cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			root := c.Root()
+			scripts := map[string]func(io.Writer) error{
+				"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+				"zsh":        root.GenZshCompletion,
+				"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+				"powershell": root.GenPowerShellCompletionWithDesc,
+			}
+			if len(args) != 1 {
+				return Usage(fmt.Errorf("completion: one shell is needed; allowed are %s", listed(c.ValidArgs)))
+			}
+			script, ok := scripts[args[0]]
+			if !ok {
+				return Usage(fmt.Errorf("completion: there is no completion for %q%s\nallowed are %s", args[0], meant(config.Nearest(args[0], c.ValidArgs)), listed(c.ValidArgs)))
+			}
+			return script(env.Stdout)
+		},
+	}
+}

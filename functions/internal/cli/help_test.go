@@ -1,0 +1,158 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/events"
+)
+
+func TestHelpNamesTheSettingsOfACommandAndHasExamples(t *testing.T) {
+	t.Parallel()
+	documented, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "configure.md"))
+	testworld.Must(t, err)
+	for _, make := range commands() {
+		c := make(cli.Env{})
+		help := (program{}).run(t, c.Name(), "--help").Stdout
+		settings := strings.Fields(c.Annotations["environment"])
+		for _, name := range settings {
+			if !strings.Contains(help, "\n  "+name+" ") || strings.HasPrefix(name, "FEEDSCALE_") && !strings.Contains(string(documented), "`"+name+"`") {
+				t.Errorf("%s: %s is not explained in the help, or not documented", c.Name(), name)
+			}
+		}
+		if simple := c.Name() == "version" || c.Name() == "schema" || c.Name() == "completion"; !simple && (len(settings) == 0 || !strings.Contains(help, "\nexamples:\n  ")) {
+			t.Errorf("%s: no settings or no examples:\n%s", c.Name(), help)
+		}
+		for example := range strings.Lines(c.Example) {
+			_, call, _ := strings.Cut(example, "feedscale ")
+			if name, _, _ := strings.Cut(call, " "); strings.TrimSpace(name) != c.Name() {
+				t.Errorf("%s: the example %q is not one of it", c.Name(), example)
+			}
+		}
+	}
+}
+
+func TestHelpOfPoll(t *testing.T) {
+	t.Parallel()
+	for golden, width := range map[string]int{"help-poll": 0, "help-poll-terminal": 60} {
+		testworld.Golden(t, *update, golden, program{width: width}.run(t, "help", "poll").Stdout)
+	}
+}
+
+func TestAMistypedNameGetsTheNearest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule string
+		args []string
+		says string
+	}{
+		{"a command", []string{"pol"}, `there is no command "pol"; did you mean poll?`},
+		{"one with flags that only it could have", []string{"chek", "--timeout", "3s"}, `there is no command "chek"; did you mean check?`},
+		{"one to be helped with", []string{"help", "simluate"}, `there is no command "simluate"; did you mean simulate?`},
+		{"one that is like none", []string{"fly"}, "there is no command \"fly\"\n"},
+		{"a flag", []string{"poll", "--explian"}, "poll: there is no flag --explian; did you mean --explain?"},
+		{"a flag with one dash", []string{"poll", "-config", "f"}, "poll: there is no flag -config; did you mean --config?"},
+		{"a flag of the program", []string{"--versoin"}, "there is no flag --versoin; did you mean --version?"},
+		{"a flag without its value", []string{"poll", "--config"}, "poll: flag needs an argument: --config"},
+		{"an argument of a command that has none", []string{"check", "orders"}, `check: unexpected argument "orders"`},
+		{"a schema", []string{"schema", "evnt"}, `schema: there is no schema of "evnt"; did you mean event?`},
+		{"a shell", []string{"completion", "bsh"}, `completion: there is no completion for "bsh"; did you mean bash?`},
+		{"no shell", []string{"completion"}, "completion: one shell is needed; allowed are bash, zsh, fish and powershell"},
+		{"a status", []string{"poll", "--status", "stuck"}, `--status is "stuck"; allowed are unknown, stalled,`},
+		{"an order", []string{"poll", "--sort", "size"}, `--sort is "size"; allowed are status, lag, age, replicas and name`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			if r := (program{}).run(t, c.args...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+				t.Errorf("status %d, stdout %q, stderr %s", r.Status, r.Stdout, r.Stderr)
+			}
+		})
+	}
+}
+
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	t.Parallel()
+	if flag, command := (program{}).run(t, "--version"), (program{}).run(t, "version"); flag != command {
+		t.Errorf("%+v, and the command %+v", flag, command)
+	}
+}
+
+func TestSchemaPrintsThoseOfTheProcessorsFileAndOfAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": config.Schema(), "processors": config.Schema(), "event": events.Schema()} {
+		if r := (program{}).run(t, strings.Fields("schema "+name)...); r.Status != 0 || r.Stdout != want {
+			t.Errorf("%q: %+v", name, r)
+		}
+	}
+}
+
+func TestEachShellParsesItsCompletion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ shell, tool, parse string }{
+		{"bash", "bash", "-n"}, {"zsh", "zsh", "-n"}, {"fish", "fish", "--no-execute"},
+		{"powershell", "pwsh", "-NoProfile -Command [void][scriptblock]::Create([IO.File]::ReadAllText('FILE'))"},
+	} {
+		t.Run(c.shell, func(t *testing.T) {
+			t.Parallel()
+			r := (program{}).run(t, "completion", c.shell)
+			if r.Status != 0 || !strings.Contains(r.Stdout, "__complete") {
+				t.Fatalf("%+v", r)
+			}
+			if _, err := exec.LookPath(c.tool); err != nil {
+				t.Skipf("%s is not here to parse it", c.tool)
+			}
+			file := filepath.Join(t.TempDir(), "completion")
+			testworld.Must(t, os.WriteFile(file, []byte(r.Stdout), 0o600))
+			args := strings.SplitN(strings.ReplaceAll(c.parse, "FILE", file), " ", 3)
+			if !strings.Contains(c.parse, "FILE") {
+				args = append(args, file)
+			}
+			if output, err := exec.CommandContext(t.Context(), c.tool, args...).CombinedOutput(); err != nil || len(output) > 0 {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+}
+
+func TestNamesAndValuesAreCompleted(t *testing.T) {
+	t.Parallel()
+	p := program{settings: map[string]string{
+		"COSMOS":               "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=c2VjcmV0;",
+		"FEEDSCALE_PROCESSORS": "{defaults: {connection: COSMOS, databaseId: shop}, processors: [{name: orders, containerId: orders}, {name: views, containerId: views}]}",
+	}}
+	for _, c := range []struct {
+		rule string
+		args []string
+		want string
+	}{
+		{"names", []string{"poll", ""}, "orders views"},
+		{"those that are not there yet", []string{"poll", "orders", ""}, "views"},
+		{"a form", []string{"poll", "--output", ""}, "table json"},
+		{"an order", []string{"poll", "--sort", ""}, "status lag age replicas name"},
+		{"a way of acting", []string{"simulate", "--acting", ""}, "consumer metrics-api metric-value external-push keda"},
+		{"a command", []string{"hist"}, "history"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			r := p.run(t, append([]string{"__complete"}, c.args...)...)
+			var got []string
+			for line := range strings.Lines(r.Stdout) {
+				if name, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(name, ":") {
+					got = append(got, name)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q, want %s", got, c.want)
+			}
+		})
+	}
+	if r := (program{settings: map[string]string{"FEEDSCALE_PROCESSORS": "{}"}}).run(t, "__complete", "poll", ""); !strings.HasPrefix(r.Stdout, ":") {
+		t.Errorf("of a wrong file: %+v", r)
+	}
+}

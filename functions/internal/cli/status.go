@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
+)
+
+// Status prints what a feedscale that runs, or the state that it left, holds of the processors.
+func Status(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use: "status [NAME...]", Short: "say what is held of the processors, and what is wrong with them",
+		Example:     "feedscale status\nfeedscale status --watch orders\nfeedscale status --url https://APP.azurewebsites.net --output json | jq .problems",
+		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
+		Args:        cobra.ArbitraryArgs,
+	}
+	f := c.Flags()
+	url := f.String("url", "", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
+	file := addConfig(c)
+	watch := f.Bool("watch", false, "print it again whenever it has changed, until interrupted")
+	output := addOutput(c, "table", "json")
+	c.ValidArgsFunction = processorNames(env, file)
+	c.RunE = func(c *cobra.Command, names []string) error {
+		var mistakes flagMistakes
+		mistakes.choice("output", *output, "table", "json")
+		if *url != "" && *file != "" {
+			mistakes.add("--config: is of no use with --url; leave one of the two out")
+		}
+		if err := mistakes.refuse(env.Stderr, "status"); err != nil {
+			return err
+		}
+		return status(c.Context(), env, *url, *file, *watch, statusShown{env: env, names: names, json: *output == "json"})
+	}
+	return c
+}
+
+func status(ctx context.Context, env Env, url, file string, watch bool, shown statusShown) error {
+	held, err := heldBy(env, url, file)
+	if err != nil {
+		return err
+	}
+	if watch {
+		return shown.watch(ctx, held)
+	}
+	w := waitFor(env, func() string { return "the state" })
+	all, err := held.Find(ctx, shown.names)
+	w.end()
+	if err := w.interrupted(ctx); err != nil {
+		return err
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	if err := shown.print(env.Stdout, all); err != nil {
+		return err
+	}
+	return incomplete(all)
+}
+
+// heldBy decides where to ask.
+func heldBy(env Env, url, file string) (app.Held, error) {
+	settings, err := settings(env)
+	if err != nil {
+		return app.Held{}, err
+	}
+	if url == "" && file == "" {
+		url = settings.URL
+	}
+	if url != "" {
+		held, err := app.HeldByAPI(url, settings.APIKey.Reveal())
+		if err != nil {
+			return held, Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
+		}
+		return held, nil
+	}
+	options := app.Options{Log: newLog(env.Stderr, settings.LogLevel), EventLines: io.Discard, Version: env.Version, Now: env.Now, Asking: env.asking}
+	return app.HeldByState(settings, func() (config.Config, error) { return configure(env, file) }, options), nil
+}
+
+// unreadable is the Failure of what could not be asked.
+func unreadable(err error) error {
+	if errors.Is(err, report.ErrUnknownName) || errors.Is(err, boltstore.ErrInUse) || errors.Is(err, boltstore.ErrDamaged) {
+		return Usage(err)
+	}
+	return err
+}
+
+// incomplete is the Failure where a processor or group is unknown, or was not polled for too long.
+func incomplete(all report.List) error {
+	for _, p := range all.Processors {
+		if p.AttemptedAt == nil || p.Stale || !p.Complete {
+			return Incomplete(nil)
+		}
+	}
+	for _, g := range all.Groups {
+		if g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil {
+			return Incomplete(nil)
+		}
+	}
+	return nil
+}
+
+// statusShown is how the answer is printed.
+type statusShown struct {
+	env   Env
+	names []string
+	json  bool
+}
+
+func (s statusShown) print(w io.Writer, all report.List) error {
+	if s.json {
+		return console.WriteStatusJSON(w, all)
+	}
+	return console.WriteStatus(w, all, s.env.Style())
+}
+
+// watch prints the answer again whenever it is another one, on a terminal in place of the one before,
+// until ctx ends. After the first answer a failure is said, and the question asked again.
+func (s statusShown) watch(ctx context.Context, held app.Held) error {
+	look := time.NewTicker(held.Every)
+	defer look.Stop()
+	var before []byte // the last answer, without its time
+	for {
+		all, err := held.Find(ctx, s.names)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && before == nil:
+			return unreadable(err)
+		case err != nil:
+			fmt.Fprintf(s.env.Stderr, "feedscale: %v\n", err)
+		default:
+			if before, err = s.again(all, before); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// again prints an answer that is another one than before. On a terminal that is every one, since its
+// times go on.
+func (s statusShown) again(all report.List, before []byte) (now []byte, err error) {
+	if now, err = json.Marshal(report.List{Processors: all.Processors, Groups: all.Groups}); err != nil {
+		return nil, err
+	}
+	_, height, terminal := s.env.Terminal()
+	switch {
+	case terminal && !s.json:
+		var b bytes.Buffer
+		if err := s.print(&b, all); err != nil {
+			return nil, err
+		}
+		return now, console.WriteScreen(s.env.Stdout, b.String(), height)
+	case bytes.Equal(now, before):
+		return now, nil
+	case before != nil && !s.json:
+		fmt.Fprintln(s.env.Stdout)
+	}
+	return now, s.print(s.env.Stdout, all)
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// waiting is a line on the terminal of standard error, while something takes its time.
+type waiting struct {
+	what func() string
+	stop chan struct{}
+	done chan struct{}
+}
+
+// waitFor shows what is waited for, once that takes longer than a second, until the end. what is called
+// from another goroutine.
+func waitFor(env Env, what func() string) *waiting {
+	w := &waiting{what: what, stop: make(chan struct{}), done: make(chan struct{})}
+	width, ok := env.errTerminal()
+	if !ok {
+		close(w.done)
+		return w
+	}
+	go func() {
+		defer close(w.done)
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for seconds := 1; ; seconds++ {
+			select {
+			case <-w.stop:
+				if seconds > 1 {
+					wipe(env)
+				}
+				return
+			case <-second.C:
+				line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", what(), seconds)
+				env.draw("\r\x1b[K" + console.Style{Width: width}.Cut(line))
+			}
+		}
+	}()
+	return w
+}
+
+// wipe empties the line that the cursor of a terminal stands in.
+func wipe(env Env) {
+	if _, ok := env.errTerminal(); ok {
+		env.draw("\r\x1b[K")
+	}
+}
+
+// end wipes the line.
+func (w *waiting) end() {
+	close(w.stop)
+	<-w.done
+}
+
+// interrupted is the Failure of what a signal ended; nil where none did.
+func (w *waiting) interrupted(ctx context.Context) error {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		return nil
+	}
+	return Incomplete(errors.New("interrupted while waiting for " + w.what()))
+}
+
+// ahead is what a poll still waits for.
+type ahead struct {
+	mu       sync.Mutex
+	places   map[string]string // of the processors that are not decided: whose answer they wait for
+	accounts map[string]string // of the processors, by name
+	all      int
+}
+
+func newAhead(c config.Config, names []string) *ahead {
+	a := &ahead{places: make(map[string]string), accounts: make(map[string]string)}
+	for _, p := range c.Processors {
+		if len(names) == 0 || slices.Contains(names, p.Name) {
+			a.places[p.Name], a.accounts[p.Name] = "the state", "account "+p.Connection.Host
+		}
+	}
+	a.all = len(a.places)
+	return a
+}
+
+// advance takes up what a tick tells of a processor.
+func (a *ahead) advance(processor string, decided bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if decided {
+		delete(a.places, processor)
+	} else if _, ok := a.places[processor]; ok {
+		a.places[processor] = a.accounts[processor]
+	}
+}
+
+// String names what is waited for, that of most processors first.
+func (a *ahead) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.places) == 0 {
+		return "what is decided to be stored and published"
+	}
+	counts := make(map[string]int)
+	for _, place := range a.places {
+		counts[place]++
+	}
+	places := make([]string, 0, len(counts))
+	for place := range counts {
+		places = append(places, place)
+	}
+	slices.SortFunc(places, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	text := places[0]
+	if more := len(places) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if a.all > 1 {
+		text += fmt.Sprintf(" (%d of %d processors)", len(a.places), a.all)
+	}
+	return text
+}

@@ -1,0 +1,63 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// WriteFound prints what was looked at in an account, one line for each processor that was found, and
+// what was skipped.
+func WriteFound(w io.Writer, found discover.Found, style Style) error {
+	var b strings.Builder
+	rows := style
+	rows.Wrap = true
+	fmt.Fprintf(&b, "account %s: %s, %s, %d of which can hold leases by their partition key, and %d do (%.1f RU)\n",
+		found.Account, count(len(found.Databases), "database"), count(found.Containers, "container"), found.Candidates, len(found.Leases), found.RequestCharge)
+	for _, r := range found.Leases {
+		leases := 0
+		for _, p := range r.Processors {
+			leases += p.Partitions
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), count(leases, "lease"), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
+		writeUnread(&b, r.Processors, style)
+	}
+	if len(found.Skipped) > 0 {
+		b.WriteString("\n")
+	}
+	for _, s := range found.Skipped {
+		b.WriteString(style.wrapLines(fmt.Sprintf("%s %s: %s\n", style.Paint("skipped", Yellow), printable(s.What), oneLine(s.Why))))
+	}
+	return style.print(w, b.String())
+}
+
+// ProcessorsFile writes the processors file that watches what was found, with what is left to a person as
+// comments.
+func ProcessorsFile(found discover.Found, now time.Time) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n", config.SchemaURL)
+	fmt.Fprintf(&b, `# Made by feedscale init at %s, from account %s. Every field: docs/configure.md.
+#
+# For you to decide, of each processor:
+# - how its decisions are acted upon, and its target where something needs one: docs/act.md
+# - minReplicaCount, maxReplicaCount, changeFeedLagThreshold and sizing: docs/tune.md
+# - startFrom: beginning, if the application starts there: no lease tells (docs/lag.md)
+# - group, where several run in one deployment: docs/configure.md
+processors:
+`, now.UTC().Format(time.RFC3339), found.Account)
+	for _, r := range found.Leases {
+		for _, p := range r.Processors {
+			live, _ := owners(p)
+			b.WriteString("\n")
+			comment(&b, fmt.Sprintf("%s of %s in %s, %d of %s live", count(p.Partitions, "lease"), p.Monitored, r.LeaseContainer, live, count(len(p.Owners), "owner")), Style{})
+			if err := writeEntry(&b, p, Style{}); err != nil {
+				return "", err
+			}
+		}
+	}
+	return b.String(), nil
+}

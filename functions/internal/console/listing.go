@@ -1,0 +1,78 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
+)
+
+// Listing is which of many processors are shown, and in which order.
+type Listing struct {
+	Sort     string              // one of Sorts; "" = as they come
+	Statuses []changefeed.Status // none = any
+}
+
+// Sorts are the orders of a Listing: by status and then lag, worst first, by what is greatest, or by name.
+func Sorts() []string { return []string{"status", "lag", "age", "replicas", "name"} }
+
+// Arrange returns those that a listing shows, in its order. of tells what each is sorted by.
+func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
+	type entry struct {
+		value T
+		report.Processor
+	}
+	var shown []entry
+	for _, value := range all {
+		r := of(value)
+		if len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status) {
+			shown = append(shown, entry{value, r})
+		}
+	}
+	orders := map[string]func(a, b entry) int{
+		"status": func(a, b entry) int {
+			return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
+		},
+		"lag":      func(a, b entry) int { return descending(a.Lag, b.Lag) },
+		"age":      func(a, b entry) int { return descending(age(a.Processor), age(b.Processor)) },
+		"replicas": func(a, b entry) int { return descending(a.DesiredReplicas, b.DesiredReplicas) },
+		"name":     func(a, b entry) int { return strings.Compare(a.Name, b.Name) },
+	}
+	if order := orders[l.Sort]; order != nil {
+		slices.SortStableFunc(shown, order)
+	}
+	values := make([]T, len(shown))
+	for i, e := range shown {
+		values[i] = e.value
+	}
+	return values
+}
+
+// age is that of the oldest change, 0 where nothing is pending; nil where that is unknown.
+func age(r report.Processor) *int64 {
+	if r.ChangeAgeSeconds == nil && r.Lag != nil {
+		return new(int64)
+	}
+	return r.ChangeAgeSeconds
+}
+
+// severity is the place of a status among all, the worst first.
+func severity(s changefeed.Status) int {
+	all := changefeed.Statuses()
+	return slices.Index(all[:], s)
+}
+
+// descending compares two numbers of which the greater comes first, and what is unknown before all.
+func descending[N int | int64](a, b *N) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Compare(*b, *a)
+}

@@ -1,0 +1,81 @@
+package console_test
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// forCopying are the lines that a terminal may break, so that they are copied in one piece: what mends a
+// check.
+var forCopying = regexp.MustCompile(`^        fix: `)
+
+var painted = regexp.MustCompile("\x1b\\[[0-9]*m")
+
+// TestNothingIsWiderThanTheTerminal also captures what each terminal shows.
+func TestNothingIsWiderThanTheTerminal(t *testing.T) {
+	t.Parallel()
+	matrix := func(w io.Writer, style console.Style) error {
+		var cells []simulate.Cell
+		for _, acting := range []simulate.Acting{simulate.Consumer, simulate.KEDATrigger, ""} {
+			cells = append(cells, simulate.Cell{Trace: "steady", Acting: acting, Result: simulate.Result{
+				Scaler: "default", Bound: acting == "", ReplicaHours: 60.5, OverLag: 90 * time.Minute, OverAge: 26 * time.Hour, Out: 1200,
+			}})
+		}
+		return console.WriteMatrix(w, cells, style)
+	}
+	worstFirst := func() []state.State {
+		return console.Arrange(console.Listing{Sort: "status"}, polled(), report.New)
+	}
+	for name, write := range map[string]func(io.Writer, console.Style) error{
+		"poll": func(w io.Writer, style console.Style) error {
+			return console.WriteProcessors(w, worstFirst(), groups(), false, style)
+		},
+		"poll-partitions": func(w io.Writer, style console.Style) error {
+			return console.WriteProcessors(w, worstFirst(), groups(), true, style)
+		},
+		"poll-explain": func(w io.Writer, style console.Style) error {
+			return console.WriteExplanations(w, append(worstFirst(), groups()...), false, style)
+		},
+		"status": func(w io.Writer, style console.Style) error {
+			return console.WriteStatus(w, held(worstFirst(), groups()), style)
+		},
+		"leases": func(w io.Writer, style console.Style) error { return console.WriteLeases(w, found(), style) },
+		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), style) },
+		"history": func(w io.Writer, style console.Style) error {
+			return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
+		},
+		"simulate":        func(w io.Writer, style console.Style) error { return simulation().Write(w, true, style) },
+		"simulate-matrix": matrix,
+	} {
+		for _, width := range []int{1, 2, 5, 13, 34} { // hardly room for anything: it need not fit, and nothing breaks
+			for _, wrap := range []bool{true, false} {
+				testworld.Must(t, write(io.Discard, console.Style{Width: width, Wrap: wrap}))
+			}
+		}
+		for _, size := range []struct{ width, height int }{{60, 14}, {80, 24}, {120, 40}, {200, 50}} {
+			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
+				t.Parallel()
+				var b strings.Builder
+				testworld.Must(t, write(&b, console.Style{Width: size.width, Colors: true}))
+				shown := painted.ReplaceAllString(b.String(), "")
+				for line := range strings.Lines(shown) {
+					if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > size.width && !forCopying.MatchString(line) {
+						t.Errorf("a line of %d characters: %s", utf8.RuneCountInString(line), line)
+					}
+				}
+				testworld.Golden(t, *update, fmt.Sprintf("captures/%s-%dx%d", name, size.width, size.height), shown)
+			})
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+)
+
+// Found is what an account holds of change feed processors.
+type Found struct {
+	Account       string
+	Databases     []string // that were looked at
+	Containers    int      // in them
+	Candidates    int      // of those, containers in which an SDK would keep leases
+	Leases        []Report // of those, containers that hold leases, in the order of the account
+	Skipped       []Skipped
+	RequestCharge float64
+}
+
+// Skipped is what was not looked at, or not in full.
+type Skipped struct {
+	What string // a container, or a database
+	Why  string
+}
+
+// glances bounds how many containers are looked at at once.
+const glances = 8
+
+// Account looks for lease containers in a database of the account that a connection leads to, in all of
+// them where database is "". A container is looked at where an SDK would keep leases in it, and searched
+// where its first documents are leases. What cannot be read is skipped; the error is of an account, or of
+// the database asked for, that cannot be listed.
+func Account(ctx context.Context, account *cosmos.Account, connection config.CosmosConnection, database string, now func() time.Time) (Found, error) {
+	found := Found{Account: connection.Host, Databases: []string{database}}
+	if database == "" {
+		databases, usage, err := account.Databases(ctx)
+		if err != nil {
+			return found, fmt.Errorf("%w; with --database only that one is looked at", err)
+		}
+		found.Databases, found.RequestCharge = databases, usage.Charge
+	}
+	var candidates []cosmos.Container
+	for _, id := range found.Databases {
+		containers, usage, err := account.Containers(ctx, id)
+		found.RequestCharge += usage.Charge
+		if err != nil && database != "" {
+			return found, err
+		}
+		if err != nil {
+			found.Skipped = append(found.Skipped, Skipped{id, err.Error()})
+			continue
+		}
+		found.Containers += len(containers)
+		for _, c := range containers {
+			if mayHoldLeases(c.PartitionKey) {
+				candidates = append(candidates, c.Container)
+			}
+		}
+	}
+	found.Candidates = len(candidates)
+	seen := make([]glance, len(candidates))
+	var looks errgroup.Group
+	looks.SetLimit(glances)
+	for i, c := range candidates {
+		looks.Go(func() error {
+			seen[i].Glance, seen[i].usage, seen[i].err = account.Glance(ctx, c)
+			return nil
+		})
+	}
+	_ = looks.Wait() // none fails for all
+	taken := make(map[string]bool)
+	for i, c := range candidates {
+		found.RequestCharge += seen[i].usage.Charge
+		if seen[i].err == nil && seen[i].Leases == 0 {
+			continue
+		}
+		why := seen[i].why(c, connection.Setting)
+		if why == "" {
+			report, err := survey{account: account, connection: connection, container: c}.look(ctx, taken, now)
+			if err == nil {
+				found.Leases = append(found.Leases, report)
+				found.RequestCharge += report.RequestCharge
+				continue
+			}
+			why = err.Error()
+		}
+		found.Skipped = append(found.Skipped, Skipped{c.String(), why})
+	}
+	return found, nil
+}
+
+// Entries counts those that can stand in the processors file.
+func (f Found) Entries() (n int) {
+	for _, r := range f.Leases {
+		for _, p := range r.Processors {
+			if p.Entry != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// mayHoldLeases reports whether an SDK takes a container with such a partition key for leases: /id, .NET
+// also /partitionKey, and the service's own key of containers that were made without one
+// (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreManagerBuilder.cs).
+func mayHoldLeases(partitionKey []string) bool {
+	return slices.Contains([]string{"", "/id", "/partitionKey", "/_partitionKey"}, strings.Join(partitionKey, ", "))
+}
+
+// glance is a look at the first documents of a container.
+type glance struct {
+	cosmos.Glance
+	usage cosmos.Usage
+	err   error
+}
+
+// why says why a container with leases is not searched; "" where it is. Among many other documents that
+// would cost more than it may be worth.
+func (g glance) why(c cosmos.Container, setting string) string {
+	switch {
+	case g.err != nil:
+		return g.err.Error()
+	case !g.Whole && 2*g.Leases < g.Seen:
+		return fmt.Sprintf("of its first %d documents %d are leases: it is not searched among so many others; feedscale leases --connection %s --database %s --container %s does", g.Seen, g.Leases, setting, c.Database, c.ID)
+	}
+	return ""
+}

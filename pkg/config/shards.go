@@ -1,0 +1,45 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+)
+
+// shardConnection is the setting by which the queue of shards is reached: function.json of the function shard
+// names it, too.
+const shardConnection = "FEEDSCALE_SHARDS"
+
+func parseShardQueue(lookup func(string) (string, bool), text string) (Events, error) {
+	connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // no unknown setting then, also where no queue is named
+	if text == "" {
+		return Events{}, nil
+	}
+	if !wellNamed(text, 260, "._-/") {
+		return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", shown(text))
+	}
+	return Events{Queue: text, ServiceBus: connection}, err
+}
+
+func parseShardSize(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers of leases, 0 = never hand over", shown(text))
+	}
+	return n, nil
+}
+
+// checkShards reports a queue of shards that nobody takes from: the folder is that of a function app, and the
+// function shard is not in it.
+func (in Input) checkShards(e *environment, s Settings, mistakes *Mistakes) {
+	root, _ := e.lookup(appRoot)
+	staged := func(function string) error {
+		_, err := in.ReadFile(filepath.Join(root, function, "function.json"))
+		return err
+	}
+	if s.Shards.Queue != "" && staged("poll") == nil && errors.Is(staged("shard"), fs.ErrNotExist) {
+		mistakes.add(Mistake{Field: "FEEDSCALE_SHARD_QUEUE", Text: "is set, and the function shard, which takes from that queue, is not staged; allowed are an app staged by make dist FANOUT=1, or no queue"})
+	}
+}

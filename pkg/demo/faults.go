@@ -1,0 +1,203 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/feedscale/feedscale/pkg/demo/worker"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+)
+
+// Fault is something that can be done to the world, and undone.
+type Fault struct {
+	Name  string `json:"name"`  // in lower case, one word
+	Label string `json:"label"` // what switching it does now, such as "hang the handler of orders"
+	On    bool   `json:"on"`
+}
+
+// The names of the faults.
+const (
+	faultSplit    = "split"
+	faultHang     = "hang"
+	faultThrow    = "throw"
+	faultThrottle = "throttle"
+	faultBroker   = "broker"
+)
+
+// script is what a fault is called, and what it shows, while it is off and while it is on.
+type script struct {
+	name     string
+	do, undo string // labels
+	on, off  string // what to watch once it is on, and once it is off again
+}
+
+var scripts = []script{
+	{
+		faultSplit, "split a partition of orders", "merge the partition of orders again",
+		"orders: splitting, then one partition more. Its lag is known all the while.",
+		"orders: the parts are one range again, which two leases go on reading.",
+	},
+	{
+		faultHang, "hang the handler of orders", "free the handler of orders",
+		"orders: stalled within 15 s. Its leases are renewed, but no position moves: LAG grows, and more replicas would not help.",
+		"orders: LAG drains; after that the replicas are fewer again.",
+	},
+	{
+		faultThrow, "break the handler of orders: it throws", "mend the handler of orders",
+		"orders: stalled within 15 s. Its leases are given back and taken again, and no position moves.",
+		"orders: LAG drains; after that the replicas are fewer again.",
+	},
+	{
+		faultThrottle, "throttle the account: it answers 429", "end the throttling of the account",
+		"all: unknown, and LAG is ?, which is not zero. REPLICAS holds and, behind three failed polls, falls back to what the partitions known last would need.",
+		"all: known again within seconds, with what was written meanwhile.",
+	},
+	{
+		faultBroker, "stop the broker", "start the broker again",
+		"payments: at its next burst REPLICAS is decided, and RUNNING does not follow: the event waits beside the state.",
+		"payments: the newest event of each processor is published, and RUNNING follows.",
+	},
+}
+
+// ErrNoFault is returned where no fault has a name.
+var ErrNoFault = errors.New("there is no such fault")
+
+// faults are those that are on.
+type faults struct {
+	throws, throttles, brokerDown atomic.Bool
+
+	mu    sync.Mutex
+	hangs chan struct{} // closed once the handlers are freed; nil where they do not hang
+	watch string
+}
+
+// Faults returns what can be done to the world, in an order that stays.
+func (w *World) Faults() []Fault {
+	w.faults.mu.Lock()
+	defer w.faults.mu.Unlock()
+	all := make([]Fault, len(scripts))
+	for i, s := range scripts {
+		all[i] = Fault{Name: s.name, Label: s.do, On: w.isOn(s.name)}
+		if all[i].On {
+			all[i].Label = s.undo
+		}
+	}
+	return all
+}
+
+// Watch says what there is to see since a fault was switched last; "" before one ever was.
+func (w *World) Watch() string {
+	w.faults.mu.Lock()
+	defer w.faults.mu.Unlock()
+	return w.faults.watch
+}
+
+// Switch switches a fault on or off, where it is not. The error is ErrNoFault where none has the name.
+func (w *World) Switch(name string, on bool) error {
+	w.faults.mu.Lock()
+	defer w.faults.mu.Unlock()
+	at := slices.IndexFunc(scripts, func(s script) bool { return s.name == name })
+	if at < 0 {
+		return fmt.Errorf("%w: %q", ErrNoFault, name)
+	}
+	s := scripts[at]
+	label, watch := s.undo, s.off
+	if on {
+		label, watch = s.do, s.on
+	}
+	w.faults.watch = watch
+	if w.isOn(name) != on {
+		w.set(name, on)
+		w.journal.note("you: %s", label)
+	}
+	return nil
+}
+
+// isOn reports whether a fault is on. The caller holds the lock of the faults, as for set.
+func (w *World) isOn(name string) bool {
+	switch name {
+	case faultSplit:
+		return w.reshaper.split()
+	case faultHang:
+		return w.faults.hangs != nil
+	case faultThrow:
+		return w.faults.throws.Load()
+	case faultThrottle:
+		return w.faults.throttles.Load()
+	default:
+		return w.faults.brokerDown.Load()
+	}
+}
+
+func (w *World) set(name string, on bool) {
+	switch name {
+	case faultSplit:
+		w.reshaper.ask(on)
+	case faultHang:
+		if on {
+			w.faults.hangs = make(chan struct{})
+		} else {
+			close(w.faults.hangs)
+			w.faults.hangs = nil
+		}
+	case faultThrow:
+		w.faults.throws.Store(on)
+	case faultThrottle:
+		w.faults.throttles.Store(on)
+	default:
+		w.faults.brokerDown.Store(on)
+	}
+}
+
+// strike has a handler throw, or hang until it is freed or its host is killed, where that was asked for.
+func (f *faults) strike(ctx context.Context, b worker.Batch) error {
+	if f.throws.Load() {
+		return worker.Throws()(ctx, b)
+	}
+	f.mu.Lock()
+	freed := f.hangs
+	f.mu.Unlock()
+	if freed == nil {
+		return nil
+	}
+	select {
+	case <-freed:
+		return nil
+	case <-b.Killed:
+		return errKilled
+	}
+}
+
+// errKilled is how a handler that hangs ends with its host.
+var errKilled = errors.New("the host was killed")
+
+// throttle is a control function of the account: while it throttles, requests for documents are refused
+// as those are for which a container has no request units left, whoever asks.
+func (f *faults) throttle(r *cosmosfake.Request) *cosmosfake.Answer {
+	if !f.throttles.Load() {
+		return nil
+	}
+	switch r.Kind {
+	case cosmosfake.ReadChangeFeed, cosmosfake.QueryDocuments, cosmosfake.ReadDocument, cosmosfake.CreateDocument, cosmosfake.UpsertDocument, cosmosfake.ReplaceDocument, cosmosfake.DeleteDocument:
+		return &cosmosfake.Answer{
+			Status: http.StatusTooManyRequests, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"100"}},
+			Message: "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429",
+		}
+	default:
+		return nil
+	}
+}
+
+// cut is a control function of the namespace: while the broker is down, every connection breaks.
+func (f *faults) cut(*servicebusfake.Request) *servicebusfake.Answer {
+	if !f.brokerDown.Load() {
+		return nil
+	}
+	return &servicebusfake.Answer{Drop: true, Keep: true}
+}

@@ -1,0 +1,122 @@
+package simulation_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	mutate = flag.Bool("mutants", false, "plant defects, and see that each is found")
+	only   = flag.String("mutant", "", "plant those alone whose defect contains this text")
+)
+
+// mutant is a defect: a text of a production source, which is there once, and what is planted in its place.
+type mutant struct {
+	defect   string
+	file     string // under pkg
+	old, new string
+}
+
+var mutants = []mutant{
+	{"a result that lost the compare-and-swap is published", "poller/poller.go", "\t\tt.Log.Info(\"another tick was faster", "\t\td.committed = true\n\t\tt.Log.Info(\"another tick was faster"},
+	{"a conflict is overwritten", "poller/poller.go", "\terr := t.Store.Commit(ctx, d.record.Version, d.state, d.event)\n", "\terr := t.Store.Commit(ctx, d.record.Version, d.state, d.event)\n\tif r, e := t.Store.Load(ctx, d.name); e == nil && errors.Is(err, state.ErrConflict) {\n\t\terr = t.Store.Commit(ctx, r.Version, d.state, d.event)\n\t}\n"},
+	{"an event is published before it is committed", "poller/poller.go", "\tt.commit(ctx, d)\n", "\tif d.event != nil {\n\t\t_ = t.send(ctx, *d.event)\n\t}\n\tt.commit(ctx, d)\n"},
+	{"the outbox is emptied though nothing was published", "poller/publish.go", "\t\tif i != newest {\n", "\t\tif i >= 0 {\n"},
+	{"of two waiting events the older is published", "poller/publish.go", "!found || position.Precedes(e.Position())", "!found || e.Position().Precedes(position)"},
+	{"a sequence is used again", "poller/poller.go", "Sequence: last.Sequence, Published", "Sequence: max(0, last.Sequence-int64(len(d.record.Outbox))), Published"},
+	{"a lost state begins the same epoch again", "poller/poller.go", "s.Epoch = t.start.Unix()", "s.Epoch = 1"},
+	{"no heartbeat", "poller/publish.go", "return p.Heartbeat > 0 && now.Sub", "return false && now.Sub"},
+	{"a change of activity alone is not published", "poller/publish.go", "last.Active != s.Decision.Active:", "false:"},
+	{"a clock that was ahead holds the heartbeat back", "poller/publish.go", "now.Sub(last.Time).Abs() >= p.Heartbeat", "now.Sub(last.Time) >= p.Heartbeat"},
+	{"what a removed processor leaves is never published", "poller/publish.go", "if t.drained || t.stopping.Err() != nil {", "if true {"},
+	{"a group has what its last member asks for", "scaling/group.go", "if top < 0 || *m.Replicas > replicas {", "if true {"},
+	{"an unknown member asks for nothing", "scaling/group.go", "undecided > 0 && last != nil {", "false && last != nil {"},
+	{"a paused member that cannot be read asks for nothing", "poller/group.go", "m.processor.Policy.Paused && !m.unread", "m.processor.Policy.Paused"},
+	{"an incomplete poll may scale in", "scaling/decide.go", "\tif gaps == \"\" {\n", "\tif true {\n"},
+	{"a failure counts as a lag of zero", "scaling/decide.go", "\tif s.Lag.Known() {\n\t\ts.threshold()", "\tif !s.Lag.Known() && s.Lag.Error == \"\" {\n\t\tfor i := range s.Lag.Partitions {\n\t\t\ts.Lag.Partitions[i].Lag = new(int64)\n\t\t}\n\t}\n\tif s.Lag.Known() {\n\t\ts.threshold()"},
+	{"a partition that cannot be read is zero", "estimator/measured.go", "\tcase l.pages[0].err != nil:\n\t\tpartition.Error = l.pages[0].err.Error()\n", "\tcase l.pages[0].err != nil:\n\t\tpartition.Lag, partition.Status = new(int64), changefeed.StatusOK\n"},
+	{"a lease whose range is gone may count zero", "estimator/measured.go", "new(max(1, changefeed.AddLag(before, after)))", "new(changefeed.AddLag(before, after)-1)"},
+	{"the first page of leases passes for all", "cosmos/leases.go", "case err != nil || next == \"\":", "case true:"},
+	{"a page of leases that is cut passes for one without", "cosmos/leases.go", "\t\tbody, err := runtime.Payload(response)\n\t\tif err == nil {\n\t\t\terr = takePage(body, take)", "\t\tbody, err := runtime.Payload(response)\n\t\tif err == nil && json.Valid(body) {\n\t\t\terr = takePage(body, take)"},
+	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\tif broken == nil {\n", "\t\tif true {\n"},
+	{"a lag is one too small", "changefeed/answer.go", "r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN)", "r.Lag = AddLag(0, *r.SessionLSN-*r.FirstLSN)"},
+	{"an account that was silent is never asked again", "cosmos/breaker.go", "\tcase answered:\n\t\tb.failures = 0\n", "\tcase answered:\n"},
+	{"zero comes without a cooldown", "scaling/decide.go", "case idle >= s.Policy.Cooldown:", "case true:"},
+	{"maxReplicaCount is not kept", "scaling/decide.go", "limit != nil && s.replicas > *limit {", "limit != nil && s.replicas > 2**limit {"},
+	{"a pause forgets the decision before it", "scaling/decide.go", "\tif !s.Policy.Paused {\n\t\ts.next.Replicas", "\tif true {\n\t\ts.next.Replicas"},
+	{"throughput is never given back", "actions/throughput/settle.go", "\t\tif kept[key] {\n", "\t\tif true {\n"},
+	{"throughput is changed before what was found is remembered", "actions/throughput/settle.go", "\tt.commit(ctx, func(w *work) *state.Provisioning { return w.entry })\n", ""},
+	{"throughput that is recommended is written", "actions/throughput/settle.go", "w.changes = w.follows.Apply && w.out.Note", "w.changes = w.out.Note"},
+	{"what another process provisions late is somebody else's", "actions/throughput/decide.go", "entry.Late = entry.Set\n", "entry.Late = 0\n"},
+}
+
+var foundBy = regexp.MustCompile(`seed (\d+): tick \d+: ([^:]*): .*\(after (\d+) ticks\)`)
+
+// overlay writes the sources of a mutant, and what makes the go command use them.
+func (m mutant) overlay(folder string) (string, error) {
+	path, err := filepath.Abs(filepath.Join("..", "..", m.file))
+	if err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		return "", fmt.Errorf("%s: what is to be replaced is there %d times: plant it anew", m.file, n)
+	}
+	planted, list := filepath.Join(folder, "planted.go"), filepath.Join(folder, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: planted}})
+	return list, errors.Join(err, os.WriteFile(planted, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600), os.WriteFile(list, text, 0o600))
+}
+
+// TestEveryMutantCanBePlanted fails where a source has changed so that a defect no longer fits into it.
+func TestEveryMutantCanBePlanted(t *testing.T) {
+	for _, m := range mutants {
+		if _, err := m.overlay(t.TempDir()); err != nil {
+			t.Errorf("%s: %v", m.defect, err)
+		}
+	}
+}
+
+// TestEveryMutantIsFound is `make mutants`.
+func TestEveryMutantIsFound(t *testing.T) {
+	if !*mutate {
+		t.Skip("make mutants plants them: each is a build of its own")
+	}
+	fmt.Printf("| defect | seed | ticks | the rule that is broken |\n|---|---:|---:|---|\n")
+	for _, m := range mutants {
+		if !strings.Contains(m.defect, *only) {
+			continue
+		}
+		folder := t.TempDir()
+		list, err := m.overlay(folder)
+		if err != nil {
+			t.Errorf("%s: %v", m.defect, err)
+			continue
+		}
+		program := filepath.Join(folder, "simulation.test")
+		if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", list, "-o", program, ".").CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", m.defect, err, out)
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), program, "-test.run", "^TestNoFaultBreaksAPromise$", "-test.timeout", "30m", "-shrink", "0", "-seed", fmt.Sprint(*seed), "-ticks", fmt.Sprint(*ticks)).CombinedOutput()
+		switch by := foundBy.FindSubmatch(out); {
+		case err == nil:
+			t.Errorf("%s: not found in %d ticks", m.defect, *ticks)
+		case by == nil:
+			t.Errorf("%s: %v: %s", m.defect, err, out[:min(len(out), 2000)])
+		default:
+			fmt.Printf("| %s | %s | %s | %s |\n", m.defect, by[1], cmp.Or(string(by[3]), "?"), by[2])
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/scaling"
+)
+
+const (
+	interval     = 15 * time.Second // of polling
+	tickTimeout  = 12 * time.Second
+	heartbeat    = 2 * time.Minute
+	destination  = "simulated/decisions"
+	ruPerReplica = 150 // request units a second
+	mostRU       = 1000
+)
+
+// process is one process that polls: all of it is production code but the wires to the outside.
+type process struct {
+	w      *world
+	slot   int
+	name   string
+	poller *poller.Poller
+	offset time.Duration // of its clock
+	keeper *throughput.Keeper
+
+	dead, dying bool
+	crashAt     int           // the request of this tick at which it crashes; 0 = none
+	answered    bool          // and whether that request still takes effect
+	stopAt      time.Duration // after which it is told to stop in this tick; 0 = it is not
+	requests    int
+
+	// of the tick in progress
+	attempts map[string]int
+	heard    map[string]bool // "HOST RANGE" of feeds that were read whole, "HOST" of leases
+	touched  map[string]bool // subjects with a call to the store that did not end well
+
+	sent map[string]events.Position // what it published last
+}
+
+// start starts a process with the configuration of now.
+func (w *world) start(slot int) *process {
+	w.started++
+	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}}
+	p.poller = &poller.Poller{
+		Estimator: estimator.New(1, p.now), Store: table{w, p}, Publisher: sender{w, p},
+		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
+		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision,
+	}
+	clients := make(map[*account]*cosmos.Account)
+	for _, a := range w.accounts {
+		client, err := cosmos.NewAccount(cosmos.Options{
+			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: 1, Transport: wire{w, p, a}, Now: p.now,
+		})
+		if err != nil {
+			panic(err)
+		}
+		clients[a] = client
+	}
+	for _, c := range w.configured() {
+		client := clients[c.account]
+		processor := poller.Processor{
+			Processor: estimator.Processor{
+				Name: c.name, ProcessorName: c.name, AccountHost: c.account.host,
+				Account: client, Container: monitored, LeaseAccount: client, LeaseContainer: leasesIn, StartFrom: c.startFrom,
+			},
+			Policy: c.policy, Group: c.group,
+		}
+		if c.every > 0 {
+			processor.Schedule = every(c.every)
+		}
+		p.poller.Processors = append(p.poller.Processors, processor)
+	}
+	if members := w.members(); len(members) > 0 {
+		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group}}
+	}
+	p.keeper = &throughput.Keeper{Store: table{w, p}, Open: func(setting string) (throughput.Way, error) {
+		for a, client := range clients {
+			if a.host == setting {
+				return client, nil
+			}
+		}
+		return nil, fmt.Errorf("there is no setting %s", setting)
+	}}
+	return p
+}
+
+func (p *process) now() time.Time { return time.Now().Add(p.offset) }
+
+// every is a schedule.
+type every time.Duration
+
+func (e every) Next(t time.Time) time.Time {
+	return t.Truncate(time.Duration(e)).Add(time.Duration(e))
+}
+
+// prepare chooses what is to become of a process in this tick.
+func (p *process) prepare() {
+	w := p.w
+	p.attempts, p.heard, p.touched = map[string]int{}, map[string]bool{}, map[string]bool{}
+	p.requests, p.crashAt, p.stopAt = 0, 0, 0
+	if w.happens("crash", "poller", p.slot) {
+		p.crashAt = 1 + w.dice.upTo(25, "crash at", "", p.slot, w.tick)
+		p.answered = w.dice.roll("crash answered", "", p.slot, w.tick) < 0.5
+	}
+	if w.happens("stop", "poller", p.slot) {
+		p.stopAt = time.Duration(1 + w.dice.upTo(int(200*time.Millisecond), "stop at", "", p.slot, w.tick))
+	}
+}
+
+// tick polls once.
+func (p *process) tick() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	time.Sleep(time.Duration(p.w.dice.upTo(int(50*time.Millisecond), "phase", "", p.slot, p.w.tick)))
+	if p.stopAt > 0 {
+		defer time.AfterFunc(p.stopAt, stop).Stop()
+	}
+	_, _ = p.poller.Tick(ctx, poller.Mode{}) // what it could not do is in the states
+	if p.stopAt > 0 {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.dead = true
+	}
+}
+
+// begin is the way of a request to whoever answers it.
+func (p *process) begin(ctx context.Context, op string) (attempt int, err error) {
+	p.w.mu.Lock()
+	attempt = p.attempts[op]
+	p.attempts[op]++
+	dead := p.dead
+	p.w.mu.Unlock()
+	if dead {
+		return attempt, errGone
+	}
+	timer := time.NewTimer(p.w.delay(p, op, attempt))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return attempt, nil
+	case <-ctx.Done():
+		return attempt, ctx.Err()
+	}
+}
+
+// arrive is called where a request would take effect, and depart behind that: a process may crash before
+// either. The world is locked.
+func (p *process) arrive(op string) error {
+	if p.dead {
+		return errGone
+	}
+	if p.requests++; p.requests == p.crashAt {
+		p.w.tell("%s crashes at %s", p.name, op)
+		p.dead, p.dying = !p.answered, p.answered
+	}
+	if p.dead {
+		return errGone
+	}
+	return nil
+}
+
+func (p *process) depart() error {
+	if p.dying {
+		p.dead = true
+	}
+	if p.dead {
+		return errGone
+	}
+	return nil
+}
+
+// heardFrom notes what the service has really said in this tick.
+func (p *process) heardFrom(a *account, r *http.Request) {
+	switch {
+	case !strings.HasSuffix(r.URL.Path, "/docs"):
+	case r.Method == http.MethodPost:
+		p.heard[a.host] = true
+	default:
+		p.heard[a.host+" "+r.Header.Get("X-Ms-Documentdb-Partitionkeyrangeid")] = true
+	}
+}
+
+// provision is what package app makes of a configuration: each container with what processors need of it.
+func (p *process) provision(ctx context.Context, now time.Time, wants map[string]poller.Want) poller.Provisioned {
+	var containers []throughput.Container
+	var asking [][]string
+	for _, a := range p.w.accounts {
+		c := throughput.Container{
+			Account: a.endpoint(0), Setting: a.host, Container: monitored,
+			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute},
+		}
+		var by []string
+		for _, configured := range p.w.configured() {
+			if configured.account != a || configured.mode == "" || configured.policy.Paused {
+				continue
+			}
+			for _, processor := range p.poller.Processors {
+				if processor.Name == configured.name {
+					c.Way = processor.Account
+				}
+			}
+			c.Apply = c.Apply || configured.mode == "apply"
+			d := scaling.Demand{Processor: configured.name, PerReplica: ruPerReplica, Undecided: true}
+			if n := wants[configured.name].Replicas; n != nil {
+				d.Replicas, d.Undecided = *n, false
+			}
+			c.Demands, by = append(c.Demands, d), append(by, configured.name)
+		}
+		if len(c.Demands) > 0 {
+			containers, asking = append(containers, c), append(asking, by)
+		}
+	}
+	done := poller.Provisioned{Limits: map[string]scaling.Limit{}}
+	outcomes, err := p.keeper.Settle(ctx, now, containers)
+	if err != nil && errors.Is(err, errGone) {
+		return done
+	}
+	for i, by := range asking {
+		if i < len(outcomes) && outcomes[i].Apply && outcomes[i].Decision != nil && outcomes[i].Decision.AtLimit {
+			for _, name := range by {
+				done.Limits[name] = scaling.Limit{Container: monitored.String(), RUPerSecond: outcomes[i].Provisioned}
+			}
+		}
+	}
+	return done
+}
