@@ -44,11 +44,7 @@ const provisionShare = 5
 
 // want is what a processor asks for in a State.
 func (d *poll) want(s *state.State) Want {
-	w := Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
-	if !d.brief {
-		w.PerReplica = chargePerReplica(s)
-	}
-	return w
+	return Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
 }
 
 // follow adds to the State of a processor what its containers need.

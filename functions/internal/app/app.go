@@ -181,11 +181,15 @@ func (a *App) TickBriefly(ctx context.Context) (report.Tick, error) {
 
 func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	start := a.options.Now()
+	mode.Each = func(s state.State) {
+		a.meters.ObservePoll(s)
+		a.samples.processor(s)
+	}
 	result, err := a.poller.Tick(ctx, mode)
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
-	a.samples.tick(result)
+	a.samples.groups(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {
