@@ -21,7 +21,7 @@ var release = ""
 
 // gcPercent is GOGC where the environment does not say it: a handler idles between ticks, and is billed for
 // its memory rather than for the milliseconds that a collection takes (docs/decisions/0022-speed.md).
-const gcPercent = 40
+const gcPercent = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {

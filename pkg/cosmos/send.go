@@ -121,7 +121,7 @@ func (a *Account) ask(ctx context.Context, endpoint string, r request) (*http.Re
 	}
 	response, err := a.options.Transport.Do(out)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && a.bearer != nil {
-		a.bearer.forget()
+		a.bearer.forget(h["Authorization"])
 	}
 	return response, err
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -134,7 +135,7 @@ type bearer struct {
 	refused  error // why no token may be sent to the account; nil where one may
 
 	current atomic.Pointer[token]
-	mu      sync.Mutex // held while one is asked for
+	turn    chan struct{} // of whoever asks for one
 	asked   time.Time
 }
 
@@ -145,7 +146,7 @@ type token struct {
 }
 
 func newBearer(identity *scoped, endpoint *url.URL) *bearer {
-	b := &bearer{identity: identity}
+	b := &bearer{identity: identity, turn: make(chan struct{}, 1)}
 	// A token in clear text may go to a stand-in on this machine, nowhere else.
 	if !strings.EqualFold(endpoint.Scheme, "https") && !isLoopback(endpoint.Hostname()) {
 		b.refused = errors.New("a token is sent over https alone")
@@ -167,11 +168,21 @@ func (b *bearer) get(ctx context.Context) ([]string, error) {
 	t := b.current.Load()
 	switch {
 	case t == nil || !now.Before(t.ends):
-		b.mu.Lock()
-	case now.Before(t.renew) || !b.mu.TryLock():
+		select {
+		case b.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case now.Before(t.renew):
 		return t.header, nil
+	default:
+		select {
+		case b.turn <- struct{}{}:
+		default:
+			return t.header, nil
+		}
 	}
-	defer b.mu.Unlock()
+	defer func() { <-b.turn }()
 	if last := b.current.Load(); last != nil && last != t {
 		return last.header, nil // somebody else has asked meanwhile
 	}
@@ -199,5 +210,9 @@ func newToken(got azcore.AccessToken) *token {
 	return t
 }
 
-// forget drops the token: the service did not accept it.
-func (b *bearer) forget() { b.current.Store(nil) }
+// forget drops the token of a header that the service did not accept, unless there is another one already.
+func (b *bearer) forget(header []string) {
+	if t := b.current.Load(); t != nil && slices.Equal(t.header, header) {
+		b.current.CompareAndSwap(t, nil)
+	}
+}

@@ -265,13 +265,14 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 	if errors.Is(err, cosmos.ErrMissing) {
 		documents, err = nil, nil
 	}
+	sorted := changefeed.Sorted(documents)
 	for _, m := range group {
 		m.leases, m.err = nil, err
 		if err != nil {
 			continue
 		}
 		var selected []changefeed.LeaseDocument
-		if selected, m.err = changefeed.Select(documents, m.prefixes, m.processor.LeaseFormat); m.err != nil {
+		if selected, m.err = sorted.Select(m.prefixes, m.processor.LeaseFormat); m.err != nil {
 			m.err = mixed(m.err)
 			continue
 		}

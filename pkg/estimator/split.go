@@ -171,8 +171,8 @@ func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, e
 func (t *tick) reread(m *measured, l *measuredLease) []*page {
 	r := l.pages[0].read
 	t.mu.Lock()
-	if pages := t.reads[r.source]; pages[r.position].gone {
-		delete(pages, r.position)
+	if p := t.reads[r.source][r.position]; p != nil && p.gone {
+		delete(t.reads[r.source], r.position)
 	}
 	t.mu.Unlock()
 	l.pages = nil

@@ -79,7 +79,7 @@ type Poller struct {
 type Mode struct {
 	All    bool // poll every processor, whatever its schedule
 	DryRun bool // commit and publish nothing
-	Brief  bool // return the states of processors without what they have of each lease: there may be many
+	Brief  bool // return no processor's state, of which there may be much
 
 	Each func(state.State) // called for each processor that was polled, once it is committed or that failed, from any goroutine; nil = nobody cares
 
@@ -137,7 +137,7 @@ type subject struct {
 // poll is one processor in the course of a tick.
 type poll struct {
 	subject
-	processor  Processor
+	processor  *Processor
 	index      int           // among those of the tick
 	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 	unread     bool          // its state could not be loaded: nothing is known of what it asked for
@@ -199,20 +199,23 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	if mode.Shard == nil {
 		t.provision(working, polls, groups)
 	}
-	result := report.Tick{}
+	result, due := report.Tick{}, 0
 	var failure error
 	for _, d := range polls {
 		result.Unpublished += d.left
 		if !d.due || d.dropped {
 			continue
 		}
-		result.Polled = append(result.Polled, d.state)
+		due++
+		if !mode.Brief {
+			result.Polled = append(result.Polled, d.state)
+		}
 		if d.err != nil {
 			result.Uncommitted++
 			failure = d.err
 		}
 	}
-	due, failed := len(result.Polled), result.Uncommitted
+	failed := result.Uncommitted
 	for _, d := range groups {
 		result.Unpublished += d.left
 		if !d.due || d.dropped {
@@ -242,8 +245,8 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
 	polls := make([]*poll, 0, len(t.Processors))
-	for i, p := range t.Processors {
-		if t.concerns(p) {
+	for i := range t.Processors {
+		if p := &t.Processors[i]; t.concerns(*p) {
 			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, index: i, decided: make(chan struct{})})
 		}
 	}
@@ -498,7 +501,7 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 		return false
 	}
 	t.decide(ctx, d, lag)
-	d.record.State.Lag.Partitions, d.record.State.Memory.Progress = nil, nil
+	d.record.State.Memory.Progress = nil
 	close(d.decided)
 	t.mode.say(d.name, true)
 	kept := t.keeps(&d.subject)
@@ -544,8 +547,10 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 }
 
 func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
-	last := d.record.State
-	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: t.limitOf(d.name, &last)})
+	before, limit := conditionsOf(&d.record.State.Lag), t.limitOf(d.name, &d.record.State)
+	d.record.State.Lag.Partitions = nil // the first of what there may be much of
+	last := &d.record.State
+	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.state = t.following(&d.subject)
 	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
 	d.perReplica = chargePerReplica(&d.state)
@@ -557,7 +562,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		d.state.Published = nil // of a time before the group, which publishes for its members
 	}
 	t.follow(ctx, d)
-	t.say(d, last, outcome.Lag)
+	t.say(d, &last.Lag, before, outcome.Lag)
 	t.emit(&d.subject)
 }
 
@@ -606,20 +611,20 @@ func (t *tick) emit(d *subject) {
 }
 
 // say logs what an operator has to know of a measurement, once.
-func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
+func (t *tick) say(d *poll, last *changefeed.ProcessorLag, before []int, lag changefeed.ProcessorLag) {
 	if problem := lag.Problem(); problem != "" {
 		t.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
 	}
-	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
+	if lag.Nearest != "" && lag.Nearest != last.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
 	}
-	if stays := both(last.Lag.Leftover, lag.Leftover); len(stays) > 0 {
+	if stays := both(last.Leftover, lag.Leftover); len(stays) > 0 {
 		if _, said := t.leftover.LoadOrStore(d.name, nil); !said {
 			t.Log.Warn("leases of a processor are left over", "processor", d.name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
 		}
 	}
-	for _, c := range conditions {
-		if n := count(lag, c.holds); n > count(last.Lag, c.holds) {
+	for i, n := range conditionsOf(&lag) {
+		if c := conditions[i]; n > before[i] {
 			t.Log.Warn(c.says, "processor", d.name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}
@@ -653,15 +658,17 @@ var conditions = []struct {
 		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
 }
 
-// count returns how many partitions are in a condition.
-func count(lag changefeed.ProcessorLag, holds func(*changefeed.Partition) bool) int {
-	n := 0
+// conditionsOf returns how many partitions are in each condition.
+func conditionsOf(lag *changefeed.ProcessorLag) []int {
+	counts := make([]int, len(conditions))
 	for i := range lag.Partitions {
-		if holds(&lag.Partitions[i]) {
-			n++
+		for j := range conditions {
+			if conditions[j].holds(&lag.Partitions[i]) {
+				counts[j]++
+			}
 		}
 	}
-	return n
+	return counts
 }
 
 // commit writes a State, and its event, in one step.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ func Encode(s State, plain int) ([]byte, error) {
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
 	first.Lag.Partitions, first.Memory.Progress = nil, nil
 	p := packer{plain: plain}
+	defer p.release()
 	encoder := json.NewEncoder(&p)
 	if err := encoder.Encode(first); err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func Encode(s State, plain int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return p.close()
+	return p.bytes()
 }
 
 // others returns the leases that something is remembered of though they are no partitions, sorted.
@@ -204,11 +206,17 @@ type packer struct {
 	gzip  *gzip.Writer
 }
 
-// Speed counts: this is done once for each processor and tick, and more effort makes it a fifth smaller.
-var gzips = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
-	return w
-}}
+// gzips has a writer for each processor of the machine: more would only take memory, of which each has
+// more than a megabyte. Speed counts, since this is done for each processor at each tick: more effort makes
+// a state a fifth smaller.
+var gzips = func() chan *gzip.Writer {
+	writers := make(chan *gzip.Writer, runtime.GOMAXPROCS(0))
+	for range cap(writers) {
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+		writers <- w
+	}
+	return writers
+}()
 
 func (p *packer) Write(text []byte) (int, error) {
 	if p.gzip == nil {
@@ -217,7 +225,7 @@ func (p *packer) Write(text []byte) (int, error) {
 		}
 		before := bytes.Clone(p.text.Bytes())
 		p.text.Reset()
-		p.gzip = gzips.Get().(*gzip.Writer)
+		p.gzip = <-gzips
 		p.gzip.Reset(&p.text)
 		if _, err := p.gzip.Write(before); err != nil {
 			return 0, err
@@ -226,13 +234,20 @@ func (p *packer) Write(text []byte) (int, error) {
 	return p.gzip.Write(text)
 }
 
-func (p *packer) close() ([]byte, error) {
+// bytes returns what was written.
+func (p *packer) bytes() ([]byte, error) {
 	if p.gzip == nil {
 		return p.text.Bytes(), nil
 	}
-	defer gzips.Put(p.gzip)
 	err := p.gzip.Close()
 	return p.text.Bytes(), err
+}
+
+// release gives its writer back.
+func (p *packer) release() {
+	if p.gzip != nil {
+		gzips <- p.gzip
+	}
 }
 
 var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
