@@ -9,6 +9,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // schedules name IANA time zones, which a small image does not have
 
@@ -18,7 +19,14 @@ import (
 // release is set by the linker: the version of a released build.
 var release = ""
 
+// gcPercent is GOGC where the environment does not say it: a handler idles between ticks, and is billed for
+// its memory rather than for the milliseconds that a collection takes (docs/decisions/0022-speed.md).
+const gcPercent = 25
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(cli.Main(ctx, cli.OS(release), []cli.Command{cli.Serve, cli.Poll, cli.Check(nil), cli.Version},

@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // drained is how long a handler may take to end, within the 11 to 12 s that a host gives.
@@ -54,7 +55,7 @@ func TestAHandlerThatIsSignalledIsStartedAgainAndPollsOn(t *testing.T) {
 	for i, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGTERM, os.Interrupt} {
 		end(t, h, signal)
 		tick(t, h)
-		record, err := w.store().Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), w.store(), "orders")
 		testworld.Must(t, err)
 		if !record.State.PolledAt.After(polled) {
 			t.Errorf("after %d signals it was last polled at %s, as before", i+1, record.State.PolledAt)
@@ -197,7 +198,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				"}, {name: hanging, connection: OTHER, databaseId: shop, containerId: orders, accountHost: "+testworld.OrdersHost+", changeFeedLagThreshold: 10}]}", 1)
 			h := startHost(t, functionshost.Options{Settings: settings, DrainTime: 200 * time.Millisecond})
 			tick(t, h)
-			before, err := w.store().Load(t.Context(), "hanging")
+			before, err := state.Load(t.Context(), w.store(), "hanging")
 			testworld.Must(t, err)
 
 			w.Write(testworld.Orders, 25)
@@ -246,12 +247,12 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				t.Errorf("it took %s to end", took)
 			}
 
-			orders, err := w.store().Load(t.Context(), "orders")
+			orders, err := state.Load(t.Context(), w.store(), "orders")
 			testworld.Must(t, err)
 			if orders.State.Sequence != 2 || len(orders.Outbox) != 1 {
 				t.Errorf("what was decided on orders is not committed: sequence %d, %d events in the outbox", orders.State.Sequence, len(orders.Outbox))
 			}
-			after, err := w.store().Load(t.Context(), "hanging")
+			after, err := state.Load(t.Context(), w.store(), "hanging")
 			testworld.Must(t, err)
 			if after.Version != before.Version || !after.State.AttemptedAt.Equal(before.State.AttemptedAt) {
 				t.Errorf("what was not measured is written: polled at %s, and before at %s", after.State.AttemptedAt, before.State.AttemptedAt)
@@ -259,7 +260,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 
 			remove()
 			tick(t, startHost(t, functionshost.Options{Settings: settings}))
-			if orders, err = w.store().Load(t.Context(), "orders"); err != nil || len(orders.Outbox) != 0 {
+			if orders, err = state.Load(t.Context(), w.store(), "orders"); err != nil || len(orders.Outbox) != 0 {
 				t.Errorf("the next host left %d events in the outbox, %v", len(orders.Outbox), err)
 			}
 		})

@@ -67,7 +67,7 @@ func (w followed) wantProvisioned(when string, want int) {
 
 func (w followed) remembered() map[string]state.Provisioning {
 	w.t.Helper()
-	record, err := w.store().Load(w.t.Context(), state.ThroughputName)
+	record, err := state.Load(w.t.Context(), w.store(), state.ThroughputName)
 	testworld.Must(w.t, err)
 	return record.State.Throughput
 }

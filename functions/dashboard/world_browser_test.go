@@ -193,7 +193,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 		if err := store.Commit(t.Context(), version, s, nil); err != nil {
 			return err
 		}
-		record, err := store.Load(t.Context(), a.name)
+		record, err := state.Load(t.Context(), store, a.name)
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func playGroup(t *testing.T, store state.Store, members []actor) {
 		g.Decision = &d
 		g.Record(g.Recorded)
 		testworld.Must(t, store.Commit(t.Context(), version, g, nil))
-		record, err := store.Load(t.Context(), g.Processor)
+		record, err := state.Load(t.Context(), store, g.Processor)
 		testworld.Must(t, err)
 		version = record.Version
 	}

@@ -52,12 +52,12 @@ type countingStore struct {
 	broken string
 }
 
-func (s *countingStore) Load(ctx context.Context, processor string) (state.Record, error) {
+func (s *countingStore) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
 	s.loads.Add(1)
 	if processor == s.broken {
 		return state.Record{}, errors.New("state file: load of processor " + processor + ": not a whole record")
 	}
-	return s.Store.Load(ctx, processor)
+	return s.Store.LoadPacked(ctx, processor)
 }
 
 func newTarget(t *testing.T, processors ...string) *target {
@@ -353,8 +353,11 @@ func TestTicksAreCounted(t *testing.T) {
 	incomplete.Decision.Direction = scaling.None
 	failed := state.State{Processor: "audit", AttemptedAt: polledAt, Lag: changefeed.ProcessorLag{Error: "no", Charge: 1, Requests: 1}}
 
-	g.Observe(report.Tick{Polled: []state.State{lagging("orders"), failed}, Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, true, nil)
-	g.Observe(report.Tick{Polled: []state.State{incomplete}, Unpublished: 2}, 500*time.Millisecond, false, errors.New("nothing could be committed"))
+	for _, polled := range []state.State{lagging("orders"), failed, incomplete} {
+		g.ObservePoll(polled)
+	}
+	g.Observe(report.Tick{Uncommitted: 1, Unpublished: 3}, 1500*time.Millisecond, true, nil)
+	g.Observe(report.Tick{Unpublished: 2}, 500*time.Millisecond, false, errors.New("nothing could be committed"))
 	want(t, g.scrape(t), map[string]float64{
 		`feedscale_ticks_total{result="ok"}`:                              1,
 		`feedscale_ticks_total{result="failed"}`:                          1,

@@ -254,7 +254,7 @@ func (c *stored) load() {
 	for i, name := range names {
 		loads.Go(func() error {
 			var record state.Record
-			switch record, failed[i] = c.Store.Load(ctx, name); {
+			switch record, failed[i] = state.Load(ctx, c.Store, name); {
 			case failed[i] != nil:
 			case i < len(c.Processors):
 				found[i] = c.of(name, record)

@@ -97,13 +97,16 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 	}
 	t.commitFailures.Add(float64(result.Uncommitted))
 	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
-	for _, s := range result.Polled {
-		t.polls.WithLabelValues(s.Processor, pollResult(s)).Inc()
-		t.requests.WithLabelValues(s.Processor).Add(float64(s.Lag.Requests))
-		t.charge.WithLabelValues(s.Processor).Add(s.Lag.Charge)
-		if s.Decision != nil {
-			t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
-		}
+}
+
+// ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
+func (h *Handler) ObservePoll(s state.State) {
+	t := &h.ticks
+	t.polls.WithLabelValues(s.Processor, pollResult(s)).Inc()
+	t.requests.WithLabelValues(s.Processor).Add(float64(s.Lag.Requests))
+	t.charge.WithLabelValues(s.Processor).Add(s.Lag.Charge)
+	if s.Decision != nil {
+		t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
 	}
 }
 

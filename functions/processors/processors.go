@@ -163,7 +163,7 @@ func (h *Handler) named(names []string) choice {
 
 // load reads a State for the list. problem is why there is nothing to see in it; "" where there is.
 func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, problem string) {
-	record, err := h.Store.Load(ctx, name)
+	record, err := state.Load(ctx, h.Store, name)
 	switch s = record.State; {
 	case err != nil:
 		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
@@ -194,7 +194,7 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 
 // state answers with the whole State that is stored under a name, configured or not; null where none is.
 func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
-	record, err := h.Store.Load(r.Context(), r.PathValue("name"))
+	record, err := state.Load(r.Context(), h.Store, r.PathValue("name"))
 	switch {
 	case err != nil:
 		h.unreadable(w, r, err)
@@ -231,7 +231,7 @@ func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) 
 	if asked.Next == nil {
 		return state.State{}, report.UnknownName(name)
 	}
-	record, err := h.Store.Load(ctx, name)
+	record, err := state.Load(ctx, h.Store, name)
 	if err != nil {
 		h.Log.Error("the state cannot be read", "error", err.Error())
 		return state.State{}, fmt.Errorf("the state cannot be read: %w", err)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/state"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/processors"
@@ -38,7 +40,7 @@ func newSimulating(t *testing.T, polls, partitions int) function {
 			s.Lag.Partitions = append(s.Lag.Partitions, changefeed.Partition{Lease: "0", Lag: new(int64(1)), Status: changefeed.StatusLagging})
 		}
 		s.Memory = scaling.Memory{Arrival: new(1.0), DrainPerReplica: 50}
-		record, err := f.store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), f.store, "orders")
 		testworld.Must(t, err)
 		testworld.Must(t, f.store.Commit(t.Context(), record.Version, s, nil))
 	}

@@ -34,12 +34,11 @@ func main() {
 	case len(os.Args) == 7 && os.Args[1] == "standin":
 		err = serveStandIn(os.Args[2:])
 	case len(os.Args) == 2:
-		var handler string
-		if handler, err = filepath.Abs(os.Args[1]); err == nil {
-			err = measure(handler)
-		}
+		err = measured(os.Args[1], measure)
+	case len(os.Args) == 3 && os.Args[1] == "scale":
+		err = measured(os.Args[2], scale)
 	default:
-		err = fmt.Errorf("usage: benchmark HANDLER")
+		err = fmt.Errorf("usage: benchmark [scale] HANDLER")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
@@ -47,10 +46,18 @@ func main() {
 	}
 }
 
+func measured(handler string, measure func(string) error) error {
+	handler, err := filepath.Abs(handler)
+	if err != nil {
+		return err
+	}
+	return measure(handler)
+}
+
 // measure prints every measurement next to the value wanted.
 func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
-	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size} {
+	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, scale} {
 		if err := m(handler); err != nil {
 			return err
 		}

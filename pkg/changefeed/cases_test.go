@@ -189,7 +189,7 @@ func TestWhichDocumentsAreAProcessorsLeases(t *testing.T) {
 				t.Fatal(err)
 			}
 			documents := []changefeed.LeaseDocument{{Lease: changefeed.Lease{ID: c.id, Token: "0"}}}
-			selected, err := changefeed.Select(documents, prefixes, changefeed.FamilyAny)
+			selected, err := changefeed.Sorted(documents).Select(prefixes, changefeed.FamilyAny)
 			if got := len(selected) == 1; got != c.own || err != nil {
 				t.Errorf("%s: %v, %v; want %v", c.id, got, err, c.own)
 			}

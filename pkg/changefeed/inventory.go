@@ -95,9 +95,9 @@ func Inventory(documents []FoundLease) []FoundProcessor {
 
 func foundProcessor(prefix string, found []FoundLease) FoundProcessor {
 	formats, modes := make(map[Format]bool), make(map[Mode]bool)
-	documents := make([]LeaseDocument, len(found))
+	documents := make([]*LeaseDocument, len(found))
 	for i, d := range found {
-		documents[i] = d.LeaseDocument
+		documents[i] = &d.LeaseDocument
 		if documents[i].Token == "" {
 			_, documents[i].Token = splitLeaseID(d.ID)
 		}

@@ -277,7 +277,7 @@ func TestSelect(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			selected, err := changefeed.Select(c.documents, prefixes, c.family)
+			selected, err := changefeed.Sorted(c.documents).Select(prefixes, c.family)
 			if (c.want == nil) != errors.Is(err, changefeed.ErrMixed) {
 				t.Fatalf("error %v", err)
 			}

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -73,8 +74,8 @@ func (r *pageReader) page(mode Mode) (Page, error) {
 	if b, err := r.next(); err != nil || b != '{' {
 		return Page{}, orError(err, errNoObject)
 	}
-	err := r.object(func(name string) error {
-		switch name {
+	err := r.object(func(name []byte) error {
+		switch string(name) {
 		case documents:
 			if found {
 				return errors.New("it has two lists of Documents")
@@ -118,26 +119,26 @@ func (r *pageReader) documents(page *Page, mode Mode) error {
 		}
 		page.First = &Item{}
 		if mode == FullFidelity {
-			return r.ifObject(func(name string) error {
-				if name == "metadata" {
-					return r.ifObject(func(name string) error { return r.field(name, "lsn", "crts", page.First) })
+			return r.ifObject(func(name []byte) error {
+				if string(name) == "metadata" {
+					return r.ifObject(func(name []byte) error { return r.field(name, "lsn", "crts", page.First) })
 				}
 				return r.skip()
 			})
 		}
-		return r.ifObject(func(name string) error { return r.field(name, "_lsn", "_ts", page.First) })
+		return r.ifObject(func(name []byte) error { return r.field(name, "_lsn", "_ts", page.First) })
 	})
 }
 
 // field reads a property of an item. Names count in any case, as for the .NET estimator.
-func (r *pageReader) field(name, lsn, written string, into *Item) (err error) {
+func (r *pageReader) field(name []byte, lsn, written string, into *Item) (err error) {
 	switch {
-	case strings.EqualFold(name, lsn):
+	case strings.EqualFold(string(name), lsn):
 		if into.LSN, err = r.number(); into.LSN != nil && *into.LSN < 1 {
 			into.LSN = nil
 		}
 		return err
-	case strings.EqualFold(name, written):
+	case strings.EqualFold(string(name), written):
 		into.Written, err = r.number()
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *pageReader) field(name, lsn, written string, into *Item) (err error) {
 }
 
 // ifObject reads the properties of a value that is an object, and skips any other.
-func (r *pageReader) ifObject(property func(name string) error) error {
+func (r *pageReader) ifObject(property func(name []byte) error) error {
 	b, err := r.next()
 	if err != nil {
 		return err
@@ -159,8 +160,9 @@ func (r *pageReader) ifObject(property func(name string) error) error {
 	return r.object(property)
 }
 
-// object reads the properties behind an opening brace. property reads each value.
-func (r *pageReader) object(property func(name string) error) error {
+// object reads the properties behind an opening brace. property reads each value, and overwrites the name
+// with that.
+func (r *pageReader) object(property func(name []byte) error) error {
 	b, err := r.next()
 	if err != nil {
 		return err
@@ -226,7 +228,7 @@ func (r *pageReader) number() (*int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var text string
+	var text []byte
 	switch {
 	case b == '"':
 		text, err = r.text()
@@ -241,7 +243,7 @@ func (r *pageReader) number() (*int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ok := parseLSN(text)
+	n, ok := parseLSN(string(text))
 	if !ok {
 		return nil, nil
 	}
@@ -303,31 +305,34 @@ func (r *pageReader) next() (byte, error) {
 	}
 }
 
-// text reads what follows an opening quote, unescaped; "" where it is longer than any that is looked
-// for.
-func (r *pageReader) text() (string, error) {
+// text reads what follows an opening quote, unescaped; nothing where it is longer than any that is looked
+// for. What it returns is overwritten by the next read.
+func (r *pageReader) text() ([]byte, error) {
 	kept := append(r.scalar[:0], '"')
 	for {
 		part, err := r.in.ReadSlice('"')
 		if err != nil && err != bufio.ErrBufferFull {
-			return "", err
+			return nil, err
 		}
 		if len(kept)+len(part) > maxScalar {
 			if err == nil && !escapedEnd(kept, part) {
-				return "", nil
+				return nil, nil
 			}
 			if err == nil { // the quote is escaped: what follows it belongs to the text
-				return "", r.skipText()
+				return nil, r.skipText()
 			}
-			return "", r.skipTextAfter(part)
+			return nil, r.skipTextAfter(part)
 		}
 		kept = append(kept, part...)
 		if err == nil && !escapedEnd(kept[:len(kept)-len(part)], part) {
+			if bytes.IndexByte(kept, '\\') < 0 {
+				return kept[1 : len(kept)-1], nil
+			}
 			text, err := strconv.Unquote(string(kept))
 			if err != nil {
-				return "", nil // an escape of JSON that Go does not have, such as \/: no name that is looked for has one
+				return nil, nil // an escape of JSON that Go does not have, such as \/: no name that is looked for has one
 			}
-			return text, nil
+			return []byte(text), nil
 		}
 	}
 }
@@ -382,23 +387,23 @@ func trailingBackslashes(text []byte) int {
 	return n
 }
 
-// bare reads a number or a word that begins with a byte; "" where it is too long.
-func (r *pageReader) bare(first byte) (string, error) {
+// bare reads a number or a word that begins with a byte; no more of it than maxScalar.
+func (r *pageReader) bare(first byte) ([]byte, error) {
 	const bareBytes = "+-.0123456789Eaeflnrstu" // of numbers, true, false and null
 	if strings.IndexByte(bareBytes, first) < 0 {
-		return "", errSyntax
+		return nil, errSyntax
 	}
 	kept := append(r.scalar[:0], first)
 	for {
 		b, err := r.in.ReadByte()
 		if err == io.EOF {
-			return string(kept), nil
+			return kept, nil
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if strings.IndexByte(bareBytes, b) < 0 {
-			return string(kept), r.in.UnreadByte()
+			return kept, r.in.UnreadByte()
 		}
 		if len(kept) < maxScalar {
 			kept = append(kept, b)
@@ -406,7 +411,7 @@ func (r *pageReader) bare(first byte) (string, error) {
 	}
 }
 
-// cmpError returns the first error that is one.
+// orError returns the first error that is one.
 func orError(err, otherwise error) error {
 	if err != nil {
 		return err

@@ -120,13 +120,17 @@ func (rs Ranges) Children(id string) Ranges {
 
 // Overlapping returns the ranges that have keys of a span, in the order of their keys.
 func (rs Ranges) Overlapping(span Range) Ranges {
-	var found Ranges
-	for _, r := range rs {
-		if r.Span().Overlaps(span) {
-			found = append(found, r)
+	first, _ := slices.BinarySearchFunc(rs, span.Min, func(r PartitionKeyRange, key string) int {
+		if CompareEPK(r.Max, key) <= 0 {
+			return -1
 		}
+		return 1
+	})
+	end := first
+	for end < len(rs) && CompareEPK(rs[end].Min, span.Max) < 0 {
+		end++
 	}
-	return found
+	return rs[first:end:end]
 }
 
 // Find returns the range with an id; ok is false where there is none.

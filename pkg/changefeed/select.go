@@ -22,6 +22,25 @@ const mixedWithin = 2 * time.Minute
 // somebody else's, and nothing tells which.
 var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix, so that either may be another processor's")
 
+// Documents are the leases of a container, in the order of their ids.
+type Documents []LeaseDocument
+
+// Sorted puts leases in the order of their ids, in place.
+func Sorted(documents []LeaseDocument) Documents {
+	slices.SortStableFunc(documents, func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) })
+	return documents
+}
+
+// under returns those whose id has a prefix.
+func (d Documents) under(prefix string) Documents {
+	from, _ := slices.BinarySearchFunc(d, prefix, func(l LeaseDocument, prefix string) int { return strings.Compare(l.ID, prefix) })
+	to := from
+	for to < len(d) && strings.HasPrefix(d[to].ID, prefix) {
+		to++
+	}
+	return d[from:to]
+}
+
 // Select returns the leases that belong to a processor, one per lease token and ordered by it: those
 // whose id is one of the prefixes and a lease token, and which a family wrote. With FamilyAny, the
 // leases of the family that wrote last count; the error is ErrMixed where both write.
@@ -29,14 +48,23 @@ var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix,
 // Of several leases with one token the newest counts. There can be several where the lease container's
 // partition key is a GUID, which permits documents with the same id, and where the ids were written with
 // two spellings of the host.
-func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]LeaseDocument, error) {
-	own := make(map[Family][]LeaseDocument, 2)
-	for _, d := range documents {
-		if rest, of, ok := cutPrefixes(d, prefixes); ok {
-			if d.Token == "" {
-				d.Token = rest // from the id, for a document whose token cannot be read
+func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
+	own := make(map[Family][]*LeaseDocument, 2)
+	for i, p := range prefixes {
+		under := d.under(p.Text)
+		for j := range under {
+			l := &under[j]
+			rest, ok := cutPrefix(l, p)
+			if !ok || slices.ContainsFunc(prefixes[:i], func(before Prefix) bool { _, seen := cutPrefix(l, before); return seen }) {
+				continue
 			}
-			own[of] = append(own[of], d)
+			if l.Token == "" {
+				named := *l
+				named.Token = rest // from the id, for a document whose token cannot be read
+				l = &named
+			}
+			of := cmp.Or(p.Family, l.Family, FamilyDotNet)
+			own[of] = append(own[of], l)
 		}
 	}
 	if family == FamilyAny {
@@ -49,7 +77,7 @@ func Select(documents []LeaseDocument, prefixes []Prefix, family Family) ([]Leas
 }
 
 // newest returns the family that wrote a lease last.
-func newest(own map[Family][]LeaseDocument) (Family, error) {
+func newest(own map[Family][]*LeaseDocument) (Family, error) {
 	written := func(f Family) (last time.Time) {
 		for _, d := range own[f] {
 			if d.Time.After(last) {
@@ -72,45 +100,36 @@ func newest(own map[Family][]LeaseDocument) (Family, error) {
 	}
 }
 
-func owned(leases []LeaseDocument) bool {
-	return slices.ContainsFunc(leases, func(d LeaseDocument) bool { return d.Owner != "" })
+func owned(leases []*LeaseDocument) bool {
+	return slices.ContainsFunc(leases, func(d *LeaseDocument) bool { return d.Owner != "" })
 }
 
 // newestOfEach returns the newest lease of each token, ordered by token.
-func newestOfEach(leases []LeaseDocument) []LeaseDocument {
-	byToken := make(map[string]int, len(leases))
-	var selected []LeaseDocument
+func newestOfEach(leases []*LeaseDocument) []LeaseDocument {
+	newest := make(map[string]*LeaseDocument, len(leases))
 	for _, d := range leases {
-		at, seen := byToken[d.Token]
-		switch {
-		case !seen:
-			byToken[d.Token] = len(selected)
-			selected = append(selected, d)
-		case d.Newer(selected[at].Lease):
-			selected[at] = d
+		if last, seen := newest[d.Token]; !seen || d.Newer(last.Lease) {
+			newest[d.Token] = d
+		}
+	}
+	if len(newest) == 0 {
+		return nil
+	}
+	selected := make([]LeaseDocument, 0, len(newest))
+	for _, d := range leases {
+		if newest[d.Token] == d {
+			selected = append(selected, *d)
 		}
 	}
 	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareLeases(a.Lease, b.Lease) })
 	return selected
 }
 
-// cutPrefixes returns what follows the prefix in the id of a lease, and who wrote it. A lease token has
-// no "..", so that the leases of container "orders..eu" are not those of "orders".
-func cutPrefixes(d LeaseDocument, prefixes []Prefix) (rest string, of Family, ok bool) {
-	for _, p := range prefixes {
-		rest, ok := strings.CutPrefix(d.ID, p.Text)
-		if !ok || strings.Contains(rest, "..") {
-			continue
-		}
-		switch {
-		case p.Family != FamilyAny:
-			return rest, p.Family, true
-		case d.Family != FamilyAny:
-			return rest, d.Family, true
-		}
-		return rest, FamilyDotNet, true
-	}
-	return "", FamilyAny, false
+// cutPrefix returns what follows a prefix in the id of a lease. A lease token has no "..", so that the
+// leases of container "orders..eu" are not those of "orders".
+func cutPrefix(l *LeaseDocument, p Prefix) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(l.ID, p.Text)
+	return rest, ok && !strings.Contains(rest, "..")
 }
 
 // compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.

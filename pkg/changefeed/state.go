@@ -30,6 +30,9 @@ type javaState struct {
 // parseState unwraps a continuation; wrapped is false where it is not one of Java's and so is an
 // ETag.
 func parseState(continuation string) (state javaState, wrapped bool) {
+	if !strings.HasPrefix(continuation, "e") { // which is what base64 makes of '{'
+		return javaState{}, false
+	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(continuation, "="))
 	if err != nil || len(raw) == 0 || raw[0] != '{' {
 		return javaState{}, false

@@ -3,27 +3,27 @@
 // ever writes (throughput.go with a key, manager.go with an identity).
 //
 // It knows the protocol and the service's errors, and not what they mean for a processor, which is for
-// package estimator (docs/lag.md). All of it goes through one pipeline of azcore, since azcosmos 1.5.0
+// package estimator (docs/lag.md). All of it is sent by one function of our own, since azcosmos 1.5.0
 // can neither read a feed page from a lease's position nor query while the write region is down
-// (docs/decisions/0001). Start with [Account]; regions.go has the failover, pace.go the RU budget,
+// (docs/decisions/0001), and azcore's pipeline doubles what a request takes (0022). Start with [Account]; regions.go has the failover, pace.go the RU budget,
 // breaker.go what happens to an account that does not answer.
 //
 // The package is internal to the program: its API may change in any release.
 package cosmos
 
 import (
+	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -79,8 +79,11 @@ type Account struct {
 	breaker  *breaker
 	regions  *regions
 	identity *scoped // nil where a key signs
-	pipeline runtime.Pipeline
-	offers   sync.Map // links of the offers that were found, by Container
+	signer   *signer // nil where an identity does
+	bearer   *bearer // nil where a key signs
+	dates    dates
+	stamped  http.Header // what every request carries
+	offers   sync.Map    // links of the offers that were found, by Container
 }
 
 // NewAccount makes an Account. No request is made; it fails where the endpoint or the key is
@@ -91,7 +94,7 @@ func NewAccount(o Options) (*Account, error) {
 		return nil, fmt.Errorf("the account endpoint in setting %s is not an http or https URL", o.Setting)
 	}
 	if o.Transport == nil {
-		o.Transport = newTransport(o.Concurrency)
+		o.Transport = transport{bounded.Answers(newTransport(o.Concurrency))}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -104,18 +107,17 @@ func NewAccount(o Options) (*Account, error) {
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
 	}
-	authentication, err := a.authenticate(u)
-	if err != nil {
-		return nil, err
+	if a.identity != nil {
+		a.bearer = newBearer(a.identity, u)
+	} else {
+		key, err := base64.StdEncoding.DecodeString(o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
+		}
+		a.signer = newSigner(key)
 	}
 	a.options.Key = "" // the signer alone has it: printing an Account shows no key
-	a.pipeline = runtime.NewPipeline("feedscale", "v1", runtime.PipelineOptions{
-		PerRetry: slices.Concat([]policy.Policy{policyFunc(a.stamp)}, authentication, []policy.Policy{policyFunc(count)}),
-	}, &policy.ClientOptions{
-		Transport: o.Transport,
-		Telemetry: policy.TelemetryOptions{ApplicationID: "feedscale"},
-		Retry:     patient(),
-	})
+	a.stamped = stamps(o)
 	return a, nil
 }
 
@@ -146,11 +148,6 @@ func (a *Account) Credential() azcore.TokenCredential {
 	return a.identity
 }
 
-// patient is how a request is tried where nobody else can be asked.
-func patient() policy.RetryOptions {
-	return policy.RetryOptions{MaxRetries: retries, RetryDelay: firstDelay, MaxRetryDelay: longestDelay, ShouldRetry: shouldRetry}
-}
-
 // shouldRetry retries what docs/lag.md says is retried within the tick.
 func shouldRetry(response *http.Response, err error) bool {
 	if err != nil {
@@ -159,19 +156,23 @@ func shouldRetry(response *http.Response, err error) bool {
 	return changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
 }
 
+// transport is a Transporter that follows no redirect and keeps no cookie, of which the service has none:
+// http.Client copies every header for these.
+type transport struct{ http.RoundTripper }
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
+
 // newTransport keeps as many connections open as requests may be in flight: a tick opens none that
-// the last one had.
-func newTransport(concurrency int) *http.Client {
+// the last one had. One that is opened anew resumes the TLS session of an earlier one.
+func newTransport(concurrency int) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	return &http.Client{
-		Transport: bounded.Answers(&http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           dialer.DialContext,
-			MaxIdleConnsPerHost:   concurrency,
-			IdleConnTimeout:       idleTimeout,
-			TLSHandshakeTimeout:   dialTimeout,
-			ResponseHeaderTimeout: answerTimeout,
-		}),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		TLSClientConfig:       &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)},
+		MaxIdleConnsPerHost:   concurrency,
+		IdleConnTimeout:       idleTimeout,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: answerTimeout,
 	}
 }

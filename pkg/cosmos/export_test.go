@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -9,6 +10,9 @@ import (
 type Pace struct{ *pace }
 
 func NewPace(budget float64, maxLimit int) Pace { return Pace{newPace(budget, maxLimit)} }
+
+// NewTransport is what an Account without a Transport sends its requests with.
+func NewTransport(concurrency int) *http.Transport { return newTransport(concurrency) }
 
 // Shop is the container that the calls of a test read.
 var Shop = Container{"shop", "orders"}

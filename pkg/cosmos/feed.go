@@ -95,12 +95,12 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 // headers sets the headers that ask for one page from the position. A part of a range is addressed
 // as the .NET SDK does (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
 func (p Position) headers(h http.Header) {
-	h.Set(headerIM, "Incremental Feed")
+	h[headerIM] = incrementalFeed
 	if p.Mode == changefeed.FullFidelity {
 		h.Set(headerIM, "Full-Fidelity Feed")
 		h.Set(headerWireFormat, fullFidelityFormat)
 	}
-	h.Set(headerMaxItemCount, "1")
+	h[headerMaxItemCount] = oneItem
 	h.Set(headerRangeID, p.Range)
 	if p.Part != (changefeed.Range{}) {
 		h.Set(headerKeyType, "EffectivePartitionKeyRange")

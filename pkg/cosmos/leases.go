@@ -97,7 +97,7 @@ func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text str
 		}
 		body, err := runtime.Payload(response)
 		if err == nil {
-			err = takePage(body, take)
+			err = changefeed.EachDocument(body, take)
 		}
 		if err != nil {
 			return fmt.Errorf("account %s: the answer about %s is no whole page of leases: %w: the next poll asks again", a.host, c, err)
@@ -106,28 +106,6 @@ func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text str
 		return nil
 	})
 	return next, err
-}
-
-// takePage hands over the items of a page. A body without a list of Documents, or with a _count that
-// contradicts it, is none.
-func takePage(body []byte, take func(item []byte)) error {
-	var page struct {
-		Documents *[]json.RawMessage `json:"Documents"`
-		Count     *int               `json:"_count"`
-	}
-	if err := json.Unmarshal(body, &page); err != nil {
-		return err
-	}
-	switch {
-	case page.Documents == nil:
-		return errors.New("it has no Documents")
-	case page.Count != nil && *page.Count != len(*page.Documents):
-		return fmt.Errorf("its _count is %d and it has %d documents", *page.Count, len(*page.Documents))
-	}
-	for _, item := range *page.Documents {
-		take(item)
-	}
-	return nil
 }
 
 // anyLease finds what stands in the id of every lease, and in no other document's that the SDKs keep

@@ -68,7 +68,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Client.Retry.TryTimeout == 0 {
 		o.Client.Retry.TryTimeout = answerTimeout
 	}
-	o.Client.PerRetryPolicies = append(slices.Clip(o.Client.PerRetryPolicies), policyFunc(count))
+	o.Client.PerRetryPolicies = append(slices.Clip(o.Client.PerRetryPolicies), countPolicy{})
 	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
 		ClientOptions:         o.Client,
 		DisableRPRegistration: true, // where an account exists, its resource provider is registered

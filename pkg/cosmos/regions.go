@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
@@ -31,6 +30,7 @@ type regions struct {
 	endpoint  string // the account's own endpoint
 	mu        sync.Mutex
 	locations []location
+	order     []string             // the endpoints, best first; never changed in place
 	writes    string               // the endpoint of the region that takes writes; "" = not known
 	strong    bool                 // the account's default consistency makes a read cost twice as much
 	learned   time.Time            // when locations was read last
@@ -44,15 +44,27 @@ type location struct {
 }
 
 func newRegions(endpoint, own string) *regions {
-	return &regions{own: own, endpoint: endpoint, avoid: make(map[string]time.Time)}
+	return &regions{own: own, endpoint: endpoint, order: []string{endpoint}, avoid: make(map[string]time.Time)}
 }
 
 // route returns the endpoints to read from, best first and at least one: where all have failed, it
-// returns them all.
+// returns them all. The caller does not change it.
 func (r *regions) route(now time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var route []string
+	if len(r.avoid) == 0 {
+		return r.order
+	}
+	usable := slices.DeleteFunc(slices.Clone(r.order), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
+	if len(usable) == 0 {
+		return r.order
+	}
+	return usable
+}
+
+// arrange orders the endpoints of the locations.
+func (r *regions) arrange() {
+	route := make([]string, 0, 1+len(r.locations))
 	for _, l := range r.locations {
 		if sameRegion(l.Name, r.own) {
 			route = append(route, l.Endpoint)
@@ -64,11 +76,7 @@ func (r *regions) route(now time.Time) []string {
 			route = append(route, l.Endpoint)
 		}
 	}
-	usable := slices.DeleteFunc(slices.Clone(route), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
-	if len(usable) == 0 {
-		return route
-	}
-	return usable
+	r.order = route
 }
 
 // writable returns the endpoint that takes writes. The SDKs, too, write to the first of the account's
@@ -113,6 +121,7 @@ func (r *regions) learn(description []byte, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.locations, r.learned = account.Readable, now
+	r.arrange()
 	if r.writes = ""; len(account.Writable) > 0 {
 		r.writes = strings.TrimSuffix(account.Writable[0].Endpoint, "/")
 	}
@@ -158,13 +167,13 @@ func (r *regions) guess() string {
 // readRegions reads the account's regions: from its own endpoint, and where that does not answer, which
 // it may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
-func (a *Account) readRegions(ctx context.Context) {
-	once := policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1, TryTimeout: regionsTimeout})
+func (a *Account) readRegions(ctx context.Context, t *tally) {
+	once := patience{timeout: regionsTimeout}
 	for _, endpoint := range []string{a.endpoint, a.regions.guess()} {
 		if endpoint == "" {
 			continue
 		}
-		response, err := a.send(once, endpoint, request{method: http.MethodGet, path: "/"})
+		response, err := a.send(ctx, t, endpoint, request{method: http.MethodGet, path: "/"}, once)
 		if err != nil || response.StatusCode != http.StatusOK {
 			continue
 		}

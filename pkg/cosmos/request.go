@@ -1,19 +1,13 @@
 package cosmos
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
-
-// requestHeaders is the initial capacity of a request's header map.
-const requestHeaders = 16
 
 // request is one request, wherever it is sent.
 type request struct {
@@ -31,7 +25,6 @@ type request struct {
 // do sends a request to the first region that answers, within the budget and unless the account's
 // circuit breaker is open, and hands the answer over. The body is closed afterwards.
 func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Response) error) error {
-	ctx = context.WithValue(ctx, tallyKey{}, t)
 	finds, err := a.breaker.enter(ctx, a.options.Now)
 	if err != nil {
 		return a.failed(r.about, t, err)
@@ -52,7 +45,7 @@ func (a *Account) do(ctx context.Context, t *tally, r request, use func(*http.Re
 		return a.failed(r.about, t, err)
 	}
 	before, throttles, answers, began := t.spent().Charge, t.throttles(), t.answers(), time.Now()
-	response, err := a.sendAnywhere(ctx, r)
+	response, err := a.sendAnywhere(ctx, t, r)
 	answered := t.answers() > answers
 	known := answered || err == nil || retriable(err) && hadTime(ctx, time.Since(began))
 	a.breaker.leave(answered, known, a.options.Now())
@@ -84,20 +77,17 @@ func hadTime(ctx context.Context, took time.Duration) bool {
 
 // sendAnywhere sends a request along the route of regions. While there is another region it is tried
 // briefly; in the last one, patiently.
-func (a *Account) sendAnywhere(ctx context.Context, r request) (*http.Response, error) {
+func (a *Account) sendAnywhere(ctx context.Context, t *tally, r request) (*http.Response, error) {
 	now := a.options.Now()
 	if a.regions.stale(now) {
-		a.readRegions(ctx)
+		a.readRegions(ctx, t)
 	}
 	route := a.regions.route(now)
 	if r.primary {
 		route = []string{a.regions.writable()}
 	}
 	for _, endpoint := range route[:len(route)-1] {
-		brief := policy.WithRetryOptions(ctx, policy.RetryOptions{
-			MaxRetries: failoverRetries, TryTimeout: failoverTimeout, RetryDelay: firstDelay, MaxRetryDelay: longestDelay, ShouldRetry: shouldRetryHere,
-		})
-		response, err := a.send(brief, endpoint, r)
+		response, err := a.send(ctx, t, endpoint, r, patience{retries: failoverRetries, timeout: failoverTimeout, again: shouldRetryHere})
 		if ctx.Err() != nil || !regionFails(response, err) {
 			return response, err
 		}
@@ -107,38 +97,12 @@ func (a *Account) sendAnywhere(ctx context.Context, r request) (*http.Response, 
 		a.regions.markFailed(endpoint, a.options.Now())
 	}
 	last := patient()
-	last.ShouldRetry = func(response *http.Response, err error) bool { return !a.breaker.open() && shouldRetry(response, err) }
-	return a.send(policy.WithRetryOptions(ctx, last), route[len(route)-1], r)
+	last.again = func(response *http.Response, err error) bool { return !a.breaker.open() && shouldRetry(response, err) }
+	return a.send(ctx, t, route[len(route)-1], r, last)
 }
 
 // shouldRetryHere retries in a region what another region would not do better. A region that does not
 // answer is not asked twice.
 func shouldRetryHere(response *http.Response, err error) bool {
 	return err == nil && shouldRetry(response, nil)
-}
-
-// send sends a request to an endpoint.
-func (a *Account) send(ctx context.Context, endpoint string, r request) (*http.Response, error) {
-	out, err := runtime.NewRequest(ctx, r.method, endpoint+r.path)
-	if err != nil {
-		return nil, err
-	}
-	out.Raw().Header = make(http.Header, requestHeaders)
-	if r.body != nil {
-		media := "application/query+json"
-		if r.method == http.MethodPut {
-			media = "application/json"
-		}
-		if err := out.SetBody(streaming.NopCloser(bytes.NewReader(r.body)), media); err != nil {
-			return nil, err
-		}
-	}
-	if r.headers != nil {
-		r.headers(out.Raw().Header)
-	}
-	if r.streams {
-		runtime.SkipBodyDownload(out)
-	}
-	out.SetOperationValue(r.signed)
-	return a.pipeline.Do(out)
 }

@@ -30,7 +30,8 @@ type Processor struct {
 	LeaseFormat    changefeed.Family    // whose leases count; AnyFamily = whichever is found
 	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from
 
-	Last changefeed.ProcessorLag // what the last tick measured: what this one leaves out is carried over from it
+	Last   changefeed.ProcessorLag        // what the last tick measured: what this one leaves out is carried over from it
+	Recall func() changefeed.ProcessorLag // returns Last, once it is needed; nil where Last is set
 }
 
 // Estimator measures processors. From one tick to the next it remembers the properties of containers
@@ -71,11 +72,12 @@ type source struct {
 // that monitor one container: an account that hangs delays nobody but those that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
-	t := &tick{Estimator: e, reads: make(map[read]*page), slots: make(map[*cosmos.Account]chan struct{})}
+	t := &tick{Estimator: e, reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), slots: make(map[*cosmos.Account]chan struct{})}
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
 		leases := source{p.LeaseAccount, p.LeaseContainer}
 		pipelines[leases] = append(pipelines[leases], &measured{index: i, processor: p})
+		t.users[source{p.Account, p.Container}]++
 	}
 	var running sync.WaitGroup
 	for leases, group := range pipelines {
@@ -87,13 +89,18 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 				units[m.source()] = append(units[m.source()], m)
 			}
 			var reading sync.WaitGroup
-			for _, unit := range units {
+			places := make(chan struct{}, t.concurrency) // more would only hold memory: each has a request to wait for
+			for s, unit := range units {
+				places <- struct{}{}
 				reading.Go(func() {
+					defer func() { <-places }()
 					t.measure(ctx, unit)
 					now := e.now()
-					for _, m := range unit {
+					for i, m := range unit {
 						done(m.index, m.lag(now))
+						*unit[i] = measured{} // and its leases with it
 					}
+					t.release(s, len(unit))
 				})
 			}
 			reading.Wait()
@@ -116,6 +123,11 @@ func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []c
 
 // measure reads the feeds of processors that monitor one container.
 func (t *tick) measure(ctx context.Context, unit []*measured) {
+	for _, m := range unit {
+		if m.processor.Recall != nil {
+			m.processor.Last = m.processor.Recall()
+		}
+	}
 	t.readFeeds(ctx, unit)
 	t.followRecreation(ctx, unit)
 	t.followSplits(ctx, unit)
@@ -127,8 +139,18 @@ type tick struct {
 	*Estimator
 
 	mu    sync.Mutex
-	reads map[read]*page // by position: two processors at the same position share a page
+	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
+	users map[source]int                       // processors that are not measured yet
 	slots map[*cosmos.Account]chan struct{}
+}
+
+// release forgets the pages of a container once no processor needs them any more.
+func (t *tick) release(s source, processors int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users[s] -= processors; t.users[s] == 0 {
+		delete(t.reads, s)
+	}
 }
 
 // The shares of the time left that a step may take, from 0 to 1. They leave time for the next step
@@ -243,18 +265,20 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 	if errors.Is(err, cosmos.ErrMissing) {
 		documents, err = nil, nil
 	}
+	sorted := changefeed.Sorted(documents)
 	for _, m := range group {
 		m.leases, m.err = nil, err
 		if err != nil {
 			continue
 		}
 		var selected []changefeed.LeaseDocument
-		if selected, m.err = changefeed.Select(documents, m.prefixes, m.processor.LeaseFormat); m.err != nil {
+		if selected, m.err = sorted.Select(m.prefixes, m.processor.LeaseFormat); m.err != nil {
 			m.err = mixed(m.err)
 			continue
 		}
-		for _, d := range selected {
-			m.leases = append(m.leases, measuredLease{LeaseDocument: d})
+		m.leases = make([]measuredLease, len(selected))
+		for i, d := range selected {
+			m.leases[i].LeaseDocument = d
 		}
 		if len(m.leases) == 0 {
 			t.forget(m.source())

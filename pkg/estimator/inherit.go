@@ -24,7 +24,10 @@ func (t *tick) inherit(ctx context.Context, unit []*measured) {
 				l.split = last.Split
 				continue
 			}
-			if _, known := ranges.Find(l.Token); len(replaced) > 0 && l.Err == nil && l.Range == nil && !known {
+			if len(replaced) == 0 || l.Err != nil || l.Range != nil {
+				continue
+			}
+			if _, known := ranges.Find(l.Token); !known {
 				unknown = append(unknown, m)
 				break
 			}
@@ -50,9 +53,14 @@ func (t *tick) refreshParents(ctx context.Context, processors []*measured) {
 
 // replaced returns what the last tick measured of leases that are no longer there.
 func (m *measured) replaced() (replaced []*changefeed.Partition) {
+	there := make(map[string]bool, len(m.leases))
+	for i := range m.leases {
+		if l := &m.leases[i]; !l.leftover {
+			there[l.Token] = true
+		}
+	}
 	for i := range m.processor.Last.Partitions {
-		p := &m.processor.Last.Partitions[i]
-		if p.SessionLSN != nil && !slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Token == p.Lease && !l.leftover }) {
+		if p := &m.processor.Last.Partitions[i]; p.SessionLSN != nil && !there[p.Lease] {
 			replaced = append(replaced, p)
 		}
 	}
@@ -61,6 +69,9 @@ func (m *measured) replaced() (replaced []*changefeed.Partition) {
 
 // inherit gives each new lease the split that it comes from.
 func (m *measured) inherit(replaced []*changefeed.Partition, ranges changefeed.Ranges) {
+	if len(replaced) == 0 {
+		return
+	}
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.Err != nil || m.before(l) != nil {

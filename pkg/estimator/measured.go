@@ -101,6 +101,9 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 	}
 	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.boundParts()
+	if len(m.leases) > 0 {
+		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
+	}
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.leftover {

@@ -10,14 +10,19 @@ import (
 // bounds, as a leftover. There are such pairs for a while when a processor goes over from PK-range
 // to EPK leases.
 func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
+	var byBounds, byID []*measuredLease
 	for i := range m.leases {
-		epk := &m.leases[i]
-		if epk.Err != nil || epk.Range == nil {
-			continue
+		switch l := &m.leases[i]; {
+		case l.Err != nil:
+		case l.Range != nil:
+			byBounds = append(byBounds, l)
+		default:
+			byID = append(byID, l)
 		}
-		for j := range m.leases {
-			pk := &m.leases[j]
-			if pk.Err != nil || pk.Range != nil || !pk.coversExactly(*epk.Range, ranges) {
+	}
+	for _, epk := range byBounds {
+		for _, pk := range byID {
+			if !pk.coversExactly(*epk.Range, ranges) {
 				continue
 			}
 			if pk.Newer(epk.Lease) {

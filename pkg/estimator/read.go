@@ -26,12 +26,19 @@ type page struct {
 	gone      bool
 	leftOut   bool // by the RU budget
 	err       error
-	ready     chan struct{} // closed when the above is known
+	ready     chan struct{} // closed when the above is known; nil where nobody else waits for it
 
 	last         *changefeed.Partition // what the last tick measured at this very position; nil where it did not
 	unchanged    *changefeed.Partition // last, where nothing has changed since and nothing was read
 	measured     time.Time             // when the lease was measured last; zero = never
 	containerRID string                // of the container that answered; "" where it did not say
+}
+
+// done tells those who wait.
+func (p *page) done() {
+	if p.ready != nil {
+		close(p.ready)
+	}
 }
 
 // readFeeds reads the pages of every lease, unless they were read in this tick already.
@@ -88,10 +95,18 @@ func (t *tick) planPart(planned []*page, m *measured, l *measuredLease, r change
 func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*page {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.reads[r]
+	pages, shared := t.reads[r.source], t.users[r.source] > 1
+	if pages == nil && shared {
+		pages = make(map[cosmos.Position]*page, len(m.leases))
+		t.reads[r.source] = pages
+	}
+	p := pages[r.position]
 	if p == nil {
-		p = &page{read: r, chargedTo: m, ready: make(chan struct{})}
-		t.reads[r] = p
+		p = &page{read: r, chargedTo: m}
+		if shared {
+			p.ready = make(chan struct{})
+			pages[r.position] = p
+		}
 		planned = append(planned, p)
 		if last := m.before(l); last != nil && last.Known() {
 			p.measured = last.Measured
@@ -133,7 +148,7 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 		lsn, known := newest[p.read.position.Range]
 		if known && p.last != nil && *p.last.SessionLSN == lsn {
 			p.unchanged = p.last
-			close(p.ready)
+			p.done()
 			continue
 		}
 		needed = append(needed, p)
@@ -145,7 +160,9 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	for _, m := range processors {
 		for i := range m.leases {
 			for _, p := range m.leases[i].pages {
-				<-p.ready
+				if p.ready != nil {
+					<-p.ready
+				}
 			}
 		}
 	}
@@ -173,7 +190,7 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	}
 	t.parallel(pages[0].read.source.account, len(pages), func(i int) {
 		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
-		close(pages[i].ready)
+		pages[i].done()
 	})
 }
 

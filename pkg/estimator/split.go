@@ -171,8 +171,8 @@ func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, e
 func (t *tick) reread(m *measured, l *measuredLease) []*page {
 	r := l.pages[0].read
 	t.mu.Lock()
-	if t.reads[r].gone {
-		delete(t.reads, r)
+	if p := t.reads[r.source][r.position]; p != nil && p.gone {
+		delete(t.reads[r.source], r.position)
 	}
 	t.mu.Unlock()
 	l.pages = nil

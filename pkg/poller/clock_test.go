@@ -20,7 +20,7 @@ func TestOneTickByAClockAheadLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	stored := func(w *world, name string) state.State {
 		w.t.Helper()
-		record, err := w.store.Load(w.t.Context(), name)
+		record, err := state.Load(w.t.Context(), w.store, name)
 		testworld.Must(w.t, err)
 		return record.State
 	}

@@ -45,7 +45,7 @@ func TestWhatContainersNeedIsDecidedWithTheReplicas(t *testing.T) {
 	if polled.Lag.Requests != without.Lag.Requests+3 || polled.Lag.Charge != without.Lag.Charge+2.5 {
 		t.Errorf("%d requests with %g RU, and %d without", polled.Lag.Requests, polled.Lag.Charge, without.Lag.Requests)
 	}
-	record, err := w.store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	if len(record.State.Containers) != 2 {
 		t.Errorf("stored %+v", record.State.Containers)

@@ -52,7 +52,7 @@ func (w grouped) processPayments(lsns ...int64) {
 
 func (w grouped) state(name string) state.State {
 	w.t.Helper()
-	record, err := w.store.Load(w.t.Context(), name)
+	record, err := state.Load(w.t.Context(), w.store, name)
 	testworld.Must(w.t, err)
 	return record.State
 }
@@ -113,11 +113,11 @@ type unread struct {
 	processor string
 }
 
-func (s unread) Load(ctx context.Context, processor string) (state.Record, error) {
+func (s unread) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
 	if processor == s.processor {
 		return state.Record{}, errors.New("the row cannot be read")
 	}
-	return s.Store.Load(ctx, processor)
+	return s.Store.LoadPacked(ctx, processor)
 }
 
 // TestAMemberWhoseStateCannotBeReadLowersNothing is seed 120 of the simulation: the row of a member that is

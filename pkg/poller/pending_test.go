@@ -38,8 +38,8 @@ type longOutbox struct {
 	removals int
 }
 
-func (s *longOutbox) Load(ctx context.Context, processor string) (state.Record, error) {
-	record, err := s.Store.Load(ctx, processor)
+func (s *longOutbox) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
+	record, err := s.Store.LoadPacked(ctx, processor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if processor == s.processor {
@@ -134,7 +134,7 @@ func TestALongOutboxInATable(t *testing.T) {
 	w.poller.Timeout = 10 * time.Minute // on a machine that has much else to do
 	w.tick()
 	w.wantEvents(fmt.Sprintf("orders/%d null->1 true", pending+1))
-	if record, err := store.Load(t.Context(), "orders"); err != nil || len(record.Outbox) != 0 {
+	if record, err := state.Load(t.Context(), store, "orders"); err != nil || len(record.Outbox) != 0 {
 		t.Errorf("%d events are left, %v", len(record.Outbox), err)
 	}
 }

@@ -79,11 +79,21 @@ type Poller struct {
 type Mode struct {
 	All    bool // poll every processor, whatever its schedule
 	DryRun bool // commit and publish nothing
+	Brief  bool // return no processor's state, of which there may be much
+
+	Each func(state.State) // called for each processor that was polled, once it is committed or that failed, from any goroutine; nil = nobody cares
 
 	Only     []string                             // with All: the names of the processors to poll; none = every one
 	Progress func(processor string, decided bool) // called for each processor that is due once its state is loaded, and once it is decided, from any goroutine; nil = nobody cares
 
 	Shard *Shard // poll these alone, and each unless it was polled since; nil = those that are due
+}
+
+// each tells of a poll where somebody cares.
+func (m Mode) each(s state.State) {
+	if m.Each != nil {
+		m.Each(s)
+	}
 }
 
 // say tells of progress where somebody cares.
@@ -127,14 +137,15 @@ type subject struct {
 // poll is one processor in the course of a tick.
 type poll struct {
 	subject
-	processor Processor
-	index     int           // among those of the tick
-	decided   chan struct{} // closed once the tick knows what the processor asks for, or that it does not
-	unread    bool          // its state could not be loaded: nothing is known of what it asked for
-	leases    int           // at its last poll, at least 1, where it may be handed over
-	attempted time.Time     // its last poll, likewise
-	unloaded  bool          // record was dropped
-	elsewhere bool          // another invocation polls it, or it is not asked for
+	processor  *Processor
+	index      int           // among those of the tick
+	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	unread     bool          // its state could not be loaded: nothing is known of what it asked for
+	leases     int           // at its last poll, at least 1, where it may be handed over
+	attempted  time.Time     // its last poll, likewise
+	unloaded   bool          // record was dropped
+	elsewhere  bool          // another invocation polls it, or it is not asked for
+	perReplica float64       // request units that a replica takes per second, as far as its partitions told; they may be gone
 }
 
 // tick is one tick in progress.
@@ -145,6 +156,7 @@ type tick struct {
 	stopping    context.Context // ends where the tick is told to stop
 	took        report.Durations
 	finishing   sync.WaitGroup
+	deciding    chan struct{} // slots: what is measured waits for one, rather than piling up before a slow store
 	store       chan struct{} // slots
 	queue       chan struct{}
 	signalling  chan struct{} // slots
@@ -165,7 +177,7 @@ type tick struct {
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	t := &tick{
 		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
-		store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
+		deciding: make(chan struct{}, 2*parallel), store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
 	}
 	t.parts.Store(1)
 	if mode.Shard != nil {
@@ -187,20 +199,23 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	if mode.Shard == nil {
 		t.provision(working, polls, groups)
 	}
-	result := report.Tick{}
+	result, due := report.Tick{}, 0
 	var failure error
 	for _, d := range polls {
 		result.Unpublished += d.left
 		if !d.due || d.dropped {
 			continue
 		}
-		result.Polled = append(result.Polled, d.state)
+		due++
+		if !mode.Brief {
+			result.Polled = append(result.Polled, d.state)
+		}
 		if d.err != nil {
 			result.Uncommitted++
 			failure = d.err
 		}
 	}
-	due, failed := len(result.Polled), result.Uncommitted
+	failed := result.Uncommitted
 	for _, d := range groups {
 		result.Unpublished += d.left
 		if !d.due || d.dropped {
@@ -230,8 +245,8 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
 	polls := make([]*poll, 0, len(t.Processors))
-	for i, p := range t.Processors {
-		if t.concerns(p) {
+	for i := range t.Processors {
+		if p := &t.Processors[i]; t.concerns(*p) {
 			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, index: i, decided: make(chan struct{})})
 		}
 	}
@@ -309,7 +324,7 @@ func (t *tick) load(ctx context.Context, d *poll) {
 		d.due = len(t.mode.Only) == 0 || slices.Contains(t.mode.Only, d.name)
 		d.elsewhere = !d.due
 	default:
-		d.due = d.err != nil || d.processor.due(d.record.State, t.start)
+		d.due = d.err != nil || d.processor.due(d.record.State, d.record.Complete(), t.start)
 		t.weigh(d)
 	}
 	if d.due {
@@ -322,8 +337,20 @@ func (t *tick) read(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
 	defer cancel()
 	began := time.Now()
-	d.record, d.err = t.Store.Load(ctx, d.name)
+	d.record, d.err = t.Store.LoadPacked(ctx, d.name)
 	t.took.Add("the state", time.Since(began))
+	t.sayUnread(d)
+}
+
+// unpack completes what read has read, which is left packed until it is needed: there may be much.
+func (t *tick) unpack(d *subject) {
+	if d.err == nil {
+		d.err = d.record.Unpack()
+		t.sayUnread(d)
+	}
+}
+
+func (t *tick) sayUnread(d *subject) {
 	if d.err != nil {
 		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
 	}
@@ -338,18 +365,21 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	for _, d := range wave {
 		switch {
 		case d.elsewhere:
-			close(d.decided) // nothing of it is touched
+			t.lookAt(d)
+			close(d.decided) // and nothing of it is touched
 		case !d.due:
+			t.lookAt(d)
 			close(d.decided)
 			t.finishing.Go(func() { t.rest(ctx, &d.subject) })
 		case d.err != nil:
-			d.unread = true
-			d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
-			close(d.decided)
+			t.notRead(d)
 		default:
 			p := d.processor.Processor
 			p.Account.ShareBudget(int(t.parts.Load()))
-			p.Last = asOf(d.record.State.Lag, t.start)
+			p.Recall = func() changefeed.ProcessorLag {
+				t.unpack(&d.subject)
+				return asOf(d.record.State.Lag, t.start)
+			}
 			due, processors = append(due, d), append(processors, p)
 		}
 	}
@@ -363,11 +393,35 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	t.Estimator.Estimate(measuring, t.budgetUntil(measuring), processors, func(i int, lag changefeed.ProcessorLag) {
 		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
 		delay.Add(int64(lag.Delay))
+		t.deciding <- struct{}{}
 		t.finishing.Go(func() { t.finish(ctx, due[i], lag) })
 	})
 	if d := time.Duration(delay.Load()); d > 0 {
 		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
 	}
+}
+
+// lookAt takes from the partitions of a processor that is not polled here what somebody else needs: its group, or
+// the throughput that follows it.
+func (t *tick) lookAt(d *poll) {
+	if d.processor.Group == "" && t.Provision == nil {
+		return
+	}
+	t.unpack(&d.subject)
+	d.unread = d.err != nil
+	d.perReplica = chargePerReplica(&d.record.State)
+	if d.processor.Group == "" {
+		d.record.State.Lag.Partitions = nil
+	}
+	d.record.State.Memory.Progress = nil
+}
+
+// notRead closes a poll whose state could not be loaded.
+func (t *tick) notRead(d *poll) {
+	d.unread = true
+	d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+	close(d.decided)
+	t.mode.each(d.state)
 }
 
 // asOf returns what was measured last, as far as it may be used now. Where a clock was ahead, its time
@@ -424,25 +478,59 @@ func (t *tick) budgetUntil(ctx context.Context) time.Time {
 	return until
 }
 
-// finish decides, commits and publishes.
+// finish decides, commits and publishes. It gives its slot back once that is committed, whatever the broker
+// does.
 func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
-	if t.stopping.Err() != nil && !lag.Complete() {
+	kept := t.decideAndCommit(ctx, d, lag)
+	<-t.deciding
+	if kept {
+		t.afterCommit(ctx, &d.subject)
+	}
+}
+
+// decideAndCommit reports whether anything of the poll may be delivered. It drops what it has of each lease
+// as soon as nobody needs that any more.
+func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.ProcessorLag) bool {
+	switch {
+	case t.stopping.Err() != nil && !lag.Complete():
 		d.dropped = true // it was told to stop before this was measured: the next tick does
 		close(d.decided)
-		return
+		return false
+	case d.err != nil:
+		t.notRead(d)
+		return false
 	}
 	t.decide(ctx, d, lag)
+	d.record.State.Memory.Progress = nil
 	close(d.decided)
 	t.mode.say(d.name, true)
-	t.keep(ctx, &d.subject)
+	kept := t.keeps(&d.subject)
+	if kept {
+		t.commit(ctx, &d.subject)
+	}
+	t.mode.each(d.state)
+	if t.mode.Brief {
+		d.state.Memory.Progress = nil
+		if d.processor.Group == "" { // a group looks at its members
+			d.state.Lag.Partitions = nil
+		}
+	}
+	return kept
 }
 
 // keep commits and publishes what was decided.
 func (t *tick) keep(ctx context.Context, d *subject) {
-	if t.mode.DryRun || d.err != nil {
-		return
+	if t.keeps(d) {
+		t.commit(ctx, d)
+		t.afterCommit(ctx, d)
 	}
-	t.commit(ctx, d)
+}
+
+// keeps reports whether what was decided is to be kept.
+func (t *tick) keeps(d *subject) bool { return !t.mode.DryRun && d.err == nil }
+
+// afterCommit does what follows a commit.
+func (t *tick) afterCommit(ctx context.Context, d *subject) {
 	if t.stopping.Err() == nil {
 		t.publish(ctx, d)
 		if d.committed {
@@ -459,10 +547,13 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 }
 
 func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
-	last := d.record.State
-	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: t.limitOf(d.name, &last)})
+	before, limit := conditionsOf(&d.record.State.Lag), t.limitOf(d.name, &d.record.State)
+	d.record.State.Lag.Partitions = nil // the first of what there may be much of
+	last := &d.record.State
+	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.state = t.following(&d.subject)
 	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
+	d.perReplica = chargePerReplica(&d.state)
 	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group
 	if outcome.Lag.Known() {
 		d.state.PolledAt = t.start
@@ -471,7 +562,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		d.state.Published = nil // of a time before the group, which publishes for its members
 	}
 	t.follow(ctx, d)
-	t.say(d, last, outcome.Lag)
+	t.say(d, &last.Lag, before, outcome.Lag)
 	t.emit(&d.subject)
 }
 
@@ -520,20 +611,20 @@ func (t *tick) emit(d *subject) {
 }
 
 // say logs what an operator has to know of a measurement, once.
-func (t *tick) say(d *poll, last state.State, lag changefeed.ProcessorLag) {
+func (t *tick) say(d *poll, last *changefeed.ProcessorLag, before []int, lag changefeed.ProcessorLag) {
 	if problem := lag.Problem(); problem != "" {
 		t.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
 	}
-	if lag.Nearest != "" && lag.Nearest != last.Lag.Nearest {
+	if lag.Nearest != "" && lag.Nearest != last.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)
 	}
-	if stays := both(last.Lag.Leftover, lag.Leftover); len(stays) > 0 {
+	if stays := both(last.Leftover, lag.Leftover); len(stays) > 0 {
 		if _, said := t.leftover.LoadOrStore(d.name, nil); !said {
 			t.Log.Warn("leases of a processor are left over", "processor", d.name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
 		}
 	}
-	for _, c := range conditions {
-		if n := count(lag, c.holds); n > count(last.Lag, c.holds) {
+	for i, n := range conditionsOf(&lag) {
+		if c := conditions[i]; n > before[i] {
 			t.Log.Warn(c.says, "processor", d.name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}
@@ -567,15 +658,17 @@ var conditions = []struct {
 		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
 }
 
-// count returns how many partitions are in a condition.
-func count(lag changefeed.ProcessorLag, holds func(*changefeed.Partition) bool) int {
-	n := 0
+// conditionsOf returns how many partitions are in each condition.
+func conditionsOf(lag *changefeed.ProcessorLag) []int {
+	counts := make([]int, len(conditions))
 	for i := range lag.Partitions {
-		if holds(&lag.Partitions[i]) {
-			n++
+		for j := range conditions {
+			if conditions[j].holds(&lag.Partitions[i]) {
+				counts[j]++
+			}
 		}
 	}
-	return n
+	return counts
 }
 
 // commit writes a State, and its event, in one step.

@@ -150,7 +150,7 @@ func TestOneEventForEachChange(t *testing.T) {
 	w.clock.Advance(5 * time.Minute)
 	w.tick()
 	w.wantEvents("orders/3 1->0 false")
-	record, err := w.store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	if s := record.State; s.Sequence != 3 || len(record.Outbox) != 0 || s.Published.Replicas != 0 || s.PolledAt.IsZero() {
 		t.Errorf("state %+v, outbox %d", s, len(record.Outbox))
@@ -207,7 +207,7 @@ func TestWhatWasCommittedAndNotPublishedIsSettledWithTheNextTick(t *testing.T) {
 	w.tick()
 	w.broker.take(t)
 	// The state after a process that was killed between commit and publish.
-	record, err := w.store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	killed := record.State
 	killed.Sequence = 2
@@ -330,7 +330,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	w.wantEvents()
-	if record, err := w.store.Load(t.Context(), "orders"); err != nil || record.Version != "" {
+	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.Version != "" {
 		t.Errorf("stored %+v, %v", record, err)
 	}
 }
@@ -407,7 +407,7 @@ func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 			t.Errorf("event %q", e)
 		}
 	}
-	if record, err := w.store.Load(t.Context(), "orders"); err != nil || record.State.Sequence != 1 {
+	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.State.Sequence != 1 {
 		t.Errorf("sequence %d, %v; want 1", record.State.Sequence, err)
 	}
 }
@@ -415,7 +415,7 @@ func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 // brokenStore is a store that cannot be reached.
 type brokenStore struct{ state.Empty }
 
-func (brokenStore) Load(context.Context, string) (state.Record, error) {
+func (brokenStore) LoadPacked(context.Context, string) (state.Record, error) {
 	return state.Record{}, errors.New("the state table cannot be reached")
 }
 
@@ -503,7 +503,7 @@ func TestTwoProcessesNoticeEachOther(t *testing.T) {
 	second.Processors, second.Store, second.Now, second.ID = w.poller.Processors, w.store, w.clock.Now, "b"
 	w.poller.ID = "a"
 	rival := func() *state.Rival {
-		record, err := w.store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), w.store, "orders")
 		testworld.Must(t, err)
 		return record.State.Rival
 	}

@@ -48,7 +48,7 @@ func (t *tick) publishPending(ctx context.Context, d *subject) {
 	if t.mode.DryRun || len(d.record.Outbox) == 0 || t.stopping.Err() != nil {
 		return
 	}
-	record, err := t.Store.Load(ctx, d.name)
+	record, err := t.Store.LoadPacked(ctx, d.name)
 	if err != nil {
 		d.left = 1
 		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())

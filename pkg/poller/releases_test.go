@@ -82,7 +82,7 @@ func TestWhatEarlierReleasesRememberedIsGoneOnWith(t *testing.T) {
 func goesOn(t *testing.T, store state.Store, hasHistory bool) {
 	t.Helper()
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	before, err := store.Load(t.Context(), testworld.Orders)
+	before, err := state.Load(t.Context(), store, testworld.Orders)
 	testworld.Must(t, err)
 	s := before.State
 	if s.Sequence != 2 || s.Memory.Replicas == nil || *s.Memory.Replicas != 4 || len(s.Memory.Recommendations) == 0 || len(s.Lag.Partitions) != 4 || s.Published == nil {
@@ -116,7 +116,7 @@ func goesOn(t *testing.T, store state.Store, hasHistory bool) {
 	if len(result.Polled) != 1 || result.Uncommitted != 0 || result.Unpublished != 0 {
 		t.Fatalf("the tick is %+v", result)
 	}
-	after, err := store.Load(t.Context(), testworld.Orders)
+	after, err := state.Load(t.Context(), store, testworld.Orders)
 	testworld.Must(t, err)
 	if d := after.State.Decision; d == nil || d.Replicas != 4 || d.Previous == nil || *d.Previous != 4 {
 		t.Errorf("a lag of 15 at 10 a replica is decided as %+v, though 4 were recommended 30 s ago", d)
@@ -141,7 +141,7 @@ func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testin
 	tables, err := azurite.Start(t.Context())
 	testworld.Must(t, err)
 	defer func() { testworld.Must(t, tables.Close()) }()
-	const current, newer = `"format":1`, `"format":2`
+	const current, newer = `"format":2`, `"format":3`
 	if current != fmt.Sprintf(`"format":%d`, state.Format) {
 		t.Fatalf("the format is %d", state.Format)
 	}
@@ -196,14 +196,14 @@ func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testin
 				w.write(5)
 				w.tick()
 			}
-			if record, err := opened.Load(t.Context(), "orders"); err != nil || record.State.Decision == nil || record.State.Sequence == 0 {
+			if record, err := state.Load(t.Context(), opened, "orders"); err != nil || record.State.Decision == nil || record.State.Sequence == 0 {
 				t.Errorf("orders is %+v, %v", record.State, err)
 			}
-			_, err = opened.Load(t.Context(), "payments")
+			_, err = state.Load(t.Context(), opened, "payments")
 			if !errors.Is(err, state.ErrNewer) {
 				t.Errorf("payments: %v", err)
 			}
-			for _, part := range []string{"payments", "format 2", "reads up to 1", "run that release again, or a later one"} {
+			for _, part := range []string{"payments", "format 3", "reads up to 2", "run that release again, or a later one"} {
 				if !strings.Contains(fmt.Sprint(err), part) || !strings.Contains(log.String(), part) {
 					t.Errorf("%q is not said: %v\n%s", part, err, log.String())
 				}

@@ -37,7 +37,7 @@ type memory struct {
 	version int
 }
 
-func (m *memory) Load(context.Context, string) (state.Record, error) {
+func (m *memory) LoadPacked(context.Context, string) (state.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version == 0 {
@@ -147,7 +147,7 @@ func TestEachSlotIsPolledOnce(t *testing.T) {
 				if last.Before(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) {
 					last = timer.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 				}
-				stored, _ := p.Store.Load(t.Context(), "orders")
+				stored, _ := state.Load(t.Context(), p.Store, "orders")
 				ahead := stored.State.AttemptedAt.Round(time.Second).After(last)
 				if got := polled(last.Add(jitter())); ahead && !got {
 					t.Fatalf("seed %d, schedule %q: not polled after the clock was set back to %s", seed, ownText, last)

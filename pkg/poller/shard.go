@@ -75,7 +75,7 @@ func pack(parts []part, size int) (shards []part) {
 }
 
 // leasesOf is how many leases a processor had at its last complete poll, at least 1.
-func leasesOf(s *state.State) int { return max(1, s.Memory.Partitions, len(s.Lag.Partitions)) }
+func leasesOf(r *state.Record) int { return max(1, r.State.Memory.Partitions, r.Leases()) }
 
 // fansOut reports whether the tick may hand processors over.
 func (t *tick) fansOut() bool {
@@ -88,7 +88,7 @@ func (t *tick) weigh(d *poll) {
 	if !t.fansOut() || !d.due || d.err != nil {
 		return
 	}
-	d.leases, d.attempted = leasesOf(&d.record.State), d.record.State.AttemptedAt
+	d.leases, d.attempted = leasesOf(&d.record), d.record.State.AttemptedAt
 	if t.leases.Add(int64(d.leases)) > int64(t.ShardSize) {
 		d.record, d.unloaded = state.Record{}, true
 	}

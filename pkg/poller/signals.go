@@ -97,7 +97,7 @@ func (t *tick) storeSignals(ctx context.Context, queues []string) (stored []stat
 		return s.Namespace == namespace && slices.ContainsFunc(queues, func(q string) bool { return strings.EqualFold(q, s.Queue) })
 	}
 	for try := 1; ; try++ {
-		record, err := t.Store.Load(ctx, state.SignalQueuesName)
+		record, err := state.Load(ctx, t.Store, state.SignalQueuesName)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -277,7 +277,7 @@ func TestAQueueThatNothingNamesAnyMoreIsEmptied(t *testing.T) {
 				}
 				w.clock.Advance(time.Hour)
 				w.tick()
-				record, err := w.store.Load(t.Context(), state.SignalQueuesName)
+				record, err := state.Load(t.Context(), w.store, state.SignalQueuesName)
 				testworld.Must(t, err)
 				for _, q := range record.State.SignalQueues {
 					if c.want[q.Queue] == 0 {
@@ -417,11 +417,11 @@ type countingLoads struct {
 	signals atomic.Int64
 }
 
-func (s *countingLoads) Load(ctx context.Context, name string) (state.Record, error) {
+func (s *countingLoads) LoadPacked(ctx context.Context, name string) (state.Record, error) {
 	if name == state.SignalQueuesName {
 		s.signals.Add(1)
 	}
-	return s.Store.Load(ctx, name)
+	return s.Store.LoadPacked(ctx, name)
 }
 
 func TestADryRunTouchesNoSignalQueue(t *testing.T) {

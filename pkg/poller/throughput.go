@@ -44,7 +44,7 @@ const provisionShare = 5
 
 // want is what a processor asks for in a State.
 func (d *poll) want(s *state.State) Want {
-	return Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(s)}
+	return Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
 }
 
 // follow adds to the State of a processor what its containers need.

@@ -413,7 +413,7 @@ func (s *steps) conclude() Outcome {
 		d.Direction = In
 	}
 	if !s.Policy.Paused {
-		s.next.Replicas = &s.replicas
+		s.next.Replicas = new(s.replicas) // a pointer to it would keep all of s
 		switch {
 		case s.replicas == 0:
 			s.next.Asked = time.Time{}

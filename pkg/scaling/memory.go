@@ -47,14 +47,21 @@ type Change struct {
 func (m Memory) until(now time.Time) Memory {
 	m.LastActive, m.Asked = earlier(m.LastActive, now), earlier(m.Asked, now)
 	m.Rates = m.Rates.until(now)
-	m.Recommendations, m.Changes, m.Progress = slices.Clone(m.Recommendations), slices.Clone(m.Changes), maps.Clone(m.Progress)
+	m.Recommendations, m.Changes = slices.Clone(m.Recommendations), slices.Clone(m.Changes)
 	for i, r := range m.Recommendations {
 		m.Recommendations[i].Time = earlier(r.Time, now)
 	}
 	for i, c := range m.Changes {
 		m.Changes[i].Time = earlier(c.Time, now)
 	}
+	cloned := false // there may be thousands, and hardly ever is one to be changed
 	for lease, p := range m.Progress {
+		if !p.after(now) {
+			continue
+		}
+		if !cloned {
+			m.Progress, cloned = maps.Clone(m.Progress), true
+		}
 		p.Time, p.Since, p.Touched = earlier(p.Time, now), earlier(p.Since, now), earlier(p.Touched, now)
 		p.HeldSince, p.Quiet = earlier(p.HeldSince, now), earlier(p.Quiet, now)
 		if r := p.Rewound; r != nil {
@@ -64,6 +71,12 @@ func (m Memory) until(now time.Time) Memory {
 		m.Progress[lease] = p
 	}
 	return m
+}
+
+// after reports whether any time of it is after now.
+func (p *Progress) after(now time.Time) bool {
+	return p.Time.After(now) || p.Since.After(now) || p.Touched.After(now) || p.HeldSince.After(now) || p.Quiet.After(now) ||
+		p.Rewound != nil && p.Rewound.Time.After(now) || p.Flow.Since.After(now) || p.Flow.Moved.After(now)
 }
 
 // earlier returns the earlier of two times.

@@ -133,7 +133,7 @@ func (s *throughputSteps) demand() {
 	}
 	s.needed = s.RUPerSecond
 	if s.unknown == 0 {
-		s.Needed = &s.needed
+		s.Needed = new(s.needed)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // opening a real store would create it.
 type Empty struct{}
 
-// Load returns the zero Record.
-func (Empty) Load(context.Context, string) (Record, error) { return Record{}, nil }
+// LoadPacked returns the zero Record.
+func (Empty) LoadPacked(context.Context, string) (Record, error) { return Record{}, nil }
 
 // Commit stores nothing.
 func (Empty) Commit(context.Context, Version, State, *Event) error { return nil }

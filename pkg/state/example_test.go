@@ -28,7 +28,7 @@ func ExampleStore() {
 	defer store.Close()
 	ctx := context.Background()
 
-	record, _ := store.Load(ctx, "orders")
+	record, _ := state.Load(ctx, store, "orders")
 	next := record.State
 	next.Processor, next.Sequence = "orders", record.State.Sequence+1
 	event := &state.Event{Processor: "orders", Sequence: next.Sequence, Body: []byte(`{"desiredReplicas":3}`)}
@@ -36,7 +36,7 @@ func ExampleStore() {
 	err = store.Commit(ctx, record.Version, next, event)
 	fmt.Println("another tick:", errors.Is(err, state.ErrConflict))
 
-	record, _ = store.Load(ctx, "orders")
+	record, _ = state.Load(ctx, store, "orders")
 	for _, e := range record.Outbox {
 		fmt.Printf("publish event %d: %s\n", e.Sequence, e.Body)
 		fmt.Println("remove:", store.Remove(ctx, e.Processor, e.Sequence))

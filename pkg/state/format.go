@@ -1,35 +1,275 @@
 package state
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
 // Format is the version of the encoding of a State. It is raised with a change that an earlier release
 // would misread; a field that an earlier release may ignore is none. States of the releases that did not
 // write it yet count as 1 (docs/operate.md, State).
-const Format = 1
+//
+//   - 1: one JSON object
+//   - 2: lines of JSON, so that they need not be in memory together: the State without what it has of each
+//     lease, and a line for each lease (docs/decisions/0022-speed.md)
+const Format = 2
 
 // ErrNewer is wrapped by the error of a State whose format is newer than Format.
 var ErrNewer = errors.New("it was written by a newer release of feedscale")
 
-// encoded is a State as stores keep it.
-type encoded struct {
-	Format int `json:"format"` // first, so that it is known whatever cannot be read behind it
+// maxText is the most that a State may have, in bytes, once it is decompressed: states compress to a
+// tenth.
+const maxText = 64 << 20
+
+// head is the first line of an encoded State.
+type head struct {
+	Format   int  `json:"format"` // first, so that it is known whatever cannot be read behind it
+	Lines    int  `json:"lines"`  // behind this one
+	Complete bool `json:"complete"`
 	State
 }
 
-// Encode returns the JSON of s that a store keeps.
-func Encode(s State) ([]byte, error) { return json.Marshal(encoded{Format, s}) }
+// line is what a State has of one lease.
+type line struct {
+	Lease     string                `json:"lease,omitempty"` // where there is no partition
+	Partition *changefeed.Partition `json:"partition,omitempty"`
+	Progress  *scaling.Progress     `json:"progress,omitempty"`
+	Same      bool                  `json:"same,omitempty"` // what the partition says, too, is left out of the progress
+}
 
-// Decode is the inverse of Encode. The error wraps ErrNewer where the format is newer than this
-// release's.
-func Decode(text []byte) (State, error) {
-	var stored encoded
-	err := json.Unmarshal(text, &stored)
-	if stored.Format > Format {
-		return State{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, stored.Format, Format)
+// Encode returns s as stores keep it: as text or, where that has more than so many bytes, with gzip.
+func Encode(s State, plain int) ([]byte, error) {
+	partitions, progress, others := s.Lag.Partitions, s.Memory.Progress, s.others()
+	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
+	first.Lag.Partitions, first.Memory.Progress = nil, nil
+	p := packer{plain: plain}
+	defer p.release()
+	encoder := json.NewEncoder(&p)
+	if err := encoder.Encode(first); err != nil {
+		return nil, err
 	}
-	return stored.State, err
+	for i := range partitions {
+		l := line{Partition: &partitions[i]}
+		if p, ok := progress[partitions[i].Lease]; ok {
+			l.remember(p, s.Lag.Time)
+		}
+		if err := encoder.Encode(l); err != nil {
+			return nil, err
+		}
+	}
+	for _, lease := range others {
+		if err := encoder.Encode(line{Lease: lease, Progress: new(progress[lease])}); err != nil {
+			return nil, err
+		}
+	}
+	return p.bytes()
+}
+
+// others returns the leases that something is remembered of though they are no partitions, sorted.
+func (s *State) others() (leases []string) {
+	partitions := make(map[string]bool, len(s.Lag.Partitions))
+	for i := range s.Lag.Partitions {
+		partitions[s.Lag.Partitions[i].Lease] = true
+	}
+	for lease := range s.Memory.Progress {
+		if !partitions[lease] {
+			leases = append(leases, lease)
+		}
+	}
+	slices.Sort(leases)
+	return leases
+}
+
+// remember adds the progress of the partition, which was measured at a time.
+func (l *line) remember(p scaling.Progress, at time.Time) {
+	stated := l.stated(at)
+	l.Same = p.Position == stated.Position && p.Time.Equal(stated.Time) && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
+		p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime.Equal(stated.LeaseTime)
+	if l.Same {
+		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Pending, p.Owner, p.LeaseTime = "", time.Time{}, 0, 0, false, "", time.Time{}
+	}
+	l.Progress = &p
+}
+
+// stated returns what the partition, which was measured at a time, says of its progress.
+func (l *line) stated(at time.Time) scaling.Progress {
+	p := l.Partition
+	stated := scaling.Progress{Position: p.Position, Time: at, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime}
+	if p.SessionLSN != nil {
+		stated.SessionLSN = *p.SessionLSN
+	}
+	if p.CheckpointLSN != nil {
+		stated.CheckpointLSN = *p.CheckpointLSN
+	}
+	return stated
+}
+
+// progress returns what remember was given.
+func (l *line) progress(at time.Time) scaling.Progress {
+	p := *l.Progress
+	if l.Same {
+		stated := l.stated(at)
+		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN = stated.Position, stated.Time, stated.SessionLSN, stated.CheckpointLSN
+		p.Pending, p.Owner, p.LeaseTime = stated.Pending, stated.Owner, stated.LeaseTime
+	}
+	return p
+}
+
+// Open returns the Record of an encoded State, whose leases Unpack adds: encoded must not change until
+// then. The error wraps ErrNewer where the format is newer than this release's.
+func Open(encoded []byte) (Record, error) {
+	var first head
+	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&first) })
+	if first.Format > Format {
+		return Record{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, first.Format, Format)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r := Record{State: first.State}
+	if first.Format > 1 {
+		r.packed, r.leases, r.complete = encoded, first.Lines, first.Complete
+	}
+	return r, nil
+}
+
+// Unpack completes the State of a Record by what it has of each lease. It does nothing where that is done.
+func (r *Record) Unpack() error {
+	if r.packed == nil {
+		return nil
+	}
+	lag, memory := &r.State.Lag, &r.State.Memory
+	err := read(r.packed, func(d *json.Decoder) error {
+		if err := d.Decode(&struct{}{}); err != nil {
+			return err
+		}
+		const sane = 1 << 16 // whatever a damaged state says
+		lag.Partitions = make([]changefeed.Partition, 0, min(r.leases, sane))
+		memory.Progress = make(map[string]scaling.Progress, min(r.leases, sane))
+		for range r.leases {
+			var l line
+			if err := d.Decode(&l); err != nil {
+				return err
+			}
+			if l.Partition != nil {
+				l.Lease = l.Partition.Lease
+				lag.Partitions = append(lag.Partitions, *l.Partition)
+			}
+			if l.Progress != nil {
+				memory.Progress[l.Lease] = l.progress(lag.Time)
+			}
+		}
+		return nil
+	})
+	if len(lag.Partitions) == 0 {
+		lag.Partitions = nil
+	}
+	if len(memory.Progress) == 0 {
+		memory.Progress = nil
+	}
+	r.packed = nil
+	if err != nil && r.explain != nil {
+		return r.explain(err)
+	}
+	return err
+}
+
+// Explain has an error of Unpack be what explain makes of it: it names the store and the processor.
+func (r *Record) Explain(explain func(error) error) { r.explain = explain }
+
+// Leases is how many leases the Record has something of, unpacked or not.
+func (r *Record) Leases() int { return max(r.leases, len(r.State.Lag.Partitions)) }
+
+// Complete reports whether the last poll left nothing unknown, unpacked or not.
+func (r *Record) Complete() bool {
+	if r.packed == nil {
+		return r.State.Lag.Complete()
+	}
+	return r.complete
+}
+
+// packer takes text as it is up to plain bytes, and all of it with gzip once there are more.
+type packer struct {
+	text  bytes.Buffer
+	plain int
+	gzip  *gzip.Writer
+}
+
+// gzips has a writer for each processor of the machine: more would only take memory, of which each has
+// more than a megabyte. Speed counts, since this is done for each processor at each tick: more effort makes
+// a state a fifth smaller.
+var gzips = func() chan *gzip.Writer {
+	writers := make(chan *gzip.Writer, runtime.GOMAXPROCS(0))
+	for range cap(writers) {
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+		writers <- w
+	}
+	return writers
+}()
+
+func (p *packer) Write(text []byte) (int, error) {
+	if p.gzip == nil {
+		if p.text.Len()+len(text) <= p.plain {
+			return p.text.Write(text)
+		}
+		before := bytes.Clone(p.text.Bytes())
+		p.text.Reset()
+		p.gzip = <-gzips
+		p.gzip.Reset(&p.text)
+		if _, err := p.gzip.Write(before); err != nil {
+			return 0, err
+		}
+	}
+	return p.gzip.Write(text)
+}
+
+// bytes returns what was written.
+func (p *packer) bytes() ([]byte, error) {
+	if p.gzip == nil {
+		return p.text.Bytes(), nil
+	}
+	err := p.gzip.Close()
+	return p.text.Bytes(), err
+}
+
+// release gives its writer back.
+func (p *packer) release() {
+	if p.gzip != nil {
+		gzips <- p.gzip
+	}
+}
+
+var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// read has decode read encoded, be it compressed or not.
+func read(encoded []byte, decode func(*json.Decoder) error) error {
+	var text io.Reader = bytes.NewReader(encoded)
+	if len(encoded) > 0 && encoded[0] == 0x1f { // of gzip; text begins with a brace
+		unzip := gunzips.Get().(*gzip.Reader)
+		defer gunzips.Put(unzip)
+		if err := unzip.Reset(text); err != nil {
+			return err
+		}
+		text = unzip
+	}
+	bounded := &io.LimitedReader{R: text, N: maxText + 1}
+	err := decode(json.NewDecoder(bounded))
+	switch {
+	case bounded.N <= 0:
+		return fmt.Errorf("it is longer than %d MiB once decompressed", maxText>>20)
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

@@ -129,6 +129,23 @@ type Record struct {
 	State   State   // zero where Version is empty
 	Version Version // for Commit
 	Outbox  []Event // events not yet published, oldest first
+
+	packed   []byte // what State has of each lease, encoded; nil where State has it
+	leases   int    // lines of packed
+	complete bool   // whether the last poll was
+	explain  func(error) error
+}
+
+// Load returns what a store holds of a processor, the zero Record where nothing is.
+func Load(ctx context.Context, store Store, processor string) (Record, error) {
+	record, err := store.LoadPacked(ctx, processor)
+	if err == nil {
+		err = record.Unpack()
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return record, nil
 }
 
 // ErrConflict is returned by Commit where the stored State is not the one that the Version was read
@@ -139,8 +156,9 @@ var ErrConflict = errors.New("the state was changed by another tick")
 // docs/decisions/0003-state-and-outbox-in-one-write.md). All methods are safe for concurrent use,
 // return when ctx ends, and name the store and the processor in their errors.
 type Store interface {
-	// Load returns what is stored of a processor, the zero Record where nothing is.
-	Load(ctx context.Context, processor string) (Record, error)
+	// LoadPacked returns what is stored of a processor, the zero Record where nothing is. What its State
+	// has of each lease may be packed: [Load] is for all who do not wait until they need it.
+	LoadPacked(ctx context.Context, processor string) (Record, error)
 
 	// Commit replaces the State of s.Processor, adds event to its outbox where it is not nil, and
 	// s.Sample() to its history where s.AttemptedAt is not zero: all or nothing. It returns

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
@@ -169,17 +170,26 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 
 // Tick is one tick over the processors that are due, counted. One that takes longer than the timer's
 // schedule allows is said, with whom it waited for: under a Functions host the next one begins at once.
-func (a *App) Tick(ctx context.Context) (report.Tick, error) {
-	return a.tick(ctx, poller.Mode{})
+func (a *App) Tick(ctx context.Context) (report.Tick, error) { return a.tick(ctx, poller.Mode{}) }
+
+// TickBriefly is Tick for those who do not look at partitions, and for a process that idles until the
+// next one: what the tick took of memory is given back to the system.
+func (a *App) TickBriefly(ctx context.Context) (report.Tick, error) {
+	defer debug.FreeOSMemory()
+	return a.tick(ctx, poller.Mode{Brief: true})
 }
 
 func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	start := a.options.Now()
+	mode.Each = func(s state.State) {
+		a.meters.ObservePoll(s)
+		a.samples.processor(s)
+	}
 	result, err := a.poller.Tick(ctx, mode)
 	end := a.options.Now()
 	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
 	a.meters.Observe(result, end.Sub(start), overran, err)
-	a.samples.tick(result)
+	a.samples.groups(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {

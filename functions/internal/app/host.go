@@ -73,9 +73,9 @@ func (h *Host) Settings() config.Settings { return h.config.Settings }
 
 // HandlePoll adds the timer function, whose ticks end with ctx, and that which polls their shards.
 func (h *Host) HandlePoll(ctx context.Context) {
-	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.Tick, Base: ctx, Log: h.options.Log})
+	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
 	h.mux.Handle(shard.Route, &shard.Handler{Base: ctx, Log: h.options.Log, Poll: func(ctx context.Context, s poller.Shard) error {
-		_, err := h.tick(ctx, poller.Mode{Shard: &s})
+		_, err := h.tick(ctx, poller.Mode{Shard: &s, Brief: true})
 		return err
 	}})
 }
@@ -145,7 +145,7 @@ func spelled(next http.Handler) http.Handler {
 // takes longer than the schedule's step lets the times pass that it covers.
 func (h *Host) TickForever(ctx context.Context) error {
 	for {
-		if _, err := h.Tick(ctx); err != nil && ctx.Err() == nil {
+		if _, err := h.TickBriefly(ctx); err != nil && ctx.Err() == nil {
 			h.options.Log.Error("the tick failed", "error", err.Error())
 		}
 		now := h.options.Now()

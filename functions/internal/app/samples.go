@@ -30,16 +30,21 @@ type sampled struct {
 	replicas int // -1 where nothing is decided
 }
 
-// tick logs the lines that are due after a tick.
-func (s *samples) tick(result report.Tick) {
+// processor logs the line of a poll where one is due. It is safe for concurrent use.
+func (s *samples) processor(polled state.State) {
 	if s.every == 0 {
 		return
 	}
-	for _, polled := range result.Polled {
-		p := report.NewStored(polled)
-		if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
-			s.log.Info("sample", s.processor(polled, p)...)
-		}
+	p := report.NewStored(polled)
+	if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
+		s.log.Info("sample", s.line(polled, p)...)
+	}
+}
+
+// groups logs the lines of groups that are due after a tick.
+func (s *samples) groups(result report.Tick) {
+	if s.every == 0 {
+		return
 	}
 	for _, decided := range result.Groups {
 		g := report.NewGroup(decided)
@@ -50,8 +55,8 @@ func (s *samples) tick(result report.Tick) {
 	}
 }
 
-// processor is the line of a processor. What is unknown is null.
-func (s *samples) processor(polled state.State, p report.Stored) []any {
+// line is that of a processor. What is unknown is null.
+func (s *samples) line(polled state.State, p report.Stored) []any {
 	var unknown *int
 	if p.PartitionCount != nil {
 		unknown = new(0)

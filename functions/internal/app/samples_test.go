@@ -44,7 +44,10 @@ func TestASampleHasWhatIsKnownAndNullForWhatIsNot(t *testing.T) {
 		{Processor: "orders", Replicas: new(5), Totals: changefeed.Totals{Lag: new(int64(400)), Age: new(int64(34)), Status: changefeed.StatusUnknown}},
 	}}
 	var log bytes.Buffer
-	newSamples(&log, time.Minute).tick(report.Tick{Polled: []state.State{polled(noon, 5), failed}, Groups: []state.State{group}})
+	s := newSamples(&log, time.Minute)
+	s.processor(polled(noon, 5))
+	s.processor(failed)
+	s.groups(report.Tick{Groups: []state.State{group}})
 	want := []string{
 		`"processor":"orders","group":"shop-workers","status":"unknown","lag":400,"ageSeconds":34,"desiredReplicas":5,"previousReplicas":3,"complete":false,` +
 			`"partitions":2,"partitionsWithLag":1,"partitionsUnknown":1,"arrivalPerSecond":2,"catchUpSeconds":8.333333333333334,"retentionSecondsLeft":3566,"requestCharge":2.5,"requests":3}`,
@@ -84,7 +87,7 @@ func TestASampleIsLoggedInEachIntervalAndAtEachChange(t *testing.T) {
 			s := newSamples(&log, c.every)
 			for _, poll := range c.polls {
 				log.Reset()
-				s.tick(report.Tick{Polled: []state.State{poll}})
+				s.processor(poll)
 				for line := range strings.Lines(log.String()) {
 					if !json.Valid([]byte(line)) {
 						t.Errorf("not JSON: %s", line)

@@ -126,7 +126,7 @@ const rivalFor = 10 * time.Minute
 // rivals reports whether two processes poll into one state. Each notices the other (state.Rival).
 func (c *checker) rivals(ctx context.Context, store state.Store) finding {
 	for _, name := range c.processors {
-		record, err := store.Load(ctx, name)
+		record, err := state.Load(ctx, store, name)
 		if err != nil {
 			return bad("", "%v", err)
 		}

@@ -58,7 +58,7 @@ var recording = sync.OnceValues(func() ([]byte, error) {
 		if err := store.Commit(ctx, version, decided, nil); err != nil {
 			return nil, err
 		}
-		record, err := store.Load(ctx, "orders")
+		record, err := state.Load(ctx, store, "orders")
 		if err != nil {
 			return nil, err
 		}

@@ -33,8 +33,8 @@ func (c *Connections) running(inUse error) (*Running, error) {
 	return &Running{api: api, inUse: inUse}, nil
 }
 
-// Load asks for the State of a processor or group. Its Version is one that nothing can be committed to.
-func (r *Running) Load(ctx context.Context, name string) (state.Record, error) {
+// LoadPacked asks for the State of a processor or group. Its Version is one that nothing can be committed to.
+func (r *Running) LoadPacked(ctx context.Context, name string) (state.Record, error) {
 	stored, err := r.api.state(ctx, name)
 	if err != nil || stored == nil {
 		return state.Record{}, r.wrong(err)

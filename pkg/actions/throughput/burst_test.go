@@ -76,7 +76,7 @@ func TestABurstDrainsWhereThroughputFollowsAndCostsLessThanItsPeak(t *testing.T)
 		if now.RUPerSecond != found {
 			t.Errorf("apply %t: the day ends with %d RU/s", apply, now.RUPerSecond)
 		}
-		record, err := store.Load(t.Context(), state.ThroughputName)
+		record, err := state.Load(t.Context(), store, state.ThroughputName)
 		testworld.Must(t, err)
 		if !apply && record.Version != "" {
 			t.Error("recommend wrote to the store")

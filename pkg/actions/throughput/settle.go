@@ -20,7 +20,7 @@ import (
 // what was found, and what each change is to make of it, is committed; the changes are made; and what was
 // given back is forgotten. A process may end between any two of them (docs/throughput.md).
 func (k *Keeper) Settle(ctx context.Context, now time.Time, containers []Container) ([]Outcome, error) {
-	record, err := k.Store.Load(ctx, state.ThroughputName)
+	record, err := state.Load(ctx, k.Store, state.ThroughputName)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (t *turn) commit(ctx context.Context, entryOf func(*work) *state.Provisioni
 	if err == nil {
 		t.entries = next
 		var record state.Record
-		if record, err = t.Store.Load(ctx, state.ThroughputName); err == nil {
+		if record, err = state.Load(ctx, t.Store, state.ThroughputName); err == nil {
 			t.version = record.Version
 		}
 	}

@@ -138,7 +138,7 @@ func (k *Keeper) read(ctx context.Context, now time.Time, key string, c cosmos.C
 
 // Look reads the containers that were never read, so that Preview can tell of them.
 func (k *Keeper) Look(ctx context.Context, now time.Time, containers []Container) error {
-	record, err := k.Store.Load(ctx, state.ThroughputName)
+	record, err := state.Load(ctx, k.Store, state.ThroughputName)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (s *shop) provision(n int) {
 
 func (s *shop) remembered() map[string]state.Provisioning {
 	s.t.Helper()
-	record, err := s.store.Load(s.t.Context(), state.ThroughputName)
+	record, err := state.Load(s.t.Context(), s.store, state.ThroughputName)
 	testworld.Must(s.t, err)
 	return record.State.Throughput
 }
@@ -362,8 +362,8 @@ type late struct {
 	t *testing.T
 }
 
-func (l *late) Load(ctx context.Context, name string) (state.Record, error) {
-	record, err := l.Store.Load(ctx, name)
+func (l *late) LoadPacked(ctx context.Context, name string) (state.Record, error) {
+	record, err := l.Store.LoadPacked(ctx, name)
 	testworld.Must(l.t, err)
 	testworld.Must(l.t, l.Commit(ctx, record.Version, record.State, nil))
 	return record, nil

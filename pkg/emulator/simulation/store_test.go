@@ -80,7 +80,7 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	return err
 }
 
-func (s table) Load(ctx context.Context, subject string) (record state.Record, err error) {
+func (s table) LoadPacked(ctx context.Context, subject string) (record state.Record, err error) {
 	err = s.call(ctx, "load", subject, func() error {
 		r := s.w.rows[subject]
 		if r == nil {

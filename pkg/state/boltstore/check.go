@@ -64,7 +64,11 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 	case bytes.Equal(name, statesBucket):
 		return bucket.ForEach(func(processor, value []byte) error {
 			// One of a newer release is whole: Load refuses it, and no other processor's.
-			if _, _, err := readState(value); err != nil && !errors.Is(err, state.ErrNewer) {
+			record, err := readState(value)
+			if err == nil {
+				err = record.Unpack()
+			}
+			if err != nil && !errors.Is(err, state.ErrNewer) {
 				return fmt.Errorf("processor %q: %w", processor, err)
 			}
 			return nil

@@ -17,10 +17,10 @@ import (
 const numberBytes = 8
 
 // appendState returns a value of the states bucket: the version, which increases with every commit
-// to the file, and the State as JSON.
-func appendState(version uint64, stateJSON []byte) []byte {
-	value := make([]byte, 0, numberBytes+len(stateJSON))
-	return append(binary.BigEndian.AppendUint64(value, version), stateJSON...)
+// to the file, and the encoded State.
+func appendState(version uint64, encoded []byte) []byte {
+	value := make([]byte, 0, numberBytes+len(encoded))
+	return append(binary.BigEndian.AppendUint64(value, version), encoded...)
 }
 
 // readVersion returns the version in a value of the states bucket, the empty one where there is no
@@ -36,18 +36,22 @@ func readVersion(value []byte) (state.Version, error) {
 }
 
 // readState returns the State and the version in a value of the states bucket, both zero where
-// there is no value.
-func readState(value []byte) (state.State, state.Version, error) {
+// there is no value. It copies the value, since bbolt's memory must not be used after the transaction.
+func readState(value []byte) (state.Record, error) {
 	version, err := readVersion(value)
 	if err != nil || version == "" {
-		return state.State{}, version, err
+		return state.Record{}, err
 	}
-	stored, err := state.Decode(value[numberBytes:])
+	record, err := state.Open(bytes.Clone(value[numberBytes:]))
 	if err != nil {
-		return state.State{}, "", fmt.Errorf("read the stored state: %w", err)
+		return state.Record{}, unreadable(err)
 	}
-	return stored, version, nil
+	record.Version = version
+	record.Explain(unreadable)
+	return record, nil
 }
+
+func unreadable(err error) error { return fmt.Errorf("read the stored state: %w", err) }
 
 // keyPrefix returns the prefix of the keys of a processor's events and samples. No name contains a
 // zero byte, so no prefix is the beginning of another.

@@ -22,7 +22,7 @@ func TestAFileFromBeforeTheHistoryOpensAndKeepsOne(t *testing.T) {
 	change(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("feedscale.history.v1")) })
 
 	store = open(t, path)
-	record, err := store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), store, "orders")
 	if err != nil || record.State.Sequence != 7 {
 		t.Fatalf("got sequence %d and %v, want 7", record.State.Sequence, err)
 	}

@@ -35,7 +35,7 @@ func commitForEver(path string) error {
 		return err
 	}
 	for {
-		stored, err := store.Load(ctx, "orders")
+		stored, err := state.Load(ctx, store, "orders")
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func TestWhatWasCommittedOutlivesAKilledProcess(t *testing.T) {
 		told := commitAndKill(t, path, 20+7*round)
 
 		store := open(t, path) // the lock of the killed process is gone
-		record, err := store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,7 @@ func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 			continue
 		}
 		for i := range processors {
-			if _, err := store.Load(t.Context(), processor(i)); err != nil {
+			if _, err := state.Load(t.Context(), store, processor(i)); err != nil {
 				t.Errorf("%s: opened, but then %v", name, err)
 			}
 		}

@@ -17,14 +17,17 @@ type Store struct {
 
 var _ state.Store = (*Store)(nil)
 
-// Load implements state.Store.
-func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
+// plainBytes is the most that a State has, in bytes, which is not compressed.
+const plainBytes = 2 << 10
+
+// LoadPacked implements state.Store.
+func (s *Store) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
 	var loaded state.Record
 	err := s.db.View(func(tx *bolt.Tx) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		loaded.State, loaded.Version, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)))
+		loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)))
 		if err != nil {
 			return err
 		}
@@ -42,6 +45,7 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Record, error
 	if err != nil {
 		return state.Record{}, s.failed("load", processor, err)
 	}
+	loaded.Explain(func(err error) error { return s.failed("load", processor, unreadable(err)) })
 	return loaded, nil
 }
 
@@ -58,7 +62,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if event != nil && (event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
 		return fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
 	}
-	stateJSON, err := state.Encode(next)
+	encoded, err := state.Encode(next, plainBytes)
 	if err != nil {
 		return err
 	}
@@ -95,7 +99,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		if err != nil {
 			return err
 		}
-		return states.Put([]byte(next.Processor), appendState(number, stateJSON))
+		return states.Put([]byte(next.Processor), appendState(number, encoded))
 	})
 }
 

@@ -17,7 +17,7 @@ func contextRules() []rule {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 
-			_, loadErr := store.Load(ctx, "orders")
+			_, loadErr := state.Load(ctx, store, "orders")
 			_, outboxErr := store.Outbox(ctx, nil)
 			_, historyErr := store.History(ctx, "orders", polled().Add(-time.Hour), polled().Add(time.Hour))
 			for method, err := range map[string]error{

@@ -44,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 
 func load(t *testing.T, store state.Store, processor string) state.Record {
 	t.Helper()
-	got, err := store.Load(t.Context(), processor)
+	got, err := state.Load(t.Context(), store, processor)
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
@@ -69,7 +69,7 @@ func commit(t *testing.T, store state.Store, next state.State, event *state.Even
 }
 
 func replace(ctx context.Context, store state.Store, next state.State, event *state.Event) error {
-	stored, err := store.Load(ctx, next.Processor)
+	stored, err := state.Load(ctx, store, next.Processor)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,7 @@
 package tablestore
 
 import (
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"io"
-	"unicode/utf16"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
@@ -19,20 +14,9 @@ const (
 	maxStringUnits = 32_000
 	maxChunkBytes  = 64 << 10
 	maxChunks      = 15
-
-	// maxUnpacked is the most that a compressed state may have, in bytes: states compress to a tenth.
-	maxUnpacked = 64 << 20
 	// maxRows is the most that a query reads.
 	maxRows = 100_000
 )
-
-func fitsString(text []byte) bool {
-	units := 0
-	for _, r := range string(text) {
-		units += utf16.RuneLen(r)
-	}
-	return units <= maxStringUnits
-}
 
 // split stores content in the properties name0, name1 and so on, at least one. The error says how
 // many bytes there is room for.
@@ -65,26 +49,3 @@ func join(properties map[string]any, name string) ([]byte, error) {
 }
 
 func chunkName(name string, i int) string { return fmt.Sprintf("%s%d", name, i) }
-
-func compress(text []byte) ([]byte, error) {
-	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	_, err = writer.Write(text)
-	err = errors.Join(err, writer.Close())
-	return packed.Bytes(), err
-}
-
-func decompress(packed []byte) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(reader, maxUnpacked+1))
-	if err == nil && len(text) > maxUnpacked {
-		return nil, fmt.Errorf("it is longer than %d MiB once decompressed", maxUnpacked>>20)
-	}
-	return text, err
-}

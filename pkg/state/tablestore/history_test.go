@@ -43,7 +43,7 @@ func TestACommitIsOneTransactionWithAndWithoutHistory(t *testing.T) {
 		{"a second of an hour, with an event", polledAt(hour().Add(time.Minute)), &event},
 		{"in place of another", polledAt(hour().Add(time.Minute)), nil},
 	} {
-		record, err := store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestAFullHourKeepsToTheLimitsOfARow(t *testing.T) {
 		if err := store.Commit(t.Context(), version, next, nil); err != nil {
 			t.Fatal(err)
 		}
-		record, err := store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // TestMoreThanATableMaySendIsAnError has a state of little text that decompresses to much, and a query
@@ -44,7 +46,7 @@ func TestMoreThanATableMaySendIsAnError(t *testing.T) {
 				asked++
 				return c.answer(), nil
 			})
-			record, err := store.Load(t.Context(), "orders")
+			record, err := state.Load(t.Context(), store, "orders")
 			if c.says == "" && (err != nil || record.State.Processor != "orders") || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %+v, %v", record.State, err)
 			}

@@ -53,18 +53,14 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
 	}
 
-	text, err := state.Encode(s)
+	encoded, err := state.Encode(s, maxStringUnits)
 	if err != nil {
 		return nil, err
 	}
-	if fitsString(text) {
-		properties[stateProperty] = string(text)
+	if len(encoded) > 0 && encoded[0] == '{' {
+		properties[stateProperty] = string(encoded)
 	} else {
-		packed, err := compress(text)
-		if err != nil {
-			return nil, err
-		}
-		if err := split(properties, stateProperty, packed); err != nil {
+		if err := split(properties, stateProperty, encoded); err != nil {
 			return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
 		}
 	}
@@ -72,33 +68,30 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 }
 
 // readState returns the State in a row, with the row's ETag as the version.
-func readState(row aztables.EDMEntity) (state.State, state.Version, error) {
-	text, err := stateText(row.Properties)
-	if err != nil {
-		return state.State{}, "", unreadable(row, err)
-	}
-	stored, err := state.Decode(text)
-	if errors.Is(err, state.ErrNewer) {
-		return state.State{}, "", fmt.Errorf("row %s: %w", row.RowKey, err)
-	}
-	if err != nil {
-		return state.State{}, "", unreadable(row, err)
-	}
+func readState(row aztables.EDMEntity) (state.Record, error) {
 	if row.ETag == "" {
-		return state.State{}, "", unreadable(row, errors.New("the service gave no ETag"))
+		return state.Record{}, unreadable(row, errors.New("the service gave no ETag"))
 	}
-	return stored, state.Version(row.ETag), nil
+	encoded, err := encodedState(row.Properties)
+	if err != nil {
+		return state.Record{}, unreadable(row, err)
+	}
+	record, err := state.Open(encoded)
+	switch {
+	case errors.Is(err, state.ErrNewer):
+		return state.Record{}, fmt.Errorf("row %s: %w", row.RowKey, err)
+	case err != nil:
+		return state.Record{}, unreadable(row, err)
+	}
+	record.Version = state.Version(row.ETag)
+	return record, nil
 }
 
-func stateText(properties map[string]any) ([]byte, error) {
+func encodedState(properties map[string]any) ([]byte, error) {
 	if text, ok := properties[stateProperty].(string); ok {
 		return []byte(text), nil
 	}
-	packed, err := join(properties, stateProperty)
-	if err != nil {
-		return nil, err
-	}
-	return decompress(packed)
+	return join(properties, stateProperty)
 }
 
 // committedBy reports whether a stored state row was written by the commit with an id.

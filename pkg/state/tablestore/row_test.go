@@ -39,7 +39,7 @@ func TestTheColumnsForPeople(t *testing.T) {
 			"processor": "orders", "sequence": aztables.EDMInt64(7), "desiredReplicas": nil, "lag": nil, "status": nil, "polledAt": nil,
 		}},
 	} {
-		record, err := store.Load(t.Context(), "orders")
+		record, err := state.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestWhatDoesNotFitIntoARowIsRefusedAndStoresNothing(t *testing.T) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, tt.want)
 		}
 	}
-	record, err := store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), store, "orders")
 	if err != nil || record.Version != "" {
 		t.Errorf("got version %q and %v, want nothing", record.Version, err)
 	}
@@ -95,7 +95,7 @@ func TestTheLargestEventFits(t *testing.T) {
 	if err := store.Commit(t.Context(), "", state.State{Processor: "orders"}, &event); err != nil {
 		t.Fatal(err)
 	}
-	record, err := store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), store, "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +111,14 @@ func TestTextOfTheLargestSizeIsStoredAsItIs(t *testing.T) {
 		for name, letter := range map[string]string{"one": "x", "two": "é", "pair": "😀"} {
 			want := strings.Repeat(letter, units/len(letter))
 			next := state.State{Processor: name, Lag: changefeed.ProcessorLag{Error: want}}
-			record, err := store.Load(t.Context(), name)
+			record, err := state.Load(t.Context(), store, name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := store.Commit(t.Context(), record.Version, next, nil); err != nil {
 				t.Fatal(err)
 			}
-			if record, err = store.Load(t.Context(), name); err != nil || record.State.Lag.Error != want {
+			if record, err = state.Load(t.Context(), store, name); err != nil || record.State.Lag.Error != want {
 				t.Errorf("%s, %d: %v, or another State", name, units, err)
 			}
 		}
@@ -132,7 +132,7 @@ func TestARowOfAnotherKindIsLeftAlone(t *testing.T) {
 	for _, key := range []string{"history-2026010203", "note", "zzz", "outbox", "outboz"} {
 		insert(t, table, "orders", key, map[string]any{"text": "something else"})
 	}
-	record, err := store.Load(t.Context(), "orders")
+	record, err := state.Load(t.Context(), store, "orders")
 	if err != nil || record.Version == "" || len(record.Outbox) > 0 {
 		t.Errorf("got version %q, %d events and %v", record.Version, len(record.Outbox), err)
 	}
@@ -159,7 +159,7 @@ func TestARowThatCannotBeReadIsNamed(t *testing.T) {
 		"no-body":    {"outbox-000000000007", map[string]any{}},
 	} {
 		insert(t, table, processor, row.key, row.properties)
-		_, err := store.Load(t.Context(), processor)
+		_, err := state.Load(t.Context(), store, processor)
 		if err == nil || !strings.Contains(err.Error(), row.key) || !strings.Contains(err.Error(), processor) {
 			t.Errorf("%s: got %v, want an error that names the row", processor, err)
 		}

@@ -31,9 +31,9 @@ var errStrangeAnswer = errors.New("the answer is not that of a Table service: lo
 
 var _ state.Store = (*Store)(nil)
 
-// Load implements state.Store, with one request where the outbox has fewer than 1,000 events, which
+// LoadPacked implements state.Store, with one request where the outbox has fewer than 1,000 events, which
 // is a page of the service.
-func (s *Store) Load(ctx context.Context, processor string) (state.Record, error) {
+func (s *Store) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
 	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
 	// leaves out the history.
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
@@ -41,20 +41,27 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Record, error
 	if err != nil {
 		return state.Record{}, s.failed("load", processor, err)
 	}
-	var record state.Record
+	var (
+		record state.Record
+		outbox []state.Event
+	)
 	for _, row := range rows {
 		switch {
 		case row.RowKey == stateRow:
-			record.State, record.Version, err = readState(row)
+			record, err = readState(row)
 		case strings.HasPrefix(row.RowKey, outboxPrefix):
 			var event state.Event
 			event, err = readEvent(row)
-			record.Outbox = append(record.Outbox, event)
+			outbox = append(outbox, event)
 		}
 		if err != nil {
 			return state.Record{}, s.failed("load", processor, err)
 		}
 	}
+	record.Outbox = outbox
+	record.Explain(func(err error) error {
+		return s.failed("load", processor, unreadable(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: processor, RowKey: stateRow}}, err))
+	})
 	return record, nil
 }
 

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// scale measures ticks of the handler as a Functions host runs it, by how many leases there are: as few
+// processors with many leases each, and as processors of ten. Each row is a handler of its own, with a
+// state of its own: the first tick finds nothing stored, and the figures are of the ticks behind it.
+func scale(handler string) error {
+	fmt.Printf("\n%-8s %10s %9s %9s %10s %10s %9s %9s %9s\n", "leases", "processors", "wall", "CPU", "CPU/lease", "peak", "at rest", "requests", "RU")
+	for _, c := range []struct {
+		processors, leases int // leases of each
+		wanted             float64
+	}{
+		{1, 10, 0}, {1, 100, 0}, {10, 10, 0}, {1, 1_000, 0}, {100, 10, 0}, {1, 10_000, 48}, {1_000, 10, 48}, {500, 200, 128}, {10_000, 10, 128},
+	} {
+		if err := scaleRow(handler, c.processors, c.leases, c.wanted); err != nil {
+			return fmt.Errorf("%d processors of %d leases: %w", c.processors, c.leases, err)
+		}
+	}
+	return nil
+}
+
+func scaleRow(handler string, processors, leases int, wanted float64) error {
+	s, err := startStandIn(processors, leases, 1, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	h, err := startHandler(handler, s)
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	if err := h.tick(); err != nil {
+		return err
+	}
+	const ticks = 2
+	before, began := h.cpu(), time.Now()
+	for range ticks {
+		if err := h.tick(); err != nil {
+			return err
+		}
+	}
+	wall, cpu := time.Since(began)/ticks, (h.cpu()-before)/ticks
+	peak, rest := h.status("VmHWM"), h.status("VmRSS")
+	requests, charge, err := h.costs()
+	if err != nil {
+		return err
+	}
+	goal := ""
+	if wanted > 0 {
+		goal = fmt.Sprintf("   at most %.0f MiB", wanted)
+	}
+	n := processors * leases
+	fmt.Printf("%-8d %10d %6.0f ms %6.0f ms %7.0f µs %6.0f MiB %5.0f MiB %9.0f %9.0f%s\n", n, processors,
+		wall.Seconds()*1e3, cpu*1e3, cpu/float64(n)*1e6, peak, rest, requests, charge, goal)
+	return nil
+}
+
+// served is a handler in a process of its own, in the place that a Functions host gives it.
+type served struct {
+	command *exec.Cmd
+	folder  string
+	url     string
+	output  bytes.Buffer
+}
+
+func startHandler(handler string, s *standIn) (*served, error) {
+	folder, err := os.MkdirTemp("", "feedscale-bench")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "processors.yaml"), []byte(document(s)), 0o600); err != nil {
+		return nil, err
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := free.Addr().(*net.TCPAddr)
+	free.Close()
+	h := &served{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprint("http://", address)}
+	h.command.Dir = folder
+	h.command.Env = append(os.Environ(), settingOf(0)+"="+s.connection, "FEEDSCALE_EVENT_HEARTBEAT=0", "FEEDSCALE_TICK_TIMEOUT=9m",
+		"FEEDSCALE_TIMER_SCHEDULE=*/15 * * * * *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
+	h.command.Stderr = &h.output
+	if err := h.command.Start(); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		response, err := http.Get(h.url)
+		if err == nil {
+			response.Body.Close()
+			return h, nil
+		}
+		if time.Now().After(deadline) {
+			h.stop()
+			return nil, fmt.Errorf("serve did not answer: %s", h.output.String())
+		}
+	}
+}
+
+func (h *served) stop() {
+	_ = h.command.Process.Kill()
+	_ = h.command.Wait()
+	os.RemoveAll(h.folder)
+}
+
+// tick is one invocation of the timer function.
+func (h *served) tick() error {
+	response, err := http.Post(h.url+"/poll", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the tick failed: %s", h.output.String())
+	}
+	return nil
+}
+
+// status returns a figure of the process in MiB.
+func (h *served) status(name string) float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.command.Process.Pid))
+	_, line, _ := strings.Cut(string(text), name+":")
+	var kilobytes float64
+	_, _ = fmt.Sscan(line, &kilobytes)
+	return kilobytes / 1024
+}
+
+// cpu returns the seconds of the process so far, user and system.
+func (h *served) cpu() float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.command.Process.Pid))
+	_, behindName, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(behindName)
+	const user, system, perSecond = 11, 12, 100 // proc(5); a clock tick is a hundredth of a second
+	if len(fields) <= system {
+		return 0
+	}
+	u, _ := strconv.ParseFloat(fields[user], 64)
+	s, _ := strconv.ParseFloat(fields[system], 64)
+	return (u + s) / perSecond
+}
+
+var costLine = regexp.MustCompile(`(?m)^feedscale_processor_poll_(requests|request_charge)\{.*\} (\S+)$`)
+
+// costs returns the requests to the account, and the request units, of the last tick.
+func (h *served) costs() (requests, charge float64, err error) {
+	response, err := http.Get(h.url + "/api/metrics")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	for _, found := range costLine.FindAllStringSubmatch(string(text), -1) {
+		n, _ := strconv.ParseFloat(found[2], 64)
+		if found[1] == "requests" {
+			requests += n
+		} else {
+			charge += n
+		}
+	}
+	return requests, charge, err
+}
