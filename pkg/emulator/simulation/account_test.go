@@ -20,8 +20,9 @@ const (
 	containerRID = "q0oIALS6YvQ="
 	offerRID     = "aB1c"
 	accountKey   = "c2ltdWxhdGVk"
-	lastKey      = 255 // of the effective partition keys, which are one byte here
-	found        = 400 // RU/s of a container before anything was provisioned
+	lastKey      = 255  // of the effective partition keys, which are one byte here
+	found        = 400  // RU/s of a container before anything was provisioned
+	splits       = 1007 // the substatus of a 410: the range is being split
 )
 
 var (
@@ -137,6 +138,47 @@ func (a *account) truth(l *lease) (changes int, lag int64) {
 	return changes, lag
 }
 
+// feed is a position in a range of an account, or in a part of it.
+type feed struct {
+	a         *account
+	id        string
+	position  int64
+	low, high int
+}
+
+// feedOf returns what a request reads.
+func (a *account) feedOf(r *http.Request) feed {
+	f := feed{a: a, id: r.Header.Get("X-Ms-Documentdb-Partitionkeyrangeid"), position: -1}
+	if k := a.find(f.id); k != nil {
+		f.low, f.high = k.min, k.max
+	}
+	if r.Header.Get("X-Ms-Read-Key-Type") != "" {
+		f.low, f.high = key(r.Header.Get("X-Ms-Start-Epk")), key(r.Header.Get("X-Ms-End-Epk"))
+	}
+	if lsn, ok := changefeed.ContinuationLSN(r.Header.Get("If-None-Match")); ok {
+		f.position = lsn
+	}
+	return f
+}
+
+// most is the greatest lag that a lease may have whose ranges are several: what is pending in those that a
+// process has read in this tick, and 1 for each that it could not read since that is being split
+// (docs/lag.md, Splits and merges).
+func (a *account) most(l *lease, feeds map[feed]int) (lag int64) {
+	ranges, _ := a.of(l)
+	for _, r := range ranges {
+		substatus, answered := feeds[feed{a, r.id, l.position, max(l.min, r.min), min(l.max, r.max)}]
+		_, first := r.pending(l.position, l.min, l.max)
+		switch {
+		case answered && substatus == splits:
+			lag++
+		case answered && first != nil:
+			lag += r.lsn - first.lsn + 1
+		}
+	}
+	return max(1, lag)
+}
+
 // errGone is what a process gets that has crashed: nothing it does any more has an effect.
 var errGone = gone{}
 
@@ -185,8 +227,8 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	what := "as asked"
-	if out != nil && out.substatus == 1007 {
-		c.p.heardFrom(c.a, r) // that a range is being split is an answer
+	if out != nil && out.substatus == splits {
+		c.p.heardFrom(c.a, r, splits) // that a range is being split is an answer
 	}
 	if out == nil {
 		whole := c.a.serve(c.p, r, body)
@@ -197,7 +239,7 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 		case feedOrQuery && w.happens("empty body", op, attempt):
 			out.body, what = "", "without its body"
 		default:
-			c.p.heardFrom(c.a, r)
+			c.p.heardFrom(c.a, r, out.substatus)
 		}
 	}
 	w.tell("%s %s: %d/%d %s", c.p.name, op, out.status, out.substatus, what)
@@ -248,7 +290,7 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 	case strings.HasSuffix(r.URL.Path, "/docs") && r.Method == http.MethodGet && w.happens("gone", op, attempt):
 		return &answer{status: 410, substatus: 1000}, nil
 	case strings.HasSuffix(r.URL.Path, "/docs") && r.Method == http.MethodGet && w.happens("completing split", op, attempt):
-		return &answer{status: 410, substatus: 1007}, nil
+		return &answer{status: 410, substatus: splits}, nil
 	}
 	return nil, nil
 }

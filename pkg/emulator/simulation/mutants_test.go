@@ -45,6 +45,8 @@ var mutants = []mutant{
 	{"a failure counts as a lag of zero", "scaling/decide.go", "\tif s.Lag.Known() {\n\t\ts.threshold()", "\tif !s.Lag.Known() && s.Lag.Error == \"\" {\n\t\tfor i := range s.Lag.Partitions {\n\t\t\ts.Lag.Partitions[i].Lag = new(int64)\n\t\t}\n\t}\n\tif s.Lag.Known() {\n\t\ts.threshold()"},
 	{"a partition that cannot be read is zero", "estimator/measured.go", "\tcase l.pages[0].err != nil:\n\t\tpartition.Error = l.pages[0].err.Error()\n", "\tcase l.pages[0].err != nil:\n\t\tpartition.Lag, partition.Status = new(int64), changefeed.StatusOK\n"},
 	{"a lease whose range is gone may count zero", "estimator/measured.go", "new(max(1, changefeed.AddLag(before, after)))", "new(changefeed.AddLag(before, after)-1)"},
+	{"a range that cannot be read while it is split counts two", "estimator/measured.go", "after = changefeed.AddLag(after, 1)", "after = changefeed.AddLag(after, 2)"},
+	{"a range that has replaced another one counts one more though it was read", "estimator/measured.go", "divide(p.reading, split)\n", "divide(p.reading, split)\n\t\t\tyoung++\n"},
 	{"the first page of leases passes for all", "cosmos/leases.go", "case err != nil || next == \"\":", "case true:"},
 	{"a page of leases that is cut passes for one without", "cosmos/leases.go", "\t\tbody, err := runtime.Payload(response)\n\t\tif err == nil {\n\t\t\terr = takePage(body, take)", "\t\tbody, err := runtime.Payload(response)\n\t\tif err == nil && json.Valid(body) {\n\t\t\terr = takePage(body, take)"},
 	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\tif broken == nil {\n", "\t\tif true {\n"},

@@ -44,6 +44,7 @@ type process struct {
 	// of the tick in progress
 	attempts map[string]int
 	heard    map[string]bool // "HOST RANGE" of feeds that were read whole, "HOST" of leases
+	feeds    map[feed]int    // the substatus of the last answer of each; 0 where it is whole
 	touched  map[string]bool // subjects with a call to the store that did not end well
 
 	sent map[string]events.Position // what it published last
@@ -109,6 +110,7 @@ func (e every) Next(t time.Time) time.Time {
 func (p *process) prepare() {
 	w := p.w
 	p.attempts, p.heard, p.touched = map[string]int{}, map[string]bool{}, map[string]bool{}
+	p.feeds = map[feed]int{}
 	p.requests, p.crashAt, p.stopAt = 0, 0, 0
 	if w.happens("crash", "poller", p.slot) {
 		p.crashAt = 1 + w.dice.upTo(25, "crash at", "", p.slot, w.tick)
@@ -182,13 +184,14 @@ func (p *process) depart() error {
 }
 
 // heardFrom notes what the service has really said in this tick.
-func (p *process) heardFrom(a *account, r *http.Request) {
+func (p *process) heardFrom(a *account, r *http.Request, substatus int) {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, "/docs"):
 	case r.Method == http.MethodPost:
 		p.heard[a.host] = true
 	default:
-		p.heard[a.host+" "+r.Header.Get("X-Ms-Documentdb-Partitionkeyrangeid")] = true
+		f := a.feedOf(r)
+		p.heard[a.host+" "+f.id], p.feeds[f] = true, substatus
 	}
 }
 
