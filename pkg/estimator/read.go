@@ -28,7 +28,7 @@ type page struct {
 	err       error
 	ready     chan struct{} // closed when the above is known
 
-	last         *changefeed.Partition // what the last tick measured at this very position; nil where it did not
+	last         *changefeed.Partition // what the last tick measured at this very position, be it before a split; nil where it did not
 	unchanged    *changefeed.Partition // last, where nothing has changed since and nothing was read
 	measured     time.Time             // when the lease was measured last; zero = never
 	containerRID string                // of the container that answered; "" where it did not say

@@ -35,6 +35,7 @@ var (
 type account struct {
 	host    string
 	regions int
+	dear    bool // a page of the feed with a change costs more than a question for the newest LSN
 	ranges  []*keyRange
 	leases  map[string]*lease // by id
 	ru      int
@@ -56,6 +57,7 @@ type keyRange struct {
 type change struct {
 	lsn, written int64
 	key          int
+	merged       bool // of before a merge: a change of the other range may have the same LSN
 }
 
 // lease is a lease document as the .NET SDK writes it: by range id or, of version 1, by bounds.
@@ -112,6 +114,11 @@ func (r *keyRange) pending(position int64, low, high int) (n int, first *change)
 	return n, first
 }
 
+// pendsMerged reports whether a change of before a merge is behind a position: LSNs count too few then.
+func (r *keyRange) pendsMerged(position int64) bool {
+	return slices.ContainsFunc(r.changes, func(c change) bool { return c.merged && c.lsn > position })
+}
+
 // of returns the ranges that hold the keys of a lease now, and whether that is the one it names.
 func (a *account) of(l *lease) (ranges []*keyRange, own bool) {
 	if r := a.find(l.token); l.version == 0 && r != nil && !r.gone {
@@ -162,17 +169,16 @@ func (a *account) feedOf(r *http.Request) feed {
 }
 
 // most is the greatest lag that a lease may have whose ranges are several: what is pending in those that a
-// process has read in this tick, and 1 for each that it could not read since that is being split
+// process has heard from in this tick, and 1 for each that it could not read since that is being split
 // (docs/lag.md, Splits and merges).
-func (a *account) most(l *lease, feeds map[feed]int) (lag int64) {
+func (p *process) most(a *account, l *lease) (lag int64) {
 	ranges, _ := a.of(l)
 	for _, r := range ranges {
-		substatus, answered := feeds[feed{a, r.id, l.position, max(l.min, r.min), min(l.max, r.max)}]
 		_, first := r.pending(l.position, l.min, l.max)
 		switch {
-		case answered && substatus == splits:
+		case p.feeds[feed{a, r.id, l.position, max(l.min, r.min), min(l.max, r.max)}] == splits:
 			lag++
-		case answered && first != nil:
+		case p.heard[a.host+" "+r.id] && first != nil:
 			lag += r.lsn - first.lsn + 1
 		}
 	}
@@ -252,6 +258,9 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	response.Header.Set("X-Ms-Request-Charge", "2.5")
+	if c.a.dear && out.body != "" && r.Method == http.MethodGet {
+		response.Header.Set("X-Ms-Request-Charge", "6")
+	}
 	if out.substatus != 0 {
 		response.Header.Set("X-Ms-Substatus", strconv.Itoa(out.substatus))
 	}
@@ -439,7 +448,7 @@ func (a *account) serveOffer(p *process, r *http.Request, body []byte) answer {
 // write adds a change to a range.
 func (a *account) write(r *keyRange, at time.Time, key int) {
 	r.lsn++
-	r.changes = append(r.changes, change{r.lsn, at.Unix(), key})
+	r.changes = append(r.changes, change{lsn: r.lsn, written: at.Unix(), key: key})
 	a.moved = time.Now()
 }
 

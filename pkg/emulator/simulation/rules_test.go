@@ -131,6 +131,7 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 		w.fail("a processor with leases is not one that never ran", "%s", c.name)
 	}
 	counted := map[string]bool{}
+	said, pending, merged := int64(0), int64(0), false // of the leases whose positions are known
 	for i := range lag.Partitions {
 		partition := &lag.Partitions[i]
 		counted[partition.Lease] = true
@@ -160,9 +161,14 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 		}
 		most := max(1, exact)
 		if partition.Status == changefeed.StatusSplitting {
-			most = a.most(l, p.feeds)
+			most = p.most(a, l)
 		}
-		switch uncheckpointed := l.position < 0 && c.startFrom.Now(); {
+		uncheckpointed := l.position < 0 && c.startFrom.Now()
+		if !uncheckpointed {
+			said, pending = said+*partition.Lag, pending+int64(changes)
+			merged = merged || slices.ContainsFunc(ranges, func(r *keyRange) bool { return r.pendsMerged(l.position) })
+		}
+		switch {
 		case moved || uncheckpointed:
 		case *partition.Lag == 0 && changes > 0:
 			w.fail("zero means that nothing is pending", "%s: lease %s has %d changes pending", c.name, l.token, changes)
@@ -176,6 +182,9 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 	}
 	if lag.Error != "" || moved {
 		return
+	}
+	if lag.Complete() && !merged && said < pending {
+		w.fail("what is known together is no less than what is pending", "%s: %d, and %d changes are pending", c.name, said, pending)
 	}
 	for _, l := range w.leasesOf(c) {
 		if !counted[l.token] && !slices.Contains(lag.Leftover, l.token) {

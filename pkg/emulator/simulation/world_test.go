@@ -73,6 +73,7 @@ func newWorld(p plan, story *[]string) *world {
 	for i := range 1 + w.dice.upTo(3, "accounts", "") {
 		a := &account{host: fmt.Sprintf("shop%d.documents.azure.com", i), leases: map[string]*lease{}, ru: found}
 		a.regions = 1 + w.dice.upTo(2, "regions", a.host)
+		a.dear = w.dice.roll("dear", a.host) < 0.5
 		n := 1 + w.dice.upTo(3, "ranges", a.host)
 		for r := range n {
 			a.ranges = append(a.ranges, &keyRange{id: fmt.Sprint(r), min: r * lastKey / n, max: (r + 1) * lastKey / n})
@@ -341,6 +342,9 @@ func (w *world) merge(a *account) {
 	merged := &keyRange{id: fmt.Sprint(len(a.ranges)), min: left.min, max: right.max, lsn: max(left.lsn, right.lsn), derived: true}
 	merged.parents = slices.Concat(left.parents, right.parents, []string{left.id, right.id})
 	merged.changes = slices.Concat(left.changes, right.changes)
+	for i := range merged.changes {
+		merged.changes[i].merged = true
+	}
 	slices.SortStableFunc(merged.changes, func(a, b change) int { return int(a.lsn - b.lsn) })
 	left.gone, right.gone, left.changes, right.changes = true, true, nil, nil
 	a.ranges, a.moved = append(a.ranges, merged), time.Now()
