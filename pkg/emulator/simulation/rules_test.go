@@ -328,12 +328,13 @@ func (w *world) ofGroup(p *process, prev, next *state.State) {
 	}
 	for _, m := range next.Members {
 		c := w.find(m.Processor)
+		last, known := before[m.Processor]
 		if m.Replicas == nil {
+			held = held && !known // the State of a paused one was lost: what it held is gone with it
 			unknown = unknown || c == nil || !c.policy.Paused || p.touched[m.Processor] // a pause holds what cannot be read now
 			continue
 		}
 		top = max(top, *m.Replicas)
-		last, known := before[m.Processor]
 		held = held && known && last == *m.Replicas
 	}
 	last := prev.Memory.Replicas
