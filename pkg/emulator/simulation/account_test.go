@@ -276,10 +276,7 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 	}
 	hang := func() error {
 		w.tell("%s %s: no answer", c.p.name, op)
-		w.mu.Unlock()
-		defer w.mu.Lock()
-		<-ctx.Done()
-		return ctx.Err()
+		return w.hang(ctx, c.p, op, attempt)
 	}
 	switch {
 	case w.lasts("outage", region, 4):

@@ -57,7 +57,7 @@ func (w *world) start(slot int) *process {
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(1, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
-		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision,
+		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision, Signals: p.signals(),
 	}
 	clients := make(map[*account]*cosmos.Account)
 	for _, a := range w.accounts {
@@ -76,7 +76,7 @@ func (w *world) start(slot int) *process {
 				Name: c.name, ProcessorName: c.name, AccountHost: c.account.host,
 				Account: client, Container: monitored, LeaseAccount: client, LeaseContainer: leasesIn, StartFrom: c.startFrom,
 			},
-			Policy: c.policy, Group: c.group,
+			Policy: c.policy, Group: c.group, SignalQueue: c.signal,
 		}
 		if c.every > 0 {
 			processor.Schedule = every(c.every)
@@ -84,7 +84,7 @@ func (w *world) start(slot int) *process {
 		p.poller.Processors = append(p.poller.Processors, processor)
 	}
 	if members := w.members(); len(members) > 0 {
-		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group}}
+		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group, SignalQueue: w.groupSignal}}
 	}
 	p.keeper = &throughput.Keeper{Store: table{w, p}, Open: func(setting string) (throughput.Way, error) {
 		for a, client := range clients {

@@ -19,6 +19,7 @@ func (w *world) committed(p *process, r *row, next state.State, event *state.Eve
 		return // what is remembered of throughput
 	}
 	prev := &r.last
+	w.decided(next.Processor, &next)
 	w.ofEvents(prev, &next, event)
 	if len(next.Members) > 0 {
 		w.ofGroup(p, prev, &next)
@@ -330,7 +331,7 @@ func (w *world) ofGroup(p *process, prev, next *state.State) {
 		c := w.find(m.Processor)
 		last, known := before[m.Processor]
 		if m.Replicas == nil {
-			held = held && !known // the State of a paused one was lost: what it held is gone with it
+			held = held && !known                                                       // the State of a paused one was lost: what it held is gone with it
 			unknown = unknown || c == nil || !c.policy.Paused || p.touched[m.Processor] // a pause holds what cannot be read now
 			continue
 		}
@@ -421,6 +422,7 @@ func (w *world) check() {
 			w.recovered(c.name, c)
 		}
 	}
+	w.checkSignals()
 	if len(w.members()) > 0 && !slices.ContainsFunc(w.members(), func(c *configured) bool { return c.every > 0 && w.quiet <= 2*settled }) {
 		w.recovered(groupName, nil)
 	}

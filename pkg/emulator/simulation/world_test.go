@@ -36,6 +36,10 @@ type world struct {
 	broker    broker
 	consumers map[string]*consumer
 
+	groupSignal string                  // the signal queue of the group; "" = none
+	queues      map[string]*signalQueue // by name
+	wanted      map[string][]int        // replicas that were decided in this tick or before it, by subject
+
 	events   map[string]map[events.Position][]byte // committed, by subject, of the last ones
 	accepted map[string]events.Position            // newest that the broker took
 	epochs   map[string]int64                      // of lives that are over
@@ -59,13 +63,14 @@ type configured struct {
 	every     time.Duration // 0 = at every tick
 	group     string
 	mode      string // of throughput; "" = off
+	signal    string // queue; "" = none
 }
 
 const groupName = "together"
 
 func newWorld(p plan, story *[]string) *world {
 	w := &world{
-		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, consumers: map[string]*consumer{},
+		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
 		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[events.Position][]byte{}, accepted: map[string]events.Position{},
 		epochs: map[string]int64{}, came: map[choice]bool{}, story: story,
 	}
@@ -88,6 +93,12 @@ func newWorld(p plan, story *[]string) *world {
 		w.group.MinReplicas = w.dice.upTo(2, "group min", "")
 		if w.dice.roll("group max", "") < 0.3 {
 			w.group.MaxReplicas = new(2)
+		}
+		for _, member := range w.all[:2] {
+			member.signal = "" // its group has one
+		}
+		if w.dice.roll("group signal", "") < 0.5 {
+			w.groupSignal = "signals-" + groupName
 		}
 	}
 	for range 1 + w.dice.upTo(2, "pollers", "") {
@@ -120,6 +131,9 @@ func (w *world) configure(name string, a *account) *configured {
 		c.every = 2 * interval
 	}
 	c.mode = []string{"", "apply", "apply", "recommend"}[n(4, "mode")]
+	if n(2, "signal") == 0 {
+		c.signal = "signals-" + name
+	}
 	return c
 }
 
@@ -138,6 +152,14 @@ func (w *world) configured() (list []*configured) {
 				continue // it was removed
 			case 2:
 				now.mode = []string{"", "apply", "recommend"}[w.dice.upTo(3, "mode", c.name, w.version)]
+			}
+		}
+		if w.version > 0 && now.signal != "" {
+			switch w.dice.upTo(6, "signal", c.name, w.version) {
+			case 0:
+				now.signal = ""
+			case 1:
+				now.signal = "others-" + c.name
 			}
 		}
 		if w.final {
@@ -203,6 +225,7 @@ func (w *world) run() {
 		for _, p := range polling {
 			p.prepare()
 		}
+		w.prepareSignals()
 		w.polls += len(polling)
 		w.mu.Unlock()
 		time.Sleep(time.Second)
