@@ -219,6 +219,8 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	c.p.inFlight(c.a, 1)
+	defer c.p.inFlight(c.a, -1)
 	attempt, err := c.p.begin(ctx, op)
 	if err != nil {
 		return nil, err

@@ -109,6 +109,12 @@ func (w *world) swarm() {
 		// one before the old one, and nobody could tell which is newer.
 		w.rates["clock jump"] = 0
 	}
+	w.concurrency = 1
+	if w.dice.roll("swarm", "concurrency") < 0.4 {
+		// More than there are reads at an account, and no throttling, which would lower it: of several reads
+		// that wait until another one ends, the scheduler and not the seed chooses which goes on.
+		w.concurrency, w.rates["throttle"] = 64, 0
+	}
 }
 
 // delay is how long a request takes to get through: each has its own, so that no two take effect at once.

@@ -47,22 +47,23 @@ type process struct {
 	feeds    map[feed]int    // the substatus of the last answer of each; 0 where it is whole
 	touched  map[string]bool // subjects with a call to the store that did not end well
 
-	sent map[string]events.Position // what it published last
+	sent   map[string]events.Position // what it published last
+	flying map[*account]int           // requests on their way
 }
 
 // start starts a process with the configuration of now.
 func (w *world) start(slot int) *process {
 	w.started++
-	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}}
+	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[*account]int{}}
 	p.poller = &poller.Poller{
-		Estimator: estimator.New(1, p.now), Store: table{w, p}, Publisher: sender{w, p},
+		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
 		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision, Signals: p.signals(),
 	}
 	clients := make(map[*account]*cosmos.Account)
 	for _, a := range w.accounts {
 		client, err := cosmos.NewAccount(cosmos.Options{
-			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: 1, Transport: wire{w, p, a}, Now: p.now,
+			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: w.concurrency, Transport: wire{w, p, a}, Now: p.now,
 		})
 		if err != nil {
 			panic(err)
@@ -155,6 +156,14 @@ func (p *process) begin(ctx context.Context, op string) (attempt int, err error)
 	case <-ctx.Done():
 		return attempt, ctx.Err()
 	}
+}
+
+// inFlight counts requests to an account that are on their way.
+func (p *process) inFlight(a *account, n int) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.flying[a] += n
+	p.w.atOnce = max(p.w.atOnce, p.flying[a])
 }
 
 // arrive is called where a request would take effect, and depart behind that: a process may crash before

@@ -15,9 +15,10 @@ import (
 // world is all there is in one run.
 type world struct {
 	plan
-	dice  dice
-	rates map[string]float64
-	began time.Time
+	dice        dice
+	rates       map[string]float64
+	concurrency int // requests that a process may have in flight at each account
+	began       time.Time
 
 	mu        sync.Mutex
 	tick      int
@@ -52,6 +53,7 @@ type world struct {
 	failure *failure
 	story   *[]string
 	polls   int // ticks of processes
+	atOnce  int // requests of one process that were in flight at one account, at most
 }
 
 // configured is a processor of the processors file.
