@@ -98,7 +98,8 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*p
 			if p.measured.IsZero() {
 				p.measured = m.processor.Last.Time
 			}
-			if last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
+			whole := r.position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
+			if whole && last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
 				p.last = last
 			}
 		}
