@@ -166,7 +166,7 @@ func told(t *testing.T, p plan) (story string, atOnce int) {
 func TestASeedTellsTheSameStoryTwice(t *testing.T) {
 	atOnce := 0
 	for s := *seed; s < *seed+uint64(*stories); s++ {
-		p := plan{seed: s, ticks: 40}
+		p := plan{seed: s, ticks: 20}
 		first, n := told(t, p)
 		if second, _ := told(t, p); first != second {
 			t.Errorf("seed %d: %s, and then %s", s, first, second)
