@@ -96,8 +96,8 @@ chaos: ## simulate a million ticks under faults (SEED=1 TICKS=1000000), and a th
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
 .PHONY: mutants
-mutants: ## plant thirty defects, one after the other: the simulation finds each
-	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000)
+mutants: ## plant defects, one after the other: the simulation finds each, and the record gets the table
+	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000) -record $(CURDIR)/docs/decisions/0019-deterministic-simulation.md
 
 .PHONY: fanout
 fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes

@@ -81,6 +81,37 @@ func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
 	}
 }
 
+// TestThePartOfARangeThatHasNotMovedCountsByTheOtherParts has changes that are dear to read, so that positions
+// which stand still are not read again.
+func TestThePartOfARangeThatHasNotMovedCountsByTheOtherParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Container("orders", 2)
+	w.Write("orders", 1)
+	before := w.ranges("orders")
+	child, err := w.Account.Merge(database, "orders", "0", "1")
+	testworld.Must(t, err)
+	p := w.processor("orders")
+	for _, r := range before {
+		w.epk(p, r.Span(), testworld.At(1))
+	}
+	for i := range 40 {
+		w.Put("orders", map[string]any{"id": fmt.Sprint(i), "text": strings.Repeat("x", 10<<10)})
+	}
+	e := estimator.New(16, time.Now)
+	for range 3 {
+		p.Last = e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
+	}
+	answer, _, err := w.account.FeedPage(t.Context(), p.Container, cosmos.Position{Range: child})
+	testworld.Must(t, err)
+	newest, _ := changefeed.SessionLSN(answer.SessionToken)
+	w.epk(p, before[0].Span(), testworld.At(newest))
+	got, want := e.EstimateAll(t.Context(), []estimator.Processor{p})[0], w.estimate(w.processor("orders"))[0]
+	if describe(got) != describe(want) || *got.Lag() < 20 {
+		t.Errorf("%s, want %s as by a poll that remembers nothing", describe(got), describe(want))
+	}
+}
+
 func TestAfterAMerge(t *testing.T) {
 	t.Parallel()
 	merged := func(t *testing.T) (w *world, p estimator.Processor, before changefeed.Ranges) {

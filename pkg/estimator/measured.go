@@ -243,15 +243,33 @@ func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:
-			old, young := divide(p.reading, split)
+			reading := p.known()
+			old, young := divide(reading, split)
 			before, after = max(before, old), changefeed.AddLag(after, young)
-			if age := p.reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
+			if age := reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
 				partition.Age = age
 			}
 		}
 	}
 	partition.Lag = new(max(1, changefeed.AddLag(before, after)))
 	partition.SessionLSN = split
+}
+
+// known returns the reading of a page: that of the last tick where nothing has changed since. Of a range
+// that was split then, nothing has come to this part of it, and what is pending here is no more.
+func (p *page) known() changefeed.Reading {
+	last := p.unchanged
+	if last == nil {
+		return p.reading
+	}
+	r := changefeed.Reading{Lag: *last.Lag, SessionLSN: last.SessionLSN, Age: last.Age, Approximate: last.Approximate}
+	if last.Whole != nil {
+		r.Lag = *last.Whole
+	}
+	if r.Lag > 0 {
+		r.FirstLSN = new(*r.SessionLSN - r.Lag + 1)
+	}
+	return r
 }
 
 // divide divides the lag of a range into what was pending when it was made of another one, whose newest

@@ -304,6 +304,63 @@ func TestWhatWasPendingBeforeASplitCountsOnce(t *testing.T) {
 	}
 }
 
+// TestARangeThatWasSplitIsReadThoughNothingHasMoved has changes that are dear to read, so that positions
+// which stand still are not read again: after a split, a child has the newest LSN of its parent.
+func TestARangeThatWasSplitIsReadThoughNothingHasMoved(t *testing.T) {
+	t.Parallel()
+	const written, checkpoint = 100, 17
+	for _, c := range []struct {
+		rule     string
+		replaced bool // by another processor, whose leases have stood at the same position for three polls
+	}{
+		{"by the processor whose lease was not replaced", false},
+		{"by another one, whose leases were", true},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Container("orders", 1)
+			for i := range written {
+				w.Put("orders", map[string]any{"id": fmt.Sprint(i), "text": strings.Repeat("x", 10<<10)})
+			}
+			p, other := w.processor("orders"), w.processor("orders")
+			other.ProcessorName = "other-"
+			w.lease(p, "0", "17", "worker")
+			w.lease(other, "0", "17", "worker")
+			e := estimator.New(16, time.Now)
+			processors := []estimator.Processor{p, other}
+			poll := func(first int) {
+				t.Helper()
+				for i, l := range e.EstimateAll(t.Context(), processors[first:]) {
+					if got := *l.Lag(); !l.Complete() || got < written-checkpoint {
+						t.Errorf("processor %d: %d, complete %t, want at least what is pending: %d", first+i, got, l.Complete(), written-checkpoint)
+					}
+					processors[first+i].Last = l
+				}
+			}
+			for range 3 {
+				poll(0)
+			}
+			children, err := w.Account.Split(database, "orders", "0")
+			testworld.Must(t, err)
+			if c.replaced {
+				id := w.leaseID(other, "0")
+				testworld.Must(t, w.Account.Delete(database, testworld.Leases, id, id))
+				for _, child := range children {
+					w.lease(other, child, "17", "worker")
+				}
+				for range 3 {
+					poll(1)
+				}
+				processors[0].Last.Partitions = nil // its state was lost
+			}
+			for range 3 {
+				poll(0)
+			}
+		})
+	}
+}
+
 // TestWhatWasPendingBeforeASplitCountsOnceInTheLeasesThatReplacedItsOwn goes on where a processor has
 // replaced the lease: each child's lease begins at the position of the parent's.
 func TestWhatWasPendingBeforeASplitCountsOnceInTheLeasesThatReplacedItsOwn(t *testing.T) {

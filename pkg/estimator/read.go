@@ -28,7 +28,7 @@ type page struct {
 	err       error
 	ready     chan struct{} // closed when the above is known; nil where nobody else waits for it
 
-	last         *changefeed.Partition // what the last tick measured at this very position; nil where it did not
+	last         *changefeed.Partition // what the last tick measured at this very position, be it before a split; nil where it did not
 	unchanged    *changefeed.Partition // last, where nothing has changed since and nothing was read
 	measured     time.Time             // when the lease was measured last; zero = never
 	containerRID string                // of the container that answered; "" where it did not say
@@ -113,7 +113,8 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*p
 			if p.measured.IsZero() {
 				p.measured = m.processor.Last.Time
 			}
-			if last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
+			whole := r.position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
+			if whole && last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
 				p.last = last
 			}
 		}

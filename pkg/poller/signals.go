@@ -63,9 +63,15 @@ func (t *tick) beginSignals(ctx context.Context) {
 		queues = append(queues, g.SignalQueue)
 	}
 	queues = slices.DeleteFunc(queues, func(q string) bool { return q == "" })
-	remember := sync.OnceValue(func() bool { return t.rememberSignals(ctx, queues) })
-	t.signalsKnow = remember
-	t.finishing.Go(func() { remember() })
+	known, remembered := false, make(chan struct{})
+	t.signalsKnow = func() bool {
+		<-remembered
+		return known
+	}
+	t.finishing.Go(func() {
+		known = t.rememberSignals(ctx, queues)
+		close(remembered)
+	})
 }
 
 // rememberSignals writes what changed of the signal queues, and empties those that were left. It reports

@@ -20,8 +20,9 @@ const (
 	containerRID = "q0oIALS6YvQ="
 	offerRID     = "aB1c"
 	accountKey   = "c2ltdWxhdGVk"
-	lastKey      = 255 // of the effective partition keys, which are one byte here
-	found        = 400 // RU/s of a container before anything was provisioned
+	lastKey      = 255  // of the effective partition keys, which are one byte here
+	found        = 400  // RU/s of a container before anything was provisioned
+	splits       = 1007 // the substatus of a 410: the range is being split
 )
 
 var (
@@ -34,6 +35,7 @@ var (
 type account struct {
 	host    string
 	regions int
+	dear    bool // a page of the feed with a change costs more than a question for the newest LSN
 	ranges  []*keyRange
 	leases  map[string]*lease // by id
 	ru      int
@@ -55,6 +57,7 @@ type keyRange struct {
 type change struct {
 	lsn, written int64
 	key          int
+	merged       bool // of before a merge: a change of the other range may have the same LSN
 }
 
 // lease is a lease document as the .NET SDK writes it: by range id or, of version 1, by bounds.
@@ -111,6 +114,11 @@ func (r *keyRange) pending(position int64, low, high int) (n int, first *change)
 	return n, first
 }
 
+// pendsMerged reports whether a change of before a merge is behind a position: LSNs count too few then.
+func (r *keyRange) pendsMerged(position int64) bool {
+	return slices.ContainsFunc(r.changes, func(c change) bool { return c.merged && c.lsn > position })
+}
+
 // of returns the ranges that hold the keys of a lease now, and whether that is the one it names.
 func (a *account) of(l *lease) (ranges []*keyRange, own bool) {
 	if r := a.find(l.token); l.version == 0 && r != nil && !r.gone {
@@ -135,6 +143,46 @@ func (a *account) truth(l *lease) (changes int, lag int64) {
 		}
 	}
 	return changes, lag
+}
+
+// feed is a position in a range of an account, or in a part of it.
+type feed struct {
+	a         *account
+	id        string
+	position  int64
+	low, high int
+}
+
+// feedOf returns what a request reads.
+func (a *account) feedOf(r *http.Request) feed {
+	f := feed{a: a, id: r.Header.Get("X-Ms-Documentdb-Partitionkeyrangeid"), position: -1}
+	if k := a.find(f.id); k != nil {
+		f.low, f.high = k.min, k.max
+	}
+	if r.Header.Get("X-Ms-Read-Key-Type") != "" {
+		f.low, f.high = key(r.Header.Get("X-Ms-Start-Epk")), key(r.Header.Get("X-Ms-End-Epk"))
+	}
+	if lsn, ok := changefeed.ContinuationLSN(r.Header.Get("If-None-Match")); ok {
+		f.position = lsn
+	}
+	return f
+}
+
+// most is the greatest lag that a lease may have whose ranges are several: what is pending in those that a
+// process has heard from in this tick, and 1 for each that it could not read since that is being split
+// (docs/lag.md, Splits and merges).
+func (p *process) most(a *account, l *lease) (lag int64) {
+	ranges, _ := a.of(l)
+	for _, r := range ranges {
+		_, first := r.pending(l.position, l.min, l.max)
+		switch {
+		case p.feeds[feed{a, r.id, l.position, max(l.min, r.min), min(l.max, r.max)}] == splits:
+			lag++
+		case p.heard[a.host+" "+r.id] && first != nil:
+			lag += r.lsn - first.lsn + 1
+		}
+	}
+	return max(1, lag)
 }
 
 // errGone is what a process gets that has crashed: nothing it does any more has an effect.
@@ -171,6 +219,8 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	c.p.inFlight(c.a, 1)
+	defer c.p.inFlight(c.a, -1)
 	attempt, err := c.p.begin(ctx, op)
 	if err != nil {
 		return nil, err
@@ -185,8 +235,8 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	what := "as asked"
-	if out != nil && out.substatus == 1007 {
-		c.p.heardFrom(c.a, r) // that a range is being split is an answer
+	if out != nil && out.substatus == splits {
+		c.p.heardFrom(c.a, r, splits) // that a range is being split is an answer
 	}
 	if out == nil {
 		whole := c.a.serve(c.p, r, body)
@@ -197,7 +247,7 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 		case feedOrQuery && w.happens("empty body", op, attempt):
 			out.body, what = "", "without its body"
 		default:
-			c.p.heardFrom(c.a, r)
+			c.p.heardFrom(c.a, r, out.substatus)
 		}
 	}
 	w.tell("%s %s: %d/%d %s", c.p.name, op, out.status, out.substatus, what)
@@ -210,6 +260,9 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	response.Header.Set("X-Ms-Request-Charge", "2.5")
+	if c.a.dear && out.body != "" && r.Method == http.MethodGet {
+		response.Header.Set("X-Ms-Request-Charge", "6")
+	}
 	if out.substatus != 0 {
 		response.Header.Set("X-Ms-Substatus", strconv.Itoa(out.substatus))
 	}
@@ -225,10 +278,7 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 	}
 	hang := func() error {
 		w.tell("%s %s: no answer", c.p.name, op)
-		w.mu.Unlock()
-		defer w.mu.Lock()
-		<-ctx.Done()
-		return ctx.Err()
+		return w.hang(ctx, c.p, op, attempt)
 	}
 	switch {
 	case w.lasts("outage", region, 4):
@@ -248,7 +298,7 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 	case strings.HasSuffix(r.URL.Path, "/docs") && r.Method == http.MethodGet && w.happens("gone", op, attempt):
 		return &answer{status: 410, substatus: 1000}, nil
 	case strings.HasSuffix(r.URL.Path, "/docs") && r.Method == http.MethodGet && w.happens("completing split", op, attempt):
-		return &answer{status: 410, substatus: 1007}, nil
+		return &answer{status: 410, substatus: splits}, nil
 	}
 	return nil, nil
 }
@@ -397,7 +447,7 @@ func (a *account) serveOffer(p *process, r *http.Request, body []byte) answer {
 // write adds a change to a range.
 func (a *account) write(r *keyRange, at time.Time, key int) {
 	r.lsn++
-	r.changes = append(r.changes, change{r.lsn, at.Unix(), key})
+	r.changes = append(r.changes, change{lsn: r.lsn, written: at.Unix(), key: key})
 	a.moved = time.Now()
 }
 

@@ -65,10 +65,7 @@ func (s sender) Publish(ctx context.Context, body []byte) error {
 		return fmt.Errorf("%w: no route", events.ErrUnreachable)
 	case w.happens("broker hangs", op, attempt):
 		w.tell("%s %s: no answer", s.p.name, op)
-		w.mu.Unlock()
-		defer w.mu.Lock()
-		<-ctx.Done()
-		return fmt.Errorf("%w: %w", events.ErrUnreachable, ctx.Err())
+		return fmt.Errorf("%w: %w", events.ErrUnreachable, w.hang(ctx, s.p, op, attempt))
 	case w.happens("broker error", op, attempt):
 		w.tell("%s %s: refused", s.p.name, op)
 		return errors.New("the broker is busy")

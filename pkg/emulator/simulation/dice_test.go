@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -43,8 +44,9 @@ var kinds = map[string]float64{
 	"refused connection": 0.05, "hang": 0.02, "forbidden": 0.05, "outage": 0.15, "silence": 0.05, "row gone": 0.002,
 	// of requests to the store
 	"store error": 0.05, "store answer lost": 0.05, "store hangs": 0.02, "row hangs": 0.05,
-	// of the broker and the consumer
+	// of the broker, the consumer, and the signal queues
 	"broker error": 0.1, "broker answer lost": 0.1, "broker unreachable": 0.1, "broker hangs": 0.02,
+	"signals error": 0.05, "signals answer lost": 0.05, "signals hang": 0.02, "signals taken": 0.1, "signals put": 0.1,
 	"message twice": 0.15, "message late": 0.15, "message lost": 0.05,
 	// of the pollers
 	"crash": 0.06, "stop": 0.03, "absent": 0.1, "clock jump": 0.05, "reconfigure": 0.03,
@@ -107,11 +109,27 @@ func (w *world) swarm() {
 		// one before the old one, and nobody could tell which is newer.
 		w.rates["clock jump"] = 0
 	}
+	w.concurrency = 1
+	if w.dice.roll("swarm", "concurrency") < 0.4 {
+		// More than there are reads at an account, and no throttling, which would lower it: of several reads
+		// that wait until another one ends, the scheduler and not the seed chooses which goes on.
+		w.concurrency, w.rates["throttle"] = 64, 0
+	}
 }
 
 // delay is how long a request takes to get through: each has its own, so that no two take effect at once.
 func (w *world) delay(p *process, op string, attempt int) time.Duration {
 	return time.Millisecond + time.Duration(w.dice.upTo(20_000_000, "delay", op, p.slot, w.tick, attempt))
+}
+
+// hang waits until a request is given up. Each is given up at a time of its own. The world is locked, and
+// unlocked meanwhile.
+func (w *world) hang(ctx context.Context, p *process, op string, attempt int) error {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	<-ctx.Done()
+	time.Sleep(w.delay(p, op, attempt) / 20)
+	return ctx.Err()
 }
 
 // tell adds a line to the story of a run, where somebody listens.

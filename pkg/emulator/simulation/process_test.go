@@ -44,24 +44,26 @@ type process struct {
 	// of the tick in progress
 	attempts map[string]int
 	heard    map[string]bool // "HOST RANGE" of feeds that were read whole, "HOST" of leases
+	feeds    map[feed]int    // the substatus of the last answer of each; 0 where it is whole
 	touched  map[string]bool // subjects with a call to the store that did not end well
 
-	sent map[string]events.Position // what it published last
+	sent   map[string]events.Position // what it published last
+	flying map[*account]int           // requests on their way
 }
 
 // start starts a process with the configuration of now.
 func (w *world) start(slot int) *process {
 	w.started++
-	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}}
+	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[*account]int{}}
 	p.poller = &poller.Poller{
-		Estimator: estimator.New(1, p.now), Store: table{w, p}, Publisher: sender{w, p},
+		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
-		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision,
+		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision, Signals: p.signals(),
 	}
 	clients := make(map[*account]*cosmos.Account)
 	for _, a := range w.accounts {
 		client, err := cosmos.NewAccount(cosmos.Options{
-			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: 1, Transport: wire{w, p, a}, Now: p.now,
+			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: w.concurrency, Transport: wire{w, p, a}, Now: p.now,
 		})
 		if err != nil {
 			panic(err)
@@ -75,7 +77,7 @@ func (w *world) start(slot int) *process {
 				Name: c.name, ProcessorName: c.name, AccountHost: c.account.host,
 				Account: client, Container: monitored, LeaseAccount: client, LeaseContainer: leasesIn, StartFrom: c.startFrom,
 			},
-			Policy: c.policy, Group: c.group,
+			Policy: c.policy, Group: c.group, SignalQueue: c.signal,
 		}
 		if c.every > 0 {
 			processor.Schedule = every(c.every)
@@ -83,7 +85,7 @@ func (w *world) start(slot int) *process {
 		p.poller.Processors = append(p.poller.Processors, processor)
 	}
 	if members := w.members(); len(members) > 0 {
-		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group}}
+		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group, SignalQueue: w.groupSignal}}
 	}
 	p.keeper = &throughput.Keeper{Store: table{w, p}, Open: func(setting string) (throughput.Way, error) {
 		for a, client := range clients {
@@ -109,6 +111,7 @@ func (e every) Next(t time.Time) time.Time {
 func (p *process) prepare() {
 	w := p.w
 	p.attempts, p.heard, p.touched = map[string]int{}, map[string]bool{}, map[string]bool{}
+	p.feeds = map[feed]int{}
 	p.requests, p.crashAt, p.stopAt = 0, 0, 0
 	if w.happens("crash", "poller", p.slot) {
 		p.crashAt = 1 + w.dice.upTo(25, "crash at", "", p.slot, w.tick)
@@ -155,6 +158,14 @@ func (p *process) begin(ctx context.Context, op string) (attempt int, err error)
 	}
 }
 
+// inFlight counts requests to an account that are on their way.
+func (p *process) inFlight(a *account, n int) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.flying[a] += n
+	p.w.atOnce = max(p.w.atOnce, p.flying[a])
+}
+
 // arrive is called where a request would take effect, and depart behind that: a process may crash before
 // either. The world is locked.
 func (p *process) arrive(op string) error {
@@ -182,13 +193,14 @@ func (p *process) depart() error {
 }
 
 // heardFrom notes what the service has really said in this tick.
-func (p *process) heardFrom(a *account, r *http.Request) {
+func (p *process) heardFrom(a *account, r *http.Request, substatus int) {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, "/docs"):
 	case r.Method == http.MethodPost:
 		p.heard[a.host] = true
 	default:
-		p.heard[a.host+" "+r.Header.Get("X-Ms-Documentdb-Partitionkeyrangeid")] = true
+		f := a.feedOf(r)
+		p.heard[a.host+" "+f.id], p.feeds[f] = true, substatus
 	}
 }
 

@@ -19,6 +19,7 @@ func (w *world) committed(p *process, r *row, next state.State, event *state.Eve
 		return // what is remembered of throughput
 	}
 	prev := &r.last
+	w.decided(next.Processor, &next)
 	w.ofEvents(prev, &next, event)
 	if len(next.Members) > 0 {
 		w.ofGroup(p, prev, &next)
@@ -131,6 +132,7 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 		w.fail("a processor with leases is not one that never ran", "%s", c.name)
 	}
 	counted := map[string]bool{}
+	said, pending, merged := int64(0), int64(0), false // of the leases whose positions are known
 	for i := range lag.Partitions {
 		partition := &lag.Partitions[i]
 		counted[partition.Lease] = true
@@ -158,7 +160,16 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 		if !slices.ContainsFunc(ranges, func(r *keyRange) bool { return r.derived }) {
 			exact = int64(changes)
 		}
-		switch uncheckpointed := l.position < 0 && c.startFrom.Now(); {
+		most := max(1, exact)
+		if partition.Status == changefeed.StatusSplitting {
+			most = p.most(a, l)
+		}
+		uncheckpointed := l.position < 0 && c.startFrom.Now()
+		if !uncheckpointed {
+			said, pending = said+*partition.Lag, pending+int64(changes)
+			merged = merged || slices.ContainsFunc(ranges, func(r *keyRange) bool { return r.pendsMerged(l.position) })
+		}
+		switch {
 		case moved || uncheckpointed:
 		case *partition.Lag == 0 && changes > 0:
 			w.fail("zero means that nothing is pending", "%s: lease %s has %d changes pending", c.name, l.token, changes)
@@ -166,12 +177,15 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 			w.fail("a lag that is not exact is at least 1", "%s: lease %s", c.name, l.token)
 		case !partition.Approximate && *partition.Lag != exact:
 			w.fail("a lag is that of the model", "%s: lease %s has %d, not %d", c.name, l.token, exact, *partition.Lag)
-		case partition.Approximate && partition.Split == nil && *partition.Lag > max(1, exact):
-			w.fail("a lag that is not exact is no more than what there is", "%s: lease %s has %d, not %d", c.name, l.token, exact, *partition.Lag)
+		case partition.Approximate && partition.Split == nil && *partition.Lag > most:
+			w.fail("a lag that is not exact is no more than what there is", "%s: lease %s has %d, not %d", c.name, l.token, most, *partition.Lag)
 		}
 	}
 	if lag.Error != "" || moved {
 		return
+	}
+	if lag.Complete() && !merged && said < pending {
+		w.fail("what is known together is no less than what is pending", "%s: %d, and %d changes are pending", c.name, said, pending)
 	}
 	for _, l := range w.leasesOf(c) {
 		if !counted[l.token] && !slices.Contains(lag.Leftover, l.token) {
@@ -315,12 +329,13 @@ func (w *world) ofGroup(p *process, prev, next *state.State) {
 	}
 	for _, m := range next.Members {
 		c := w.find(m.Processor)
+		last, known := before[m.Processor]
 		if m.Replicas == nil {
+			held = held && !known                                                       // the State of a paused one was lost: what it held is gone with it
 			unknown = unknown || c == nil || !c.policy.Paused || p.touched[m.Processor] // a pause holds what cannot be read now
 			continue
 		}
 		top = max(top, *m.Replicas)
-		last, known := before[m.Processor]
 		held = held && known && last == *m.Replicas
 	}
 	last := prev.Memory.Replicas
@@ -407,6 +422,7 @@ func (w *world) check() {
 			w.recovered(c.name, c)
 		}
 	}
+	w.checkSignals()
 	if len(w.members()) > 0 && !slices.ContainsFunc(w.members(), func(c *configured) bool { return c.every > 0 && w.quiet <= 2*settled }) {
 		w.recovered(groupName, nil)
 	}

@@ -29,6 +29,7 @@ var (
 	stride  = flag.Uint64("stride", 1, "from one seed to the next")
 	ticks   = flag.Int("ticks", 200, "ticks of pollers, over all seeds")
 	workers = flag.Int("workers", 1, "processes that run seeds side by side")
+	stories = flag.Int("stories", 12, "seeds whose story is told twice")
 	shrinks = flag.Duration("shrink", time.Minute, "time to make a failing run smaller; 0 = as it is")
 )
 
@@ -148,23 +149,32 @@ func names(w *world) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns what a run is known by: a hash of its story, and how it ended.
-func told(t *testing.T, p plan) string {
-	var story []string
-	w := simulate(t, p, &story)
+// told returns what a run is known by: a hash of its story, and how it ended; and how many requests of one
+// process one account has had at once.
+func told(t *testing.T, p plan) (story string, atOnce int) {
+	var lines []string
+	w := simulate(t, p, &lines)
 	h := fnv.New64a()
-	for _, line := range story {
+	for _, line := range lines {
 		_, _ = io.WriteString(h, line+"\n")
 	}
-	return fmt.Sprintf("%x of %d lines, %d events, %v", h.Sum64(), len(story), len(w.choices), w.failure)
+	return fmt.Sprintf("%x of %d lines, %d events, %v", h.Sum64(), len(lines), len(w.choices), w.failure), w.atOnce
 }
 
+// TestASeedTellsTheSameStoryTwice has seeds too in which one process has several requests at once at one
+// account.
 func TestASeedTellsTheSameStoryTwice(t *testing.T) {
-	for s := *seed; s < *seed+2; s++ {
-		p := plan{seed: s, ticks: 40}
-		if first, second := told(t, p), told(t, p); first != second {
+	atOnce := 0
+	for s := *seed; s < *seed+uint64(*stories); s++ {
+		p := plan{seed: s, ticks: 20}
+		first, n := told(t, p)
+		if second, _ := told(t, p); first != second {
 			t.Errorf("seed %d: %s, and then %s", s, first, second)
 		}
+		atOnce = max(atOnce, n)
+	}
+	if atOnce < 2 {
+		t.Error("no account has had two requests of one process at once")
 	}
 }
 

@@ -49,10 +49,7 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	s.p.touched[subject] = true
 	hang := func() error {
 		w.tell("%s store %s: no answer", s.p.name, op)
-		w.mu.Unlock()
-		defer w.mu.Lock()
-		<-ctx.Done()
-		return ctx.Err()
+		return w.hang(ctx, s.p, op, attempt)
 	}
 	switch {
 	case w.lasts("row hangs", subject, 3), w.happens("store hangs", op, attempt):

@@ -15,9 +15,10 @@ import (
 // world is all there is in one run.
 type world struct {
 	plan
-	dice  dice
-	rates map[string]float64
-	began time.Time
+	dice        dice
+	rates       map[string]float64
+	concurrency int // requests that a process may have in flight at each account
+	began       time.Time
 
 	mu        sync.Mutex
 	tick      int
@@ -36,6 +37,10 @@ type world struct {
 	broker    broker
 	consumers map[string]*consumer
 
+	groupSignal string                  // the signal queue of the group; "" = none
+	queues      map[string]*signalQueue // by name
+	wanted      map[string][]int        // replicas that were decided in this tick or before it, by subject
+
 	events   map[string]map[events.Position][]byte // committed, by subject, of the last ones
 	accepted map[string]events.Position            // newest that the broker took
 	epochs   map[string]int64                      // of lives that are over
@@ -48,6 +53,7 @@ type world struct {
 	failure *failure
 	story   *[]string
 	polls   int // ticks of processes
+	atOnce  int // requests of one process that were in flight at one account, at most
 }
 
 // configured is a processor of the processors file.
@@ -59,13 +65,14 @@ type configured struct {
 	every     time.Duration // 0 = at every tick
 	group     string
 	mode      string // of throughput; "" = off
+	signal    string // queue; "" = none
 }
 
 const groupName = "together"
 
 func newWorld(p plan, story *[]string) *world {
 	w := &world{
-		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, consumers: map[string]*consumer{},
+		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
 		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[events.Position][]byte{}, accepted: map[string]events.Position{},
 		epochs: map[string]int64{}, came: map[choice]bool{}, story: story,
 	}
@@ -73,6 +80,7 @@ func newWorld(p plan, story *[]string) *world {
 	for i := range 1 + w.dice.upTo(3, "accounts", "") {
 		a := &account{host: fmt.Sprintf("shop%d.documents.azure.com", i), leases: map[string]*lease{}, ru: found}
 		a.regions = 1 + w.dice.upTo(2, "regions", a.host)
+		a.dear = w.dice.roll("dear", a.host) < 0.5
 		n := 1 + w.dice.upTo(3, "ranges", a.host)
 		for r := range n {
 			a.ranges = append(a.ranges, &keyRange{id: fmt.Sprint(r), min: r * lastKey / n, max: (r + 1) * lastKey / n})
@@ -87,6 +95,12 @@ func newWorld(p plan, story *[]string) *world {
 		w.group.MinReplicas = w.dice.upTo(2, "group min", "")
 		if w.dice.roll("group max", "") < 0.3 {
 			w.group.MaxReplicas = new(2)
+		}
+		for _, member := range w.all[:2] {
+			member.signal = "" // its group has one
+		}
+		if w.dice.roll("group signal", "") < 0.5 {
+			w.groupSignal = "signals-" + groupName
 		}
 	}
 	for range 1 + w.dice.upTo(2, "pollers", "") {
@@ -119,6 +133,9 @@ func (w *world) configure(name string, a *account) *configured {
 		c.every = 2 * interval
 	}
 	c.mode = []string{"", "apply", "apply", "recommend"}[n(4, "mode")]
+	if n(2, "signal") == 0 {
+		c.signal = "signals-" + name
+	}
 	return c
 }
 
@@ -137,6 +154,14 @@ func (w *world) configured() (list []*configured) {
 				continue // it was removed
 			case 2:
 				now.mode = []string{"", "apply", "recommend"}[w.dice.upTo(3, "mode", c.name, w.version)]
+			}
+		}
+		if w.version > 0 && now.signal != "" {
+			switch w.dice.upTo(6, "signal", c.name, w.version) {
+			case 0:
+				now.signal = ""
+			case 1:
+				now.signal = "others-" + c.name
 			}
 		}
 		if w.final {
@@ -202,6 +227,7 @@ func (w *world) run() {
 		for _, p := range polling {
 			p.prepare()
 		}
+		w.prepareSignals()
 		w.polls += len(polling)
 		w.mu.Unlock()
 		time.Sleep(time.Second)
@@ -341,6 +367,9 @@ func (w *world) merge(a *account) {
 	merged := &keyRange{id: fmt.Sprint(len(a.ranges)), min: left.min, max: right.max, lsn: max(left.lsn, right.lsn), derived: true}
 	merged.parents = slices.Concat(left.parents, right.parents, []string{left.id, right.id})
 	merged.changes = slices.Concat(left.changes, right.changes)
+	for i := range merged.changes {
+		merged.changes[i].merged = true
+	}
 	slices.SortStableFunc(merged.changes, func(a, b change) int { return int(a.lsn - b.lsn) })
 	left.gone, right.gone, left.changes, right.changes = true, true, nil, nil
 	a.ranges, a.moved = append(a.ranges, merged), time.Now()

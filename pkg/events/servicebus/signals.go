@@ -22,6 +22,21 @@ type SignalsOptions struct {
 
 	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
 	Client azservicebus.ClientOptions
+
+	// Link connects to a queue by another way than the SDK's client; nil = by that.
+	Link func(queue string) SignalLink
+}
+
+// SignalLink is a connection to a signal queue. Its receiver deletes what it hands out.
+type SignalLink interface {
+	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+
+	// Send sends at most n signals in one transfer, which the broker takes whole or not at all, and returns
+	// how many. With 0 it only finds out whether it could.
+	Send(ctx context.Context, n int) (sent int, err error)
+
+	Close(ctx context.Context) error
 }
 
 // Signals keeps the counts of signal queues (docs/act.md, Signal queue): queues that hold one message for
@@ -151,7 +166,7 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &signalQueue{sending: sender, receiving: receiver, timeout: s.options.TryTimeout, turn: make(chan struct{}, 1)}
+	q := &signalQueue{sending: sender, receiving: receiver, timeout: s.options.TryTimeout, turn: make(chan struct{}, 1), open: s.options.Link}
 	s.queues[key] = q
 	return q, nil
 }
@@ -168,15 +183,10 @@ type signalQueue struct {
 	sending, receiving queue // the same queue, for refusals of the one and of the other
 	timeout            time.Duration
 	turn               chan struct{} // one at a time
+	open               func(queue string) SignalLink
 
 	mu   sync.Mutex
-	link *signalLink // nil where none is open
-}
-
-type signalLink struct {
-	client   *azservicebus.Client
-	sender   *azservicebus.Sender
-	receiver *azservicebus.Receiver
+	link SignalLink // nil where none is open
 }
 
 // signalTries is how often a request is tried: a connection that stood idle may be found lost.
@@ -185,7 +195,7 @@ const signalTries = 2
 // keep brings the count to replicas. What was sent is counted once more: the SDK repeats a batch whose
 // answer was lost, and another instance may have sent the same.
 func (q *signalQueue) keep(ctx context.Context, replicas int) error {
-	return q.try(ctx, func(ctx context.Context, l *signalLink) error {
+	return q.try(ctx, func(ctx context.Context, l SignalLink) error {
 		present, err := q.count(ctx, l, replicas)
 		if err != nil {
 			return err
@@ -206,18 +216,16 @@ func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 }
 
 func (q *signalQueue) probe(ctx context.Context) error {
-	return q.try(ctx, func(ctx context.Context, l *signalLink) error {
+	return q.try(ctx, func(ctx context.Context, l SignalLink) error {
 		if _, err := q.count(ctx, l, 0); err != nil {
 			return err
 		}
-		_, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (*azservicebus.MessageBatch, error) {
-			return l.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
-		})
+		_, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (int, error) { return l.Send(ctx, 0) })
 		return err
 	})
 }
 
-func (q *signalQueue) try(ctx context.Context, do func(context.Context, *signalLink) error) error {
+func (q *signalQueue) try(ctx context.Context, do func(context.Context, SignalLink) error) error {
 	select {
 	case q.turn <- struct{}{}:
 		defer func() { <-q.turn }()
@@ -276,12 +284,12 @@ const (
 // count returns the sequence numbers of the signals in the queue, the oldest first: those that a scaler
 // counts, which are also the locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and the
 // deferred ones (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), and not the scheduled ones.
-func (q *signalQueue) count(ctx context.Context, l *signalLink, wanted int) ([]int64, error) {
+func (q *signalQueue) count(ctx context.Context, l SignalLink, wanted int) ([]int64, error) {
 	var present []int64
 	next := int64(1)
 	for len(present) <= wanted+peekMore {
 		page, err := signalCall(ctx, q, q.receiving, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
-			return l.receiver.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
+			return l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
 		})
 		if err != nil {
 			return nil, err
@@ -311,35 +319,44 @@ func (q *signalQueue) foreign(m *azservicebus.ReceivedMessage) error {
 		q.receiving.name, q.receiving.host, m.MessageID)
 }
 
-// send adds so many messages in one step: a batch is one transfer, which the broker takes whole or not at
-// all. Only more of them than fit into one batch take several.
-func (q *signalQueue) send(ctx context.Context, l *signalLink, missing int) error {
+// send adds so many messages in one step, unless they are more than fit into one batch.
+func (q *signalQueue) send(ctx context.Context, l SignalLink, missing int) error {
 	for missing > 0 {
-		batch, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (*azservicebus.MessageBatch, error) {
-			return l.sender.NewMessageBatch(ctx, nil)
-		})
+		sent, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (int, error) { return l.Send(ctx, missing) })
 		if err != nil {
 			return err
 		}
-		added := 0
-		for ; added < missing; added++ {
-			if err := batch.AddMessage(newSignal(), nil); err != nil {
-				if added > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
-					break // the batch is full
-				}
-				return &signalError{q.sending, err}
-			}
-		}
-		_, err = signalCall(ctx, q, q.sending, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, l.sender.SendMessageBatch(ctx, batch, nil)
-		})
-		if err != nil {
-			return err
-		}
-		missing -= added
+		missing -= sent
 	}
 	return nil
 }
+
+// sdkLink is a SignalLink by the SDK.
+type sdkLink struct {
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+	*azservicebus.Receiver
+}
+
+// Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
+func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
+	batch, err := l.sender.NewMessageBatch(ctx, nil)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	for ; sent < n; sent++ {
+		err := batch.AddMessage(newSignal(), nil)
+		if sent > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break // the batch is full
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
+}
+
+func (l sdkLink) Close(ctx context.Context) error { return l.client.Close(ctx) }
 
 // newSignal is a message without a time to live, whose id is its own, so that a queue that detects duplicates
 // drops none.
@@ -359,7 +376,7 @@ const idleWait = time.Second
 //   - where one is gone, another instance takes the same ones back, and this one puts back what it took
 //     too much, so that two that act at once end at the right count;
 //   - else that message is as good as any of them.
-func (q *signalQueue) takeBack(ctx context.Context, l *signalLink, surplus []int64, wanted int) error {
+func (q *signalQueue) takeBack(ctx context.Context, l SignalLink, surplus []int64, wanted int) error {
 	left := make(map[int64]bool, len(surplus))
 	for _, n := range surplus {
 		left[n] = true
@@ -412,10 +429,10 @@ func missing(left map[int64]bool, present []int64) int {
 
 // takeOne receives and deletes one message; nil where the broker hands none out. It asks for one at a time:
 // what is asked for is deleted once it is sent, be it received or not.
-func (q *signalQueue) takeOne(ctx context.Context, l *signalLink) (*azservicebus.ReceivedMessage, error) {
+func (q *signalQueue) takeOne(ctx context.Context, l SignalLink) (*azservicebus.ReceivedMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(idleWait, q.timeout))
 	defer cancel()
-	messages, err := await(ctx, func() ([]*azservicebus.ReceivedMessage, error) { return l.receiver.ReceiveMessages(ctx, 1, nil) })
+	messages, err := await(ctx, func() ([]*azservicebus.ReceivedMessage, error) { return l.ReceiveMessages(ctx, 1, nil) })
 	switch {
 	case len(messages) > 0:
 		return messages[0], nil
@@ -428,10 +445,14 @@ func (q *signalQueue) takeOne(ctx context.Context, l *signalLink) (*azservicebus
 }
 
 // connect returns the open link, or a new one.
-func (q *signalQueue) connect() (*signalLink, error) {
+func (q *signalQueue) connect() (SignalLink, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.link != nil {
+		return q.link, nil
+	}
+	if q.open != nil {
+		q.link = q.open(q.sending.name)
 		return q.link, nil
 	}
 	client, err := q.sending.connect()
@@ -446,7 +467,7 @@ func (q *signalQueue) connect() (*signalLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.link = &signalLink{client, sender, receiver}
+	q.link = sdkLink{client, sender, receiver}
 	return q.link, nil
 }
 
@@ -457,6 +478,6 @@ func (q *signalQueue) disconnect() {
 	q.link = nil
 	q.mu.Unlock()
 	if old != nil {
-		closeBounded(old.client.Close)
+		closeBounded(old.Close)
 	}
 }
