@@ -136,7 +136,7 @@ func (s *steps) lasting(l load, n, current int) bool {
 		return false
 	}
 	b.Since = s.Now
-	b.Replicas, b.Until = max(b.Replicas, min(n, current))+1, s.Now.Add(notEnough)
+	b.Replicas, b.Until = min(len(s.flows), max(b.Replicas, min(n, current))+1), s.Now.Add(notEnough)
 	return true
 }
 

@@ -174,6 +174,37 @@ func TestSizing(t *testing.T) {
 		w := held(t)
 		w.wantReplicas(1, 2)
 	})
+	for _, c := range []struct {
+		rule string
+		most int // maxReplicaCount; 0 = none
+	}{
+		{"nor where what arrives in each partition is more than is done of it", 0},
+		{"nor where maxReplicaCount allows fewer than are asked for", 6},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := learnt(t, sized(func(p *scaling.Policy) {
+				if c.most > 0 {
+					p.MaxReplicas = &c.most
+				}
+			}))
+			for i := range w.arrive {
+				w.arrive[i] = 7.5
+			}
+			w.polls(40)
+			w.database = 40
+			const polls = 6 * 60 * 4
+			many := 0 // polls at which more are asked for than the four that showed all that can be done
+			for range polls {
+				if w.polls(1); w.last.Replicas > 4 {
+					many++
+				}
+			}
+			if many > polls/8 {
+				t.Errorf("more than four replicas at %d of %d polls", many, polls)
+			}
+		})
+	}
 	t.Run("once the database has recovered, they are asked for at once", func(t *testing.T) {
 		t.Parallel()
 		w := held(t)
