@@ -24,6 +24,7 @@ const (
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
 	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
+	levelHeld    = 6 * time.Minute  // for which a count that is more than half of the replicas has to be enough, before the window of step 9
 )
 
 // demand is what one partition asks of its owner.
@@ -95,9 +96,38 @@ func (s *steps) sizing() {
 		}
 		if held < n {
 			s.because("notEffective", "%s", s.next.Rates.Trial.reason(n))
+		} else {
+			s.level(n)
 		}
 	case !auto && s.raise(float64(n)):
 		s.because("catchUpWithin", "%s", why)
+	}
+}
+
+// Level is how long the last decision has stood.
+type Level struct {
+	Replicas int       `json:"replicas,omitempty"`
+	Since    time.Time `json:"since,omitzero"`  // when it was first seen
+	Needed   time.Time `json:"needed,omitzero"` // when step 3 last asked for as many
+}
+
+// level holds the replicas where a few less have been enough for less time than they were needed
+// before, and levelHeld at most: a load that stays about where one replica more is needed would
+// otherwise start and stop that time and again. A burst leaves nothing behind: no more than half of the
+// replicas wait for nothing here, and what was needed for a moment is held for no longer. What an
+// incomplete poll asks for is not known to be enough.
+func (s *steps) level(n int) {
+	l, current := &s.next.Rates.Level, s.currentReplicas()
+	if l.Replicas != current {
+		*l = Level{Replicas: current, Since: s.Now}
+	}
+	if n >= current {
+		l.Needed = s.Now
+		return
+	}
+	enough, needed := s.Now.Sub(l.Needed), min(levelHeld, l.Needed.Sub(l.Since))
+	if 2*n > current && !l.Needed.IsZero() && enough < needed && s.gaps() == "" && s.raise(float64(current)) {
+		s.because("level", "%d would do, for %s of %s: what was needed for longer may be needed again", n, enough.Round(time.Second), needed.Round(time.Second))
 	}
 }
 
