@@ -24,6 +24,7 @@ const (
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
 	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
+	leap         = 2.0              // jump from which on step 2 counts, too
 	levelHeld    = 6 * time.Minute  // for which a count that is more than half of the replicas has to be enough, before the window of step 9
 )
 
@@ -39,6 +40,7 @@ type load struct {
 	outrun  []int // partitions of which more arrive than one owner can do
 	arrival float64
 	backlog float64 // but of those in outrun
+	leapt   bool    // whether arrivals have just multiplied
 }
 
 // sizing is step 3 of docs/decide.md: the fewest replicas at which, with the leases spread evenly by
@@ -75,6 +77,10 @@ func (s *steps) sizing() {
 		n = min(n, current)
 	}
 	step2 := s.replicas
+	leapt := l.leapt && len(l.outrun) == 0 && n < step2
+	if leapt {
+		n = step2 // it happened somewhere between two polls, of which the last one saw a part
+	}
 	since, lasting := s.Memory.Rates.Backlog.Since, s.lasting(l, n, current)
 	if least := s.next.Rates.Backlog.Replicas; lasting || least > 0 && n < least {
 		n = max(n, least)
@@ -85,6 +91,9 @@ func (s *steps) sizing() {
 	why := fmt.Sprintf("%.3g changes arrive per second and %.0f are a backlog; a replica does %s%.3g", l.arrival, l.backlog, atLeast(exact), s.next.DrainPerReplica)
 	if count := len(l.outrun); count > 0 {
 		why += s.outrunReason(l)
+	}
+	if leapt {
+		why += "; that is more than twice as many as lately, so that step 2 counts, too"
 	}
 	switch {
 	case auto && (exact || lasting || n <= s.replicas):
@@ -234,6 +243,7 @@ func (s *steps) load() (l load, known bool) {
 	}
 	l.arrival = max(short, long)
 	jumped := last > jump*long+jumpLeast
+	l.leapt = last > leap*long+jumpLeast
 	if jumped {
 		l.arrival = max(l.arrival, last)
 	}

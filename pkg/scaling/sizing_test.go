@@ -143,6 +143,18 @@ func TestSizing(t *testing.T) {
 		w.polls(60)
 		w.wantReplicas(3, 3)
 	})
+	t.Run("what arrives multiplies between two polls: the threshold counts, too", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.plant.run(10 * time.Second)
+		for i := range w.arrive {
+			w.arrive[i] = 15
+		}
+		w.plant.run(5 * time.Second)
+		w.story.poll(15*time.Second, w.measure)
+		w.wantReplicas(int(w.last.MetricValue+99)/100, 8)
+		w.wantReason("sizing", "more than twice as many as lately, so that step 2 counts, too")
+	})
 	t.Run("one replica of four less has to be enough for six minutes", func(t *testing.T) {
 		t.Parallel()
 		w := level(t, 40)
