@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,7 +36,11 @@ func (t Trial) reason(asked int) string {
 // are to have: start-up, and 13 s for each lease (docs/tune.md, What the model believes).
 func (s *steps) effective(asked int) int {
 	t, drained, live := &s.next.Rates.Trial, s.next.Rates.Drained, s.liveOwners()
-	behind := s.behind()
+	behind := slices.ContainsFunc(s.flows, func(f Flow) bool { return f.Behind })
+	reach := asked // as many as there can be
+	if most := s.Policy.MaxReplicas; most != nil {
+		reach = min(asked, *most)
+	}
 	switch {
 	case !t.Until.IsZero() && s.Now.Before(t.Until) && drained <= (1+liftedGain)*t.Got:
 		return min(asked, max(t.From, 1))
@@ -44,8 +49,8 @@ func (s *steps) effective(asked int) int {
 	case t.At.IsZero():
 	case !behind:
 		*t = Trial{} // it was enough, or the need has passed
-	case asked > t.To:
-		t.To, t.At = asked, s.Now
+	case reach > t.To:
+		t.To, t.At = reach, s.Now
 	case live >= t.To && s.spread(t.To) && s.Now.Sub(t.At) >= effectTime+takeInterval*time.Duration((len(s.flows)+t.To-1)/t.To)+2*drainedMean:
 		due := t.Drain * float64(t.To-t.From) / float64(t.From)
 		if drained-t.Drain >= effectiveGain*due {
@@ -56,21 +61,10 @@ func (s *steps) effective(asked int) int {
 		t.Until, t.Got = s.Now.Add(t.Hold), drained
 		return min(asked, t.From)
 	}
-	if current := s.currentReplicas(); t.At.IsZero() && behind && live > 0 && live >= current && asked > live && drained > 0 {
-		*t = Trial{At: s.Now, From: live, To: asked, Drain: drained, Hold: t.Hold}
+	if current := s.currentReplicas(); t.At.IsZero() && behind && live > 0 && live >= current && reach > live && drained > 0 {
+		*t = Trial{At: s.Now, From: live, To: reach, Drain: drained, Hold: t.Hold}
 	}
 	return asked
-}
-
-// behind reports whether a partition that one owner can keep up with is behind.
-func (s *steps) behind() bool {
-	most := s.most()
-	for i, f := range s.flows {
-		if f.Behind && s.arrivalOf(i) < most {
-			return true
-		}
-	}
-	return false
 }
 
 // spread reports whether the leases are spread over so many owners about evenly.

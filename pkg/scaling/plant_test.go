@@ -175,3 +175,20 @@ func (w *watched) wantReplicas(least, most int) {
 		w.t.Errorf("at %s: %d replicas, want %d to %d: %+v", w.story.now.Sub(start), got, least, most, w.last.Reasons)
 	}
 }
+
+// held polls until so many replicas are asked for, and returns for how long they would have done before.
+func (w *watched) held(replicas int) (held time.Duration) {
+	w.t.Helper()
+	would := fmt.Sprint(replicas, " would do, for ")
+	for range 80 {
+		w.polls(1)
+		switch {
+		case w.last.Replicas == replicas:
+			return held
+		case strings.HasPrefix(w.reason("level"), would):
+			held += 15 * time.Second
+		}
+	}
+	w.t.Errorf("after 20 minutes: %+v", w.last.Reasons)
+	return held
+}

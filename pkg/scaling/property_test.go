@@ -221,6 +221,7 @@ func TestProperties(t *testing.T) {
 		{"nothing known, nothing decided", nothingKnownNothingDecided},
 		{"no flapping inside a window", noFlapping},
 		{"what was not measured is no recommendation", unmeasuredIsNoRecommendation},
+		{"what is held was needed a short time ago", levelWasNeeded},
 		{"no change beyond the rate policies", rateIsLimited},
 		{"zero only after cooldown", zeroOnlyAfterCooldown},
 		{"zero at once after cooldown", zeroComesAfterCooldown},
@@ -234,6 +235,9 @@ func TestProperties(t *testing.T) {
 	for number := range uint64(stories) {
 		g := newGenerator(number, windows)
 		p, now, memory := g.policy(), start, scaling.Memory{}
+		if number%2 == 1 {
+			p.Sizing = scaling.SizingAuto
+		}
 		var told []tick
 		for range 10 + g.IntN(60) {
 			now = now.Add(g.seconds(90))
@@ -256,6 +260,18 @@ func TestProperties(t *testing.T) {
 			}
 		}
 	}
+}
+
+// asked is what a step asked for, -1 where it had no say.
+func (k tick) asked(step string) int {
+	if k.out.Decision != nil {
+		for _, r := range k.out.Decision.Reasons {
+			if r.Step == step {
+				return r.Replicas
+			}
+		}
+	}
+	return -1
 }
 
 // complete reports whether everything is known, and nothing by a reading that is too old.
@@ -384,6 +400,28 @@ func unmeasuredIsNoRecommendation(story []tick) string {
 	before := slices.ContainsFunc(k.in.Memory.Recommendations, func(r scaling.Recommendation) bool { return !r.Time.Before(k.in.Now) })
 	if held && recommends && !before {
 		return "a recommendation"
+	}
+	return ""
+}
+
+// levelWasNeeded: what step 3 holds is the last decision, of which it asks for more than half, and for all
+// of which it asked within the last six minutes. No incomplete poll does.
+func levelWasNeeded(story []tick) string {
+	k := story[len(story)-1]
+	asked, held := k.asked("sizing"), k.asked("level")
+	if held < 0 {
+		return ""
+	}
+	needed := slices.ContainsFunc(story[:len(story)-1], func(e tick) bool {
+		return k.in.Now.Sub(e.seen) < 6*time.Minute && e.asked("sizing") >= held
+	})
+	switch {
+	case held != k.previous() || 2*asked <= held:
+		return fmt.Sprintf("it holds %d for %d", held, asked)
+	case !k.complete():
+		return "the poll is incomplete"
+	case !needed:
+		return fmt.Sprintf("%d were not asked for lately", held)
 	}
 	return ""
 }

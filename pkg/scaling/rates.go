@@ -44,6 +44,7 @@ type Rates struct {
 	Drained        float64         `json:"drained,omitempty"`        // by all live owners together, over about a minute
 	Backlog        Backlog         `json:"backlog,omitzero"`         // that lasts
 	Trial          Trial           `json:"trial,omitzero"`           // the last scale-out that has to show whether it helps
+	Level          Level           `json:"level,omitzero"`           // what has stood
 	LookedAt       time.Time       `json:"lookedAt,omitzero"`        // when the owners were measured last
 	Owners         map[string]Work `json:"owners,omitempty"`         // live ones
 }
@@ -347,6 +348,7 @@ func (r *Rates) partitionLimits() bool { return r.PartitionPolls >= limitPolls }
 func (r Rates) until(now time.Time) Rates {
 	r.At, r.LookedAt, r.ProvenAt = earlier(r.At, now), earlier(r.LookedAt, now), earlier(r.ProvenAt, now)
 	r.Backlog.Since, r.Trial.At = earlier(r.Backlog.Since, now), earlier(r.Trial.At, now)
+	r.Level.Since, r.Level.Needed = earlier(r.Level.Since, now), earlier(r.Level.Needed, now)
 	r.Backlog.Until, r.Trial.Until = earlier(r.Backlog.Until, now.Add(notEnough)), earlier(r.Trial.Until, now.Add(longestHold))
 	owners := make(map[string]Work, len(r.Owners))
 	for name, w := range r.Owners {

@@ -24,6 +24,8 @@ const (
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
 	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
+	leap         = 2.0              // jump from which on step 2 counts, too
+	levelHeld    = 6 * time.Minute  // for which a count that is more than half of the replicas has to be enough, before the window of step 9
 )
 
 // demand is what one partition asks of its owner.
@@ -38,6 +40,7 @@ type load struct {
 	outrun  []int // partitions of which more arrive than one owner can do
 	arrival float64
 	backlog float64 // but of those in outrun
+	leapt   bool    // whether arrivals have just multiplied
 }
 
 // sizing is step 3 of docs/decide.md: the fewest replicas at which, with the leases spread evenly by
@@ -74,6 +77,10 @@ func (s *steps) sizing() {
 		n = min(n, current)
 	}
 	step2 := s.replicas
+	leapt := l.leapt && len(l.outrun) == 0 && n < step2
+	if leapt {
+		n = step2 // it happened somewhere between two polls, of which the last one saw a part
+	}
 	since, lasting := s.Memory.Rates.Backlog.Since, s.lasting(l, n, current)
 	if least := s.next.Rates.Backlog.Replicas; lasting || least > 0 && n < least {
 		n = max(n, least)
@@ -85,6 +92,9 @@ func (s *steps) sizing() {
 	if count := len(l.outrun); count > 0 {
 		why += s.outrunReason(l)
 	}
+	if leapt {
+		why += "; that is more than twice as many as lately, so that step 2 counts, too"
+	}
 	switch {
 	case auto && (exact || lasting || n <= s.replicas):
 		held := s.effective(n)
@@ -95,9 +105,38 @@ func (s *steps) sizing() {
 		}
 		if held < n {
 			s.because("notEffective", "%s", s.next.Rates.Trial.reason(n))
+		} else {
+			s.level(n)
 		}
 	case !auto && s.raise(float64(n)):
 		s.because("catchUpWithin", "%s", why)
+	}
+}
+
+// Level is how long the last decision has stood.
+type Level struct {
+	Replicas int       `json:"replicas,omitempty"`
+	Since    time.Time `json:"since,omitzero"`  // when it was first seen
+	Needed   time.Time `json:"needed,omitzero"` // when step 3 last asked for as many
+}
+
+// level holds the replicas where a few less have been enough for less time than they were needed
+// before, and levelHeld at most: a load that stays about where one replica more is needed would
+// otherwise start and stop that time and again. A burst leaves nothing behind: no more than half of the
+// replicas wait for nothing here, and what was needed for a moment is held for no longer. What an
+// incomplete poll asks for is not known to be enough.
+func (s *steps) level(n int) {
+	l, current := &s.next.Rates.Level, s.currentReplicas()
+	if l.Replicas != current {
+		*l = Level{Replicas: current, Since: s.Now}
+	}
+	if n >= current {
+		l.Needed = s.Now
+		return
+	}
+	enough, needed := s.Now.Sub(l.Needed), min(levelHeld, l.Needed.Sub(l.Since))
+	if 2*n > current && !l.Needed.IsZero() && enough < needed && s.gaps() == "" && s.raise(float64(current)) {
+		s.because("level", "%d would do, for %s of %s: what was needed for longer may be needed again", n, enough.Round(time.Second), needed.Round(time.Second))
 	}
 }
 
@@ -136,7 +175,7 @@ func (s *steps) lasting(l load, n, current int) bool {
 		return false
 	}
 	b.Since = s.Now
-	b.Replicas, b.Until = max(b.Replicas, min(n, current))+1, s.Now.Add(notEnough)
+	b.Replicas, b.Until = min(len(s.flows), max(b.Replicas, min(n, current))+1), s.Now.Add(notEnough)
 	return true
 }
 
@@ -204,6 +243,7 @@ func (s *steps) load() (l load, known bool) {
 	}
 	l.arrival = max(short, long)
 	jumped := last > jump*long+jumpLeast
+	l.leapt = last > leap*long+jumpLeast
 	if jumped {
 		l.arrival = max(l.arrival, last)
 	}

@@ -105,6 +105,24 @@ func TestSizing(t *testing.T) {
 		w.wantReason("notEffective", "not effective")
 		return w
 	}
+	// level is the first plant after four replicas were needed for so many polls, where three would do now.
+	level := func(t *testing.T, polls int) *watched {
+		w := learnt(t, sized())
+		for i := range w.arrive {
+			w.arrive[i] = 10.5
+		}
+		for range 40 {
+			if w.polls(1); w.last.Replicas == 4 {
+				break
+			}
+		}
+		w.polls(polls)
+		w.wantReplicas(4, 4)
+		for i := range w.arrive {
+			w.arrive[i] = 7
+		}
+		return w
+	}
 	t.Run("the fewest replicas that hold what arrives, and stay there", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())
@@ -124,6 +142,60 @@ func TestSizing(t *testing.T) {
 		w.wantReplicas(3, 8)
 		w.polls(60)
 		w.wantReplicas(3, 3)
+	})
+	t.Run("what arrives multiplies between two polls: the threshold counts, too", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.plant.run(10 * time.Second)
+		for i := range w.arrive {
+			w.arrive[i] = 15
+		}
+		w.plant.run(5 * time.Second)
+		w.story.poll(15*time.Second, w.measure)
+		w.wantReplicas(int(w.last.MetricValue+99)/100, 8)
+		w.wantReason("sizing", "more than twice as many as lately, so that step 2 counts, too")
+	})
+	t.Run("one replica of four less has to be enough for six minutes", func(t *testing.T) {
+		t.Parallel()
+		w := level(t, 40)
+		if held := w.held(3); held < 5*time.Minute || held > 6*time.Minute {
+			t.Errorf("four were held for %s", held)
+		}
+	})
+	t.Run("and for no longer than the four were needed", func(t *testing.T) {
+		t.Parallel()
+		w := level(t, 4)
+		if held := w.held(3); held < 30*time.Second || held > 2*time.Minute {
+			t.Errorf("four were held for %s", held)
+		}
+	})
+	t.Run("half of the replicas wait for nothing", func(t *testing.T) {
+		t.Parallel()
+		w := level(t, 40)
+		for i := range w.arrive {
+			w.arrive[i] = 0.5
+		}
+		w.polls(16)
+		w.wantReplicas(1, 2)
+	})
+	t.Run("what an incomplete poll asks for is not known to be enough", func(t *testing.T) {
+		t.Parallel()
+		w := level(t, 40)
+		for i := range w.arrive {
+			w.arrive[i] = 5.5
+		}
+		for range 80 {
+			w.plant.run(15 * time.Second)
+			w.story.poll(15*time.Second, func(at time.Time) changefeed.ProcessorLag {
+				l := w.measure(at)
+				l.Partitions[0] = changefeed.Partition{Lease: "0", Status: changefeed.StatusUnknown}
+				return l
+			})
+			w.wantReplicas(4, 4)
+			if got := w.reason("level"); got != "" {
+				t.Fatalf("level says %q", got)
+			}
+		}
 	})
 	t.Run("a backlog is to be gone within catchUpWithin", func(t *testing.T) {
 		t.Parallel()
@@ -174,6 +246,37 @@ func TestSizing(t *testing.T) {
 		w := held(t)
 		w.wantReplicas(1, 2)
 	})
+	for _, c := range []struct {
+		rule string
+		most int // maxReplicaCount; 0 = none
+	}{
+		{"nor where what arrives in each partition is more than is done of it", 0},
+		{"nor where maxReplicaCount allows fewer than are asked for", 6},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := learnt(t, sized(func(p *scaling.Policy) {
+				if c.most > 0 {
+					p.MaxReplicas = &c.most
+				}
+			}))
+			for i := range w.arrive {
+				w.arrive[i] = 7.5
+			}
+			w.polls(40)
+			w.database = 40
+			const polls = 6 * 60 * 4
+			many := 0 // polls at which more are asked for than the four that showed all that can be done
+			for range polls {
+				if w.polls(1); w.last.Replicas > 4 {
+					many++
+				}
+			}
+			if many > polls/8 {
+				t.Errorf("more than four replicas at %d of %d polls", many, polls)
+			}
+		})
+	}
 	t.Run("once the database has recovered, they are asked for at once", func(t *testing.T) {
 		t.Parallel()
 		w := held(t)
