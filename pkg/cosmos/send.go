@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
+	"math/rand" // rather than v2: a simulation sets its seed
 	"net/http"
 	"strconv"
 	"time"
