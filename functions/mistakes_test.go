@@ -18,8 +18,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// update writes the answers into docs/troubleshooting.md anew.
-var update = flag.Bool("update", false, "write the table of docs/troubleshooting.md")
+// update writes what is printed into the pages anew.
+var update = flag.Bool("update", false, "write what is printed into the pages of docs")
 
 // mistake is one that a new user makes, and what the program has to say about it.
 type mistake struct {

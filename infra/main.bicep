@@ -176,6 +176,10 @@ param silentAfter string = 'PT15M'
 @minValue(1)
 param behindAfterSeconds int = 600
 
+@description('A processor that is not polled for so long, while others are, raises an alert: minutes. Choose more than the longest schedule of a processor.')
+@minValue(10)
+param unpolledAfterMinutes int = 15
+
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
@@ -580,6 +584,7 @@ module alerts 'modules/alerts.bicep' = {
     entityName: eventsName
     silentAfter: silentAfter
     behindAfterSeconds: behindAfterSeconds
+    unpolledAfterMinutes: unpolledAfterMinutes
     actionGroupIds: actionGroupIds
   }
 }

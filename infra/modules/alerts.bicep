@@ -28,6 +28,10 @@ param actionGroupIds string[]
 @minValue(1)
 param behindAfterSeconds int
 
+@description('A processor that is not polled for so long, while others are, raises an alert: minutes.')
+@minValue(10)
+param unpolledAfterMinutes int
+
 // The handler's log is JSON lines, one trace each. A trace has the severity that the host gives it by the stream and the words it came in, so
 // that the rules read the line itself. The host records only invocations that failed as requests (host.json). docs/monitor.md has the queries.
 // All but the first need FEEDSCALE_LOG_LEVEL info, and those that read samples FEEDSCALE_SAMPLES of 5 minutes or less: the defaults.
@@ -56,17 +60,25 @@ var polls = [
   }
 ]
 
-// What the samples of a processor say. The window has at least two, unless the processor is polled more rarely.
+// What the samples of a processor say. A window of 15 minutes has at least two, unless the processor is polled more rarely.
 var states = [
   {
     name: 'processor-behind'
+    window: 'PT15M'
     description: 'The oldest change that a processor has not processed is older than ${behindAfterSeconds} s.'
     query: replace(loadTextContent('../kql/behind.kql'), '> 600', '> ${behindAfterSeconds}')
   }
   {
     name: 'processor-unknown'
+    window: 'PT15M'
     description: 'Nothing, or not everything, of a processor could be measured for 15 minutes. Its error is in the log and in the API.'
     query: loadTextContent('../kql/unknown.kql')
+  }
+  {
+    name: 'processor-unpolled'
+    window: 'P1D' // an alert resolves itself once the last sample has left the window
+    description: 'Polls are completed, but for ${unpolledAfterMinutes} minutes none of this processor. Read the log for its name, and whether its account answers.'
+    query: replace(loadTextContent('../kql/unpolled.kql'), '- 15m', '- ${unpolledAfterMinutes}m')
   }
 ]
 
@@ -109,7 +121,7 @@ var rules = concat(polls, map(states, rule => {
   name: rule.name
   description: rule.description
   severity: 2
-  window: 'PT15M'
+  window: rule.window
   autoMitigate: true
   operator: 'GreaterThan'
   threshold: 0

@@ -9,6 +9,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -232,4 +233,12 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// Count is a number of things: 1 lease, 2 leases.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -53,9 +53,14 @@ func (v view) lines(style console.Style, height int) []string {
 	}
 	add(console.Plain, style.Cut("another terminal: "+v.walk))
 	empty()
-	lines = append(lines, v.table(style)...)
+	table := v.table(style)
+	lines = append(lines, table...)
 	if height >= roomHeight {
-		add(console.Dim, style.Cut("LAG pending, ? unknown and never zero; REPLICAS decided; RUNNING now; PARTITIONS with lag, of all"))
+		columns := slices.DeleteFunc([]string{"LAG pending, ? unknown and never zero", "REPLICAS decided", "RUNNING now", "PARTITIONS with lag, of all"}, func(says string) bool {
+			column, _, _ := strings.Cut(says, " ")
+			return !strings.Contains(table[0], column)
+		})
+		add(console.Dim, style.Cut(strings.Join(columns, "; ")))
 	}
 	if v.watch != "" {
 		empty()

@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Run tries a configuration until ctx ends: what was not tried by then is skipped. getenv looks up the
@@ -66,7 +67,7 @@ func newChecker(c config.Config, getenv func(string) string) (*checker, error) {
 // run tries everything and returns the lines in the order of the configuration.
 func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
-	settings.add("settings", good("no mistakes, %d processors", len(c.processors)))
+	settings.add("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))
 
 	tasks := []func() []Line{
 		func() []Line { return c.checkAccounts(ctx) },

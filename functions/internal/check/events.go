@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // amqpsPort is that of AMQP over TLS.
@@ -108,10 +109,8 @@ func (a queueAccess) subscriptionFinding(n int, isTopic bool, err error) finding
 	case n == 0:
 		return doubtful(commandLine("az servicebus topic subscription create", "--resource-group", unknownGroup, "--namespace-name", a.endpoint.resource(),
 			"--topic-name", a.queue, "--name", "CONSUMER"), "the topic has no subscription, so that it drops every event")
-	case n == 1:
-		return good("the topic has 1 subscription")
 	}
-	return good("the topic has %d subscriptions", n)
+	return good("the topic has %s", report.Count(n, "subscription"))
 }
 
 // busEndpoint is where the SDK connects to: a development emulator has no TLS.

@@ -8,6 +8,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // measure measures, as a tick does, the processors that no line says something against, and says what
@@ -67,7 +68,7 @@ func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 	}
 	if uncheckpointed > 0 {
 		return doubtful("let each partition see a first change, or start the processor from the beginning (docs/lag.md)",
-			"%d of %d partitions were never checkpointed: their position is in the memory of their owner alone, and what is written while no replica runs, or a lease moves, is skipped for good", uncheckpointed, len(lag.Partitions))
+			"%d of %s never checkpointed: the position is in the memory of the owner alone, and what is written while no replica runs, or a lease moves, is skipped for good", uncheckpointed, report.Count(len(lag.Partitions), "partition"))
 	}
-	return good("%d leases, %d of them owned", len(lag.Partitions), owned)
+	return good("%s, %d owned", report.Count(len(lag.Partitions), "lease"), owned)
 }

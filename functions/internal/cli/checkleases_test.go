@@ -20,7 +20,7 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 		status check.Status
 		says   string
 	}{
-		{"all is well", func(*testworld.Shop, map[string]string) {}, "find leases", check.OK, "1 leases, 1 of them owned"},
+		{"all is well", func(*testworld.Shop, map[string]string) {}, "find leases", check.OK, "1 lease, 1 owned"},
 		{"a processor name that nobody uses", func(_ *testworld.Shop, s map[string]string) {
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, processorName: mistyped,", 1)
 		}, "find leases", check.Fail, "no lease is its own. "},
@@ -30,7 +30,7 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 		}, "find leases", check.Warn, "the lease container holds no leases"},
 		{"a partition that was never checkpointed", func(w *testworld.Shop, _ map[string]string) {
 			w.Put(testworld.Leases, w.LeasesOf("", testworld.OrdersHost, testworld.Orders).DotNetPKOld("0", leasefake.Fields{Owner: "worker"}))
-		}, "find leases", check.Warn, "1 of 1 partitions were never checkpointed"},
+		}, "find leases", check.Warn, "1 of 1 partition never checkpointed"},
 		{"a lease container with another key", func(w *testworld.Shop, s map[string]string) {
 			w.Create(cosmosfake.ContainerSpec{ID: "other", PartitionKey: []string{"/pk"}, Partitions: 1})
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, leaseContainerId: other,", 1)

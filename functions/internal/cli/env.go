@@ -115,5 +115,6 @@ func (e Env) draw(text string) { fmt.Fprint(e.terminal(), text) }
 
 // asking tells a person that another process is asked, which has the state file open.
 func (e Env) asking(address string) {
-	fmt.Fprintf(e.Stderr, "feedscale: another process has the state file open, and is asked at %s\n", address)
+	width, _ := e.errTerminal()
+	fmt.Fprintln(e.Stderr, console.Wrap("feedscale: another process has the state file open, and is asked at "+address, "  ", width))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Init writes the processors file from what an account holds, and checks it, as Check does.
@@ -90,7 +91,8 @@ func writeProcessors(ctx context.Context, env Env, setting, database, file strin
 	if err := WriteNew(file, []byte(text), "--config"); err != nil {
 		return Usage(err)
 	}
-	fmt.Fprintf(env.Stdout, "\n%s is written: %d processors. What is left for you to decide stands in its comments. feedscale check says of it:\n\n", file, found.Entries())
+	written := fmt.Sprintf("%s is written: %s. What is left for you to decide stands in its comments. feedscale check says of it:", file, report.Count(found.Entries(), "processor"))
+	fmt.Fprintf(env.Stdout, "\n%s\n\n", console.Wrap(written, "  ", env.Style().Width))
 	return checkAll(ctx, env, file, "table", time.Minute, kinds)
 }
 

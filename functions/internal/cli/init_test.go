@@ -40,7 +40,7 @@ func TestInitWritesAFileThatFindsEveryProcessor(t *testing.T) {
 	t.Parallel()
 	w, file := newInitWorld(t)
 	r := w.run(t, "init", "--config", file)
-	if r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "account localhost: 2 databases, 5 containers, 4 of which can hold leases by their partition key, and 2 do") ||
+	if r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "account localhost: 2 databases, 5 containers: leases in 2 of the 4 that can hold them") ||
 		!strings.Contains(r.Stdout, "7 processors") || !strings.Contains(r.Stdout, "find leases") {
 		t.Errorf("%+v", r)
 	}
@@ -78,7 +78,7 @@ func TestInitLooksWhereItIsAsked(t *testing.T) {
 	w.settings["FEEDSCALE_CONFIG"] = file
 	r := w.run(t, "init", "SHOP", "--database", "other")
 	text, err := os.ReadFile(file)
-	if r.Status != 0 || err != nil || strings.Count(string(text), "- name:") != 1 || !strings.Contains(string(text), "connection: SHOP") || !strings.Contains(r.Stdout, "1 database, 2 containers, 1 of which") {
+	if r.Status != 0 || err != nil || strings.Count(string(text), "- name:") != 1 || !strings.Contains(string(text), "connection: SHOP") || !strings.Contains(r.Stdout, "1 database, 2 containers: leases in 1 of the 1 that") {
 		t.Errorf("%+v, %v\n%s", r, err, text)
 	}
 }
@@ -94,7 +94,7 @@ func TestWhereNothingIsFoundNothingIsWritten(t *testing.T) {
 		requests bool // whether the account is asked at all
 	}{
 		{"no leases", func(*leaseWorld) {}, nil, 1, "no container that was looked at holds leases", true},
-		{"documents of other kinds", func(w *leaseWorld) { w.Write("orders", 200) }, nil, 1, "3 containers, 3 of which can hold leases by their partition key, and 0 do", true},
+		{"documents of other kinds", func(w *leaseWorld) { w.Write("orders", 200) }, nil, 1, "3 containers: leases in 0 of the 3 that can hold them", true},
 		{"leases that nothing can be told of", func(w *leaseWorld) {
 			w.put(leasefake.Processor{Name: "far", Host: "other.documents.azure.com", Database: "shop", Container: "gone"}.JavaPK("0", renewed(0)))
 		}, nil, 1, "no processor could be told in full", true},
@@ -178,7 +178,7 @@ func TestAFileOfInitIsCheckedAsAnyOther(t *testing.T) {
 	})
 	r := w.run(t, "init", "--config", file)
 	checked := testworld.Decode[check.Report](t, []byte(w.run(t, "check", "--config", file, "--output", "json").Stdout))
-	if r.Status != 1 || checked.OK || !strings.Contains(r.Stdout, "checks fail") {
+	if r.Status != 1 || checked.OK || !strings.Contains(r.Stdout, "checks failed") {
 		t.Errorf("%+v", r)
 	}
 }

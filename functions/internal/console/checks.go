@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // processorsShown is how many processors the table of checks names below what fails.
@@ -35,11 +36,11 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 	}
 	switch {
 	case failed > 0:
-		fmt.Fprintf(&b, "\n%d of %d checks fail\n", failed, len(found.Checks))
+		fmt.Fprintf(&b, "\n%d of %d checks failed\n", failed, len(found.Checks))
 	case !found.OK:
 		b.WriteString("\nnot everything was tried\n")
 	case doubtful > 0:
-		fmt.Fprintf(&b, "\neverything holds, and %d of %d checks warn\n", doubtful, len(found.Checks))
+		fmt.Fprintf(&b, "\neverything holds, with %s\n", report.Count(doubtful, "warning"))
 	default:
 		b.WriteString("\neverything holds\n")
 	}

@@ -57,13 +57,13 @@ func (e explanation) headline() string {
 	case d == nil:
 		return "nothing is decided, since any number would be invented."
 	case d.Previous == nil:
-		return fmt.Sprintf("%s, its first decision.", count(d.Replicas, "replica"))
+		return fmt.Sprintf("%s, its first decision.", report.Count(d.Replicas, "replica"))
 	case d.Direction == scaling.Out:
-		return fmt.Sprintf("%s, %d more than the last decision.", count(d.Replicas, "replica"), d.Replicas-*d.Previous)
+		return fmt.Sprintf("%s, %d more than the last decision.", report.Count(d.Replicas, "replica"), d.Replicas-*d.Previous)
 	case d.Direction == scaling.In:
-		return fmt.Sprintf("%s, %d fewer than the last decision.", count(d.Replicas, "replica"), *d.Previous-d.Replicas)
+		return fmt.Sprintf("%s, %d fewer than the last decision.", report.Count(d.Replicas, "replica"), *d.Previous-d.Replicas)
 	default:
-		return fmt.Sprintf("%s, as before.", count(d.Replicas, "replica"))
+		return fmt.Sprintf("%s, as before.", report.Count(d.Replicas, "replica"))
 	}
 }
 
@@ -83,11 +83,11 @@ func (e explanation) measured() []string {
 	pending := lag.Lag()
 	switch {
 	case pending == nil:
-		lines = append(lines, fmt.Sprintf("None of %s could be measured.", count(len(lag.Partitions), "partition")))
+		lines = append(lines, fmt.Sprintf("None of %s could be measured.", report.Count(len(lag.Partitions), "partition")))
 	case *pending == 0:
-		lines = append(lines, fmt.Sprintf("Nothing is pending in %s.", count(lag.PartitionCount(), "partition")))
+		lines = append(lines, fmt.Sprintf("Nothing is pending in %s.", report.Count(lag.PartitionCount(), "partition")))
 	default:
-		line := fmt.Sprintf("%s pending in %d of %s", count(int(*pending), "transaction"), lag.PartitionsWithLag(), count(lag.PartitionCount(), "partition"))
+		line := fmt.Sprintf("%s pending in %d of %s", report.Count(int(*pending), "transaction"), lag.PartitionsWithLag(), report.Count(lag.PartitionCount(), "partition"))
 		if oldest := lag.Age(); oldest != nil {
 			line += fmt.Sprintf(", the oldest for %s", Age(oldest))
 		}
@@ -102,7 +102,7 @@ func (e explanation) members() []string {
 	for i, m := range e.s.Members {
 		asks := "was never decided"
 		if m.Replicas != nil {
-			asks = "asks for " + count(*m.Replicas, "replica")
+			asks = "asks for " + report.Count(*m.Replicas, "replica")
 		}
 		lines[i] = fmt.Sprintf("%s %s: %s, lag %s.", m.Processor, asks, e.style.Paint(string(m.Status), statusColor(m.Status)), Number(m.Lag))
 	}
@@ -126,9 +126,9 @@ func (e explanation) rates() []string {
 	switch needed := CatchUp(e.s); needed {
 	case "-":
 	case "never":
-		line += fmt.Sprintf(": with %s the lag only grows", count(e.s.Decision.Replicas, "replica"))
+		line += fmt.Sprintf(": with %s the lag only grows", report.Count(e.s.Decision.Replicas, "replica"))
 	default:
-		line += fmt.Sprintf(": with %s the lag is gone in %s", count(e.s.Decision.Replicas, "replica"), needed)
+		line += fmt.Sprintf(": with %s the lag is gone in %s", report.Count(e.s.Decision.Replicas, "replica"), needed)
 	}
 	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
 }

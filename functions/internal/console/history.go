@@ -69,7 +69,7 @@ func (h History) Write(w io.Writer, style Style) error {
 		}
 	}
 	b.WriteString(style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold),
-		h.From.Format(time.RFC3339), h.Until.Format(time.RFC3339), count(len(h.Samples), "sample"), unknown, count(decisions, "change"))))
+		h.From.Format(time.RFC3339), h.Until.Format(time.RFC3339), report.Count(len(h.Samples), "sample"), unknown, report.Count(decisions, "change"))))
 	for _, series := range []struct {
 		title string
 		value func(state.Sample) float64

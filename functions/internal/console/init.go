@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // WriteFound prints what was looked at in an account, one line for each processor that was found, and
@@ -16,14 +17,14 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 	var b strings.Builder
 	rows := style
 	rows.Wrap = true
-	fmt.Fprintf(&b, "account %s: %s, %s, %d of which can hold leases by their partition key, and %d do (%.1f RU)\n",
-		found.Account, count(len(found.Databases), "database"), count(found.Containers, "container"), found.Candidates, len(found.Leases), found.RequestCharge)
+	fmt.Fprintf(&b, "account %s: %s, %s: leases in %d of the %d that can hold them by the partition key (%.1f RU)\n",
+		found.Account, report.Count(len(found.Databases), "database"), report.Count(found.Containers, "container"), len(found.Leases), found.Candidates, found.RequestCharge)
 	for _, r := range found.Leases {
 		leases := 0
 		for _, p := range r.Processors {
 			leases += p.Partitions
 		}
-		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), count(leases, "lease"), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
+		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), report.Count(leases, "lease"), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
 		writeUnread(&b, r.Processors, style)
 	}
 	if len(found.Skipped) > 0 {
@@ -53,7 +54,7 @@ processors:
 		for _, p := range r.Processors {
 			live, _ := owners(p)
 			b.WriteString("\n")
-			comment(&b, fmt.Sprintf("%s of %s in %s, %d of %s live", count(p.Partitions, "lease"), p.Monitored, r.LeaseContainer, live, count(len(p.Owners), "owner")), Style{})
+			comment(&b, fmt.Sprintf("%s of %s in %s, %d of %s live", report.Count(p.Partitions, "lease"), p.Monitored, r.LeaseContainer, live, report.Count(len(p.Owners), "owner")), Style{})
 			if err := writeEntry(&b, p, Style{}); err != nil {
 				return "", err
 			}

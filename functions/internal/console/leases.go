@@ -7,6 +7,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // WriteLeases prints one line for each processor of a lease container, what
@@ -17,7 +18,7 @@ func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 	for _, p := range found.Processors {
 		leases += p.Partitions
 	}
-	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %d leases with %d prefixes (%.1f RU)\n", found.LeaseContainer, found.Account, leases, len(found.Processors), found.RequestCharge)))
+	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account, report.Count(leases, "lease"), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
 	if len(found.Processors) > 0 {
 		rows := style
 		rows.Wrap = true

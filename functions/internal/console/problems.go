@@ -150,9 +150,9 @@ func (s *sentences) unknown(p report.Stored) {
 	case p.DesiredReplicas == nil:
 		text += "; nothing is decided, and HTTP answers 503"
 	case fallback != "":
-		text += fmt.Sprintf("; the fallback asks for %s (%s)", count(*p.DesiredReplicas, "replica"), fallback)
+		text += fmt.Sprintf("; the fallback asks for %s (%s)", report.Count(*p.DesiredReplicas, "replica"), fallback)
 	case failure != "":
-		text += fmt.Sprintf("; the last decision, %s, holds (%s)", count(*p.DesiredReplicas, "replica"), failure)
+		text += fmt.Sprintf("; the last decision, %s, holds (%s)", report.Count(*p.DesiredReplicas, "replica"), failure)
 	}
 	s.status(changefeed.StatusUnknown, "%s", text)
 }
@@ -205,7 +205,7 @@ func (s *sentences) behind(p report.Stored) {
 	pending := fmt.Sprintf("%s pending, the oldest for %s", inAll(*p.Lag), Age(p.ChangeAgeSeconds))
 	if p.ArrivalPerSecond != nil && p.DrainPerReplica != nil && p.CatchUpSeconds == nil && orZero(p.ChangeAgeSeconds) >= remarkable {
 		s.say(string(changefeed.StatusLagging), do, pageTune, "%s, and by the measured rates the backlog only grows: %.3g arrive a second, and one of %s was seen to do %.3g",
-			pending, *p.ArrivalPerSecond, count(*p.DesiredReplicas, "replica"), *p.DrainPerReplica)
+			pending, *p.ArrivalPerSecond, report.Count(*p.DesiredReplicas, "replica"), *p.DrainPerReplica)
 	}
 	before := 0
 	for i, r := range p.Reasons {
@@ -232,7 +232,7 @@ func (s *sentences) rewound(partitions []report.Partition) {
 		}
 	}
 	if n > shown {
-		s.say("rewound", do, page, "%s more went back, too", count(n-shown, "partition"))
+		s.say("rewound", do, page, "%s more went back, too", report.Count(n-shown, "partition"))
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *sentences) paused(kept report.Kept, desired *int) {
 	}
 	told := "nothing was decided before, so that HTTP answers 503"
 	if desired != nil {
-		told = "whoever asks is told " + count(*desired, "replica") + ", as was decided before"
+		told = "whoever asks is told " + report.Count(*desired, "replica") + ", as was decided before"
 	}
 	s.say("paused", "take paused out of the processors file where it is to scale again", pagePausing, "it is paused: nothing is published, and %s", told)
 }
@@ -261,7 +261,7 @@ func (s *sentences) group(g report.StoredGroup) {
 		case m.DesiredReplicas == nil:
 			s.say("group", do, pageGroups, "its member %s is unknown and was never decided: the group does not go below its own last decision", m.Processor)
 		default:
-			s.say("group", do, pageGroups, "its member %s is unknown, and holds its last decision, %s", m.Processor, count(*m.DesiredReplicas, "replica"))
+			s.say("group", do, pageGroups, "its member %s is unknown, and holds its last decision, %s", m.Processor, report.Count(*m.DesiredReplicas, "replica"))
 		}
 	}
 }
@@ -320,7 +320,7 @@ func changes(partitions []report.Partition) string {
 	for _, q := range partitions {
 		sum = changefeed.AddLag(sum, orZero(q.Lag))
 	}
-	return count(int(sum), "transaction")
+	return report.Count(int(sum), "transaction")
 }
 
 func inAll(lag int64) string {

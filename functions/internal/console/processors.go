@@ -86,7 +86,7 @@ func summary(polled []state.State) string {
 		counts[r.Status]++
 		charge += r.RequestCharge
 	}
-	parts := []string{count(len(polled), "processor")}
+	parts := []string{report.Count(len(polled), "processor")}
 	if counts[changefeed.StatusOK] == len(polled) {
 		parts = append(parts, "all ok")
 	}

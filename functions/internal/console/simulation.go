@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
@@ -185,7 +186,7 @@ func (s Simulation) writeHead(b *strings.Builder, style Style) {
 	if s.Seed != nil {
 		origin = fmt.Sprintf("seed %d", *s.Seed)
 	}
-	fmt.Fprintf(b, "%s, %s: %s, %s, %s transactions\n", style.Paint(s.Trace.Name, Bold), origin, Brief(s.Trace.Duration()), count(s.Trace.Partitions, "partition"), compact(float64(s.Trace.Transactions())))
+	fmt.Fprintf(b, "%s, %s: %s, %s, %s transactions\n", style.Paint(s.Trace.Name, Bold), origin, Brief(s.Trace.Duration()), report.Count(s.Trace.Partitions, "partition"), compact(float64(s.Trace.Transactions())))
 	if s.Seeds > 1 {
 		fmt.Fprintf(b, "means of %d replays, from that seed on; the charts are of the first\n", s.Seeds)
 	}
@@ -239,7 +240,7 @@ func (s Simulation) writeTable(b *strings.Builder, style Style) {
 				Cell{known(fmt.Sprintf("%.0f", r.RUHours)), Plain, true}, Cell{known(fmt.Sprint(r.PeakRU)), Plain, true}, Cell{known(Brief(r.Throttled)), Plain, true})
 		}
 		if r.Left > s.Objective.Lag {
-			fmt.Fprintf(&left, "%s%d transactions were still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), r.Left)
+			fmt.Fprintf(&left, "%s%s still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), report.Count(int(r.Left), "transaction"))
 		}
 	}
 	b.WriteString(style.Table(rows, "THROTTLED", "PEAK RU/S", "ACTIONS", "MAX LAG", "MAX AGE", "P99 AGE", "OVER LAG"))

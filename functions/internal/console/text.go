@@ -75,13 +75,6 @@ func Partitions(r report.Processor) string {
 }
 
 // count writes a number with what it counts.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Brief is a duration to the second as people write it: 1h30m rather than 1h30m0s.
 func Brief(d time.Duration) string {
 	text := d.Round(time.Second).String()

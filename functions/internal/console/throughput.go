@@ -80,6 +80,6 @@ func throughputBill(t report.Throughput) string {
 	if t.Autoscale {
 		most = "at most "
 	}
-	return fmt.Sprintf("In %s: %s%d RU/s-hours%s, and %d%s as decided.", count(t.Bill.Hours, "hour"), most,
+	return fmt.Sprintf("In %s: %s%d RU/s-hours%s, and %d%s as decided.", report.Count(t.Bill.Hours, "hour"), most,
 		t.Bill.ProvisionedRUHours, money(t.Bill.ProvisionedCost), t.Bill.DesiredRUHours, money(t.Bill.DesiredCost))
 }
