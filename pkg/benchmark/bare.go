@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// bareLoop makes the feed requests of a tick with net/http alone: the least that any client of the
-// service has to do.
+// bareLoop makes the requests of a tick with net/http alone, and looks into none of the answers: the least
+// that any client of the service has to do.
 type bareLoop struct {
 	standIn *standIn
 	key     []byte
@@ -32,8 +34,11 @@ type bareRequest struct {
 	rangeID   int
 }
 
-// run makes one request per lease.
+// run makes the query of the leases, and one request per lease.
 func (b *bareLoop) run() error {
+	if err := b.query(); err != nil {
+		return err
+	}
 	requests := make(chan bareRequest)
 	failed := make(chan error, concurrency)
 	var wg sync.WaitGroup
@@ -65,32 +70,74 @@ func (b *bareLoop) run() error {
 }
 
 func (b *bareLoop) do(r bareRequest) error {
-	link := "dbs/" + database + "/colls/" + containerID(r.container)
-	request, err := http.NewRequest(http.MethodGet, b.standIn.endpoint+link+"/docs", nil)
+	request, err := b.request(http.MethodGet, containerID(r.container), nil)
 	if err != nil {
 		return err
 	}
-	date := time.Now().UTC().Format(http.TimeFormat)
-	mac := hmac.New(sha256.New, b.key)
-	io.WriteString(mac, "get\ndocs\n"+link+"\n"+strings.ToLower(date)+"\n\n")
 	h := request.Header
-	h.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+base64.StdEncoding.EncodeToString(mac.Sum(nil))))
-	h.Set("x-ms-date", date)
-	h.Set("x-ms-version", "2020-11-05")
 	h.Set("A-IM", "Incremental Feed")
 	h.Set("If-None-Match", `"0"`)
 	h.Set("x-ms-max-item-count", "1")
 	h.Set("x-ms-documentdb-partitionkeyrangeid", strconv.Itoa(r.rangeID))
+	_, err = b.send(request)
+	return err
+}
+
+// query reads all pages of the leases.
+func (b *bareLoop) query() error {
+	text := `{"query":"SELECT c.` + strings.Join(changefeed.LeaseFields, ", c.") + ` FROM c","parameters":[]}`
+	for continuation := ""; ; {
+		request, err := b.request(http.MethodPost, leaseContainer, strings.NewReader(text))
+		if err != nil {
+			return err
+		}
+		h := request.Header
+		h.Set("Content-Type", "application/query+json")
+		h.Set("x-ms-documentdb-isquery", "True")
+		h.Set("x-ms-documentdb-query-enablecrosspartition", "True")
+		h.Set("x-ms-max-item-count", "1000")
+		if continuation != "" {
+			h.Set("x-ms-continuation", continuation)
+		}
+		answer, err := b.send(request)
+		if err != nil {
+			return err
+		}
+		if continuation = answer.Get("x-ms-continuation"); continuation == "" {
+			return nil
+		}
+	}
+}
+
+// request is a signed request about the documents of a container.
+func (b *bareLoop) request(method, container string, body io.Reader) (*http.Request, error) {
+	link := "dbs/" + database + "/colls/" + container
+	request, err := http.NewRequest(method, b.standIn.endpoint+link+"/docs", body)
+	if err != nil {
+		return nil, err
+	}
+	date := time.Now().UTC().Format(http.TimeFormat)
+	mac := hmac.New(sha256.New, b.key)
+	io.WriteString(mac, strings.ToLower(method)+"\ndocs\n"+link+"\n"+strings.ToLower(date)+"\n\n")
+	h := request.Header
+	h.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+	h.Set("x-ms-date", date)
+	h.Set("x-ms-version", "2020-11-05")
+	return request, nil
+}
+
+// send reads the answer to its end and returns its headers.
+func (b *bareLoop) send(request *http.Request) (http.Header, error) {
 	response, err := b.client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return err
+		return nil, err
 	}
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNotModified {
-		return fmt.Errorf("the bare loop got %s", response.Status)
+		return nil, fmt.Errorf("the bare loop got %s", response.Status)
 	}
-	return nil
+	return response.Header, nil
 }

@@ -61,8 +61,17 @@ var ErrNotALease = errors.New("not a lease that can be read")
 // (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
 // error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
 // that the partition can be reported as unknown.
-func ParseLease(document []byte) (Lease, error) {
-	d, err := readLeaseFields(document)
+func ParseLease(document []byte) (Lease, error) { return parseLease(document, json.Valid(document)) }
+
+// ParseDocument is ParseLease for a document that EachDocument has handed over: it is valid JSON, which need
+// not be found out twice.
+func ParseDocument(document []byte) LeaseDocument {
+	l, err := parseLease(document, true)
+	return LeaseDocument{Lease: l, Err: err}
+}
+
+func parseLease(document []byte, valid bool) (Lease, error) {
+	d, err := readLeaseFields(document, valid)
 	if err != nil {
 		return Lease{ID: d.ID}, fmt.Errorf("%w: %v", ErrNotALease, err)
 	}
@@ -126,8 +135,8 @@ type leaseFields struct {
 
 // readLeaseFields reads them as encoding/json does, which it asks where a property is not of the type
 // that it should be: there are many leases, and reflection takes four times as long.
-func readLeaseFields(document []byte) (d leaseFields, err error) {
-	plain := json.Valid(document)
+func readLeaseFields(document []byte, valid bool) (d leaseFields, err error) {
+	plain := valid
 	if plain {
 		isObject := eachMember(document, func(name, value []byte) { plain = plain && d.set(name, value) })
 		plain = plain && isObject
@@ -204,6 +213,9 @@ func (l *Lease) checkContinuation() error {
 // page: without what breaks a line, tells a terminal what to do, turns the direction of a text or cannot
 // be seen, and no longer than maxName.
 func shown(name string) string {
+	if len(name) <= maxName && plain(name) {
+		return name
+	}
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "…"
 	}
@@ -213,6 +225,16 @@ func shown(name string) string {
 		}
 		return r
 	}, name)
+}
+
+// plain reports whether a name has nothing but printable ASCII, as most have.
+func plain(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // readEPK completes a lease of version 1: it unwraps the continuation of Java's, and finds the

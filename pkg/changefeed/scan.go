@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// EachDocument hands over the documents of a page of a query, as they stand in it. A body without a list
+// EachDocument hands over the documents of a page of a query, as they stand in it: each is valid JSON. A body without a list
 // of Documents, or with a _count that contradicts it, is none, and hands nothing over.
 func EachDocument(page []byte, take func(document []byte)) error {
 	if !json.Valid(page) {

@@ -20,7 +20,7 @@ func FuzzLeaseFieldsAreWhatEncodingJSONReads(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		var want leaseFields
 		wantErr := json.Unmarshal(document, &want)
-		got, err := readLeaseFields(document)
+		got, err := readLeaseFields(document, json.Valid(document))
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("error %v, want %v", err, wantErr)
 		}

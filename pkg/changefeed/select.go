@@ -27,7 +27,10 @@ type Documents []LeaseDocument
 
 // Sorted puts leases in the order of their ids, in place.
 func Sorted(documents []LeaseDocument) Documents {
-	slices.SortStableFunc(documents, func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) })
+	byID := func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) }
+	if !slices.IsSortedFunc(documents, byID) {
+		slices.SortStableFunc(documents, byID)
+	}
 	return documents
 }
 

@@ -101,7 +101,7 @@ func (p Position) headers(h http.Header) {
 		h.Set(headerWireFormat, fullFidelityFormat)
 	}
 	h[headerMaxItemCount] = oneItem
-	h.Set(headerRangeID, p.Range)
+	h[headerRangeID] = []string{p.Range} // its form is canonical
 	if p.Part != (changefeed.Range{}) {
 		h.Set(headerKeyType, "EffectivePartitionKeyRange")
 		h.Set(headerStartEPK, p.Part.Min)
@@ -109,7 +109,7 @@ func (p Position) headers(h http.Header) {
 	}
 	// A start time is kept with a token too, as Java does (azure-sdk-for-java, PR #48752).
 	if p.Continuation != "" {
-		h.Set("If-None-Match", p.Continuation)
+		h["If-None-Match"] = []string{p.Continuation}
 	}
 	if !p.Since.IsZero() {
 		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))

@@ -38,8 +38,7 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 	text, parameters := leaseQuery(prefixes)
 	var documents []changefeed.LeaseDocument
 	usage, err := a.query(ctx, c, text, parameters, func(item []byte) {
-		lease, err := changefeed.ParseLease(item)
-		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
+		documents = append(documents, changefeed.ParseDocument(item))
 	})
 	if err != nil {
 		return nil, usage, err
