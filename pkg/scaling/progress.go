@@ -19,24 +19,24 @@ const rewoundShown = time.Hour
 // ever seen where a handler throws, where the lease was written to since the last poll while
 // changes were pending.
 type Progress struct {
-	Position      string              `json:"position"`           // the lease's continuation
-	Time          time.Time           `json:"time"`               // when the LSNs were measured
-	SessionLSN    int64               `json:"sessionLSN"`         // newest LSN
-	CheckpointLSN int64               `json:"checkpointLSN"`      // LSN up to which changes are processed
-	Baseline      *int64              `json:"baseline,omitempty"` // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil where there is none
-	Pending       bool                `json:"pending,omitempty"`  // whether changes were pending
-	Owner         string              `json:"owner,omitempty"`    // of the lease
-	LeaseTime     time.Time           `json:"leaseTime,omitzero"` // when the lease was last written
-	Since         time.Time           `json:"since,omitzero"`     // first poll that found changes pending and somebody at work at this position
-	Polls         int                 `json:"polls,omitempty"`    // polls that found that
-	Touched       time.Time           `json:"touched,omitzero"`   // the last of them
-	Held          time.Duration       `json:"held,omitempty"`     // for how long of the time in between somebody was at work
-	HeldSince     time.Time           `json:"heldSince,omitzero"` // since which of them the lease has had its present owner; zero where it has none
-	Owners        []string            `json:"owners,omitempty"`   // that they found, in the order of their names
-	Quiet         time.Time           `json:"quiet,omitzero"`     // first of the latest polls in a row that found changes pending and nobody at work
-	Stalled       bool                `json:"stalled,omitempty"`  // whether it was reported as stalled at this position
-	Flow          Flow                `json:"flow,omitzero"`      // of changes, over several polls
-	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`  // the last time that the position went backwards, within an hour
+	Position      string              `json:"position,omitempty"`      // the lease's continuation
+	Time          time.Time           `json:"time,omitzero"`           // when the LSNs were measured
+	SessionLSN    int64               `json:"sessionLSN,omitempty"`    // newest LSN
+	CheckpointLSN int64               `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
+	Baseline      *int64              `json:"baseline,omitempty"`      // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil where there is none
+	Pending       bool                `json:"pending,omitempty"`       // whether changes were pending
+	Owner         string              `json:"owner,omitempty"`         // of the lease
+	LeaseTime     time.Time           `json:"leaseTime,omitzero"`      // when the lease was last written
+	Since         time.Time           `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
+	Polls         int                 `json:"polls,omitempty"`         // polls that found that
+	Touched       time.Time           `json:"touched,omitzero"`        // the last of them
+	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
+	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero where it has none
+	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
+	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
+	Stalled       bool                `json:"stalled,omitempty"`       // whether it was reported as stalled at this position
+	Flow          Flow                `json:"flow,omitzero"`           // of changes, over several polls
+	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
 }
 
 // progress returns the Progress of a partition at this poll. One that could not be measured keeps

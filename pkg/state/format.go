@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -48,14 +50,24 @@ type line struct {
 	Same      bool                  `json:"same,omitempty"` // what the partition says, too, is left out of the progress
 }
 
-// Encode returns s as stores keep it: as text or, where that has more than so many bytes, with gzip.
+// Encode returns s as stores keep it: as text or, where that has more bytes than plain, with gzip.
 func Encode(s State, plain int) ([]byte, error) {
+	p := packer{plain: plain}
+	defer p.release()
+	return encode(s, &p)
+}
+
+// EncodeSmall is Encode for a State that has to be as small as it can be, which takes ten times as long.
+func EncodeSmall(s State) ([]byte, error) {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestCompression) // a level that exists
+	return encode(s, &packer{small: w})
+}
+
+func encode(s State, p *packer) ([]byte, error) {
 	partitions, progress, others := s.Lag.Partitions, s.Memory.Progress, s.others()
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
 	first.Lag.Partitions, first.Memory.Progress = nil, nil
-	p := packer{plain: plain}
-	defer p.release()
-	encoder := json.NewEncoder(&p)
+	encoder := json.NewEncoder(p)
 	if err := encoder.Encode(first); err != nil {
 		return nil, err
 	}
@@ -99,7 +111,16 @@ func (l *line) remember(p scaling.Progress, at time.Time) {
 	if l.Same {
 		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Pending, p.Owner, p.LeaseTime = "", time.Time{}, 0, 0, false, "", time.Time{}
 	}
+	f := &p.Flow
+	f.Last, f.Short, f.Long, f.Every, f.Before = rounded(f.Last), rounded(f.Short), rounded(f.Long), rounded(f.Every), rounded(f.Before)
 	l.Progress = &p
+}
+
+// rounded is a rate, or a time in seconds, with the digits that are stored of it: no decision depends on
+// more, and a row has room for so many leases.
+func rounded(x float64) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // of a number that was one
+	return y
 }
 
 // stated returns what the partition, which was measured at a time, says of its progress.
@@ -170,6 +191,9 @@ func (r *Record) Unpack() error {
 				memory.Progress[l.Lease] = l.progress(lag.Time)
 			}
 		}
+		if err := d.Decode(&struct{}{}); err != io.EOF { // which says that the checksum is right, too
+			return cmp.Or(err, errors.New("more follows its end"))
+		}
 		return nil
 	})
 	if len(lag.Partitions) == 0 {
@@ -203,6 +227,7 @@ func (r *Record) Complete() bool {
 type packer struct {
 	text  bytes.Buffer
 	plain int
+	small *gzip.Writer // in place of one of gzips; nil = one of those
 	gzip  *gzip.Writer
 }
 
@@ -225,7 +250,9 @@ func (p *packer) Write(text []byte) (int, error) {
 		}
 		before := bytes.Clone(p.text.Bytes())
 		p.text.Reset()
-		p.gzip = <-gzips
+		if p.gzip = p.small; p.gzip == nil {
+			p.gzip = <-gzips
+		}
 		p.gzip.Reset(&p.text)
 		if _, err := p.gzip.Write(before); err != nil {
 			return 0, err

@@ -60,6 +60,11 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 	if len(encoded) > 0 && encoded[0] == '{' {
 		properties[stateProperty] = string(encoded)
 	} else {
+		if len(encoded) > maxChunks*maxChunkBytes {
+			if encoded, err = state.EncodeSmall(s); err != nil {
+				return nil, err
+			}
+		}
 		if err := split(properties, stateProperty, encoded); err != nil {
 			return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
 		}
