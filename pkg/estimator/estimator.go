@@ -88,22 +88,38 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 			for _, m := range group {
 				units[m.source()] = append(units[m.source()], m)
 			}
-			var reading sync.WaitGroup
-			places := make(chan struct{}, t.concurrency) // more would only hold memory: each has a request to wait for
-			for s, unit := range units {
-				places <- struct{}{}
-				reading.Go(func() {
-					defer func() { <-places }()
-					t.measure(ctx, unit)
-					now := e.now()
-					for i, m := range unit {
-						done(m.index, m.lag(now))
-						*unit[i] = measured{} // and its leases with it
-					}
-					t.release(s, len(unit))
+			accounts := make(map[*cosmos.Account][]source)
+			for s := range units {
+				accounts[s.account] = append(accounts[s.account], s)
+			}
+			for _, containers := range accounts {
+				running.Go(func() {
+					each(len(containers), e.concurrency, func(i int) { // more at once would only hold memory: each has a request to wait for
+						unit := units[containers[i]]
+						t.measure(ctx, unit)
+						now := e.now()
+						for i, m := range unit {
+							done(m.index, m.lag(now))
+							*unit[i] = measured{} // and its leases with it
+						}
+						t.release(containers[i], len(unit))
+					})
 				})
 			}
-			reading.Wait()
+		})
+	}
+	running.Wait()
+}
+
+// each calls do for 0..n-1, at most so many at once, and returns when all are done.
+func each(n, atOnce int, do func(int)) {
+	places := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for i := range n {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			do(i)
 		})
 	}
 	running.Wait()
