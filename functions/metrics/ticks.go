@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedscale/feedscale/pkg/report"
-	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -23,10 +22,7 @@ type ticks struct {
 	total          *prometheus.CounterVec
 	duration       prometheus.Histogram
 	overruns       prometheus.Counter
-	polls          *prometheus.CounterVec
-	decisions      *prometheus.CounterVec
-	requests       *prometheus.CounterVec
-	charge         *prometheus.CounterVec
+	polls          *polls
 	commitFailures prometheus.Counter
 	published      prometheus.Counter
 	publishErrors  prometheus.Counter
@@ -48,10 +44,7 @@ func newTicks(processors []string) ticks {
 			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300}, // up to functionTimeout
 		}),
 		overruns:       prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_tick_overruns_total", Help: "Ticks of this process that took longer than the timer's schedule allows."}),
-		polls:          counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", "processor", "result"),
-		decisions:      counter("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", "processor", "direction"),
-		requests:       counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", "processor"),
-		charge:         counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", "processor"),
+		polls:          newPolls(processors),
 		commitFailures: prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_commit_failures_total", Help: "Polls whose state this process could not load or commit."}),
 		published:      prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_events_published_total", Help: "Scale events that this process delivered."}),
 		publishErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "feedscale_event_publish_failures_total", Help: "Attempts of this process to deliver a scale event that failed."}),
@@ -65,21 +58,11 @@ func newTicks(processors []string) ticks {
 	}
 	t.total.WithLabelValues(resultOK)
 	t.total.WithLabelValues(resultFailed)
-	for _, p := range processors {
-		for _, result := range []string{resultComplete, resultIncomplete, resultFailed} {
-			t.polls.WithLabelValues(p, result)
-		}
-		for _, d := range []scaling.Direction{scaling.Out, scaling.In, scaling.None} {
-			t.decisions.WithLabelValues(p, string(d))
-		}
-		t.requests.WithLabelValues(p)
-		t.charge.WithLabelValues(p)
-	}
 	return t
 }
 
 func (t *ticks) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.decisions, t.requests, t.charge, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
+	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
 }
 
 // Observe counts a tick of this process: what came of it, how long it took,
@@ -100,15 +83,7 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 }
 
 // ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
-func (h *Handler) ObservePoll(s state.State) {
-	t := &h.ticks
-	t.polls.WithLabelValues(s.Processor, pollResult(s)).Inc()
-	t.requests.WithLabelValues(s.Processor).Add(float64(s.Lag.Requests))
-	t.charge.WithLabelValues(s.Processor).Add(s.Lag.Charge)
-	if s.Decision != nil {
-		t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
-	}
-}
+func (h *Handler) ObservePoll(s state.State) { h.ticks.polls.add(s) }
 
 // ObserveSignals counts an attempt to have a signal queue hold so many messages. It is safe for
 // concurrent use.
@@ -119,15 +94,4 @@ func (h *Handler) ObserveSignals(queue string, messages int, err error) {
 		return
 	}
 	h.ticks.signals.WithLabelValues(queue).Set(float64(messages))
-}
-
-func pollResult(s state.State) string {
-	switch {
-	case s.Lag.Complete():
-		return resultComplete
-	case s.Lag.Known():
-		return resultIncomplete
-	default:
-		return resultFailed
-	}
 }

@@ -486,6 +486,9 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	if kept {
 		t.afterCommit(ctx, &d.subject)
 	}
+	if t.mode.Brief && d.processor.Group == "" { // a group looks at its members, and nobody at others
+		d.record, d.state = state.Record{}, state.State{Processor: d.name, Memory: scaling.Memory{Replicas: d.state.Memory.Replicas}}
+	}
 }
 
 // decideAndCommit reports whether anything of the poll may be delivered. It drops what it has of each lease
@@ -509,11 +512,9 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 		t.commit(ctx, &d.subject)
 	}
 	t.mode.each(d.state)
-	if t.mode.Brief {
-		d.state.Memory.Progress = nil
-		if d.processor.Group == "" { // a group looks at its members
-			d.state.Lag.Partitions = nil
-		}
+	d.state.Memory.Progress = nil
+	if t.mode.Brief && d.processor.Group == "" {
+		d.state.Lag.Partitions = nil
 	}
 	return kept
 }

@@ -231,17 +231,16 @@ type packer struct {
 	gzip  *gzip.Writer
 }
 
-// gzips has a writer for each processor of the machine: more would only take memory, of which each has
-// more than a megabyte. Speed counts, since this is done for each processor at each tick: more effort makes
-// a state a fifth smaller.
-var gzips = func() chan *gzip.Writer {
-	writers := make(chan *gzip.Writer, runtime.GOMAXPROCS(0))
-	for range cap(writers) {
+// At once there are as many writers as there are cores: more would only take memory, of which each has more
+// than a megabyte. Speed counts, since this is done for each processor at each tick: more effort makes a
+// state a fifth smaller.
+var (
+	gzipPlaces = make(chan struct{}, runtime.GOMAXPROCS(0))
+	gzips      = sync.Pool{New: func() any {
 		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
-		writers <- w
-	}
-	return writers
-}()
+		return w
+	}}
+)
 
 func (p *packer) Write(text []byte) (int, error) {
 	if p.gzip == nil {
@@ -251,7 +250,8 @@ func (p *packer) Write(text []byte) (int, error) {
 		before := bytes.Clone(p.text.Bytes())
 		p.text.Reset()
 		if p.gzip = p.small; p.gzip == nil {
-			p.gzip = <-gzips
+			gzipPlaces <- struct{}{}
+			p.gzip = gzips.Get().(*gzip.Writer)
 		}
 		p.gzip.Reset(&p.text)
 		if _, err := p.gzip.Write(before); err != nil {
@@ -273,7 +273,8 @@ func (p *packer) bytes() ([]byte, error) {
 // release gives its writer back.
 func (p *packer) release() {
 	if p.gzip != nil {
-		gzips <- p.gzip
+		gzips.Put(p.gzip)
+		<-gzipPlaces
 	}
 }
 

@@ -221,8 +221,11 @@ func (a *App) processors() *processors.Handler {
 	if !a.options.BehindHost {
 		h.Policies, h.ServeState = a.policies, true
 	}
-	for _, p := range a.poller.Processors {
-		members[p.Group] = append(members[p.Group], p)
+	for i := range a.poller.Processors {
+		p := &a.poller.Processors[i] // of which there may be thousands
+		if p.Group != "" {
+			members[p.Group] = append(members[p.Group], *p)
+		}
 		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
 			return p.NextPoll(ticks, s, t)
 		}})
