@@ -45,7 +45,7 @@ type process struct {
 	attempts map[string]int
 	heard    map[string]bool // "HOST RANGE" of feeds that were read whole, "HOST" of leases
 	feeds    map[feed]int    // the substatus of the last answer of each; 0 where it is whole
-	touched  map[string]bool // subjects with a call to the store that did not end well
+	unread   map[string]bool // subjects whose last load of this tick did not end well
 
 	sent   map[string]events.Position // what it published last
 	flying map[*account]int           // requests on their way
@@ -110,7 +110,7 @@ func (e every) Next(t time.Time) time.Time {
 // prepare chooses what is to become of a process in this tick.
 func (p *process) prepare() {
 	w := p.w
-	p.attempts, p.heard, p.touched = map[string]int{}, map[string]bool{}, map[string]bool{}
+	p.attempts, p.heard, p.unread = map[string]int{}, map[string]bool{}, map[string]bool{}
 	p.feeds = map[feed]int{}
 	p.requests, p.crashAt, p.stopAt = 0, 0, 0
 	if w.happens("crash", "poller", p.slot) {

@@ -325,14 +325,16 @@ func (w *world) ofGroup(p *process, prev, next *state.State) {
 	for _, m := range prev.Members {
 		if m.Replicas != nil {
 			before[m.Processor] = *m.Replicas
+		} else if m.Totals.Status == changefeed.StatusUnknown {
+			held = false // what it asks for was not known, and the group stayed for that
 		}
 	}
 	for _, m := range next.Members {
 		c := w.find(m.Processor)
 		last, known := before[m.Processor]
 		if m.Replicas == nil {
-			held = held && !known                                                       // the State of a paused one was lost: what it held is gone with it
-			unknown = unknown || c == nil || !c.policy.Paused || p.touched[m.Processor] // a pause holds what cannot be read now
+			held = held && !known                                                      // the State of a paused one was lost: what it held is gone with it
+			unknown = unknown || c == nil || !c.policy.Paused || p.unread[m.Processor] // a pause holds what cannot be read now
 			continue
 		}
 		top = max(top, *m.Replicas)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
@@ -46,7 +47,10 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	if err := s.p.arrive(op); err != nil {
 		return err
 	}
-	s.p.touched[subject] = true
+	loads := strings.HasPrefix(op, "load ")
+	if loads {
+		s.p.unread[subject] = true
+	}
 	hang := func() error {
 		w.tell("%s store %s: no answer", s.p.name, op)
 		return w.hang(ctx, s.p, op, attempt)
@@ -71,8 +75,8 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	if gone := s.p.depart(); gone != nil {
 		return gone
 	}
-	if err == nil {
-		s.p.touched[subject] = false
+	if err == nil && loads {
+		s.p.unread[subject] = false
 	}
 	return err
 }
