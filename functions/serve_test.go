@@ -125,21 +125,29 @@ func theQueriesFind(t *testing.T, all []line) {
 	for _, name := range queries {
 		query, err := os.ReadFile(name)
 		testworld.Must(t, err)
-		text := regexp.MustCompile(`message contains '([^']+)'`).FindSubmatch(query)
-		if text == nil {
-			t.Errorf("%s looks for no line", name)
-			continue
-		}
-		found := slices.DeleteFunc(slices.Clone(all), func(l line) bool { return !strings.Contains(l.Text, string(text[1])) })
-		if len(found) == 0 {
-			t.Errorf("%s: no line has %s", name, text[1])
-		}
-		for _, l := range found {
-			for _, field := range regexp.MustCompile(`\bline\.(\w+)`).FindAllSubmatch(query, -1) {
-				if _, ok := l.fields[string(field[1])]; !ok {
-					t.Errorf("%s reads %s, which is not in %s", name, field[0], l.Text)
+		parts := regexp.MustCompile(`(?s)message contains '([^']+)'(.*?)(?:message contains|$)`)
+		looksFor := 0
+		for rest := query; ; looksFor++ { // what a query reads of a line is of that which it named last
+			part := parts.FindSubmatchIndex(rest)
+			if part == nil {
+				break
+			}
+			text, behind := rest[part[2]:part[3]], rest[part[4]:part[5]]
+			rest = rest[part[5]:]
+			found := slices.DeleteFunc(slices.Clone(all), func(l line) bool { return !strings.Contains(l.Text, string(text)) })
+			if len(found) == 0 {
+				t.Errorf("%s: no line has %s", name, text)
+			}
+			for _, l := range found {
+				for _, field := range regexp.MustCompile(`\bline\.(\w+)`).FindAllSubmatch(behind, -1) {
+					if _, ok := l.fields[string(field[1])]; !ok {
+						t.Errorf("%s reads %s, which is not in %s", name, field[0], l.Text)
+					}
 				}
 			}
+		}
+		if looksFor == 0 {
+			t.Errorf("%s looks for no line", name)
 		}
 	}
 }

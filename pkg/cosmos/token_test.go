@@ -39,6 +39,12 @@ func (i *issuer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.A
 	return azcore.AccessToken{Token: fmt.Sprint("token", i.issued), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
+func (i *issuer) questions() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked
+}
+
 // gate answers every request, and refuses one token.
 type gate struct {
 	mu      sync.Mutex
@@ -84,8 +90,8 @@ func (w *tokenWorld) sends(token string, asked int) {
 	if err := w.read(); err != nil {
 		w.Error(err)
 	}
-	if got := w.gate.last(); got != token || w.issuer.asked != asked {
-		w.Errorf("sent %s after %d questions, want %s after %d", got, w.issuer.asked, token, asked)
+	if got, questions := w.gate.last(), w.issuer.questions(); got != token || questions != asked {
+		w.Errorf("sent %s after %d questions, want %s after %d", got, questions, token, asked)
 	}
 }
 
@@ -135,7 +141,7 @@ func TestTokensAreKeptAndRenewed(t *testing.T) {
 				w.Errorf("got %v", err)
 			}
 			w.issuer.err = nil
-			w.sends("token2", w.issuer.asked+1)
+			w.sends("token2", w.issuer.questions()+1)
 		},
 		"a token that the service refuses is not sent again": func(w *tokenWorld) {
 			w.sends("token1", 1)
