@@ -231,7 +231,7 @@ func TestAChangeThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	m.add(`{`+image+`}`, single)
 	m.polls = 1 << 30
 	o := m.options()
-	o.Timeout = 300 * time.Millisecond
+	o.Timeout = 3 * time.Second
 	_, err := newAction(t, identity{}, o).Act(t.Context(), wanting(2))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "changing container app orders in resource group shop took too long") {
 		t.Errorf("got %v", err)
