@@ -97,7 +97,7 @@ func (m *measured) inherit(replaced []*changefeed.Partition, ranges changefeed.R
 // countOnce takes from the leases of one split what was pending before it, but for the one that has the
 // most of that: it is in none of the others twice, and together they have no more of it than that one
 // says.
-func countOnce(partitions []changefeed.Partition) {
+func countOnce(partitions []changefeed.Partition, firsts []*int64) {
 	type share struct {
 		partition *changefeed.Partition
 		before    int64
@@ -109,6 +109,9 @@ func countOnce(partitions []changefeed.Partition) {
 			continue
 		}
 		first := *p.SessionLSN - *p.Lag + 1 // LSN of the oldest pending change
+		if firsts[i] != nil {
+			first = *firsts[i] // of a lease whose range was split again
+		}
 		if before := min(*p.Lag, p.Split.LSN-first+1); before > 0 {
 			splits[*p.Split] = append(splits[*p.Split], share{p, before})
 		}

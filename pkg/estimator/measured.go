@@ -28,6 +28,7 @@ type measuredLease struct {
 	splitting bool // its range is gone, or is several ranges now; pages are those of the ranges that replaced it
 	leftover  bool // other leases cover all of it, so it is not counted
 	split     *changefeed.Split
+	first     *int64 // LSN of the oldest pending change, where the lag is the sum of several ranges; nil where it is of one
 }
 
 func (m *measured) source() source {
@@ -104,6 +105,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 	if len(m.leases) > 0 {
 		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
 	}
+	var firsts []*int64 // of the partitions
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.leftover {
@@ -111,11 +113,12 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 			continue
 		}
 		lag.Partitions = append(lag.Partitions, m.partition(l, now))
+		firsts = append(firsts, l.first)
 		if l.Mode == changefeed.FullFidelity {
 			lag.Retention = m.described.Retention
 		}
 	}
-	countOnce(lag.Partitions)
+	countOnce(lag.Partitions, firsts)
 	if lag.Retention == 0 {
 		lag.Retention = m.described.TTL
 	}
@@ -244,6 +247,9 @@ func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
 			partition.Error = p.err.Error()
 		default:
 			reading := p.known()
+			if first := reading.FirstLSN; first != nil && (l.first == nil || *first < *l.first) {
+				l.first = first
+			}
 			old, young := divide(reading, split)
 			before, after = max(before, old), changefeed.AddLag(after, young)
 			if age := reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
