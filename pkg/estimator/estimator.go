@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -94,8 +96,7 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 			}
 			for _, containers := range accounts {
 				running.Go(func() {
-					each(len(containers), e.concurrency, func(i int) { // more at once would only hold memory: each has a request to wait for
-						unit := units[containers[i]]
+					t.each(containers, units, func(i int, unit []*measured) {
 						t.measure(ctx, unit)
 						now := e.now()
 						for i, m := range unit {
@@ -111,15 +112,21 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 	running.Wait()
 }
 
-// each calls do for 0..n-1, at most so many at once, and returns when all are done.
-func each(n, atOnce int, do func(int)) {
-	places := make(chan struct{}, atOnce)
+// each calls do for each container of an account, and returns when all are done. As many are at work at
+// once as have leases for twice the requests in flight: more would wait, with all that is known of them.
+func (t *tick) each(containers []source, units map[source][]*measured, do func(i int, unit []*measured)) {
+	places := semaphore.NewWeighted(2 * int64(t.concurrency))
 	var running sync.WaitGroup
-	for i := range n {
-		places <- struct{}{}
+	for i, s := range containers {
+		unit, leases := units[s], 0
+		for _, m := range unit {
+			leases += len(m.leases)
+		}
+		taken := int64(min(max(1, leases), t.concurrency))
+		_ = places.Acquire(context.Background(), taken) // fails where the context ends
 		running.Go(func() {
-			defer func() { <-places }()
-			do(i)
+			defer places.Release(taken)
+			do(i, unit)
 		})
 	}
 	running.Wait()
@@ -294,6 +301,9 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 		}
 		m.leases = make([]measuredLease, len(selected))
 		for i, d := range selected {
+			if d.Err == nil {
+				d.ID = "" // by which it was selected: the longest text of a lease
+			}
 			m.leases[i].LeaseDocument = d
 		}
 		if len(m.leases) == 0 {

@@ -53,6 +53,15 @@ func (t *tick) refreshParents(ctx context.Context, processors []*measured) {
 
 // replaced returns what the last tick measured of leases that are no longer there.
 func (m *measured) replaced() (replaced []*changefeed.Partition) {
+	known := 0
+	for i := range m.leases {
+		if l := &m.leases[i]; !l.leftover && m.before(l) != nil {
+			known++
+		}
+	}
+	if known == len(m.processor.Last.Partitions) {
+		return nil // as at nearly all times: tokens are unique
+	}
 	there := make(map[string]bool, len(m.leases))
 	for i := range m.leases {
 		if l := &m.leases[i]; !l.leftover {

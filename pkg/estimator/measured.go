@@ -66,21 +66,18 @@ func (m *measured) uncheckpointed(l *measuredLease) bool {
 // fromNow is the continuation of a read that answers with the newest LSN and without changes.
 const fromNow = "*"
 
-// read returns the position of a lease in a partition key range, or in a part of it.
-func (m *measured) read(l *measuredLease, rangeID string, part changefeed.Range) read {
-	r := read{
-		source:   m.source(),
-		position: cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part, Continuation: l.Continuation},
-	}
+// position returns the position of a lease in a partition key range, or in a part of it.
+func (m *measured) position(l *measuredLease, rangeID string, part changefeed.Range) cosmos.Position {
+	p := cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part, Continuation: l.Continuation}
 	switch {
 	case m.uncheckpointed(l):
-		r.position.Continuation = fromNow
+		p.Continuation = fromNow
 	case l.Continuation == "":
-		r.position.Since = m.startFrom(l).Time
+		p.Since = m.startFrom(l).Time
 	case l.StartFrom != nil:
-		r.position.Since = l.StartFrom.Time // Java sends it with the token, too
+		p.Since = l.StartFrom.Time // Java sends it with the token, too
 	}
-	return r
+	return p
 }
 
 // gone reports whether a lease's range was split or merged, as far as was read.
@@ -242,7 +239,7 @@ func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
 		switch {
 		case p.gone:
 			after = changefeed.AddLag(after, 1)
-			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.read.position.Range)
+			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.position.Range)
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:

@@ -52,7 +52,7 @@ func (m *measured) boundParts() {
 	byRange := make(map[string][]*measuredLease)
 	for i := range m.leases {
 		if l := &m.leases[i]; l.part() {
-			id := l.pages[0].read.position.Range
+			id := l.pages[0].position.Range
 			byRange[id] = append(byRange[id], l)
 		}
 	}
@@ -64,7 +64,7 @@ func (m *measured) boundParts() {
 // part reports whether a lease covers a part of a range and has something pending there.
 func (l *measuredLease) part() bool {
 	return !l.leftover && !l.splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
-		l.pages[0].read.position.Part != changefeed.Range{} && l.pages[0].reading.Lag > 0
+		l.pages[0].position.Part != changefeed.Range{} && l.pages[0].reading.Lag > 0
 }
 
 func boundRange(parts []*measuredLease) {

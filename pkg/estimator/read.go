@@ -11,27 +11,42 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// read is one position of a change feed.
-type read struct {
-	source   source
-	position cosmos.Position
-}
-
-// page is the result of a read: a reading, a range that is gone, or an error.
+// page is the result of reading one position of a change feed: a reading, a range that is gone, or an
+// error. There is one for each lease at once.
 type page struct {
-	read      read
-	chargedTo *measured // the processor that the request is charged to
+	position  cosmos.Position
+	chargedTo *measured // the processor whose container is read, and that the request is charged to
 	usage     cosmos.Usage
 	reading   changefeed.Reading
 	gone      bool
 	leftOut   bool // by the RU budget
+	repeats   bool // before was measured at this very position, be it before a split
 	err       error
-	ready     chan struct{} // closed when the above is known; nil where nobody else waits for it
+	ready     chan struct{} // closed when the result is known; nil where nobody else waits for it
 
-	last         *changefeed.Partition // what the last tick measured at this very position, be it before a split; nil where it did not
-	unchanged    *changefeed.Partition // last, where nothing has changed since and nothing was read
-	measured     time.Time             // when the lease was measured last; zero = never
+	before       *changefeed.Partition // what the last tick knew of the lease; nil where it did not
+	unchanged    *changefeed.Partition // before, where nothing has changed since and nothing was read
 	containerRID string                // of the container that answered; "" where it did not say
+}
+
+// last returns what the last tick measured at this very position; nil where it did not.
+func (p *page) last() *changefeed.Partition {
+	if !p.repeats {
+		return nil
+	}
+	return p.before
+}
+
+// measured returns when the lease was measured last; zero = never.
+func (p *page) measured() time.Time {
+	switch {
+	case p.before == nil:
+		return time.Time{}
+	case p.before.Measured.IsZero():
+		return p.chargedTo.processor.Last.Time
+	default:
+		return p.before.Measured
+	}
 }
 
 // done tells those who wait.
@@ -67,7 +82,7 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 func (t *tick) route(m *measured, l *measuredLease) []*page {
 	if l.Range == nil {
 		l.pages = nil
-		return t.plan(nil, m, l, m.read(l, l.Token, changefeed.Range{}))
+		return t.plan(nil, m, l, m.position(l, l.Token, changefeed.Range{}))
 	}
 	overlapping := t.rangesOf(m).Overlapping(*l.Range)
 	if len(overlapping) == 0 {
@@ -87,36 +102,32 @@ func (t *tick) planPart(planned []*page, m *measured, l *measuredLease, r change
 	if part.Equal(r.Span()) {
 		part = changefeed.Range{}
 	}
-	return t.plan(planned, m, l, m.read(l, r.ID, part))
+	return t.plan(planned, m, l, m.position(l, r.ID, part))
 }
 
-// plan adds the page of a read to a lease, and to those planned unless another one has planned it. It is
-// charged to the processor that asks first.
-func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*page {
+// plan adds the page of a position to a lease, and to those planned unless another one has planned it. It
+// is charged to the processor that asks first.
+func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cosmos.Position) []*page {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pages, shared := t.reads[r.source], t.users[r.source] > 1
+	s := m.source()
+	pages, shared := t.reads[s], t.users[s] > 1
 	if pages == nil && shared {
 		pages = make(map[cosmos.Position]*page, len(m.leases))
-		t.reads[r.source] = pages
+		t.reads[s] = pages
 	}
-	p := pages[r.position]
+	p := pages[position]
 	if p == nil {
-		p = &page{read: r, chargedTo: m}
+		p = &page{position: position, chargedTo: m}
 		if shared {
 			p.ready = make(chan struct{})
-			pages[r.position] = p
+			pages[position] = p
 		}
 		planned = append(planned, p)
 		if last := m.before(l); last != nil && last.Known() {
-			p.measured = last.Measured
-			if p.measured.IsZero() {
-				p.measured = m.processor.Last.Time
-			}
-			whole := r.position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
-			if whole && last.Position == l.Continuation && r.position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2 {
-				p.last = last
-			}
+			p.before = last
+			whole := position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
+			p.repeats = whole && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
 		}
 	}
 	l.pages = append(l.pages, p)
@@ -132,23 +143,23 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, r read) []*p
 func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
-	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured.Compare(b.measured) })
+	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured().Compare(b.measured()) })
 	first, rest := leaders(planned)
 	newest := make(map[string]int64)
 	t.fetchAll(ctx, first)
 	for _, p := range first {
 		switch {
 		case p.unchanged != nil:
-			newest[p.read.position.Range] = *p.unchanged.SessionLSN
+			newest[p.position.Range] = *p.unchanged.SessionLSN
 		case p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil:
-			newest[p.read.position.Range] = *p.reading.SessionLSN
+			newest[p.position.Range] = *p.reading.SessionLSN
 		}
 	}
 	var needed []*page
 	for _, p := range rest {
-		lsn, known := newest[p.read.position.Range]
-		if known && p.last != nil && *p.last.SessionLSN == lsn {
-			p.unchanged = p.last
+		lsn, known := newest[p.position.Range]
+		if last := p.last(); known && last != nil && *last.SessionLSN == lsn {
+			p.unchanged = last
 			p.done()
 			continue
 		}
@@ -174,12 +185,12 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 func leaders(planned []*page) (first, rest []*page) {
 	seen := make(map[string]bool, len(planned))
 	for _, p := range planned {
-		whole := p.read.position.Part == (changefeed.Range{}) && p.read.position.Mode == changefeed.Incremental
-		if whole && seen[p.read.position.Range] {
+		whole := p.position.Part == (changefeed.Range{}) && p.position.Mode == changefeed.Incremental
+		if whole && seen[p.position.Range] {
 			rest = append(rest, p)
 			continue
 		}
-		seen[p.read.position.Range] = whole
+		seen[p.position.Range] = whole
 		first = append(first, p)
 	}
 	return first, rest
@@ -189,8 +200,8 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	if len(pages) == 0 {
 		return
 	}
-	t.parallel(pages[0].read.source.account, len(pages), func(i int) {
-		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
+	t.parallel(pages[0].chargedTo.processor.Account, len(pages), func(i int) {
+		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured()))
 		pages[i].done()
 	})
 }
@@ -206,12 +217,12 @@ const (
 
 // fetch reads the page, and reads on where it is empty: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
-	if p.last != nil && p.last.Unchanged && p.last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
+	if last := p.last(); last != nil && last.Unchanged && last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
 		return
 	}
-	position := p.read.position
+	s, position := p.chargedTo.source(), p.position
 	for range maxEmptyPages {
-		answer, usage, err := p.read.source.account.FeedPage(ctx, p.read.source.container, position)
+		answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 		p.usage.Add(usage)
 		if answer.ContainerRID != "" {
 			p.containerRID = answer.ContainerRID
@@ -238,17 +249,17 @@ func (p *page) fetch(ctx context.Context) {
 // stillUnchanged asks for the newest LSN alone, for one request unit and without a document: where it is
 // that of the last tick, so is the lag.
 func (p *page) stillUnchanged(ctx context.Context) bool {
-	position := p.read.position
+	s, position := p.chargedTo.source(), p.position
 	position.Continuation, position.Since = fromNow, time.Time{}
-	answer, usage, err := p.read.source.account.FeedPage(ctx, p.read.source.container, position)
+	answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 	p.usage.Add(usage)
 	if err != nil || changefeed.OutcomeOf(answer.Status, answer.Substatus) != changefeed.Answered {
 		return false // reading the page says why
 	}
 	lsn, ok := changefeed.SessionLSN(answer.SessionToken)
-	if !ok || lsn != *p.last.SessionLSN {
+	if !ok || lsn != *p.before.SessionLSN {
 		return false
 	}
-	p.containerRID, p.unchanged = answer.ContainerRID, p.last
+	p.containerRID, p.unchanged = answer.ContainerRID, p.before
 	return true
 }

@@ -169,14 +169,14 @@ func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, e
 
 // reread plans the read of a lease once more, whose range the service said was gone and which exists.
 func (t *tick) reread(m *measured, l *measuredLease) []*page {
-	r := l.pages[0].read
+	position, pages := l.pages[0].position, m.source()
 	t.mu.Lock()
-	if p := t.reads[r.source][r.position]; p != nil && p.gone {
-		delete(t.reads[r.source], r.position)
+	if p := t.reads[pages][position]; p != nil && p.gone {
+		delete(t.reads[pages], position)
 	}
 	t.mu.Unlock()
 	l.pages = nil
-	return t.plan(nil, m, l, r)
+	return t.plan(nil, m, l, position)
 }
 
 // rangesOf returns the partition key ranges of a processor's container, nil where they were not needed
