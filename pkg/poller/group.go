@@ -51,7 +51,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 			t.rest(ctx, d)
 		}
 	case d.err != nil:
-		d.state = state.State{Processor: d.name, AttemptedAt: t.start, Members: seen(members)}
+		d.state = &state.State{Processor: d.name, AttemptedAt: t.start, Members: seen(members)}
 	default:
 		t.decideFor(ctx, g, d, members)
 		t.keep(ctx, d)
@@ -78,10 +78,11 @@ func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*po
 	t.emit(d)
 }
 
-// current returns the State of this tick, or, of a processor that is not due, the stored one.
+// current returns the State of this tick, or, of a processor that is not due, the stored one; nil where it
+// is gone.
 func (d *poll) current() *state.State {
 	if d.due {
-		return &d.state
+		return d.state
 	}
 	return &d.record.State
 }

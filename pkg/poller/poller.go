@@ -123,10 +123,10 @@ const (
 type subject struct {
 	name      string
 	target    map[string]string
-	signal    string // its signal queue; "" = none
-	record    state.Record
+	signal    string        // its signal queue; "" = none
+	record    *state.Record // nil once it is not needed any more
 	due       bool
-	state     state.State // of this tick, where it is due
+	state     *state.State // of this tick, where it is due; nil where nobody needs it any more
 	event     *state.Event
 	committed bool
 	dropped   bool  // nothing of it is kept: the tick was told to stop before it was measured
@@ -145,6 +145,7 @@ type poll struct {
 	attempted  time.Time     // its last poll, likewise
 	unloaded   bool          // record was dropped
 	elsewhere  bool          // another invocation polls it, or it is not asked for
+	replicas   *int          // that the State of this tick asks for, where that is gone
 	perReplica float64       // request units that a replica takes per second, as far as its partitions told; they may be gone
 }
 
@@ -156,7 +157,7 @@ type tick struct {
 	stopping    context.Context // ends where the tick is told to stop
 	took        report.Durations
 	finishing   sync.WaitGroup
-	deciding    chan struct{} // slots: what is measured waits for one, rather than piling up before a slow store
+	deciding    chan struct{} // slots, as many as the store has: what is measured waits for one, rather than piling up before a slow store
 	store       chan struct{} // slots
 	queue       chan struct{}
 	signalling  chan struct{} // slots
@@ -177,7 +178,7 @@ type tick struct {
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	t := &tick{
 		Poller: p, mode: mode, start: p.Now().UTC().Truncate(time.Millisecond), stopping: ctx,
-		deciding: make(chan struct{}, 2*parallel), store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
+		deciding: make(chan struct{}, parallel), store: make(chan struct{}, parallel), queue: make(chan struct{}, parallel), signalling: make(chan struct{}, parallel),
 	}
 	t.parts.Store(1)
 	if mode.Shard != nil {
@@ -208,7 +209,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 		}
 		due++
 		if !mode.Brief {
-			result.Polled = append(result.Polled, d.state)
+			result.Polled = append(result.Polled, *d.state)
 		}
 		if d.err != nil {
 			result.Uncommitted++
@@ -221,7 +222,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 		if !d.due || d.dropped {
 			continue
 		}
-		result.Groups = append(result.Groups, d.state)
+		result.Groups = append(result.Groups, *d.state)
 		if d.err != nil {
 			result.Uncommitted++
 		}
@@ -255,7 +256,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		if t.named != nil && !t.namedGroups[g.Name] {
 			continue
 		}
-		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
+		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue, state: &state.State{}}
 		groups = append(groups, d)
 		t.finishing.Go(func() { t.decideGroup(ctx, g, d, membersOf(g, polls)) })
 	}
@@ -337,7 +338,8 @@ func (t *tick) read(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
 	defer cancel()
 	began := time.Now()
-	d.record, d.err = t.Store.LoadPacked(ctx, d.name)
+	record, err := t.Store.LoadPacked(ctx, d.name)
+	d.record, d.err = &record, err
 	t.took.Add("the state", time.Since(began))
 	t.sayUnread(d)
 }
@@ -419,9 +421,9 @@ func (t *tick) lookAt(d *poll) {
 // notRead closes a poll whose state could not be loaded.
 func (t *tick) notRead(d *poll) {
 	d.unread = true
-	d.state = state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
+	d.state = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.start, Lag: changefeed.ProcessorLag{Time: t.start, Error: d.err.Error()}}
 	close(d.decided)
-	t.mode.each(d.state)
+	t.mode.each(*d.state)
 }
 
 // asOf returns what was measured last, as far as it may be used now. Where a clock was ahead, its time
@@ -486,8 +488,11 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	if kept {
 		t.afterCommit(ctx, &d.subject)
 	}
-	if t.mode.Brief && d.processor.Group == "" { // a group looks at its members, and nobody at others
-		d.record, d.state = state.Record{}, state.State{Processor: d.name, Memory: scaling.Memory{Replicas: d.state.Memory.Replicas}}
+	if !t.mode.DryRun { // which tells of throughput behind all
+		d.record = nil
+	}
+	if t.mode.Brief && d.processor.Group == "" && d.state != nil { // a group looks at its members, and nobody at others
+		d.replicas, d.state = d.state.Memory.Replicas, nil
 	}
 }
 
@@ -511,7 +516,7 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 	if kept {
 		t.commit(ctx, &d.subject)
 	}
-	t.mode.each(d.state)
+	t.mode.each(*d.state)
 	d.state.Memory.Progress = nil
 	if t.mode.Brief && d.processor.Group == "" {
 		d.state.Lag.Partitions = nil
@@ -535,7 +540,7 @@ func (t *tick) afterCommit(ctx context.Context, d *subject) {
 	if t.stopping.Err() == nil {
 		t.publish(ctx, d)
 		if d.committed {
-			t.keepSignals(ctx, d, d.state)
+			t.keepSignals(ctx, d, *d.state)
 		}
 		t.prune(ctx, d)
 	}
@@ -554,7 +559,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.state = t.following(&d.subject)
 	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
-	d.perReplica = chargePerReplica(&d.state)
+	d.perReplica = chargePerReplica(d.state)
 	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group
 	if outcome.Lag.Known() {
 		d.state.PolledAt = t.start
@@ -568,9 +573,9 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 }
 
 // following returns the State of this tick without what the tick decided.
-func (t *tick) following(d *subject) state.State {
+func (t *tick) following(d *subject) *state.State {
 	last := &d.record.State
-	s := state.State{
+	s := &state.State{
 		Processor: d.name, Epoch: last.Epoch, AttemptedAt: t.start, PolledAt: earlier(last.PolledAt, t.start),
 		Sequence: last.Sequence, Published: last.Published,
 	}
@@ -598,11 +603,11 @@ func (t *tick) following(d *subject) state.State {
 // emit records what was decided in the history, and makes an event of it where one is due.
 func (t *tick) emit(d *subject) {
 	d.state.Record(d.record.State.Recorded)
-	if !t.eventDue(d.state, t.start) {
+	if !t.eventDue(*d.state, t.start) {
 		return
 	}
 	d.state.Sequence++
-	event, err := report.NewEvent(d.state, d.target).Encode()
+	event, err := report.NewEvent(*d.state, d.target).Encode()
 	if err != nil {
 		d.err = err
 		return
@@ -677,7 +682,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	t.store <- struct{}{}
 	defer func() { <-t.store }()
 	began := time.Now()
-	err := t.Store.Commit(ctx, d.record.Version, d.state, d.event)
+	err := t.Store.Commit(ctx, d.record.Version, *d.state, d.event)
 	t.took.Add("the state", time.Since(began))
 	if err != nil {
 		d.state.Sequence, d.state.Published = d.record.State.Sequence, d.record.State.Published

@@ -88,9 +88,9 @@ func (t *tick) weigh(d *poll) {
 	if !t.fansOut() || !d.due || d.err != nil {
 		return
 	}
-	d.leases, d.attempted = leasesOf(&d.record), d.record.State.AttemptedAt
+	d.leases, d.attempted = leasesOf(d.record), d.record.State.AttemptedAt
 	if t.leases.Add(int64(d.leases)) > int64(t.ShardSize) {
-		d.record, d.unloaded = state.Record{}, true
+		d.record, d.unloaded = &state.Record{}, true
 	}
 }
 

@@ -42,9 +42,13 @@ type Provisioned struct {
 // provisionShare is the share of the tick's time that provisioning may take.
 const provisionShare = 5
 
-// want is what a processor asks for in a State.
+// want is what a processor asks for in a State, which may be gone.
 func (d *poll) want(s *state.State) Want {
-	return Want{Replicas: s.Memory.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
+	w := Want{Replicas: d.replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
+	if s != nil {
+		w.Replicas = s.Memory.Replicas
+	}
+	return w
 }
 
 // follow adds to the State of a processor what its containers need.
@@ -52,7 +56,7 @@ func (t *tick) follow(ctx context.Context, d *poll) {
 	if t.Follow == nil {
 		return
 	}
-	w := d.want(&d.state)
+	w := d.want(d.state)
 	w.Member = d.processor.Group != ""
 	f := t.Follow(ctx, t.start, d.name, w, d.record.State.Containers)
 	d.state.Containers = f.Containers
@@ -112,7 +116,7 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 	done := t.Provision(ctx, t.start, wants)
 	t.limits.Store(&done.Limits)
 	for _, d := range polls {
-		if containers := done.Containers[d.name]; d.due && containers != nil {
+		if containers := done.Containers[d.name]; d.state != nil && containers != nil {
 			d.state.Containers = containers
 		}
 	}
