@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -225,56 +224,70 @@ func (r *Record) Complete() bool {
 
 // packer takes text as it is up to plain bytes, and all of it with gzip once there are more.
 type packer struct {
-	text  bytes.Buffer
-	plain int
-	small *gzip.Writer // in place of one of gzips; nil = one of those
-	gzip  *gzip.Writer
+	text   bytes.Buffer // not compressed yet
+	packed bytes.Buffer
+	plain  int
+	small  *gzip.Writer // in place of the fast one; nil = that
+	gzip   *gzip.Writer // nil = nothing is compressed yet
 }
 
-// At once there are as many writers as there are cores: more would only take memory, of which each has more
-// than a megabyte. Speed counts, since this is done for each processor at each tick: more effort makes a
-// state a fifth smaller.
-var (
-	gzipPlaces = make(chan struct{}, runtime.GOMAXPROCS(0))
-	gzips      = sync.Pool{New: func() any {
-		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
-		return w
-	}}
-)
+// heldText is up to how many bytes a state is held as text before it takes the writer: of many small ones,
+// none waits for more than the compression of others.
+const heldText = 32 << 10
+
+// fast is the one writer that all share, since it has more than a megabyte. Speed counts, since this is done
+// for each processor at each tick: more effort makes a state a fifth smaller.
+var fast struct {
+	sync.Mutex
+	gzip *gzip.Writer // nil until it is needed
+}
 
 func (p *packer) Write(text []byte) (int, error) {
 	if p.gzip == nil {
-		if p.text.Len()+len(text) <= p.plain {
+		if p.text.Len()+len(text) <= max(p.plain, heldText) {
 			return p.text.Write(text)
 		}
-		before := bytes.Clone(p.text.Bytes())
-		p.text.Reset()
-		if p.gzip = p.small; p.gzip == nil {
-			gzipPlaces <- struct{}{}
-			p.gzip = gzips.Get().(*gzip.Writer)
-		}
-		p.gzip.Reset(&p.text)
-		if _, err := p.gzip.Write(before); err != nil {
+		if err := p.compress(); err != nil {
 			return 0, err
 		}
 	}
 	return p.gzip.Write(text)
 }
 
-// bytes returns what was written.
-func (p *packer) bytes() ([]byte, error) {
-	if p.gzip == nil {
-		return p.text.Bytes(), nil
+// compress begins to compress, with the text that is held.
+func (p *packer) compress() error {
+	if p.gzip = p.small; p.gzip == nil {
+		fast.Lock()
+		if fast.gzip == nil {
+			fast.gzip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+		}
+		p.gzip = fast.gzip
 	}
-	err := p.gzip.Close()
-	return p.text.Bytes(), err
+	p.gzip.Reset(&p.packed)
+	_, err := p.text.WriteTo(p.gzip)
+	p.text = bytes.Buffer{}
+	return err
 }
 
-// release gives its writer back.
+// bytes returns what was written.
+func (p *packer) bytes() ([]byte, error) {
+	if p.gzip == nil && p.text.Len() <= p.plain {
+		return p.text.Bytes(), nil
+	}
+	if p.gzip == nil {
+		if err := p.compress(); err != nil {
+			return nil, err
+		}
+	}
+	err := p.gzip.Close()
+	return p.packed.Bytes(), err
+}
+
+// release gives the writer back, and what it wrote to with it.
 func (p *packer) release() {
-	if p.gzip != nil {
-		gzips.Put(p.gzip)
-		<-gzipPlaces
+	if p.gzip != nil && p.small == nil {
+		p.gzip.Reset(nil)
+		fast.Unlock()
 	}
 }
 
