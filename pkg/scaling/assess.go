@@ -76,7 +76,7 @@ func (s *steps) refine(p *changefeed.Partition, progress *Progress) {
 	switch {
 	case progress.Stalled && !s.quiet(progress.Quiet):
 		p.Status = changefeed.StatusStalled
-		p.Stall = &changefeed.Stall{Kind: s.stallKind(p, progress), Since: progress.Since, Owners: slices.Clone(progress.Owners)}
+		p.Stall = &changefeed.Stall{Kind: s.stallKind(p, progress), Since: progress.Since.Time(), Owners: slices.Clone(progress.Owners)}
 	case s.expiring(p):
 		p.Status = changefeed.StatusExpiring
 	case s.unclaimed(progress):
@@ -104,9 +104,9 @@ func (s *steps) unclaimed(progress *Progress) bool {
 	return s.quiet(progress.Quiet) && s.Now.Sub(s.Memory.Asked) >= s.Policy.StalledAfter
 }
 
-// quiet reports whether stalledAfter has passed since a time; not for the zero time.
-func (s *steps) quiet(since time.Time) bool {
-	return s.Policy.StalledAfter > 0 && !since.IsZero() && s.Now.Sub(since) >= s.Policy.StalledAfter
+// quiet reports whether stalledAfter has passed since a moment; not where there is none.
+func (s *steps) quiet(since Moment) bool {
+	return s.Policy.StalledAfter > 0 && !since.IsZero() && MomentOf(s.Now).Sub(since) >= s.Policy.StalledAfter
 }
 
 // live reports whether a partition has an owner that renewed the lease within LeaseExpiration.

@@ -54,29 +54,28 @@ func (m Memory) until(now time.Time) Memory {
 	for i, c := range m.Changes {
 		m.Changes[i].Time = earlier(c.Time, now)
 	}
-	cloned := false // there may be thousands, and hardly ever is one to be changed
+	cloned, latest := false, MomentOf(now) // there may be thousands, and hardly ever is one to be changed
 	for lease, p := range m.Progress {
-		if !p.after(now) {
+		if !p.after(latest) {
 			continue
 		}
 		if !cloned {
 			m.Progress, cloned = maps.Clone(m.Progress), true
 		}
-		p.Time, p.Since, p.Touched = earlier(p.Time, now), earlier(p.Since, now), earlier(p.Touched, now)
-		p.HeldSince, p.Quiet = earlier(p.HeldSince, now), earlier(p.Quiet, now)
+		p.Time, p.Since, p.Touched = min(p.Time, latest), min(p.Since, latest), min(p.Touched, latest)
+		p.HeldSince, p.Quiet = min(p.HeldSince, latest), min(p.Quiet, latest)
 		if r := p.Rewound; r != nil {
 			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: earlier(r.Time, now)}
 		}
-		p.Flow.Since, p.Flow.Moved = earlier(p.Flow.Since, now), earlier(p.Flow.Moved, now)
+		p.Flow.Since, p.Flow.Moved = min(p.Flow.Since, latest), min(p.Flow.Moved, latest)
 		m.Progress[lease] = p
 	}
 	return m
 }
 
 // after reports whether any time of it is after now.
-func (p *Progress) after(now time.Time) bool {
-	return p.Time.After(now) || p.Since.After(now) || p.Touched.After(now) || p.HeldSince.After(now) || p.Quiet.After(now) ||
-		p.Rewound != nil && p.Rewound.Time.After(now) || p.Flow.Since.After(now) || p.Flow.Moved.After(now)
+func (p *Progress) after(now Moment) bool {
+	return max(p.Time, p.Since, p.Touched, p.HeldSince, p.Quiet, p.Flow.Since, p.Flow.Moved) > now || p.Rewound != nil && MomentOf(p.Rewound.Time) > now
 }
 
 // earlier returns the earlier of two times.

@@ -20,21 +20,21 @@ const rewoundShown = time.Hour
 // changes were pending.
 type Progress struct {
 	Position      string              `json:"position,omitempty"`      // the lease's continuation
-	Time          time.Time           `json:"time,omitzero"`           // when the LSNs were measured
+	Time          Moment              `json:"time,omitzero"`           // when the LSNs were measured
 	SessionLSN    int64               `json:"sessionLSN,omitempty"`    // newest LSN
 	CheckpointLSN int64               `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
 	Baseline      *int64              `json:"baseline,omitempty"`      // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil where there is none
 	Pending       bool                `json:"pending,omitempty"`       // whether changes were pending
-	Owner         string              `json:"owner,omitempty"`         // of the lease
-	LeaseTime     time.Time           `json:"leaseTime,omitzero"`      // when the lease was last written
-	Since         time.Time           `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
-	Polls         int                 `json:"polls,omitempty"`         // polls that found that
-	Touched       time.Time           `json:"touched,omitzero"`        // the last of them
-	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
-	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero where it has none
-	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
-	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Stalled       bool                `json:"stalled,omitempty"`       // whether it was reported as stalled at this position
+	Owner         string              `json:"owner,omitempty"`         // of the lease
+	LeaseTime     Moment              `json:"leaseTime,omitzero"`      // when the lease was last written
+	Since         Moment              `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
+	Polls         int                 `json:"polls,omitempty"`         // polls that found that
+	Touched       Moment              `json:"touched,omitzero"`        // the last of them
+	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
+	HeldSince     Moment              `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero where it has none
+	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
+	Quiet         Moment              `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Flow          Flow                `json:"flow,omitzero"`           // of changes, over several polls
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
 }
@@ -48,7 +48,7 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 		return last
 	}
 	next := Progress{
-		Position: p.Position, Time: s.Lag.Time, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime,
+		Position: p.Position, Time: MomentOf(s.Lag.Time), Pending: p.Pending(), Owner: p.Owner, LeaseTime: MomentOf(p.LeaseTime),
 		Rewound: s.rewound(p, last),
 	}
 	if p.SessionLSN != nil {
@@ -70,36 +70,36 @@ func (s *steps) progress(p *changefeed.Partition) Progress {
 // standing completes the Progress of a partition with changes pending by what it was at the same
 // position before.
 func (s *steps) standing(p *changefeed.Partition, last Progress, next *Progress) {
-	stands := last.Pending && last.Position == next.Position
+	now, stands := MomentOf(s.Now), last.Pending && last.Position == next.Position
 	if stands {
 		next.Since, next.Polls, next.Touched, next.Held, next.HeldSince = last.Since, last.Polls, last.Touched, last.Held, last.HeldSince
 		next.Owners, next.Quiet, next.Stalled = last.Owners, last.Quiet, last.Stalled
 	}
-	written := stands && !last.LeaseTime.IsZero() && !last.LeaseTime.Equal(p.LeaseTime)
+	written := stands && !last.LeaseTime.IsZero() && last.LeaseTime != next.LeaseTime
 	if !s.live(p) && !written {
 		if next.Quiet.IsZero() {
-			next.Quiet = s.Now
+			next.Quiet = now
 		}
 		return
 	}
 	if next.Since.IsZero() {
-		next.Since, next.Touched = s.Now, s.Now
+		next.Since, next.Touched = now, now
 	}
-	held := s.Now.Sub(next.Touched)
+	held := now.Sub(next.Touched)
 	if !next.Quiet.IsZero() {
 		// Nobody knows for how long of the quiet time the lease was held: not for longer than it
 		// takes to expire.
 		held = min(held, s.Policy.LeaseExpiration)
 	}
 	// The lease tells, too, until when somebody held it: a clock that went ahead makes no stall.
-	renewed := min(held, max(0, p.LeaseTime.Sub(last.LeaseTime)))
+	renewed := min(held, max(0, next.LeaseTime.Sub(last.LeaseTime)))
 	held = min(held, renewed+s.Policy.LeaseExpiration)
-	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, s.Now, next.Held+held, time.Time{}
+	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, now, next.Held+held, 0
 	switch {
 	case p.Owner == "":
-		next.HeldSince = time.Time{}
+		next.HeldSince = 0
 	case next.HeldSince.IsZero() || last.Owner != p.Owner:
-		next.HeldSince = s.Now
+		next.HeldSince = now
 	}
 	if at, known := slices.BinarySearch(next.Owners, p.Owner); p.Owner != "" && !known && len(next.Owners) < maxStallOwners {
 		next.Owners = slices.Insert(slices.Clone(next.Owners), at, p.Owner)
@@ -116,7 +116,7 @@ func (s *steps) stalled(progress *Progress) bool {
 // throws. An owner that lost the lease in the first half of stalledAfter, such as one that was
 // replaced by the present one, says nothing about that.
 func (s *steps) stallKind(p *changefeed.Partition, progress *Progress) changefeed.StallKind {
-	if p.Owner != "" && !progress.HeldSince.IsZero() && s.Now.Sub(progress.HeldSince) >= s.Policy.StalledAfter/2 {
+	if p.Owner != "" && !progress.HeldSince.IsZero() && MomentOf(s.Now).Sub(progress.HeldSince) >= s.Policy.StalledAfter/2 {
 		return changefeed.StallHung
 	}
 	return changefeed.StallFlapping

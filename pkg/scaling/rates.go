@@ -62,18 +62,18 @@ type Work struct {
 
 // Flow is what was measured of one partition over several polls. Rates are in LSNs per second.
 type Flow struct {
-	Known  bool      `json:"known,omitempty"`  // whether arrivals were measured at all
-	Last   float64   `json:"last,omitempty"`   // arrivals between the last two polls
-	Short  float64   `json:"short,omitempty"`  // arrivals, over about 45 s
-	Long   float64   `json:"long,omitempty"`   // arrivals, over about 4 minutes
-	Behind bool      `json:"behind,omitempty"` // whether changes that were pending at one move of the position still were at the next, or nobody owns it
-	Reach  int64     `json:"reach,omitempty"`  // LSN that the next move has to reach for the owner to keep up
-	Since  time.Time `json:"since,omitzero"`   // first move since which it has been behind with the same owner; zero where it is not
-	From   int64     `json:"from,omitempty"`   // position at that move
-	Moves  int       `json:"moves,omitempty"`  // since then
-	Moved  time.Time `json:"moved,omitzero"`   // the last move
-	Every  float64   `json:"every,omitempty"`  // seconds between the last two moves
-	Before float64   `json:"before,omitempty"` // seconds between the two before
+	Known  bool    `json:"known,omitempty"`  // whether arrivals were measured at all
+	Behind bool    `json:"behind,omitempty"` // whether changes that were pending at one move of the position still were at the next, or nobody owns it
+	Last   float64 `json:"last,omitempty"`   // arrivals between the last two polls
+	Short  float64 `json:"short,omitempty"`  // arrivals, over about 45 s
+	Long   float64 `json:"long,omitempty"`   // arrivals, over about 4 minutes
+	Reach  int64   `json:"reach,omitempty"`  // LSN that the next move has to reach for the owner to keep up
+	Since  Moment  `json:"since,omitzero"`   // first move since which it has been behind with the same owner; zero where it is not
+	From   int64   `json:"from,omitempty"`   // position at that move
+	Moves  int     `json:"moves,omitempty"`  // since then
+	Moved  Moment  `json:"moved,omitzero"`   // the last move
+	Every  float64 `json:"every,omitempty"`  // seconds between the last two moves
+	Before float64 `json:"before,omitempty"` // seconds between the two before
 }
 
 // owned is what a poll finds of a live owner.
@@ -94,6 +94,7 @@ func (s *steps) rates() {
 	owners, lost := make(map[string]*owned), make(map[string]int)
 	var arrival *float64
 	s.flows = make([]Flow, len(s.Lag.Partitions))
+	now := MomentOf(s.Lag.Time)
 	for i := range s.Lag.Partitions {
 		p := &s.Lag.Partitions[i]
 		last, seen := s.Memory.Progress[p.Lease]
@@ -120,7 +121,7 @@ func (s *steps) rates() {
 			}
 			continue
 		}
-		if span := s.Lag.Time.Sub(last.Time); seen && last.SessionLSN != 0 && span > 0 {
+		if span := now.Sub(last.Time); seen && last.SessionLSN != 0 && span > 0 {
 			came := float64(max(0, *p.SessionLSN-last.SessionLSN)) / span.Seconds()
 			f.arrived(came, span)
 			if arrival == nil {
@@ -128,7 +129,7 @@ func (s *steps) rates() {
 			}
 			*arrival += came
 		}
-		moved := f.follow(p, last, live, s.Lag.Time)
+		moved := f.follow(p, last, live, now)
 		if live {
 			o.lag += float64(*p.Lag)
 			o.arrival += f.Long
@@ -172,10 +173,10 @@ func (f *Flow) usually() float64 { return min(f.Every, f.Before) }
 //
 // Its owner keeps up where each batch ends behind all that was pending when the batch was read, which
 // is when the one before ended.
-func (f *Flow) follow(p *changefeed.Partition, last Progress, live bool, now time.Time) (moved int64) {
+func (f *Flow) follow(p *changefeed.Partition, last Progress, live bool, now Moment) (moved int64) {
 	if !live || p.Owner != last.Owner {
 		f.Reach = last.SessionLSN // whoever takes the lease reads all that is pending
-		f.Since = time.Time{}
+		f.Since = 0
 	}
 	if p.CheckpointLSN != nil && last.CheckpointLSN != 0 {
 		moved = max(0, *p.CheckpointLSN-last.CheckpointLSN)
@@ -194,7 +195,7 @@ func (f *Flow) follow(p *changefeed.Partition, last Progress, live bool, now tim
 	f.Behind = p.Pending() && (f.Behind || !live || !f.Moved.IsZero() && now.Sub(f.Moved) > late)
 	switch {
 	case !f.Behind || !live:
-		f.Since = time.Time{}
+		f.Since = 0
 	case moved > 0 && f.Since.IsZero():
 		f.Since, f.From, f.Moves = now, *p.CheckpointLSN, 0
 	case moved > 0:
@@ -315,10 +316,10 @@ func (s *steps) proven() bool {
 // partition that limits its owner where that could do more, time and again, and this is about as much as
 // was ever seen. It reports whether that is so.
 func (s *steps) measurePartitions(doing map[string]float64) (limiting bool) {
-	r, highest := &s.next.Rates, 0.0
+	r, highest, now := &s.next.Rates, 0.0, MomentOf(s.Lag.Time)
 	for i := range s.Lag.Partitions {
 		p, f := &s.Lag.Partitions[i], &s.flows[i]
-		span := s.Lag.Time.Sub(f.Since)
+		span := now.Sub(f.Since)
 		if f.Since.IsZero() || f.Moves < windowMoves || span < shortestWindow || p.CheckpointLSN == nil {
 			continue
 		}
@@ -327,7 +328,7 @@ func (s *steps) measurePartitions(doing map[string]float64) (limiting bool) {
 		limiting = limiting || known && owner < limitShare*s.next.DrainPerReplica && rate >= limitShare*r.Partition
 		highest = max(highest, rate)
 		if span > longestWindow {
-			f.Since, f.From, f.Moves = s.Lag.Time, *p.CheckpointLSN, 0
+			f.Since, f.From, f.Moves = now, *p.CheckpointLSN, 0
 		}
 	}
 	switch {

@@ -105,10 +105,10 @@ func (s *State) others() (leases []string) {
 // remember adds the progress of the partition, which was measured at a time.
 func (l *line) remember(p scaling.Progress, at time.Time) {
 	stated := l.stated(at)
-	l.Same = p.Position == stated.Position && p.Time.Equal(stated.Time) && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
-		p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime.Equal(stated.LeaseTime)
+	l.Same = p.Position == stated.Position && p.Time == stated.Time && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
+		p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime == stated.LeaseTime
 	if l.Same {
-		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Pending, p.Owner, p.LeaseTime = "", time.Time{}, 0, 0, false, "", time.Time{}
+		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Pending, p.Owner, p.LeaseTime = "", 0, 0, 0, false, "", 0
 	}
 	f := &p.Flow
 	f.Last, f.Short, f.Long, f.Every, f.Before = rounded(f.Last), rounded(f.Short), rounded(f.Long), rounded(f.Every), rounded(f.Before)
@@ -125,7 +125,7 @@ func rounded(x float64) float64 {
 // stated returns what the partition, which was measured at a time, says of its progress.
 func (l *line) stated(at time.Time) scaling.Progress {
 	p := l.Partition
-	stated := scaling.Progress{Position: p.Position, Time: at, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime}
+	stated := scaling.Progress{Position: p.Position, Time: scaling.MomentOf(at), Pending: p.Pending(), Owner: p.Owner, LeaseTime: scaling.MomentOf(p.LeaseTime)}
 	if p.SessionLSN != nil {
 		stated.SessionLSN = *p.SessionLSN
 	}

@@ -31,18 +31,18 @@ func remembered(leases int) state.State {
 		}
 		s.Lag.Partitions = append(s.Lag.Partitions, p)
 		g := scaling.Progress{
-			Position: p.Position, Time: at, SessionLSN: *p.SessionLSN, CheckpointLSN: *p.CheckpointLSN, Pending: *p.Lag > 0, Owner: p.Owner, LeaseTime: p.LeaseTime,
+			Position: p.Position, Time: scaling.MomentOf(at), SessionLSN: *p.SessionLSN, CheckpointLSN: *p.CheckpointLSN, Pending: *p.Lag > 0, Owner: p.Owner, LeaseTime: scaling.MomentOf(p.LeaseTime),
 			Flow: scaling.Flow{Known: true, Short: 1.25, Long: 0.5},
 		}
 		switch i {
 		case 1:
-			g.Time, g.SessionLSN = at.Add(-time.Minute), 900
+			g.Time, g.SessionLSN = scaling.MomentOf(at.Add(-time.Minute)), 900
 		case 2:
 			continue
 		}
 		s.Memory.Progress[p.Lease] = g
 	}
-	s.Memory.Progress["gone"] = scaling.Progress{Position: `"5"`, Time: at}
+	s.Memory.Progress["gone"] = scaling.Progress{Position: `"5"`, Time: scaling.MomentOf(at)}
 	return s
 }
 

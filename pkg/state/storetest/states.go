@@ -62,7 +62,7 @@ func full(processor string, partitions int) state.State {
 		}
 		full.Lag.Partitions = append(full.Lag.Partitions, measured)
 		full.Memory.Progress[measured.Lease] = scaling.Progress{
-			Position: measured.Position, Since: polled().Add(-time.Hour), Time: polled(),
+			Position: measured.Position, Since: scaling.MomentOf(polled().Add(-time.Hour)), Time: scaling.MomentOf(polled()),
 			SessionLSN: session, CheckpointLSN: checkpoint, Pending: lag > 0,
 		}
 	}
