@@ -139,6 +139,7 @@ type poll struct {
 	subject
 	processor  *Processor
 	index      int           // among those of the tick
+	stored     state.Packed  // takes the place of record, where that is nil, until the processor is measured
 	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 	unread     bool          // its state could not be loaded: nothing is known of what it asked for
 	leases     int           // at its last poll, at least 1, where it may be handed over
@@ -344,12 +345,22 @@ func (t *tick) read(ctx context.Context, d *subject) {
 	t.sayUnread(d)
 }
 
-// unpack completes what read has read, which is left packed until it is needed: there may be much.
-func (t *tick) unpack(d *subject) {
-	if d.err == nil {
-		d.err = d.record.Unpack()
-		t.sayUnread(d)
+// pack drops what is decoded of what read has read, until it is needed: there may be much.
+func (d *poll) pack() { d.stored, d.record = d.record.Pack(), nil }
+
+// unpack completes what read has read. It does nothing where that is done.
+func (t *tick) unpack(d *poll) {
+	if d.err != nil {
+		return
 	}
+	if d.record == nil {
+		var record state.Record
+		record, d.err = d.stored.Unpack()
+		d.stored, d.record = state.Packed{}, &record
+	} else {
+		d.err = d.record.Unpack()
+	}
+	t.sayUnread(&d.subject)
 }
 
 func (t *tick) sayUnread(d *subject) {
@@ -377,9 +388,10 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			t.notRead(d)
 		default:
 			p := d.processor.Processor
+			d.pack()
 			p.Account.ShareBudget(int(t.parts.Load()))
 			p.Recall = func() changefeed.ProcessorLag {
-				t.unpack(&d.subject)
+				t.unpack(d)
 				return asOf(d.record.State.Lag, t.start)
 			}
 			due, processors = append(due, d), append(processors, p)
@@ -409,7 +421,7 @@ func (t *tick) lookAt(d *poll) {
 	if d.processor.Group == "" && t.Provision == nil {
 		return
 	}
-	t.unpack(&d.subject)
+	t.unpack(d)
 	d.unread = d.err != nil
 	d.perReplica = chargePerReplica(&d.record.State)
 	if d.processor.Group == "" {
@@ -499,12 +511,12 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 // decideAndCommit reports whether anything of the poll may be delivered. It drops what it has of each lease
 // as soon as nobody needs that any more.
 func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.ProcessorLag) bool {
-	switch {
-	case t.stopping.Err() != nil && !lag.Complete():
+	if t.stopping.Err() != nil && !lag.Complete() {
 		d.dropped = true // it was told to stop before this was measured: the next tick does
 		close(d.decided)
 		return false
-	case d.err != nil:
+	}
+	if t.unpack(d); d.err != nil {
 		t.notRead(d)
 		return false
 	}

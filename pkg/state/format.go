@@ -164,15 +164,59 @@ func Open(encoded []byte) (Record, error) {
 	return r, nil
 }
 
+// Packed is a Record as it is stored, of which nothing is decoded: a tick holds many at once. The zero value
+// is the zero Record.
+type Packed struct {
+	encoded []byte // nil where whole is all of it
+	version Version
+	outbox  []Event
+	explain func(error) error
+	whole   *Record
+}
+
+// Pack returns a Record, whose State was not changed since it was loaded, for Unpack to bring it back.
+func (r *Record) Pack() Packed {
+	if r.packed == nil {
+		return Packed{whole: r}
+	}
+	return Packed{encoded: r.packed, version: r.Version, outbox: r.Outbox, explain: r.explain}
+}
+
+// Unpack returns the Record, with what its State has of each lease.
+func (p Packed) Unpack() (Record, error) {
+	switch {
+	case p.encoded != nil:
+		r := Record{Version: p.version, Outbox: p.outbox, packed: p.encoded, explain: p.explain}
+		err := r.unpack(true)
+		return r, err
+	case p.whole != nil:
+		return *p.whole, nil
+	default:
+		return Record{}, nil
+	}
+}
+
 // Unpack completes the State of a Record by what it has of each lease. It does nothing where that is done.
 func (r *Record) Unpack() error {
 	if r.packed == nil {
 		return nil
 	}
+	return r.unpack(false)
+}
+
+// unpack decodes what is packed: the leases and, with all, what comes before them.
+func (r *Record) unpack(all bool) error {
 	lag, memory := &r.State.Lag, &r.State.Memory
 	err := read(r.packed, func(d *json.Decoder) error {
-		if err := d.Decode(&struct{}{}); err != nil {
+		first := any(&struct{}{})
+		if all {
+			first = &head{}
+		}
+		if err := d.Decode(first); err != nil {
 			return err
+		}
+		if h, ok := first.(*head); ok {
+			r.State, r.leases, r.complete = h.State, h.Lines, h.Complete
 		}
 		const sane = 1 << 16 // whatever a damaged state says
 		lag.Partitions = make([]changefeed.Partition, 0, min(r.leases, sane))

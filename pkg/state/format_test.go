@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -86,6 +87,50 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 	small, _ := encodings["small"](many)
 	if len(small) >= len(zipped) {
 		t.Errorf("small it has %d bytes, and else %d", len(small), len(zipped))
+	}
+}
+
+func TestARecordThatWasPackedComesBack(t *testing.T) {
+	t.Parallel()
+	want := remembered(3)
+	second, err := state.Encode(want, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := json.Marshal(want) // format 1
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, encoded := range map[string][]byte{"of this format": second, "of the first format": first} {
+		record, err := state.Open(encoded)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		record.Version, record.Outbox = "5", []state.Event{{Processor: "orders", Sequence: 7}}
+		packed := record.Pack()
+		if err := record.Unpack(); err != nil {
+			t.Fatal(name, err)
+		}
+		back, err := packed.Unpack()
+		if err != nil || back.Version != "5" || len(back.Outbox) != 1 || !reflect.DeepEqual(back.State, record.State) || back.State.Sequence != want.Sequence {
+			t.Errorf("%s: got %+v, %v", name, back, err)
+		}
+		if back.Leases() != record.Leases() || back.Complete() != record.Complete() {
+			t.Errorf("%s: it has %d leases, complete %t", name, back.Leases(), back.Complete())
+		}
+	}
+	if none, err := (state.Packed{}).Unpack(); err != nil || none.Version != "" {
+		t.Errorf("of nothing: got %+v, %v", none, err)
+	}
+	told := errors.New("told")
+	record, err := state.Open(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Explain(func(error) error { return told })
+	second[len(second)-5] ^= 1 // in the checksum
+	if _, err := record.Pack().Unpack(); !errors.Is(err, told) {
+		t.Errorf("got %v", err)
 	}
 }
 
