@@ -15,7 +15,7 @@ const maxThreshold = 1_000_000_000_000
 func (d *documentReader) policy(o *object) scaling.Policy {
 	// The rates tell when fewer replicas do, so that a window is needed for less.
 	sizing := choice(o, "sizing", scaling.SizingAuto, scaling.SizingAuto, scaling.SizingThreshold)
-	auto, catchUp, window := sizing == scaling.SizingAuto, 90*time.Second, 240
+	auto, catchUp, window := sizing == scaling.SizingAuto, 90*time.Second, 225
 	if !auto {
 		catchUp, window = 0, 300
 	}

@@ -46,7 +46,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 			LeaseExpiration: 60 * time.Second,
 			Behavior: scaling.Behavior{
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
-				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 240 * time.Second},
+				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 225 * time.Second},
 			},
 			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},

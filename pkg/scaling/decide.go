@@ -421,6 +421,7 @@ func (s *steps) conclude() Outcome {
 			s.next.Asked = s.Now
 		}
 		s.next.Active, s.next.MetricValue = s.active, s.metric
+		s.starts(current)
 		s.remember(current, s.replicas)
 	}
 	return Outcome{Lag: s.Lag, Decision: d, Memory: s.next}

@@ -1,6 +1,7 @@
 package scaling_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -405,15 +406,17 @@ func unmeasuredIsNoRecommendation(story []tick) string {
 }
 
 // levelWasNeeded: what step 3 holds is the last decision, of which it asks for more than half, and for all
-// of which it asked within the last six minutes. No incomplete poll does.
+// of which it asked within the last ten minutes. No incomplete poll does.
 func levelWasNeeded(story []tick) string {
 	k := story[len(story)-1]
-	asked, held := k.asked("sizing"), k.asked("level")
+	held := k.asked("level")
 	if held < 0 {
 		return ""
 	}
+	sized := func(e tick) int { return cmp.Or(max(0, e.asked("sizing")), e.asked("threshold")) }
+	asked := sized(k)
 	needed := slices.ContainsFunc(story[:len(story)-1], func(e tick) bool {
-		return k.in.Now.Sub(e.seen) < 6*time.Minute && e.asked("sizing") >= held
+		return k.in.Now.Sub(e.seen) < 10*time.Minute && sized(e) >= held
 	})
 	switch {
 	case held != k.previous() || 2*asked <= held:

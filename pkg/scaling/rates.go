@@ -19,8 +19,10 @@ const (
 	standingRise   = 5.0              // seconds by which the standing delay can be exceeded at first, and count
 	shortestWindow = 30 * time.Second // in which the work of an owner is measured
 	shortestBusy   = 45 * time.Second // the same, where it is to be all that the owner can do
-	provenFor      = 3 * time.Hour    // for which that counts
+	provenFor      = 4 * time.Hour    // for which that counts
 	longestWindow  = 5 * time.Minute  // after which that begins anew
+	usualError     = 0.5              // of √leases for each move: by how much a rate may be too high, since a window begins and ends within batches
+	highestError   = 1.25             // the same, that hardly any window has
 	windowMoves    = 4                // moves of positions in a window, per square root of the owner's leases, for it to count
 	drainMean      = 2 * time.Minute  // over which a drain rate that is exact is taken
 	drainStep      = 15 * time.Second // that one sample counts for in that mean, however far apart polls are
@@ -40,11 +42,14 @@ type Rates struct {
 	ProvenAt       time.Time       `json:"provenAt,omitzero"`        // when an owner was last seen to do all it can; zero where none was
 	Partition      float64         `json:"partition,omitempty"`      // most that was done of one partition that had a backlog; 0 where none had
 	PartitionPolls int             `json:"partitionPolls,omitempty"` // polls since that found as much, and an owner that could have done more
+	Limited        float64         `json:"limited,omitempty"`        // the most that such an owner did at the last of them
 	Glimpse        float64         `json:"glimpse,omitempty"`        // what an owner did between the last two polls, to be shown while nothing better is known
 	Drained        float64         `json:"drained,omitempty"`        // by all live owners together, over about a minute
 	Backlog        Backlog         `json:"backlog,omitzero"`         // that lasts
 	Trial          Trial           `json:"trial,omitzero"`           // the last scale-out that has to show whether it helps
 	Level          Level           `json:"level,omitzero"`           // what has stood
+	Proof          float64         `json:"proof,omitempty"`          // seconds for which owners were seen to do all they can, up to ProvenAt
+	StartUp        StartUp         `json:"startUp,omitzero"`         // how long replicas take to come
 	LookedAt       time.Time       `json:"lookedAt,omitzero"`        // when the owners were measured last
 	Owners         map[string]Work `json:"owners,omitempty"`         // live ones
 }
@@ -92,6 +97,7 @@ type owned struct {
 // rates measures how fast changes arrive, and how much one partition and one replica can do.
 func (s *steps) rates() {
 	owners, lost := make(map[string]*owned), make(map[string]int)
+	var names []string // of the owners, by their first partition: sums are to be the same each time
 	var arrival *float64
 	s.flows = make([]Flow, len(s.Lag.Partitions))
 	now := MomentOf(s.Lag.Time)
@@ -106,6 +112,7 @@ func (s *steps) rates() {
 			if o = owners[p.Owner]; o == nil {
 				o = &owned{whole: true}
 				owners[p.Owner] = o
+				names = append(names, p.Owner)
 			}
 			o.leases++
 			if p.Owner != last.Owner {
@@ -146,7 +153,8 @@ func (s *steps) rates() {
 	}
 	s.next.Arrival = arrival
 	s.measureArrivals()
-	s.measureOwners(owners)
+	s.measureOwners(owners, names)
+	s.started()
 }
 
 // arrived takes a rate over some time into the means. The first one counts in full.
@@ -244,12 +252,15 @@ func (s *steps) explained(arrival float64, owners int, every float64) float64 {
 
 // measureOwners measures what a replica can do. What an owner does is all that it can where it has had
 // a backlog all the time, unless it is its partitions that limit it; else it is a lower bound.
-func (s *steps) measureOwners(owners map[string]*owned) {
+func (s *steps) measureOwners(owners map[string]*owned, names []string) {
 	r := &s.next.Rates
 	works := make(map[string]Work, len(owners))
 	doing := make(map[string]float64) // by owner, where that can be told
 	var exact, least, done float64
-	samples := 0
+	samples, tooHigh := 0, usualError
+	if s.proven() {
+		tooHigh = highestError // what was seen exactly is not to drift with the highest of many errors
+	}
 	for name, o := range owners {
 		if w, known := s.Memory.Rates.Owners[name]; known && o.whole {
 			span, moves := s.Lag.Time.Sub(w.Since), w.Moves+o.moves
@@ -260,7 +271,8 @@ func (s *steps) measureOwners(owners map[string]*owned) {
 	}
 	limiting := s.measurePartitions(doing)
 	working := 0 // owners whose positions moved, of which something is pending still
-	for name, o := range owners {
+	for _, name := range names {
+		o := owners[name]
 		done += float64(o.done)
 		if o.moves > 0 && o.lag > 0 && !s.Memory.Rates.LookedAt.IsZero() && s.Lag.Time.After(s.Memory.Rates.LookedAt) {
 			working++
@@ -276,7 +288,7 @@ func (s *steps) measureOwners(owners map[string]*owned) {
 		w.Moved += o.moved
 		span, leases := s.Lag.Time.Sub(w.Since), math.Sqrt(float64(o.leases))
 		if rate, told := doing[name]; told && o.moves > 0 {
-			least = max(least, rate*(1-leases/float64(2*w.Moves)))
+			least = max(least, rate*(1-tooHigh*leases/float64(w.Moves)))
 			if w.Busy && busy && span >= shortestBusy && w.Moved <= max(1, o.leases/8) && !(limiting && o.behind && rate < limitShare*s.next.DrainPerReplica) {
 				exact += rate
 				samples++
@@ -295,6 +307,9 @@ func (s *steps) measureOwners(owners map[string]*owned) {
 		exact /= float64(samples)
 		if !r.ProvenAt.IsZero() {
 			exact = *replica + weight(drainStep, drainMean)*(exact-*replica)
+		}
+		if !r.ProvenAt.IsZero() {
+			r.Proof += min(drainStep, s.Now.Sub(r.ProvenAt)).Seconds()
 		}
 		*replica, r.ProvenAt = exact, s.Now
 	}
@@ -316,16 +331,21 @@ func (s *steps) proven() bool {
 // partition that limits its owner where that could do more, time and again, and this is about as much as
 // was ever seen. It reports whether that is so.
 func (s *steps) measurePartitions(doing map[string]float64) (limiting bool) {
-	r, highest, now := &s.next.Rates, 0.0, MomentOf(s.Lag.Time)
+	r, now := &s.next.Rates, MomentOf(s.Lag.Time)
+	var highest, kept, limited float64 // the most that was done of one that was behind, of one that was not, and by an owner that could do more
 	for i := range s.Lag.Partitions {
 		p, f := &s.Lag.Partitions[i], &s.flows[i]
+		if f.Known && !f.Behind && f.Before > 0 && s.live(p) {
+			kept = max(kept, min(f.Short, f.Long))
+		}
 		span := now.Sub(f.Since)
 		if f.Since.IsZero() || f.Moves < windowMoves || span < shortestWindow || p.CheckpointLSN == nil {
 			continue
 		}
 		rate := float64(*p.CheckpointLSN-f.From) / span.Seconds()
-		owner, known := doing[p.Owner]
-		limiting = limiting || known && owner < limitShare*s.next.DrainPerReplica && rate >= limitShare*r.Partition
+		if owner, known := doing[p.Owner]; known && owner < limitShare*s.next.DrainPerReplica && rate >= limitShare*r.Partition {
+			limiting, limited = true, max(limited, owner)
+		}
 		highest = max(highest, rate)
 		if span > longestWindow {
 			f.Since, f.From, f.Moves = now, *p.CheckpointLSN, 0
@@ -334,21 +354,27 @@ func (s *steps) measurePartitions(doing map[string]float64) (limiting bool) {
 	switch {
 	case highest > r.Partition/limitShare:
 		r.Partition, r.PartitionPolls = highest, 0
+	case kept > r.Partition && s.partitionLimits(): // more is done of one than was taken for the limit
+		r.Partition, r.PartitionPolls = kept, 0
 	case limiting:
 		r.Partition += weight(drainStep, drainMean) * (highest - r.Partition)
-		r.PartitionPolls++
+		r.PartitionPolls, r.Limited = r.PartitionPolls+1, limited
 	}
-	return limiting || r.partitionLimits()
+	return limiting || s.partitionLimits()
 }
 
-// partitionLimits reports whether it is known that partitions limit their owners.
-func (r *Rates) partitionLimits() bool { return r.PartitionPolls >= limitPolls }
+// partitionLimits reports whether it is known that partitions limit their owners. Where a replica turns
+// out to do no more than an owner that was taken to be limited, it was the replica that was slow.
+func (s *steps) partitionLimits() bool {
+	r := &s.next.Rates
+	return r.PartitionPolls >= limitPolls && max(r.Partition, r.Limited) < limitShare*s.next.DrainPerReplica
+}
 
 // until is Memory.until for the rates. A window that a clock which was ahead has begun, or has counted
 // into, begins anew; what is known until a time ahead is known no more.
 func (r Rates) until(now time.Time) Rates {
 	r.At, r.LookedAt, r.ProvenAt = earlier(r.At, now), earlier(r.LookedAt, now), earlier(r.ProvenAt, now)
-	r.Backlog.Since, r.Trial.At = earlier(r.Backlog.Since, now), earlier(r.Trial.At, now)
+	r.Backlog.Since, r.Trial.At, r.StartUp.At = earlier(r.Backlog.Since, now), earlier(r.Trial.At, now), earlier(r.StartUp.At, now)
 	r.Level.Since, r.Level.Needed = earlier(r.Level.Since, now), earlier(r.Level.Needed, now)
 	r.Backlog.Until, r.Trial.Until = earlier(r.Backlog.Until, now.Add(notEnough)), earlier(r.Trial.Until, now.Add(longestHold))
 	owners := make(map[string]Work, len(r.Owners))

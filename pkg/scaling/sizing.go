@@ -20,12 +20,13 @@ const (
 	aloneLittle  = 2.0              // drainsLittle of such a backlog
 	jump         = 1.3              // ratio to the long mean from which on what arrived between the last two polls counts
 	jumpLeast    = 1.0              // LSNs per second that it takes beside that
-	effectTime   = 45 * time.Second // from a decision until its replicas work
+	firstDoubt   = 0.2              // share by which a replica may do more than it did in the first moments of a backlog
+	doubtMean    = 45 * time.Second // of a backlog, over which that doubt goes
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
 	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
-	leap         = 2.0              // jump from which on step 2 counts, too
-	levelHeld    = 6 * time.Minute  // for which a count that is more than half of the replicas has to be enough, before the window of step 9
+	leap         = 1.4              // the same, from which on step 2 counts, too
+	levelHeld    = 10 * time.Minute // for which a count that is more than half of the replicas has to be enough, before the window of step 9
 )
 
 // demand is what one partition asks of its owner.
@@ -61,7 +62,7 @@ func (s *steps) sizing() {
 		return
 	}
 	exact, current := s.proven(), max(1, s.currentReplicas())
-	over, under := overdrawn, -spare
+	over, under := overdrawn, -spare+s.doubt()
 	if !exact {
 		over, under = unproven, unproven
 	}
@@ -93,7 +94,7 @@ func (s *steps) sizing() {
 		why += s.outrunReason(l)
 	}
 	if leapt {
-		why += "; that is more than twice as many as lately, so that step 2 counts, too"
+		why += "; that is many more than lately, so that step 2 counts, too"
 	}
 	switch {
 	case auto && (exact || lasting || n <= s.replicas):
@@ -108,6 +109,8 @@ func (s *steps) sizing() {
 		} else {
 			s.level(n)
 		}
+	case auto:
+		s.level(s.replicas) // step 2 asks for fewer than anybody was seen to do with
 	case !auto && s.raise(float64(n)):
 		s.because("catchUpWithin", "%s", why)
 	}
@@ -167,7 +170,7 @@ func (s *steps) lasting(l load, n, current int) bool {
 	if b.Since.IsZero() || l.backlog < b.LSNs/2 || b.Count != current {
 		b.Since, b.LSNs, b.Count = s.Now, l.backlog, current
 	}
-	due := effectTime + s.Policy.CatchUpWithin
+	due := s.effectTime() + s.Policy.CatchUpWithin
 	if s.liveOwners() < current || !s.spread(current) {
 		due += takeInterval * time.Duration((len(s.flows)+current-1)/current)
 	}
@@ -200,6 +203,12 @@ func (s *steps) outrunReason(l load) string {
 	return fmt.Sprintf("; %s alone brings %.3g, and one owner does %.3g of it: more replicas do not help, spread its partition key", which, s.arrivalOf(i), most)
 }
 
+// doubt is the share by which a replica may do more than it was seen to: positions move once per batch,
+// and leases by the way, so that the first moments of a backlog show less than it can do.
+func (s *steps) doubt() float64 {
+	return firstDoubt * math.Exp(-s.next.Rates.Proof/doubtMean.Seconds())
+}
+
 func (s *steps) currentReplicas() int {
 	n, _ := s.current()
 	return n
@@ -207,8 +216,8 @@ func (s *steps) currentReplicas() int {
 
 // most is how much one owner can do of one partition, in LSNs per second.
 func (s *steps) most() float64 {
-	if r := &s.next.Rates; r.partitionLimits() && r.Partition < limitShare*s.next.DrainPerReplica {
-		return r.Partition
+	if s.partitionLimits() {
+		return s.next.Rates.Partition
 	}
 	return s.next.DrainPerReplica
 }
@@ -250,20 +259,23 @@ func (s *steps) load() (l load, known bool) {
 	// What is pending in partitions that are behind is a backlog; of the others together, what exceeds
 	// the usual.
 	rest := max(0, lag-s.explained(long, s.liveOwners(), every)-behind)
-	coming := 0.0 // until more replicas work
-	if s.proven() || jumped {
-		coming = max(0, l.arrival-float64(max(1, s.currentReplicas()))*s.next.DrainPerReplica) * effectTime.Seconds()
-	}
 	most := s.most()
-	for i, f := range s.flows {
-		p, d := &s.Lag.Partitions[i], demand{arrival: long / float64(measured)}
-		if f.Known {
-			d.arrival = f.Long
+	arrival := func(i int) float64 {
+		each := long / float64(measured)
+		if f := &s.flows[i]; f.Known {
+			each = f.Long
 		}
 		if long > 0 {
-			d.arrival *= l.arrival / long
+			each *= l.arrival / long
 		}
-		d.backlog = coming / float64(len(s.flows))
+		return each
+	}
+	coming := 0.0 // until more replicas work
+	if s.proven() || jumped {
+		coming = s.shortfall(arrival, most) * s.effectTime().Seconds()
+	}
+	for i, f := range s.flows {
+		p, d := &s.Lag.Partitions[i], demand{arrival: arrival(i), backlog: coming / float64(len(s.flows))}
 		if s.excluded(p) {
 			continue // it asks for nobody but its owner
 		}

@@ -1,7 +1,9 @@
 package scaling_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +81,20 @@ func TestADatabaseThatGetsSlowerIsSeen(t *testing.T) {
 	}
 }
 
+func TestWhatWasProvenDoesNotDriftWithTheHighestOfManyErrors(t *testing.T) {
+	t.Parallel()
+	p := newPlant(4, 7, 25, time.Minute) // whose checkpoints come within 21 s of each minute
+	p.spread(1)
+	w := polled(t, p, sized()).polls(40)
+	for i := range p.arrive {
+		p.arrive[i] = 6
+	}
+	w.polls(400)
+	if got := w.memory.DrainPerReplica; got > 26 {
+		t.Errorf("a replica does %.3g, want no more than 26", got)
+	}
+}
+
 func TestSizing(t *testing.T) {
 	t.Parallel()
 	// learnt is a plant of 8 partitions whose replicas were seen to do 25 a second, and have caught up.
@@ -153,12 +169,12 @@ func TestSizing(t *testing.T) {
 		w.plant.run(5 * time.Second)
 		w.story.poll(15*time.Second, w.measure)
 		w.wantReplicas(int(w.last.MetricValue+99)/100, 8)
-		w.wantReason("sizing", "more than twice as many as lately, so that step 2 counts, too")
+		w.wantReason("sizing", "many more than lately, so that step 2 counts, too")
 	})
-	t.Run("one replica of four less has to be enough for six minutes", func(t *testing.T) {
+	t.Run("one replica of four less has to be enough for ten minutes", func(t *testing.T) {
 		t.Parallel()
 		w := level(t, 40)
-		if held := w.held(3); held < 5*time.Minute || held > 6*time.Minute {
+		if held := w.held(3); held < 9*time.Minute || held > 10*time.Minute {
 			t.Errorf("four were held for %s", held)
 		}
 	})
@@ -168,6 +184,24 @@ func TestSizing(t *testing.T) {
 		if held := w.held(3); held < 30*time.Second || held > 2*time.Minute {
 			t.Errorf("four were held for %s", held)
 		}
+	})
+	t.Run("nor is one taken away because it is long ago that an owner did all it can", func(t *testing.T) {
+		t.Parallel()
+		w := level(t, 40)
+		for i := range w.arrive {
+			w.arrive[i] = 9.2
+		}
+		for w.batch = 8 * time.Second; w.story.now.Sub(w.memory.Rates.ProvenAt) < 5*time.Hour; {
+			w.polls(20)
+		}
+		for i := range w.arrive {
+			w.arrive[i] = 7.5 // step 2 asks for three, for longer than the window of step 9
+		}
+		for range 24 {
+			w.polls(1)
+			w.wantReplicas(4, 4)
+		}
+		w.wantReason("level", "3 would do")
 	})
 	t.Run("half of the replicas wait for nothing", func(t *testing.T) {
 		t.Parallel()
@@ -195,6 +229,66 @@ func TestSizing(t *testing.T) {
 			if got := w.reason("level"); got != "" {
 				t.Fatalf("level says %q", got)
 			}
+		}
+	})
+	for _, c := range []struct {
+		rule  string
+		proof float64
+		want  int
+	}{
+		{"what the first moments of a backlog showed is doubted", 15, 4},
+		{"what minutes of it showed is not", 600, 8},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := learnt(t, sized())
+			for i := range w.arrive {
+				w.arrive[i] = 10
+			}
+			w.polls(40)
+			w.memory.Replicas = new(8)
+			w.spread(8)
+			w.memory.DrainPerReplica, w.memory.Rates.ProvenAt, w.memory.Rates.Proof = 20.5, w.story.now, c.proof
+			w.polls(60)
+			w.wantReplicas(c.want, c.want)
+		})
+	}
+	for _, takes := range []time.Duration{15 * time.Second, 2 * time.Minute} {
+		t.Run(fmt.Sprintf("what piles up until replicas work counts, and it is seen that they take %s", takes), func(t *testing.T) {
+			t.Parallel()
+			w := learnt(t, sized())
+			w.memory.Rates.StartUp, w.follow = scaling.StartUp{}, false
+			for i := range w.arrive {
+				w.arrive[i] = 6
+			}
+			for range 40 {
+				if w.polls(1); w.last.Replicas > 1 {
+					break
+				}
+			}
+			w.plant.run(takes - 15*time.Second)
+			w.story.now = w.story.now.Add(takes - 15*time.Second)
+			w.spread(w.last.Replicas)
+			w.polls(1)
+			if took := time.Duration(w.memory.Rates.StartUp.Seconds) * time.Second; took != takes {
+				t.Errorf("replicas took %s, want %s", took, takes)
+			}
+		})
+	}
+	t.Run("a decision that nobody acts on tells nothing of that", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.memory.Rates.StartUp = scaling.StartUp{}
+		w.follow = false
+		for i := range w.arrive {
+			w.arrive[i] = 9
+		}
+		w.polls(60)
+		w.wantReplicas(3, 8)
+		w.spread(8)
+		w.polls(2)
+		if got := w.memory.Rates.StartUp; got.Seconds != 0 || !got.At.IsZero() {
+			t.Errorf("after a quarter of an hour: %+v", got)
 		}
 	})
 	t.Run("a backlog is to be gone within catchUpWithin", func(t *testing.T) {
@@ -240,6 +334,41 @@ func TestSizing(t *testing.T) {
 		w.polls(120)
 		w.wantReplicas(1, 6)
 		w.wantReason("sizing", "8 of 8 partitions bring more than the 2 that one owner does")
+	})
+	t.Run("but a replica that got slower is, whatever was taken for a limit of its partitions", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		for i := range w.arrive {
+			w.arrive[i] = 7
+		}
+		w.polls(40)
+		w.memory.Rates.Partition, w.memory.Rates.PartitionPolls, w.memory.Rates.Limited = 6.25, 8, 12.5
+		w.replica = 12.5
+		w.polls(60)
+		w.wantReplicas(5, 8)
+		if got := w.reason("sizing"); strings.Contains(got, "do not help") || strings.Contains(got, "does not help") {
+			t.Errorf("sizing says %q", got)
+		}
+		if behind := w.arrived[0] - w.done[0]; behind > 200 {
+			t.Errorf("%.0f are pending in a partition", behind)
+		}
+	})
+	t.Run("a scale-out is not judged by what arrives, once only one partition is behind", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized(func(p *scaling.Policy) { p.MaxReplicas = new(2) }))
+		w.spread(2)
+		w.follow = false
+		stuck := w.done[0]
+		for n := range 60 {
+			if n == 20 {
+				w.memory.Rates.Trial = scaling.Trial{At: w.story.now, From: 1, To: 2, Drain: 25}
+			}
+			w.worked[0], w.done[0] = stuck, stuck
+			w.polls(1)
+			if got := w.memory.Rates.Trial; !got.Until.IsZero() {
+				t.Fatalf("at %s: %+v", w.story.now.Sub(start), got)
+			}
+		}
 	})
 	t.Run("replicas that a slow database leaves idle are not asked for again", func(t *testing.T) {
 		t.Parallel()
