@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
@@ -198,6 +199,9 @@ func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 			started = append(started, start(t, folder, nil, append(words[1:], "--cosmos", account, "--servicebus", "127.0.0.1:0")...))
 			started[0].stdout.await(t, "COSMOS=")
 		case words[1] == "run":
+			const slot = 15 * time.Second // at whose end it polls again, and the page shows the first poll
+			now := time.Now()
+			time.Sleep(now.Truncate(slot).Add(slot + time.Second).Sub(now))
 			started = append(started, start(t, folder, settings, words[1:]...))
 			started[1].stdout.await(t, `-000000000001"`)
 		case words[0] == "export":
