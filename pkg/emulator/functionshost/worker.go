@@ -1,6 +1,7 @@
 package functionshost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,17 +76,24 @@ func newWorker(a *app, l *log, clock *Clock, halt func()) (*worker, error) {
 	return &worker{app: a, log: l, clock: clock, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
 }
 
+// given are the ports of all hosts of this process: between two handlers of one host nobody listens on its
+// port, and another host would find it free.
+var given sync.Map
+
 // freePort finds a port for a handler that takes it later. It is none of those that a listener gets which asks
 // for any, so that nobody has taken it by then.
 func freePort() (port int, err error) {
 	for range 20 {
 		port = 12_000 + rand.IntN(20_000)
+		if _, before := given.LoadOrStore(port, true); before {
+			continue
+		}
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port, listener.Close()
 		}
 	}
-	return 0, err
+	return 0, cmp.Or(err, errors.New("20 ports that were tried are taken"))
 }
 
 // url is where the handler has to listen.
