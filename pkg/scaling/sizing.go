@@ -25,7 +25,7 @@ const (
 	takeInterval = 13 * time.Second // in which a further replica takes one lease (docs/tune.md, What the model believes)
 	notEnough    = time.Hour        // for which more replicas are asked for than were not enough
 	settled      = 3 * time.Minute  // of takeIntervals, from which on uneven arrivals count in full
-	leap         = 1.4              // the same, from which on step 2 counts, too
+	leap         = 1.4              // jump from which on step 2 counts, too
 	levelHeld    = 10 * time.Minute // for which a count that is more than half of the replicas has to be enough, before the window of step 9
 )
 
