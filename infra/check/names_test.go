@@ -1,0 +1,160 @@
+package check_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/names.txt")
+
+// TestEverythingKeepsItsName compares the expressions that name resources, role assignments and deployments, and
+// what these are made of, with testdata/names.txt. Under another name an update makes a second resource beside the
+// first, without its state, or is refused: a role assignment exists once.
+func TestEverythingKeepsItsName(t *testing.T) {
+	t.Parallel()
+	sources := templates(t)
+	got, file := names(sources, parse(t, sources)), filepath.Join("testdata", "names.txt")
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	was := strings.Split(string(want), "\n")
+	for line := range strings.SplitSeq(got, "\n") {
+		if i := slices.Index(was, line); i >= 0 {
+			was = slices.Delete(was, i, i+1)
+			continue
+		}
+		t.Errorf("new: %s", line)
+	}
+	for _, line := range was {
+		t.Errorf("gone: %s", line)
+	}
+	if t.Failed() {
+		t.Log("where the values are the same for equal parameters, or a resource is new: go test ./infra/check -run Name -update")
+	}
+}
+
+func TestAChangedNameIsSeen(t *testing.T) {
+	t.Parallel()
+	sources := templates(t)
+	for name, change := range map[string]struct{ file, old, new, want string }{
+		"of a role assignment":             {"modules/roles/queue.bicep", "guid(namespace::queue.id, principalId, role)", "guid(namespace::queue.id, role)", "guid(namespace::queue.id, role)"},
+		"in a variable":                    {"main.bicep", "var suffix = '${name}-${token}'", "var suffix = '${token}-${name}'", "'${token}-${name}'"},
+		"in what a module's name is given": {"main.bicep", "name: 'id-${suffix}'", "name: 'uami-${suffix}'", "identity.name: name: 'uami-${suffix}'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed := map[string]string{}
+			for file, source := range sources {
+				changed[file] = source
+			}
+			changed[change.file] = strings.Replace(sources[change.file], change.old, change.new, 1)
+			if got := names(changed, parse(t, changed)); !strings.Contains(got, change.want) {
+				t.Errorf("no %s in\n%s", change.want, got)
+			}
+		})
+	}
+}
+
+// naming is what the names in one file are made of.
+type naming struct {
+	file  string
+	lines []string
+	root  *node
+	used  map[string]bool // parameters and variables that names are made of
+	found map[string]bool // what is printed
+}
+
+// names prints each name that the templates give, as it is written, and each variable and parameter of a module
+// that such a name is made of.
+func names(sources map[string]string, trees map[string]*node) string {
+	files := make(map[string]*naming)
+	for file, root := range trees {
+		if strings.HasSuffix(file, ".bicep") {
+			files[file] = &naming{file, strings.Split(sources[file], "\n"), root, map[string]bool{}, map[string]bool{}}
+		}
+	}
+	// What a module's names are made of is known once it was looked at: again, until nothing is added.
+	for before, count := -1, 0; count != before; {
+		before, count = count, 0
+		for _, n := range files {
+			n.collect(n.root, files)
+			count += len(n.found)
+		}
+	}
+	var all []string
+	for _, n := range files {
+		for line := range n.found {
+			all = append(all, line)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n") + "\n"
+}
+
+func (n *naming) collect(at *node, files map[string]*naming) {
+	for _, d := range at.Children {
+		switch d.Type {
+		case "resource_declaration", "module_declaration":
+			id, object := d.first("identifier").Text, body(d)
+			n.property(object, "name", id)
+			if module := files[filepath.Join(filepath.Dir(n.file), d.first("string").literal())]; module != nil && d.Type == "module_declaration" {
+				for name := range module.used {
+					if params := object.property("params"); params != nil {
+						n.property(params, name, id+"."+name)
+					}
+				}
+			}
+			for _, p := range object.Children {
+				n.collect(p, files)
+			}
+		case "variable_declaration":
+			if id := d.first("identifier").Text; n.used[id] {
+				n.print(d, id)
+				n.use(d.Children[1])
+			}
+		}
+	}
+}
+
+// property prints a property of an object, where it is there.
+func (n *naming) property(object *node, name, of string) {
+	if value := object.property(name); value != nil {
+		n.print(value, of)
+		n.use(value)
+	}
+}
+
+// print takes the lines of a node.
+func (n *naming) print(d *node, of string) {
+	var text []string
+	for _, line := range n.lines[d.Line-1 : last(d)] {
+		text = append(text, strings.TrimSpace(line))
+	}
+	n.found[fmt.Sprintf("%s %s: %s", n.file, of, strings.Join(text, " "))] = true
+}
+
+// last is the last line of a node that is no bracket.
+func last(d *node) int {
+	line := d.Line
+	for _, c := range d.Children {
+		line = max(line, last(c))
+	}
+	return line
+}
+
+func (n *naming) use(d *node) {
+	if d.Type == "identifier" {
+		n.used[d.Text] = true
+	}
+	for _, c := range d.Children {
+		n.use(c)
+	}
+}
