@@ -1,4 +1,4 @@
-// feedscale in a resource group of its own, which this makes: the function app with its identity, state table, event queue, logs and alerts.
+// feedscale in a resource group of its own, which this makes unless it exists: the function app with its identity, state table, event queue, logs and alerts.
 // Run: az deployment sub create --location REGION --parameters infra/main.bicepparam, or: azd up
 //
 // One user-assigned identity is everything to everybody: no key, password or connection string is made, stored or put out. It may do what
@@ -63,12 +63,22 @@ type processorsFile = {
 @maxLength(20)
 param name string = 'feedscale'
 
-@description('Name of the resource group, which is made if it is not there.')
+@description('Name of the resource group.')
 @minLength(1)
 @maxLength(90)
 param resourceGroupName string = 'rg-${name}'
 
-@description('Azure region of all resources, that of the deployment by default. Best is that of the Cosmos DB accounts.')
+@description('Whether the resource group is there already. It is then left as it is; otherwise it is made, or gets these tags alone.')
+param resourceGroupExists bool = false
+
+@description('''
+Azure region of all resources, that of the deployment by default. Best is that of the Cosmos DB accounts.
+The plan flex is in some regions only: australiaeast, australiasoutheast, brazilsouth, canadacentral, centralindia,
+centralus, eastasia, eastus, eastus2, francecentral, germanywestcentral, italynorth, japaneast, koreacentral,
+northcentralus, northeurope, norwayeast, southafricanorth, southcentralus, southeastasia, southindia, spaincentral,
+swedencentral, uaenorth, uksouth, ukwest, westcentralus, westeurope, westus, westus2, westus3. The regions of today:
+az functionapp list-flexconsumption-locations
+''')
 param location string = deployment().location
 
 @description('Tags of the resource group and all resources.')
@@ -86,6 +96,10 @@ param timerSchedule string = '*/15 * * * * *'
 
 @description('More FEEDSCALE_* settings by name, as text, such as { FEEDSCALE_RU_BUDGET: \'400\' }. They win over those set here.')
 param settings { *: string } = {}
+
+@description('More settings that are secrets, such as a connection string. They win over settings, and no record of the deployment has them.')
+@secure()
+param secretSettings { *: string } = {}
 
 @description('Hosting plan. flex: Flex Consumption. premium: Elastic Premium (EP1), which runs the zip at the output packageUrl.')
 @allowed([
@@ -126,6 +140,9 @@ param network string = 'public'
 
 @description('Address space of the virtual network, /24 or larger, that overlaps with none it is peered with. Unused with network = public.')
 param vnetAddressPrefix string = '10.100.0.0/24'
+
+@description('Resource ids of private DNS zones that exist, for network = private: of blob, table, namespace and Sql. Those left out are made.')
+param privateDnsZoneIds { *: string } = {}
 
 @description('The consumers that each get every event. With any, events go to the topic scale-decisions, and each consumer has a subscription of it; without, to the queue scale-events.')
 param consumers eventConsumer[] = []
@@ -183,7 +200,8 @@ param unpolledAfterMinutes int = 15
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
-var token = uniqueString(group.id, name)
+// The id as it is of a resource of a subscription: names are made of it.
+var token = uniqueString(subscriptionResourceId('Microsoft.Resources/resourceGroups', resourceGroupName), name)
 var suffix = '${name}-${token}'
 var functionAppName = 'func-${suffix}'
 var storageName = 'st${token}'
@@ -198,6 +216,26 @@ var tableName = 'feedscale'
 var containerName = 'packages'
 var isPrivate = network == 'private'
 var deployerId = deployer().objectId
+
+// What Azure would refuse late, or take for something else.
+var letters = split('a b c d e f g h i j k l m n o p q r s t u v w x y z', ' ')
+var digits = split('0 1 2 3 4 5 6 7 8 9', ' ')
+var misnamed = filter([name], text => !empty(join(split(text, concat(letters, digits, ['-'])), '')))
+var connections = map(cosmosAccounts, account => account.name)
+var mixed = filter(connections, connection => !empty(join(split(toLower(connection), concat(letters, digits)), '')))
+var numbered = filter(connections, connection => contains(digits, take(connection, 1)))
+var taken = filter(signalQueues, queue => contains([queueName, topicName, shardQueueName], toLower(queue)))
+var unreachable = isPrivate ? [] : filter(cosmosAccounts, account => account.?privateEndpoint ?? false)
+var noZones = filter(items(privateDnsZoneIds), zone => !contains(['blob', 'table', 'namespace', 'Sql'], zone.key))
+var mistakes = concat(
+  map(misnamed, text => 'name: ${text} is not lower-case letters, digits and hyphens.'),
+  map(union(mixed, numbered), connection => 'cosmosAccounts: ${connection} is not letters and digits, a letter first.'),
+  map(taken, queue => 'signalQueues: ${queue} is the name of another queue or topic.'),
+  map(unreachable, account => 'cosmosAccounts: privateEndpoint of ${account.name} takes network = private.'),
+  map(noZones, zone => 'privateDnsZoneIds: ${zone.key} is none of blob, table, namespace and Sql.')
+)
+// Everything has tags, so that nothing is made where something is wrong.
+var allTags = empty(mistakes) ? tags : fail(join(mistakes, ' '))
 
 // Hosts that environment() does not tell, by the name of the cloud.
 var hosts = {
@@ -225,29 +263,32 @@ var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus D
 var busOwnerRole = '090c5cfd-751d-490a-894a-3ce6f1109419' // Azure Service Bus Data Owner, of the queue of shards
 var publisherRole = '3913510d-42f4-4e42-8a64-420c390055eb' // Monitoring Metrics Publisher, of the component
 
-resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
+resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = if (!resourceGroupExists) {
   name: resourceGroupName
   location: location
-  tags: tags
+  tags: allTags
 }
 
 module identity 'modules/identity.bicep' = {
   name: '${name}-identity'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: 'id-${suffix}'
     location: location
-    tags: tags
+    tags: allTags
   }
+  dependsOn: [
+    group
+  ]
 }
 
 module vnet 'modules/network.bicep' = if (network != 'public') {
   name: '${name}-network'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: 'vnet-${suffix}'
     location: location
-    tags: tags
+    tags: allTags
     addressPrefix: vnetAddressPrefix
     plan: plan
     zones: isPrivate
@@ -258,28 +299,35 @@ module vnet 'modules/network.bicep' = if (network != 'public') {
           Sql: 'privatelink.${hosts[environment().name].cosmos}'
         }
       : {}
+    existingZoneIds: privateDnsZoneIds
   }
+  dependsOn: [
+    group
+  ]
 }
 
 module monitoring 'modules/monitoring.bicep' = {
   name: '${name}-monitoring'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     workspaceName: 'log-${suffix}'
     insightsName: insightsName
     location: location
-    tags: tags
+    tags: allTags
     retentionDays: logRetentionDays
   }
+  dependsOn: [
+    group
+  ]
 }
 
 module storage 'modules/storage.bicep' = {
   name: '${name}-storage'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: storageName
     location: location
-    tags: tags
+    tags: allTags
     tableName: tableName
     containerName: containerName
     zoneRedundant: zoneRedundant
@@ -294,11 +342,11 @@ module storage 'modules/storage.bicep' = {
 
 module servicebus 'modules/servicebus.bicep' = {
   name: '${name}-servicebus'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: serviceBusName
     location: location
-    tags: tags
+    tags: allTags
     queueName: queueName
     topicName: topicName
     consumers: consumers
@@ -317,7 +365,7 @@ module servicebus 'modules/servicebus.bicep' = {
 
 module insightsRoles 'modules/roles/insights.bicep' = {
   name: '${name}-insights-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     insightsName: insightsName
     #disable-next-line what-if-short-circuiting
@@ -331,7 +379,7 @@ module insightsRoles 'modules/roles/insights.bicep' = {
 
 module storageRoles 'modules/roles/storage.bicep' = {
   name: '${name}-storage-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     accountName: storageName
     containerName: containerName
@@ -351,7 +399,7 @@ module storageRoles 'modules/roles/storage.bicep' = {
 
 module queueRoles 'modules/roles/queue.bicep' = if (empty(consumers)) {
   name: '${name}-queue-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     namespaceName: serviceBusName
     queueName: queueName
@@ -367,7 +415,7 @@ module queueRoles 'modules/roles/queue.bicep' = if (empty(consumers)) {
 
 module topicRoles 'modules/roles/topic.bicep' = if (!empty(consumers)) {
   name: '${name}-topic-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     namespaceName: serviceBusName
     topicName: topicName
@@ -383,7 +431,7 @@ module topicRoles 'modules/roles/topic.bicep' = if (!empty(consumers)) {
 module signalQueueRoles 'modules/roles/queue.bicep' = [
   for signalQueue in signalQueues: {
     name: '${name}-${uniqueString(signalQueue)}-signal-roles'
-    scope: group
+    scope: resourceGroup(resourceGroupName)
     params: {
       namespaceName: serviceBusName
       queueName: signalQueue
@@ -401,7 +449,7 @@ module signalQueueRoles 'modules/roles/queue.bicep' = [
 
 module shardQueueRoles 'modules/roles/queue.bicep' = if (fanOut) {
   name: '${name}-shard-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     namespaceName: serviceBusName
     queueName: shardQueueName
@@ -418,7 +466,7 @@ module shardQueueRoles 'modules/roles/queue.bicep' = if (fanOut) {
 
 module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
   name: '${name}-deployer-storage-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     accountName: storageName
     containerName: containerName
@@ -435,7 +483,7 @@ module deployerStorageRoles 'modules/roles/storage.bicep' = if (grantDeployer) {
 
 module deployerQueueRoles 'modules/roles/queue.bicep' = if (grantDeployer && empty(consumers)) {
   name: '${name}-deployer-queue-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     namespaceName: serviceBusName
     queueName: queueName
@@ -449,7 +497,7 @@ module deployerQueueRoles 'modules/roles/queue.bicep' = if (grantDeployer && emp
 
 module deployerTopicRoles 'modules/roles/topic.bicep' = if (grantDeployer && !empty(consumers)) {
   name: '${name}-deployer-topic-roles'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     namespaceName: serviceBusName
     topicName: topicName
@@ -497,11 +545,11 @@ module throughputRoles 'modules/roles/throughput.bicep' = [
 module cosmosEndpoints 'modules/privateendpoint.bicep' = [
   for account in cosmosAccounts: if (isPrivate && (account.?privateEndpoint ?? false)) {
     name: '${name}-cosmos-${account.name}-endpoint'
-    scope: group
+    scope: resourceGroup(resourceGroupName)
     params: {
       name: 'pep-${suffix}-${toLower(account.name)}'
       location: location
-      tags: tags
+      tags: allTags
       subnetId: vnet!.outputs.endpointSubnetId
       targetId: account.accountId
       group: 'Sql'
@@ -515,12 +563,12 @@ module cosmosEndpoints 'modules/privateendpoint.bicep' = [
 
 module app 'modules/functionapp.bicep' = {
   name: '${name}-app'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: functionAppName
     planName: 'plan-${suffix}'
     location: location
-    tags: tags
+    tags: allTags
     plan: plan
     alwaysReady: alwaysReady
     maximumInstanceCount: maximumInstanceCount
@@ -561,6 +609,7 @@ module app 'modules/functionapp.bicep' = {
         : {},
       settings
     )
+    secretSettings: secretSettings
   }
   // Without its roles the host could not start.
   dependsOn: [
@@ -574,14 +623,14 @@ module app 'modules/functionapp.bicep' = {
 
 module alerts 'modules/alerts.bicep' = {
   name: '${name}-alerts'
-  scope: group
+  scope: resourceGroup(resourceGroupName)
   params: {
     name: suffix
     location: location
-    tags: tags
+    tags: allTags
     insightsId: monitoring.outputs.insightsId
     namespaceId: servicebus.outputs.namespaceId
-    entityName: eventsName
+    entityNames: fanOut ? [eventsName, shardQueueName] : [eventsName]
     silentAfter: silentAfter
     behindAfterSeconds: behindAfterSeconds
     unpolledAfterMinutes: unpolledAfterMinutes
@@ -590,7 +639,7 @@ module alerts 'modules/alerts.bicep' = {
 }
 
 @description('Name of the resource group.')
-output resourceGroupName string = group.name
+output resourceGroupName string = resourceGroupName
 
 @description('Name of the function app, for zip deployment and for reading its keys.')
 output functionAppName string = app.outputs.name

@@ -22,5 +22,5 @@ param cosmosAccounts = [
 param plan = 'flex'
 param network = 'public'
 
-// You are a developer: feedscale's commands run as you on your own machine. A pipeline leaves this out.
-param grantDeployer = true
+// A developer runs feedscale's commands on a machine of their own; a workflow does not.
+param grantDeployer = empty(readEnvironmentVariable('GITHUB_ACTIONS', ''))

@@ -483,6 +483,7 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 		Metadata         struct{ Template string }
 		RequiredVersions struct{ Azd string } `yaml:"requiredVersions"`
 		Infra            struct{ Provider, Path, Module string }
+		Pipeline         struct{ Variables []string }
 		Services         map[string]service
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(read(t, "azure.yaml")))

@@ -12,9 +12,9 @@ import (
 // The functions and decorators of Bicep that the templates may use. Add one
 // here when a template needs it.
 var (
-	functions = strings.Fields(`cidrSubnet concat deployer deployment empty environment filter flatten guid items json last length listKeys
-		loadTextContent loadYamlContent map readEnvironmentVariable reduce replace resourceGroup resourceId split string subscription
-		subscriptionResourceId toLower toObject union uniqueString`)
+	functions = strings.Fields(`cidrSubnet concat contains deployer deployment empty environment fail filter flatten guid items join json last
+		length listKeys loadTextContent loadYamlContent map readEnvironmentVariable reduce replace resourceGroup resourceId split string
+		subscription subscriptionResourceId take toLower toObject union uniqueString`)
 	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue sealed secure")
 )
 

@@ -3,7 +3,7 @@
 // with the names that infra/main.bicep put out, after the function app was deployed. A processor needs only one of the two.
 //
 // Each app has an identity of its own. The processor's is granted nothing here but to pull its image: what the application may do in
-// Cosmos DB is the application's to say (output processorPrincipalId).
+// Cosmos DB is the application's to say (output processorPrincipalId). The consumer's may receive events, and no more.
 targetScope = 'resourceGroup'
 
 @description('Azure region.')
@@ -57,6 +57,8 @@ param registryId string = ''
 param tags { *: string } = {}
 
 var token = uniqueString(resourceGroup().id, functionAppName)
+var receiverRole = '4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0' // Azure Service Bus Data Receiver
+var ownerRole = '090c5cfd-751d-490a-894a-3ce6f1109419' // Azure Service Bus Data Owner
 
 resource functionApp 'Microsoft.Web/sites@2025-03-01' existing = {
   name: functionAppName
@@ -78,9 +80,16 @@ resource consumerIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024
   tags: tags
 }
 
-// A module, since the names of role assignments hold the object id: that of an identity that was deleted and made again is another, and
+// Counts the messages that wait, which takes the right to manage the queue or subscription. The application cannot sign in as it.
+resource consumerRuleIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
+  name: 'id-scale-consumer-rule-${token}'
+  location: location
+  tags: tags
+}
+
+// Modules, since the names of role assignments hold the object id: that of an identity that was deleted and made again is another, and
 // Azure refuses to give an assignment to another principal.
-module ownerRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
+module queueRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
   name: 'scale-consumer-queue-role'
   params: {
     namespaceName: serviceBusName
@@ -88,20 +97,43 @@ module ownerRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
     #disable-next-line what-if-short-circuiting
     principalId: consumerIdentity.properties.principalId
     principalType: 'ServicePrincipal'
-    // Azure Service Bus Data Owner, of this queue only: to read how many messages wait counts as managing it.
-    roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
+    roles: [receiverRole]
   }
 }
 
-module topicOwnerRole '../modules/roles/topic.bicep' = if (!empty(subscriptionName)) {
-  name: 'scale-consumer-topic-role'
+module queueRuleRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
+  name: 'scale-consumer-queue-rule-role'
+  params: {
+    namespaceName: serviceBusName
+    queueName: queueName
+    #disable-next-line what-if-short-circuiting
+    principalId: consumerRuleIdentity.properties.principalId
+    principalType: 'ServicePrincipal'
+    roles: [ownerRole]
+  }
+}
+
+module subscriptionRole '../modules/roles/subscription.bicep' = if (!empty(subscriptionName)) {
+  name: 'scale-consumer-subscription-role'
   params: {
     namespaceName: serviceBusName
     topicName: topicName
+    subscriptionName: subscriptionName
     #disable-next-line what-if-short-circuiting
     principalId: consumerIdentity.properties.principalId
-    principalType: 'ServicePrincipal'
-    roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
+    roles: [receiverRole]
+  }
+}
+
+module subscriptionRuleRole '../modules/roles/subscription.bicep' = if (!empty(subscriptionName)) {
+  name: 'scale-consumer-subscription-rule-role'
+  params: {
+    namespaceName: serviceBusName
+    topicName: topicName
+    subscriptionName: subscriptionName
+    #disable-next-line what-if-short-circuiting
+    principalId: consumerRuleIdentity.properties.principalId
+    roles: [ownerRole]
   }
 }
 
@@ -118,7 +150,7 @@ module pullRole '../modules/roles/registry.bicep' = if (!empty(registryId)) {
   }
 }
 
-resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
+resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
   name: processor
   location: location
   tags: tags
@@ -198,7 +230,7 @@ resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
   }
 }
 
-resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
+resource consumerApp 'Microsoft.App/containerApps@2026-07-01' = {
   name: 'scale-consumer'
   location: location
   tags: tags
@@ -206,11 +238,18 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
     type: 'UserAssigned'
     userAssignedIdentities: {
       '${consumerIdentity.id}': {}
+      '${consumerRuleIdentity.id}': {}
     }
   }
   properties: {
     environmentId: environmentId
     configuration: {
+      identitySettings: [
+        {
+          identity: consumerRuleIdentity.id
+          lifecycle: 'None'
+        }
+      ]
       registries: empty(registryId)
         ? []
         : [
@@ -265,7 +304,7 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
             name: 'scale-events'
             custom: {
               type: 'azure-servicebus'
-              identity: consumerIdentity.id
+              identity: consumerRuleIdentity.id
               metadata: union(
                 {
                   namespace: serviceBusName
@@ -288,8 +327,10 @@ resource consumerApp 'Microsoft.App/containerApps@2026-01-01' = {
     }
   }
   dependsOn: [
-    ownerRole
-    topicOwnerRole
+    queueRole
+    queueRuleRole
+    subscriptionRole
+    subscriptionRuleRole
   ]
 }
 

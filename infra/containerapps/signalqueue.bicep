@@ -79,7 +79,7 @@ module pullRole '../modules/roles/registry.bicep' = if (!empty(registryId)) {
   }
 }
 
-resource processorApp 'Microsoft.App/containerApps@2026-01-01' = {
+resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
   name: processor
   location: location
   tags: tags

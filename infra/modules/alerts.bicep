@@ -1,4 +1,4 @@
-// Alerts on what feedscale logs and on dead-lettered events; main.bicep runs it.
+// Alerts on what feedscale logs and on dead-lettered messages; main.bicep runs it.
 
 @description('Ending of the names of the alerts.')
 param name string
@@ -15,8 +15,8 @@ param insightsId string
 @description('Resource id of the Service Bus namespace.')
 param namespaceId string
 
-@description('Queue or topic of the scale events.')
-param entityName string
+@description('Queues and topics whose dead-letter queues are to stay empty.')
+param entityNames string[]
 
 @description('No completed poll for so long raises an alert: ISO 8601.')
 param silentAfter string
@@ -117,7 +117,7 @@ var conditions = [
   }
 ]
 
-var rules = concat(polls, map(states, rule => {
+var stateRules = map(states, rule => {
   name: rule.name
   description: rule.description
   severity: 2
@@ -131,7 +131,9 @@ var rules = concat(polls, map(states, rule => {
     operator: 'Include'
     values: ['*']
   })
-}), map(conditions, condition => {
+})
+
+var conditionRules = map(conditions, condition => {
   name: condition.name
   description: condition.description
   severity: condition.severity
@@ -145,10 +147,10 @@ var rules = concat(polls, map(states, rule => {
     operator: 'Include'
     values: ['*']
   })
-}))
+})
 
 resource logAlert 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
-  for rule in rules: {
+  for rule in concat(polls, stateRules, conditionRules): {
     name: 'alert-${rule.name}-${name}'
     location: location
     tags: tags
@@ -189,7 +191,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
   location: 'global'
   tags: tags
   properties: {
-    description: 'Events are in the dead-letter queue: a consumer gave up on them. Read their reason there.'
+    description: 'Messages are in a dead-letter queue: whoever receives them gave up on them. Read their reason there.'
     enabled: true
     severity: 2
     scopes: [namespaceId]
@@ -208,7 +210,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
             {
               name: 'EntityName'
               operator: 'Include'
-              values: [entityName]
+              values: entityNames
             }
           ]
           timeAggregation: 'Maximum'

@@ -9,7 +9,7 @@ param databases string[]
 @description('Object ids of who reads.')
 param principalIds string[]
 
-resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' existing = {
+resource account 'Microsoft.DocumentDB/databaseAccounts@2026-03-15' existing = {
   name: accountName
 }
 
@@ -20,7 +20,7 @@ var grants = flatten(map(scopes, scope => map(principalIds, id => { scope: scope
 
 // One after another: the account refuses assignments that are made at once.
 @batchSize(1)
-resource reader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-10-15' = [
+resource reader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2026-03-15' = [
   for grant in grants: {
     parent: account
     name: guid(grant.scope, grant.principalId, readerRole)

@@ -84,6 +84,10 @@ param workspaceId string
 @description('Other app settings, by name.')
 param settings { *: string }
 
+@description('App settings that are secrets, by name. They win over the others.')
+@secure()
+param secretSettings { *: string }
+
 var isFlex = plan == 'flex'
 var packageUrl = isFlex ? '' : '${packageContainerUrl}/feedscale.zip'
 
@@ -120,7 +124,11 @@ var settingsOfConnections = [
 ]
 
 var cosmosSettings = reduce(settingsOfConnections, {}, (all, some) => union(all, some))
-var appSettings = union(hostSettings, planSettings, cosmosSettings, settings)
+var allSettings = union(hostSettings, planSettings, cosmosSettings, settings, secretSettings)
+var appSettings = map(items(allSettings), setting => {
+  name: setting.key
+  value: setting.value
+})
 
 resource serverFarm 'Microsoft.Web/serverfarms@2025-03-01' = {
   name: planName
@@ -165,6 +173,8 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
     serverFarmId: serverFarm.id
     reserved: true
     httpsOnly: true
+    // Who reads the key vault that a setting refers to; by default an identity of the system's, which there is none of.
+    keyVaultReferenceIdentity: identityId
     virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
     outboundVnetRouting: isFlex || empty(subnetId)
       ? null
@@ -201,17 +211,18 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
           }
         }
       : null
-    siteConfig: {
-      linuxFxVersion: isFlex ? null : ''
-      ftpsState: 'Disabled'
-      minTlsVersion: '1.2'
-      appSettings: [
-        for setting in items(appSettings): {
-          name: setting.key
-          value: setting.value
+    // Flex refuses ftpsState and linuxFxVersion, null or not, in newer regions.
+    siteConfig: isFlex
+      ? {
+          minTlsVersion: '1.2'
+          appSettings: appSettings
         }
-      ]
-    }
+      : {
+          linuxFxVersion: ''
+          ftpsState: 'Disabled'
+          minTlsVersion: '1.2'
+          appSettings: appSettings
+        }
   }
 
   // No user name and password for deployments: az, azd and func sign in with Entra ID.
@@ -230,6 +241,8 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
   }
 }
 
+// Later versions are previews, too.
+#disable-next-line use-recent-api-versions
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
   name: 'feedscale'
   scope: site

@@ -17,7 +17,7 @@ param tags { *: string }
 @maxValue(730)
 param retentionDays int
 
-resource workspace 'Microsoft.OperationalInsights/workspaces@2025-02-01' = {
+resource workspace 'Microsoft.OperationalInsights/workspaces@2026-03-01' = {
   name: workspaceName
   location: location
   tags: tags

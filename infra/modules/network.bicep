@@ -22,8 +22,13 @@ param plan string
 @description('Private DNS zones, by the kind of endpoint (the group id of the private link) that they are for. Empty: none.')
 param zones { *: string }
 
+@description('Resource ids of private DNS zones that exist, by the same keys. They are neither made nor linked to the network.')
+param existingZoneIds { *: string }
+
+var made = filter(items(zones), item => !contains(existingZoneIds, item.key))
+
 // With no rules of its own: what the network's default rules let in, and everything out.
-resource appGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
+resource appGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   name: 'nsg-${name}-app'
   location: location
   tags: tags
@@ -31,7 +36,7 @@ resource appGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
 }
 
 // HTTPS for storage and Cosmos DB, which feedscale reads through its gateway, and AMQP under TLS for Service Bus. From peered networks, too.
-resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
+resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   name: 'nsg-${name}-endpoints'
   location: location
   tags: tags
@@ -68,7 +73,7 @@ resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2025-01-01' = {
 }
 
 // Without the property subnets, so that subnets that others made stay. Those below are resources of their own.
-resource vnet 'Microsoft.Network/virtualNetworks@2025-01-01' = {
+resource vnet 'Microsoft.Network/virtualNetworks@2026-03-01' = {
   name: name
   location: location
   tags: tags
@@ -79,11 +84,13 @@ resource vnet 'Microsoft.Network/virtualNetworks@2025-01-01' = {
   }
 }
 
-resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' = {
+resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2026-03-01' = {
   parent: vnet
   name: 'app'
   properties: {
     addressPrefix: cidrSubnet(addressPrefix, 26, 0)
+    // The app sends to Entra ID, Application Insights, and accounts without a private endpoint. Left out, this is false since 2025-07-01.
+    defaultOutboundAccess: true
     networkSecurityGroup: {
       id: appGroup.id
     }
@@ -98,11 +105,13 @@ resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' = {
   }
 }
 
-resource endpointSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' = {
+resource endpointSubnet 'Microsoft.Network/virtualNetworks/subnets@2026-03-01' = {
   parent: vnet
   name: 'endpoints'
   properties: {
     addressPrefix: cidrSubnet(addressPrefix, 26, 1)
+    // Private endpoints only answer.
+    defaultOutboundAccess: false
     networkSecurityGroup: {
       id: endpointGroup.id
     }
@@ -116,7 +125,7 @@ resource endpointSubnet 'Microsoft.Network/virtualNetworks/subnets@2025-01-01' =
 }
 
 resource zone 'Microsoft.Network/privateDnsZones@2024-06-01' = [
-  for item in items(zones): {
+  for item in made: {
     name: item.value
     location: 'global'
     tags: tags
@@ -124,7 +133,7 @@ resource zone 'Microsoft.Network/privateDnsZones@2024-06-01' = [
 ]
 
 resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01' = [
-  for (item, i) in items(zones): {
+  for (item, i) in made: {
     parent: zone[i]
     name: name
     location: 'global'
@@ -150,8 +159,7 @@ output appSubnetId string = appSubnet.id
 output endpointSubnetId string = endpointSubnet.id
 
 @description('Resource ids of the zones, by the same keys.')
-output zoneIds { *: string } = toObject(
-  items(zones),
-  item => item.key,
-  item => resourceId('Microsoft.Network/privateDnsZones', item.value)
+output zoneIds { *: string } = union(
+  toObject(made, item => item.key, item => resourceId('Microsoft.Network/privateDnsZones', item.value)),
+  existingZoneIds
 )

@@ -27,7 +27,7 @@ param group string
 @description('Resource ids of the private DNS zones, by group.')
 param zoneIds { *: string }
 
-resource endpoint 'Microsoft.Network/privateEndpoints@2025-01-01' = {
+resource endpoint 'Microsoft.Network/privateEndpoints@2026-03-01' = {
   name: name
   location: location
   tags: tags

@@ -158,6 +158,8 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
   }
 }
 
+// Later versions are previews, too.
+#disable-next-line use-recent-api-versions
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
   name: 'feedscale'
   scope: namespace

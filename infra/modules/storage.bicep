@@ -38,7 +38,7 @@ param endpointSubnetId string
 @description('Resource ids of the private DNS zones, by group. Unused where isPrivate is false.')
 param zoneIds { *: string }
 
-resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
+resource account 'Microsoft.Storage/storageAccounts@2026-06-01' = {
   name: name
   location: location
   tags: tags
@@ -79,6 +79,8 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   }
 }
 
+// Later versions are previews, too.
+#disable-next-line use-recent-api-versions
 resource blobLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
   name: 'feedscale'
   scope: account::blobs
@@ -93,6 +95,8 @@ resource blobLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = i
   }
 }
 
+// Later versions are previews, too.
+#disable-next-line use-recent-api-versions
 resource tableLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (resourceLogs) {
   name: 'feedscale'
   scope: account::tables
@@ -116,6 +120,8 @@ resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (deleteLock) {
   }
 }
 
+// One after another: an account takes no second change while one is under way.
+@batchSize(1)
 module endpoints 'privateendpoint.bicep' = [
   for group in ['blob', 'table']: if (isPrivate) {
     name: '${name}-${group}-endpoint'

@@ -6,7 +6,7 @@ param registryName string
 @description('Object ids of the identities that pull.')
 param principalIds string[]
 
-resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' existing = {
+resource registry 'Microsoft.ContainerRegistry/registries@2025-11-01' existing = {
   name: registryName
 }
 

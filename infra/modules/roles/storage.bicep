@@ -24,7 +24,7 @@ param containerRoles string[]
 @description('Ids of the roles of the table.')
 param tableRoles string[]
 
-resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+resource account 'Microsoft.Storage/storageAccounts@2026-06-01' existing = {
   name: accountName
 
   resource blobs 'blobServices' existing = {

@@ -7,7 +7,7 @@ param accountName string
 @description('Object id of the identity that gets the role.')
 param principalId string
 
-resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' existing = {
+resource account 'Microsoft.DocumentDB/databaseAccounts@2026-03-15' existing = {
   name: accountName
 }
 
