@@ -6,6 +6,8 @@ SHELL := /bin/sh
 DIST ?= dist
 GOOS ?= linux
 GOARCH ?= amd64
+# What a program's name ends with: GOOS decides, or, where it is empty, this machine.
+EXE = $(if $(filter windows Windows_NT,$(or $(GOOS),$(OS))),.exe)
 # 1 stages the function shard, too, with the extension bundle that its trigger needs (docs/scale.md).
 FANOUT ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -50,9 +52,15 @@ test: lint ## pass every test, under the race detector, and make lint
 	go test -race -timeout 12m ./...
 
 .PHONY: start
-start: ## run the staged app under func start, with Azurite
-	@command -v func >/dev/null || { echo "Azure Functions Core Tools are missing: npm install --global azure-functions-core-tools@4 --unsafe-perm true, or https://aka.ms/azfunc-install" >&2; exit 1; }
+start: ## run the staged app under func start, with Azurite and the stand-ins
+	@for tool in func azurite; do \
+		command -v $$tool >/dev/null || { echo "$$tool is missing: npm install --global azure-functions-core-tools@4 azurite" >&2; exit 1; }; \
+	done
 	@$(MAKE) --no-print-directory dist GOOS= GOARCH=
+	@mkdir -p bin && go build -tags demo -o bin/ ./functions/cmd/feedscale
+	@trap 'kill $$pids 2>/dev/null' EXIT INT TERM; \
+	azurite --silent --location bin/azurite & pids=$$!; \
+	./bin/feedscale emulate --container shop/orders:4 --container shop/leases --queue scale-events >bin/emulate.log & pids="$$pids $$!"; \
 	cd $(DIST) && func start
 
 .PHONY: lint
@@ -135,8 +143,9 @@ dist: ## stage the function app in dist/
 	@test ! -e $(DIST)/go.mod || { echo "DIST=$(DIST) has sources in it, and staging empties it: name another folder" >&2; exit 1; }
 	@mkdir -p $(DIST)
 	@find $(DIST) -mindepth 1 -maxdepth 1 ! -name local.settings.json -exec rm -rf {} +
-	$(BUILD) -o $(DIST)/handler ./functions
-	@if test "$(FANOUT)" = 1; then sed '/"version": "2.0",/r functions/shard/host.part.json' host.json > $(DIST)/host.json; else cp host.json $(DIST)/; fi
+	$(BUILD) -o $(DIST)/handler$(EXE) ./functions
+	@sed $(if $(filter 1,$(FANOUT)),-e '/"version": "2.0"/r functions/shard/host.part.json') -e 's/"handler"/"handler$(EXE)"/' host.json > $(DIST)/host.json
+	@echo local.settings.json > $(DIST)/.funcignore
 	@cp $(firstword $(wildcard processors.yaml infra/processors.yaml)) $(DIST)/processors.yaml
 	@for f in functions/*/function.json; do case "$(FANOUT)$$f" in functions/shard/*) continue;; esac; d=$(DIST)/$$(basename $$(dirname $$f)); mkdir -p $$d && cp $$f $$d/; done
 	@mine=$(CURDIR)/local.settings.json; staged=$(DIST)/local.settings.json; \

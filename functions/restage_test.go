@@ -27,9 +27,14 @@ func newProject(t *testing.T) project {
 	for _, file := range []string{"Makefile", "host.json", "local.settings.sample.json", "infra/processors.yaml", "functions/poll/function.json", "functions/processors/function.json"} {
 		p.write(file, contentOf(t, filepath.Join("..", file)))
 	}
-	script := fmt.Sprintf("#!/bin/sh\nwhile test \"$1\" != -o; do shift; done\nexec cp %s \"$2\"\n", filepath.Join(made(t, stage), "handler"))
-	testworld.Must(t, os.WriteFile(filepath.Join(p.bin, "go"), []byte(script), 0o755))
+	p.program("go", fmt.Sprintf("while test \"$1\" != -o; do shift; done\nexec cp %s \"$2\"\n", filepath.Join(made(t, stage), "handler")))
 	return p
+}
+
+// program puts a shell script where make finds it.
+func (p project) program(name, script string) {
+	p.t.Helper()
+	testworld.Must(p.t, os.WriteFile(filepath.Join(p.bin, name), []byte("#!/bin/sh\n"+script), 0o755))
 }
 
 func (p project) path(file string) string { return filepath.Join(p.dir, filepath.FromSlash(file)) }
@@ -43,7 +48,12 @@ func (p project) write(file, text string) {
 // stage runs `make dist`, and returns what it printed.
 func (p project) stage(arguments ...string) (output string, err error) {
 	p.t.Helper()
-	dist := exec.CommandContext(p.t.Context(), "make", append([]string{"-s", "dist", "VERSION=v1.2.3"}, arguments...)...)
+	return p.make("dist", arguments...)
+}
+
+func (p project) make(target string, arguments ...string) (output string, err error) {
+	p.t.Helper()
+	dist := exec.CommandContext(p.t.Context(), "make", append([]string{"-s", target, "VERSION=v1.2.3"}, arguments...)...)
 	dist.Dir = p.dir
 	dist.Env = append(os.Environ(), "PATH="+p.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "MAKEFLAGS=")
 	printed, err := dist.CombinedOutput()
@@ -123,6 +133,58 @@ func TestStagingLeavesNothingElseOfAnEarlierOne(t *testing.T) {
 	}
 	if got, want := contentOf(t, p.path("dist/processors.yaml")), contentOf(t, "../infra/processors.yaml"); got != want {
 		t.Errorf("staged is %q, want the sample of infra/", got)
+	}
+}
+
+// TestTheHostFindsTheHandlerOnWindows: it runs the file that host.json names, and adds nothing to the name.
+func TestTheHostFindsTheHandlerOnWindows(t *testing.T) {
+	t.Parallel()
+	for _, machine := range []string{"GOOS=windows", "GOOS= OS=Windows_NT"} {
+		p := newProject(t)
+		if output, err := p.stage(strings.Split(machine, " ")...); err != nil {
+			t.Fatalf("make dist %s: %v\n%s", machine, err, output)
+		}
+		if got := contentOf(t, p.path("dist/host.json")); !strings.Contains(got, `"defaultExecutablePath": "handler.exe"`) {
+			t.Errorf("%s: host.json is\n%s", machine, got)
+		}
+		if _, err := os.Stat(p.path("dist/handler.exe")); err != nil {
+			t.Errorf("%s: %v", machine, err)
+		}
+	}
+}
+
+// TestMakeStartBringsWhatTheSampleOfTheSettingsNames: Azurite and the stand-ins run until func has ended.
+func TestMakeStartBringsWhatTheSampleOfTheSettingsNames(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	handler := filepath.Join(made(t, stage), "handler")
+	waits := "trap 'echo \"$0 $*\" >>ended; exit' TERM\nwhile :; do sleep 0.05; done\n"
+	p.program("go", fmt.Sprintf("while test \"$1\" != -o; do shift; done\ncase $2 in bin/) cp %s/azurite bin/feedscale;; *) cp %s \"$2\";; esac\n", p.bin, handler))
+	p.program("azurite", waits)
+	p.program("func", "sleep 0.3; ls; echo \"func $*\"\n")
+	output, err := p.make("start")
+	if err != nil || !strings.Contains(output, "host.json") || !strings.HasSuffix(output, "func start\n") {
+		t.Errorf("make start: %v\n%s", err, output)
+	}
+	want := []string{"azurite --silent --location bin/azurite", "./bin/feedscale emulate --container shop/orders:4 --container shop/leases --queue scale-events"}
+	testworld.Eventually(t, "both end", func() bool {
+		ended, _ := os.ReadFile(p.path("ended"))
+		return strings.Contains(string(ended), want[0]) && strings.Contains(string(ended), want[1])
+	})
+}
+
+func TestWithoutTheToolsMakeStartSaysHowToGetThem(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.program("func", "exit 1\n")
+	for _, tool := range []string{"azurite", "func"} {
+		testworld.Must(t, os.RemoveAll(filepath.Join(p.bin, tool)))
+		if _, err := exec.LookPath(tool); err == nil {
+			continue // this machine has it
+		}
+		if output, err := p.make("start"); err == nil || !strings.Contains(output, tool+" is missing: npm install --global") {
+			t.Errorf("without %s: %v\n%s", tool, err, output)
+		}
 	}
 }
 

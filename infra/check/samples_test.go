@@ -538,10 +538,3 @@ func TestEverySettingThatAFunctionReadsIsAnAppSetting(t *testing.T) {
 		t.Error("no function reads a setting: FEEDSCALE_TIMER_SCHEDULE was expected")
 	}
 }
-
-func TestWhatAzdPackagesHoldsNoLocalSettings(t *testing.T) {
-	t.Parallel()
-	if ignored := strings.Fields(read(t, ".funcignore")); !slices.Contains(ignored, "local.settings.json") {
-		t.Errorf(".funcignore leaves out %q, want local.settings.json", ignored)
-	}
-}
