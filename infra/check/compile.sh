@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compiles the templates of infra/, lints them by infra/bicepconfig.json and compares them with how the formatter would have them.
+# Compiles the templates of infra/, lints them by infra/bicepconfig.json, compares them with how the formatter would have them, and what
+# the sample of parameters expands to with main.snapshot.json, which it makes where there is none.
 # Usage: compile.sh BICEP, where BICEP is the Bicep CLI. A warning is a failure, too. `make infra` runs it.
 set -eu
 
@@ -31,7 +32,8 @@ quiet() {
 	failed=1
 }
 
-# Any account does: nothing is deployed.
+# Any account does: nothing is deployed. Without the others the sample is the same everywhere.
+unset AZURE_ENV_NAME GITHUB_ACTIONS
 COSMOS_ACCOUNT_ID=/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.DocumentDB/databaseAccounts/shop
 export COSMOS_ACCOUNT_ID
 
@@ -45,6 +47,16 @@ for file in main.bicep main.bicepparam containerapps/*.bicep modules/*.bicep mod
 		failed=1
 	fi
 done
+mode=validate
+if [ ! -e main.snapshot.json ]; then
+	mode=overwrite
+	echo "infra/main.snapshot.json is new: commit it" >&2
+fi
+if ! "$bicep" snapshot main.bicepparam --mode $mode >"$work/diagnostics" 2>&1; then
+	cat "$work/diagnostics" >&2
+	echo "where that is meant: delete infra/main.snapshot.json and run make infra" >&2
+	failed=1
+fi
 if [ "$failed" = 0 ]; then
 	echo "infra/ compiles without a warning"
 fi

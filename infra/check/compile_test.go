@@ -16,6 +16,8 @@ case "$*" in
 "build WARNED "*) echo "WARNED(1,1) : Warning no-unused-params: unused" >&2 ;;
 "format FORMATTED "*) echo "formatted otherwise" ;;
 "format "*) cat "$2" ;;
+"snapshot main.bicepparam --mode overwrite") echo "$COSMOS_ACCOUNT_ID$AZURE_ENV_NAME$GITHUB_ACTIONS" >main.snapshot.json ;;
+"snapshot main.bicepparam --mode validate") test "$(cat main.snapshot.json)" = "$COSMOS_ACCOUNT_ID" || { echo "~ name"; exit 1; } ;;
 esac
 `
 
@@ -36,7 +38,7 @@ func TestTheTemplatesAreCompiledWithTheBicepCLI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "bicep")
-			script := strings.NewReplacer("WARNED ", tt.warned+" ", "FORMATTED", tt.formatted).Replace(compiler)
+			script := strings.NewReplacer("WARNED ", tt.warned+" ", "FORMATTED", tt.formatted, ">main.snapshot.json", "").Replace(compiler)
 			must(t, os.WriteFile(file, []byte(script), 0o700))
 			command := exec.CommandContext(t.Context(), "./compile.sh", file)
 			output, _ := command.CombinedOutput()
@@ -44,6 +46,31 @@ func TestTheTemplatesAreCompiledWithTheBicepCLI(t *testing.T) {
 				t.Errorf("status %d, want %d, with %q in:\n%s", got, tt.status, tt.want, output)
 			}
 		})
+	}
+}
+
+func TestWhatTheSampleExpandsToIsComparedWithWhatItWas(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	must(t, os.CopyFS(folder, os.DirFS("..")))
+	must(t, os.RemoveAll(filepath.Join(folder, "main.snapshot.json")))
+	file := filepath.Join(folder, "bicep")
+	must(t, os.WriteFile(file, []byte(compiler), 0o700))
+	compile := func() (output string, err error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(folder, "check", "compile.sh"), file)
+		command.Env = append(os.Environ(), "AZURE_ENV_NAME=mine", "GITHUB_ACTIONS=true")
+		printed, err := command.CombinedOutput()
+		return string(printed), err
+	}
+	if output, err := compile(); err != nil || !strings.Contains(output, "main.snapshot.json is new: commit it") {
+		t.Errorf("without a snapshot: %v\n%s", err, output)
+	}
+	if output, err := compile(); err != nil || strings.Contains(output, "is new") {
+		t.Errorf("with the same: %v\n%s", err, output)
+	}
+	must(t, os.WriteFile(filepath.Join(folder, "main.snapshot.json"), []byte("another"), 0o600))
+	if output, err := compile(); err == nil || !strings.Contains(output, "~ name") {
+		t.Errorf("with another: %v\n%s", err, output)
 	}
 }
 
