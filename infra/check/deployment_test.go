@@ -75,6 +75,53 @@ func TestFlexIsSentNothingThatItRefuses(t *testing.T) {
 	}
 }
 
+// TestSecretsAreInNoRecordOfADeployment, in which every other parameter of a module is; and the host reads those of
+// a key vault as the identity that there is.
+func TestSecretsAreInNoRecordOfADeployment(t *testing.T) {
+	t.Parallel()
+	trees := bicep(t)
+	for _, file := range []string{"main.bicep", "modules/functionapp.bicep"} {
+		if _, secure := declared(t, trees[file], "secretSettings", "secure"); !secure {
+			t.Errorf("%s: secretSettings is not @secure()", file)
+		}
+	}
+	app, _ := declared(t, trees["main.bicep"], "app", "")
+	for _, p := range body(app).at("params").Children {
+		if len(p.Children) == 2 && strings.Contains(text(p.Children[1]), "secretSettings") && p.Children[0].Text != "secretSettings" {
+			t.Errorf("the parameter %s of the module app has the secrets, too", p.Children[0].Text)
+		}
+	}
+	site, _ := declared(t, trees["modules/functionapp.bicep"], "site", "")
+	if got := text(body(site).at("properties", "keyVaultReferenceIdentity")); got != "identityId" {
+		t.Errorf("keyVaultReferenceIdentity is %q, want identityId", got)
+	}
+}
+
+// TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert, but of signal queues, which nothing receives from.
+func TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert(t *testing.T) {
+	t.Parallel()
+	trees := bicep(t)
+	alerts, _ := declared(t, trees["main.bicep"], "alerts", "")
+	if got := text(body(alerts).at("params", "entityNames")); got != "fanOut eventsName shardQueueName eventsName" {
+		t.Errorf("entityNames are %q, want the queue of shards with fanOut", got)
+	}
+	alert, _ := declared(t, trees["modules/alerts.bicep"], "deadLetters", "")
+	if got := text(body(alert).at("properties", "criteria")); !strings.Contains(got, "EntityName operator Include values entityNames") {
+		t.Errorf("the alert looks at %q", got)
+	}
+}
+
+// TestEveryParameterIsOnItsPage holds docs/deploy.md to what main.bicep has.
+func TestEveryParameterIsOnItsPage(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs", "deploy.md")
+	for _, d := range bicep(t)["main.bicep"].Children {
+		if d.Type == "parameter_declaration" && !strings.Contains(page, "\n| `"+d.first("identifier").Text+"` |") {
+			t.Errorf("docs/deploy.md has no row for %s", d.first("identifier").Text)
+		}
+	}
+}
+
 // TestOnlyTheAppsSubnetReachesTheInternet: where a subnet does not say so, it does not from the API of 2025-07-01
 // on, and the app could reach neither Entra ID nor Application Insights.
 func TestOnlyTheAppsSubnetReachesTheInternet(t *testing.T) {
