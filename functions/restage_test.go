@@ -158,10 +158,10 @@ func TestMakeStartBringsWhatTheSampleOfTheSettingsNames(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	handler := filepath.Join(made(t, stage), "handler")
-	waits := "trap 'echo \"$0 $*\" >>ended; exit' TERM\nwhile :; do sleep 0.05; done\n"
+	waits := "trap 'echo \"$0 $*\" >>ended; exit' TERM\necho >>started\nwhile :; do sleep 0.05; done\n"
 	p.program("go", fmt.Sprintf("while test \"$1\" != -o; do shift; done\ncase $2 in bin/) cp %s/azurite bin/feedscale;; *) cp %s \"$2\";; esac\n", p.bin, handler))
 	p.program("azurite", waits)
-	p.program("func", "sleep 0.3; ls; echo \"func $*\"\n")
+	p.program("func", "until test \"$(cat ../started 2>/dev/null | wc -l)\" -ge 2; do sleep 0.05; done; ls; echo \"func $*\"\n")
 	output, err := p.make("start")
 	if err != nil || !strings.Contains(output, "host.json") || !strings.HasSuffix(output, "func start\n") {
 		t.Errorf("make start: %v\n%s", err, output)

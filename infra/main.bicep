@@ -68,7 +68,7 @@ param name string = 'feedscale'
 @maxLength(90)
 param resourceGroupName string = 'rg-${name}'
 
-@description('Whether the resource group is there already. It is then left as it is; otherwise it is made, or gets these tags alone.')
+@description('Whether the resource group exists. Then it keeps its tags; otherwise it is made, or its tags are replaced.')
 param resourceGroupExists bool = false
 
 @description('''
@@ -200,7 +200,7 @@ param unpolledAfterMinutes int = 15
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
-// The id as it is of a resource of a subscription: names are made of it.
+// Names hold a hash of the group's id. It is written out, so that a group that exists gives the same names as one that is made.
 var token = uniqueString(subscriptionResourceId('Microsoft.Resources/resourceGroups', resourceGroupName), name)
 var suffix = '${name}-${token}'
 var functionAppName = 'func-${suffix}'
@@ -217,7 +217,7 @@ var containerName = 'packages'
 var isPrivate = network == 'private'
 var deployerId = deployer().objectId
 
-// What Azure would refuse late, or take for something else.
+// Mistakes that Azure would refuse late, or take for something else.
 var letters = split('a b c d e f g h i j k l m n o p q r s t u v w x y z', ' ')
 var digits = split('0 1 2 3 4 5 6 7 8 9', ' ')
 var misnamed = filter([name], text => !empty(join(split(text, concat(letters, digits, ['-'])), '')))
@@ -234,7 +234,7 @@ var mistakes = concat(
   map(unreachable, account => 'cosmosAccounts: privateEndpoint of ${account.name} takes network = private.'),
   map(noZones, zone => 'privateDnsZoneIds: ${zone.key} is none of blob, table, namespace and Sql.')
 )
-// Everything has tags, so that nothing is made where something is wrong.
+// Every resource has tags, so that a mistake ends the deployment before anything is made.
 var allTags = empty(mistakes) ? tags : fail(join(mistakes, ' '))
 
 // Hosts that environment() does not tell, by the name of the cloud.

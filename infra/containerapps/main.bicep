@@ -80,7 +80,7 @@ resource consumerIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024
   tags: tags
 }
 
-// Counts the messages that wait, which takes the right to manage the queue or subscription. The application cannot sign in as it.
+// The rule counts messages as this one, which takes the right to manage the queue or subscription. The application cannot sign in as it.
 resource consumerRuleIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
   name: 'id-scale-consumer-rule-${token}'
   location: location

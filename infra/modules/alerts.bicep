@@ -191,7 +191,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2026-01-01' = {
   location: 'global'
   tags: tags
   properties: {
-    description: 'Messages are in a dead-letter queue: whoever receives them gave up on them. Read their reason there.'
+    description: 'A dead-letter queue holds messages: their receiver gave up on them. Read their reason there.'
     enabled: true
     severity: 2
     scopes: [namespaceId]

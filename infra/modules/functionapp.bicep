@@ -173,7 +173,7 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
     serverFarmId: serverFarm.id
     reserved: true
     httpsOnly: true
-    // Who reads the key vault that a setting refers to; by default an identity of the system's, which there is none of.
+    // This identity reads what settings refer to in a key vault. The default is a system-assigned one, and the app has none.
     keyVaultReferenceIdentity: identityId
     virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
     outboundVnetRouting: isFlex || empty(subnetId)
@@ -211,7 +211,7 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
           }
         }
       : null
-    // Flex refuses ftpsState and linuxFxVersion, null or not, in newer regions.
+    // In newer regions Flex refuses ftpsState and linuxFxVersion, even as null.
     siteConfig: isFlex
       ? {
           minTlsVersion: '1.2'

@@ -89,7 +89,7 @@ resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2026-03-01' = {
   name: 'app'
   properties: {
     addressPrefix: cidrSubnet(addressPrefix, 26, 0)
-    // The app sends to Entra ID, Application Insights, and accounts without a private endpoint. Left out, this is false since 2025-07-01.
+    // The app sends to Entra ID, Application Insights and accounts without a private endpoint. Left out means false, from 2025-07-01 on.
     defaultOutboundAccess: true
     networkSecurityGroup: {
       id: appGroup.id
