@@ -214,6 +214,106 @@ func TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor(t *testing.T) {
 	}
 }
 
+// TestNoTickThatStartsLateAndNoShardIsAnOverrun has a tick of 2 s start 1 s before the next slot, and a shard take
+// longer than passes between two slots: neither makes the timer late.
+func TestNoTickThatStartsLateAndNoShardIsAnOverrun(t *testing.T) {
+	t.Parallel()
+	const took = 2 * time.Second
+	for _, c := range []struct {
+		what, schedule string
+		run            func(t *testing.T, h *functionshost.Host) error
+	}{
+		{"a tick that starts late", "*/8 * * * * *", func(t *testing.T, h *functionshost.Host) error {
+			const slot = 8 * time.Second
+			now := time.Now()
+			<-time.After((2*slot - time.Second - now.Sub(now.Truncate(slot))) % slot)
+			_, err := h.Timer(t.Context(), "poll", functionshost.Tick{})
+			return err
+		}},
+		{"a shard", "* * * * * *", func(t *testing.T, h *functionshost.Host) error {
+			body := fmt.Sprintf(`{"tick":%q,"of":1,"names":["orders"]}`, time.Now().UTC().Format(time.RFC3339Nano))
+			_, err := h.Deliver(t.Context(), "shard", functionshost.Message{Body: []byte(body)})
+			return err
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			settings := w.settings()
+			settings["FEEDSCALE_TIMER_SCHEDULE"] = c.schedule
+			settings["FEEDSCALE_SHARD_QUEUE"], settings["FEEDSCALE_SHARDS"] = shardQueue, settings["SERVICEBUS"]
+			h := startHost(t, functionshost.Options{Root: made(t, stageFanOut), Settings: settings})
+			w.Account.Control(cosmosfake.Times(1, cosmosfake.QueryDocuments, cosmosfake.Answer{Delay: took}))
+			start := time.Now()
+			testworld.Must(t, c.run(t, h))
+			if time.Since(start) < took {
+				t.Fatal("it did not take as long as it was to")
+			}
+			_, _, body := ask(t, h, "/api/metrics", h.MasterKey())
+			if !strings.Contains(string(body), "feedscale_tick_overruns_total 0\n") {
+				t.Errorf("it counts as an overrun:\n%s", body)
+			}
+			if said := find(handlerLines(t, h), "a tick took longer than its schedule allows"); len(said) > 0 {
+				t.Errorf("it said %v", said)
+			}
+		})
+	}
+}
+
+// TestATickTellsWhatItCouldNotMeasure has nothing, a part and all of a processor measured.
+func TestATickTellsWhatItCouldNotMeasure(t *testing.T) {
+	t.Parallel()
+	const nothing, part = "the lag is not known", "the lag is not fully known"
+	for _, c := range []struct {
+		what    string
+		refused func(r *cosmosfake.Request) bool
+		unknown float64
+		says    string
+	}{
+		{"all is known", func(*cosmosfake.Request) bool { return false }, 0, ""},
+		{"one of two partitions", func(r *cosmosfake.Request) bool { return r.Kind == cosmosfake.ReadChangeFeed && r.RangeID == "0" }, 1, part},
+		{"no partition", func(r *cosmosfake.Request) bool { return r.Kind == cosmosfake.ReadChangeFeed }, 1, nothing},
+		{"no lease", func(r *cosmosfake.Request) bool { return r.Kind == cosmosfake.QueryDocuments }, 1, nothing},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Container("two", 2)
+			of := w.LeasesOf("", testworld.OrdersHost, "two")
+			for _, partition := range []string{"0", "1"} {
+				w.Put(testworld.Leases, of.DotNetPKOld(partition, testworld.At(0)))
+			}
+			settings := w.settings()
+			settings["FEEDSCALE_PROCESSORS"] = strings.ReplaceAll(settings["FEEDSCALE_PROCESSORS"], "containerId: orders", "containerId: two")
+			h := w.host(settings)
+			tick(t, h) // by which the number of leases is known
+			w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if c.refused(r) {
+					return &cosmosfake.Answer{Status: 403}
+				}
+				return nil
+			})
+			tick(t, h)
+			var ticks []line
+			testworld.Eventually(t, "the lines of both ticks", func() bool {
+				ticks = find(handlerLines(t, h), "tick")
+				return len(ticks) == 2
+			})
+			last := ticks[1].fields
+			for field, want := range map[string]any{"polled": 1.0, "unknown": c.unknown, "leases": 2.0, "handedOver": 0.0, "uncommitted": 0.0} {
+				if last[field] != want {
+					t.Errorf("%s is %v, want %v: %s", field, last[field], want, ticks[1].Text)
+				}
+			}
+			for _, message := range []string{nothing, part} {
+				if said := find(handlerLines(t, h), message); (len(said) > 0) != (message == c.says) {
+					t.Errorf("it said %v", said)
+				}
+			}
+		})
+	}
+}
+
 // request sends a request with the master key through the host.
 func request(t *testing.T, h *functionshost.Host, method, path string) (*http.Response, string) {
 	t.Helper()
@@ -283,6 +383,62 @@ func TestWithoutATimerScheduleNothingIsPolledAndEverybodyIsTold(t *testing.T) {
 	}
 }
 
+// TestADisabledTimerIsSaidByItsSetting has the function poll disabled as the portal does it, and as its setting
+// arrives at a handler on Linux, at first and after it has polled.
+func TestADisabledTimerIsSaidByItsSetting(t *testing.T) {
+	t.Parallel()
+	const why = "the function poll is disabled by the app setting "
+	for _, c := range []struct {
+		setting, value string
+		disabled       bool
+	}{
+		{"AzureWebJobs.poll.Disabled", "true", true},
+		{"AzureWebJobs_poll_Disabled", "1", true},
+		{"AzureWebJobs.Poll.Disabled", "True", true},
+		{"AzureWebJobs.poll.Disabled", "false", false},
+		{"AzureWebJobs.metrics.Disabled", "true", false},
+	} {
+		t.Run(c.setting+"="+c.value, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			settings := w.settings()
+			settings[c.setting] = c.value
+			h := w.host(settings)
+			_, err := h.Timer(t.Context(), "poll", functionshost.Tick{})
+			if (err != nil) != c.disabled {
+				t.Fatalf("the host says of the timer: %v", err)
+			}
+			if !c.disabled {
+				if said := find(handlerLines(t, h), "nothing is polled"); len(said) > 0 {
+					t.Errorf("it said %v", said)
+				}
+				return
+			}
+			if said := await(t, h, "nothing is polled"); len(said) != 1 || said[0].Level != functionshost.Error || !strings.Contains(said[0].Text, why+c.setting) {
+				t.Errorf("at its start the handler said %v", said)
+			}
+			status, _, problem := get(t, h, "/api/processors/orders", h.MasterKey())
+			if status != http.StatusServiceUnavailable || !strings.Contains(fmt.Sprint(problem["detail"]), "never polled, since "+why+c.setting) {
+				t.Errorf("%d %v", status, problem)
+			}
+		})
+	}
+	t.Run("an old poll", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		settings := w.settings()
+		settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
+		tick(t, w.host(settings))
+		settings["AzureWebJobs.poll.Disabled"] = "true"
+		h := w.host(settings)
+		testworld.Eventually(t, "a refusal that names the setting", func() bool {
+			status, _, problem := get(t, h, "/api/processors/orders", h.MasterKey())
+			return status == http.StatusServiceUnavailable && strings.Contains(fmt.Sprint(problem["detail"]), "last polled at") &&
+				strings.Contains(fmt.Sprint(problem["detail"]), why)
+		})
+	})
+}
+
 func TestATimerInLocalTimeIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const warning = "the host's timer follows local time, while the schedules of processors are in UTC"
@@ -295,6 +451,10 @@ func TestATimerInLocalTimeIsWarnedOf(t *testing.T) {
 		{"UTC is what is meant", "TZ", "UTC", false},
 		{"in its other name, too", "WEBSITE_TIME_ZONE", "Etc/UTC", false},
 		{"nothing is UTC", "TZ", "", false},
+		{"as GMT is", "TZ", "GMT", false},
+		{"and Zulu", "WEBSITE_TIME_ZONE", "Zulu", false},
+		{"and POSIX' form of it", "TZ", "UTC0", false},
+		{"London is so in winter only", "TZ", "Europe/London", true},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

@@ -142,7 +142,8 @@ type poll struct {
 	stored     state.Packed  // takes the place of record, where that is nil, until the processor is measured
 	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
 	unread     bool          // its state could not be loaded: nothing is known of what it asked for
-	leases     int           // at its last poll, at least 1, where it may be handed over
+	complete   bool          // no partition of it is unknown
+	leases     int           // at its last poll: from the start where it may be handed over, else once it is decided
 	attempted  time.Time     // its last poll, likewise
 	unloaded   bool          // record was dropped
 	elsewhere  bool          // another invocation polls it, or it is not asked for
@@ -166,6 +167,7 @@ type tick struct {
 	unreachable atomic.Bool   // the queue gave no answer
 
 	leases             atomic.Int64    // of the processors that are due, as far as they are loaded
+	handedOver         atomic.Int64    // processors in shards that the queue took
 	parts              atomic.Int64    // that the tick is polled in
 	named, namedGroups map[string]bool // of a shard; nil of a whole tick
 }
@@ -201,7 +203,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	if mode.Shard == nil {
 		t.provision(working, polls, groups)
 	}
-	result, due := report.Tick{}, 0
+	result, due, unknown, leases := report.Tick{}, 0, 0, 0
 	var failure error
 	for _, d := range polls {
 		result.Unpublished += d.left
@@ -209,6 +211,10 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 			continue
 		}
 		due++
+		leases += d.leases
+		if !d.complete {
+			unknown++
+		}
 		if !mode.Brief {
 			result.Polled = append(result.Polled, *d.state)
 		}
@@ -235,7 +241,8 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	if mode.DryRun {
 		return result, nil
 	}
-	p.Log.Info("tick", "polled", due, "uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(t.start).String())
+	p.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
+		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", p.Now().Sub(t.start).String())
 	if due > 0 && failed == due {
 		return result, fmt.Errorf("nothing could be committed: %w", failure)
 	}
@@ -571,6 +578,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.state = t.following(&d.subject)
 	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
+	d.complete, d.leases = outcome.Lag.Complete(), max(d.state.Memory.Partitions, outcome.Lag.PartitionCount())
 	d.perReplica = chargePerReplica(d.state)
 	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group
 	if outcome.Lag.Known() {
@@ -631,7 +639,11 @@ func (t *tick) emit(d *subject) {
 // say logs what an operator has to know of a measurement, once.
 func (t *tick) say(d *poll, last *changefeed.ProcessorLag, before []int, lag changefeed.ProcessorLag) {
 	if problem := lag.Problem(); problem != "" {
-		t.Log.Warn("the lag is not fully known", "processor", d.processor.Name, "error", problem)
+		says := "the lag is not fully known"
+		if !lag.Known() {
+			says = "the lag is not known"
+		}
+		t.Log.Warn(says, "processor", d.processor.Name, "error", problem)
 	}
 	if lag.Nearest != "" && lag.Nearest != last.Nearest {
 		t.Log.Warn("no lease of a processor was found", "processor", d.processor.Name, "next", lag.Nearest)

@@ -117,6 +117,7 @@ func (t *tick) handOver(ctx context.Context, wave []*poll) []*poll {
 			continue
 		}
 		sent = append(sent, s)
+		t.handedOver.Add(int64(len(s.polls)))
 	}
 	t.sayLate(sent)
 	for _, p := range parts {

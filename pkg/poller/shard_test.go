@@ -140,10 +140,17 @@ func TestATickIsHandedOverInShards(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w, queue := fanOut(t, c.size)
+			var log bytes.Buffer
+			w.poller.Log = slog.New(slog.NewTextHandler(&log, nil))
 			w.watch(c.processors...)
 			here := w.polledHere(poller.Mode{})
-			if got := queue.take(); !slices.Equal(got, c.shards) || here != c.here {
+			got := queue.take()
+			if !slices.Equal(got, c.shards) || here != c.here {
 				t.Errorf("shards %q and here %q, want %q and %q", got, here, c.shards, c.here)
+			}
+			counts := fmt.Sprintf("polled=%d unknown=%[1]d ", len(strings.Fields(here))) // none of which can be measured
+			if says := fmt.Sprintf("handedOver=%d ", len(strings.Fields(strings.Join(got, " ")))); !strings.Contains(log.String(), counts) || !strings.Contains(log.String(), says) {
+				t.Errorf("it says %s, want %s and %s", &log, counts, says)
 			}
 		})
 	}

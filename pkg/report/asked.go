@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -24,7 +25,7 @@ type Asked struct {
 	State   state.State
 	// Next is when the subject in a state is polled for the first time after t.
 	Next        func(s state.State, t time.Time) time.Time
-	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
+	NeverPolled string // why nothing is polled; "" where nothing keeps it from that
 }
 
 // staleAfter is how many of its own poll intervals a decision may be old.
@@ -39,7 +40,8 @@ func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	case a.State.AttemptedAt.IsZero():
 		return nil, errors.New(NeverPolled(a.Subject, a.NeverPolled))
 	case a.Stale(now):
-		return nil, fmt.Errorf("%s was last polled at %s, more than %d of its poll intervals ago: the timer function may not be running", a.Subject, a.State.AttemptedAt.Format(time.RFC3339), staleAfter)
+		why := cmp.Or(a.NeverPolled, "the timer function may not be running")
+		return nil, fmt.Errorf("%s was last polled at %s, more than %d of its poll intervals ago: %s", a.Subject, a.State.AttemptedAt.Format(time.RFC3339), staleAfter, why)
 	case standing == nil && a.State.Paused:
 		return nil, fmt.Errorf("%s is paused, and nothing was decided before the pause", a.Subject)
 	case standing == nil && len(a.State.Members) > 0:

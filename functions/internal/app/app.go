@@ -168,8 +168,8 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return a.poller.Tick(ctx, mode)
 }
 
-// Tick is one tick over the processors that are due, counted. One that takes longer than the timer's
-// schedule allows is said, with whom it waited for: under a Functions host the next one begins at once.
+// Tick is one tick over the processors that are due, counted. A tick that takes longer than passes from its
+// slot to the next is logged, with what it waited for: under a Functions host the next one begins at once.
 func (a *App) Tick(ctx context.Context) (report.Tick, error) { return a.tick(ctx, poller.Mode{}) }
 
 // TickBriefly is Tick for those who do not look at partitions, and for a process that idles until the
@@ -186,18 +186,31 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 		a.samples.processor(s)
 	}
 	result, err := a.poller.Tick(ctx, mode)
-	end := a.options.Now()
-	overran := a.config.Settings.Timer.Next(start.Round(time.Second)).Before(end)
-	a.meters.Observe(result, end.Sub(start), overran, err)
+	took := a.options.Now().Sub(start)
+	overran := mode.Shard == nil && took > slotLength(a.config.Settings.Timer, start) // no timer waits for a shard
+	a.meters.Observe(result, took, overran, err)
 	a.samples.groups(result)
 	if overran && ctx.Err() == nil {
-		attributes := []any{"took", end.Sub(start).Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
+		attributes := []any{"took", took.Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
 		if len(result.Took) > 0 {
 			attributes = append(attributes, "longest", result.Took[0].Who, "longestTook", result.Took[0].Time.Round(time.Millisecond).String())
 		}
 		a.options.Log.Warn("a tick took longer than its schedule allows", attributes...)
 	}
 	return result, err
+}
+
+// slotLength returns how much time passes from the slot of a tick that starts at a time, the last one until then,
+// to the next. A host fires some milliseconds early, so that the nearest second counts.
+func slotLength(ticks config.Schedule, start time.Time) time.Duration {
+	start = start.Round(time.Second)
+	var slot time.Time
+	for back := time.Second; slot.IsZero() && back > 0; back *= 2 { // until the duration overflows
+		for t := ticks.Next(start.Add(-back)); !t.IsZero() && !t.After(start); t = ticks.Next(t) {
+			slot = t
+		}
+	}
+	return ticks.Next(start).Sub(slot)
 }
 
 // register adds what people and scalers may ask for to a mux.

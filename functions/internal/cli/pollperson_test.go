@@ -73,7 +73,7 @@ func TestAPersonSeesTheTableAndEachFailureOnce(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	p.settings["FEEDSCALE_LOG_LEVEL"] = "info"
-	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"the lag is not fully known"`) {
+	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"the lag is not known"`) {
 		t.Errorf("a log that is asked for is missing: %+v", r)
 	}
 }

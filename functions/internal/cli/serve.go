@@ -77,17 +77,46 @@ func serve(ctx context.Context, env Env, file string) error {
 // underHost says what of the environment of a Functions host will not work as it looks, and returns why
 // nothing is ever polled; "" where nothing keeps the host from it.
 func underHost(env Env, log *slog.Logger) (never string) {
-	if env.Getenv("FEEDSCALE_TIMER_SCHEDULE") == "" {
+	if setting := disabledBy(env, "poll"); setting != "" {
+		never = "the function poll is disabled by the app setting " + setting + ": remove the setting, or set it to false, as the portal's Enable button does"
+	} else if env.Getenv("FEEDSCALE_TIMER_SCHEDULE") == "" {
 		never = "the app setting FEEDSCALE_TIMER_SCHEDULE is missing, without which the host disables the function poll: set it, for example to */15 * * * * *"
+	}
+	if never != "" {
 		log.Error("nothing is polled", "next", never)
 	}
 	for _, name := range []string{"WEBSITE_TIME_ZONE", "TZ"} {
-		if zone := env.Getenv(name); zone != "" && zone != "UTC" && zone != "Etc/UTC" {
+		if zone := env.Getenv(name); zone != "" && !isUTC(zone, env.Now()) {
 			log.Warn("the host's timer follows local time, while the schedules of processors are in UTC", "setting", name, "zone", zone, "next", "remove the setting, or mind the difference in FEEDSCALE_TIMER_SCHEDULE")
 			break
 		}
 	}
 	return never
+}
+
+// disabledBy returns the app setting that disables a function, "" where none does. The host compares names of
+// settings without case. On Linux the platform writes underscores for periods (azure-webjobs-sdk,
+// HostListenerFactory.cs: IsDisabled; IConfigurationExtensions.cs: IsSettingEnabled).
+func disabledBy(env Env, function string) string {
+	for _, entry := range env.Environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.EqualFold(strings.ReplaceAll(name, ".", "_"), "AzureWebJobs_"+function+"_Disabled") && (value == "1" || strings.EqualFold(value, "true")) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isUTC reports whether a time zone is UTC now and ever after, whatever its name. An offset of zero behind the
+// name, as in POSIX' UTC0, changes nothing.
+func isUTC(zone string, now time.Time) bool {
+	location, err := time.LoadLocation(strings.TrimRight(strings.TrimPrefix(zone, ":"), "+-:0"))
+	if err != nil {
+		return false
+	}
+	_, offset := now.In(location).Zone()
+	_, changes := now.In(location).ZoneBounds()
+	return offset == 0 && changes.IsZero()
 }
 
 // errParentGone is why serve ends without a signal.

@@ -297,12 +297,12 @@ func TestWhatIsNoTimerCannotFire(t *testing.T) {
 	r := app{
 		functions: map[string]string{
 			"web": `{"bindings":[{"type":"httpTrigger","name":"req"},{"type":"http","direction":"out","name":"res"}]}`,
-			"off": hourlyFunction,
+			"off": hourlyFunction, "linux": hourlyFunction,
 			"old": `{"disabled":true,"bindings":[{"type":"timerTrigger","name":"timer","schedule":"0 0 * * * *"}]}`,
 		},
-		settings: map[string]string{"AzureWebJobs.off.Disabled": "True"},
+		settings: map[string]string{"AzureWebJobs.off.Disabled": "True", "AzureWebJobs_linux_Disabled": "1"},
 	}.start(t)
-	for name, want := range map[string]string{"web": "no timer function", "none": "no timer function", "off": "is disabled", "old": "is disabled"} {
+	for name, want := range map[string]string{"web": "no timer function", "none": "no timer function", "off": "is disabled", "linux": "is disabled", "old": "is disabled"} {
 		if _, err := r.Timer(t.Context(), name, functionshost.Tick{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, want)
 		}
