@@ -83,3 +83,32 @@ func TestMoreThanAnAccountMaySendIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// TestAChargeThatIsNoneCountsNothing has an answer say what it costs.
+func TestAChargeThatIsNoneCountsNothing(t *testing.T) {
+	t.Parallel()
+	for charge, want := range map[string]float64{
+		"2.83": 2.83, "0": 0, "1000000": 1e6, "1000000.1": 0, "1e300": 0, "1e999": 0,
+		"Inf": 0, "-Inf": 0, "NaN": 0, "-1": 0, "": 0, "many": 0,
+	} {
+		t.Run(charge, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/" {
+					io.WriteString(w, "{}")
+					return
+				}
+				w.Header().Set("x-ms-request-charge", charge)
+				io.WriteString(w, `{"Documents":[]}`)
+			}))
+			t.Cleanup(server.Close)
+			a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.URL, Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, usage, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil || usage.Charge != want {
+				t.Errorf("%v RU, %v; want %v", usage.Charge, err, want)
+			}
+		})
+	}
+}

@@ -67,6 +67,9 @@ type pace struct {
 // rate is this process's share of the budget.
 func (p *pace) rate() float64 { return p.budget / float64(max(1, p.among.Load())) }
 
+// maxWait is how long a read waits for the budget before it looks again. It is longer than any tick.
+const maxWait = time.Hour
+
 // meanWeight is the weight of the newest charge in the moving mean of a container's feed reads.
 const meanWeight = 0.25
 
@@ -230,7 +233,8 @@ func (p *pace) tryReserve(now time.Time, c Container) (wait time.Duration, reser
 	}
 	needed := min(expected, p.rate())
 	if p.balance < needed {
-		return time.Duration((needed-p.balance)/p.rate()*float64(time.Second)) + time.Millisecond, 0
+		seconds := min((needed-p.balance)/p.rate(), maxWait.Seconds())
+		return time.Duration(seconds*float64(time.Second)) + time.Millisecond, 0
 	}
 	p.balance -= expected
 	return 0, expected

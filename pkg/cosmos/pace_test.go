@@ -151,3 +151,22 @@ func TestAReadThatTheBudgetLeavesOutSaysSoAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAWaitForTheBudgetIsAtMostAnHourAtATime has debts that no time pays, which a read may not count as no wait at
+// all: it would ask again and again until its context ends.
+func TestAWaitForTheBudgetIsAtMostAnHourAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := cosmos.NewPace(10, 64)
+		p.Leave(false, 1e300)
+		start := time.Now()
+		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(59*time.Minute)), 1, closed)
+		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 0 {
+			t.Errorf("after %s: %v, want ErrBudget at once", time.Since(start), err)
+		}
+		err = p.Read(cosmos.BudgetUntil(t.Context(), start.Add(90*time.Minute)), 1, closed)
+		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start).Truncate(time.Second) != time.Hour {
+			t.Errorf("after %s: %v, want ErrBudget after an hour", time.Since(start), err)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -103,7 +104,8 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 	r.avoid[endpoint] = now.Add(avoidFailedFor)
 }
 
-// learn takes the readable regions from an account's description. What is no JSON is ignored.
+// learn takes the regions from an account's description, without those that may not be asked. What is no JSON is
+// ignored.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable    []location `json:"readableLocations"`
@@ -115,17 +117,40 @@ func (r *regions) learn(description []byte, now time.Time) {
 	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
 		return // an answer of somebody else: what was known stays
 	}
-	for i := range account.Readable {
-		account.Readable[i].Endpoint = strings.TrimSuffix(account.Readable[i].Endpoint, "/")
-	}
+	readable, writable := r.trusted(account.Readable), r.trusted(account.Writable)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.locations, r.learned = account.Readable, now
+	r.locations, r.learned = readable, now
 	r.arrange()
-	if r.writes = ""; len(account.Writable) > 0 {
-		r.writes = strings.TrimSuffix(account.Writable[0].Endpoint, "/")
+	if r.writes = ""; len(writable) > 0 {
+		r.writes = writable[0].Endpoint
 	}
 	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
+}
+
+// azureDomain finds the domain of Azure's own endpoints, in every cloud.
+var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$`)
+
+// trusted returns the locations that may get signatures and tokens of the account (docs/security.md, Limits). Their
+// endpoints have no slash at the end.
+func (r *regions) trusted(locations []location) (trusted []location) {
+	domain := func(u *url.URL) string { return strings.ToLower(azureDomain.FindString(u.Hostname())) }
+	own, err := url.Parse(r.endpoint)
+	if err != nil {
+		return nil
+	}
+	for _, l := range locations {
+		l.Endpoint = strings.TrimSuffix(l.Endpoint, "/")
+		u, err := url.Parse(l.Endpoint)
+		if err != nil || l.Endpoint != u.Scheme+"://"+u.Host || u.Hostname() == "" {
+			continue // it has more than a scheme, a host and a port
+		}
+		if u.Scheme != "https" && (u.Scheme != "http" || own.Scheme == "https") || domain(own) != "" && domain(u) != domain(own) {
+			continue
+		}
+		trusted = append(trusted, l)
+	}
+	return trusted
 }
 
 // readsAreDear reports whether reads at the account's default consistency cost twice what eventual

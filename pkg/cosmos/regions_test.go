@@ -3,6 +3,7 @@ package cosmos_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,53 @@ func TestRoute(t *testing.T) {
 			}
 			if got := r.Route(now.Add(c.later)); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestARegionElsewhereIsNotAsked has an account name regions that its signature and its token must not reach.
+func TestARegionElsewhereIsNotAsked(t *testing.T) {
+	t.Parallel()
+	const shop = "https://shop.documents.azure.com:443"
+	for _, c := range []struct {
+		rule, endpoint, region string
+		asked                  bool
+	}{
+		{"of its own domain", shop, "https://shop-westeurope.documents.azure.com:443/", true},
+		{"in any case", shop, "https://Shop-WestEurope.Documents.Azure.com/", true},
+		{"in clear", shop, "http://shop-westeurope.documents.azure.com/", false},
+		{"of another domain", shop, "https://shop-westeurope.documents.example.com/", false},
+		{"of a domain that ends alike", shop, "https://shop.evildocuments.azure.com/", false},
+		{"of a domain that begins alike", shop, "https://shop.documents.azure.com.example.com/", false},
+		{"behind the name of a user", shop, "https://shop.documents.azure.com@example.com/", false},
+		{"with the name of a user", shop, "https://user@shop-westeurope.documents.azure.com/", false},
+		{"with a path", shop, "https://shop-westeurope.documents.azure.com/path", false},
+		{"with a query", shop, "https://shop-westeurope.documents.azure.com?", false},
+		{"that is no address", shop, "https://shop-westeurope.documents.azure.com:port/", false},
+		{"of another cloud", shop, "https://shop-chinaeast.documents.azure.cn/", false},
+		{"in China", "https://shop.documents.azure.cn", "https://shop-chinaeast.documents.azure.cn/", true},
+		{"of a government", "https://shop.documents.azure.us", "https://shop-usgovvirginia.documents.azure.us/", true},
+		{"of a dedicated gateway", "https://shop.sqlx.cosmos.azure.com", "https://shop-westeurope.sqlx.cosmos.azure.com/", true},
+		{"of a dedicated gateway, elsewhere", "https://shop.sqlx.cosmos.azure.com", "https://example.com/", false},
+		{"of what is not Azure's", "https://cosmos.example.com", "https://cosmos-west.example.org:8443/", true},
+		{"of what is not Azure's, in clear", "https://cosmos.example.com", "http://cosmos.example.com/", false},
+		{"of a stand-in, on other ports", "http://127.0.0.1:8081", "http://127.0.0.1:8082/", true},
+		{"of a stand-in with TLS", "https://localhost:8081", "https://127.0.0.1:8082/", true},
+		{"with another scheme", "http://127.0.0.1:8081", "file:///etc/", false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			r := cosmos.NewRegions(c.endpoint, "")
+			locations := `[{"name":"West Europe","databaseAccountEndpoint":"` + c.region + `"}]`
+			r.Learn(`{"writableLocations":`+locations+`,"readableLocations":`+locations+`}`, time.Now())
+			want, writes := []string{c.endpoint}, c.endpoint
+			if c.asked {
+				writes = strings.TrimSuffix(c.region, "/")
+				want = append(want, writes)
+			}
+			if got := r.Route(time.Now()); !slices.Equal(got, want) || r.Writable() != writes {
+				t.Errorf("asks %q and writes to %q, want %q", got, r.Writable(), want)
 			}
 		})
 	}

@@ -75,6 +75,10 @@ func (t *tally) delay(d time.Duration) {
 	t.Delay += d
 }
 
+// maxCharge is the most request units that an answer is believed to have cost: what a container may spend in a
+// second by default. A charge above it counts as none, as do one below 0 and one that is no number.
+const maxCharge = 1e6
+
 // count adds a try to the tally of its call.
 func (t *tally) count(response *http.Response, err error) {
 	t.mu.Lock()
@@ -90,7 +94,7 @@ func (t *tally) count(response *http.Response, err error) {
 	if !regionFails(response, nil) {
 		t.answered++
 	}
-	if charge, err := strconv.ParseFloat(response.Header.Get(headerCharge), 64); err == nil {
+	if charge, err := strconv.ParseFloat(response.Header.Get(headerCharge), 64); err == nil && charge >= 0 && charge <= maxCharge {
 		t.Charge += charge
 	}
 }
