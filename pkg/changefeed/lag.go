@@ -70,6 +70,7 @@ type Partition struct {
 	Whole *int64 `json:"whole,omitempty"` // Lag without what is counted with another lease of the same Split; nil where nothing is
 
 	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
+	BadTime       bool      `json:"badLeaseTime,omitempty"`  // the lease has a time that no owner can have written, which counts as none
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
 	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
 	Position      string    `json:"position,omitempty"`      // the lease's continuation, opaque; compared to see whether the checkpoint moved

@@ -25,6 +25,7 @@ type Lease struct {
 	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
 	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
 	Time         time.Time  // when the owner last renewed it; zero where unknown
+	BadTime      bool       // the lease has a time that no owner can have written: Time is that of _ts, or zero
 	TS           int64      // _ts: when the document was last written, in Unix seconds
 }
 
@@ -315,7 +316,7 @@ func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	if s, ok := optionalString(raw); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")
 		for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} { // Java leaves out seconds that are zero
-			if t, err := time.Parse(layout, s); err == nil && t.Year() > 1 {
+			if t, err := time.Parse(layout, s); err == nil && t.Year() != 1 { // 1 is .NET's DateTime without a value
 				return t.UTC()
 			}
 		}
@@ -324,6 +325,22 @@ func leaseTime(raw json.RawMessage, ts int64) time.Time {
 		return time.Unix(ts, 0).UTC()
 	}
 	return time.Time{}
+}
+
+// maxAhead is how far the clock of an owner may be ahead.
+const maxAhead = 24 * time.Hour
+
+// LimitTime takes a time that no owner can have written for none: one before the year 1, or more than a day after
+// now (docs/security.md, Limits). It would be the newest for good, and JSON has no year beyond 9999.
+func (l *Lease) LimitTime(now time.Time) {
+	latest := now.Add(maxAhead)
+	if year := l.Time.Year(); year >= 1 && year <= 9999 && !l.Time.After(latest) {
+		return
+	}
+	l.Time, l.BadTime = time.Time{}, true
+	if 0 < l.TS && l.TS <= latest.Unix() {
+		l.Time = time.Unix(l.TS, 0).UTC()
+	}
 }
 
 // Newer reports whether a lease is newer than another one for the same partition, and so the one

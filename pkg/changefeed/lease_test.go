@@ -3,6 +3,8 @@ package changefeed_test
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -76,6 +78,46 @@ func TestParseLease(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestATimeThatNoOwnerCanHaveWrittenIsNone (docs/security.md, Limits).
+func TestATimeThatNoOwnerCanHaveWrittenIsNone(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	written := now.Add(-time.Minute) // _ts
+	for _, c := range []struct {
+		rule, timestamp string
+		want            time.Time
+		bad             bool
+	}{
+		{"a minute ago", `"2026-11-23T11:59:00Z"`, written, false},
+		{"by a clock that is a day ahead", `"2026-11-24T12:00:00Z"`, now.Add(24 * time.Hour), false},
+		{"a day and a second ahead", `"2026-11-24T12:00:01Z"`, written, true},
+		{"the last year", `"9999-12-31T23:59:59Z"`, written, true},
+		{"a year that JSON does not have", `"9999-12-31T23:59:59-01:00"`, written, true},
+		{"before the first year", `"0000-12-31T23:59:59Z"`, written, true},
+		{".NET's DateTime without a value", `"0001-01-01T00:00:00Z"`, written, false},
+		{"the same, east of UTC", `"0001-01-01T00:00:00+14:00"`, written, false},
+		{"none", `null`, written, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			document := fmt.Sprintf(`{"id":"p..0","LeaseToken":"0","timestamp":%s,"_ts":%d}`, c.timestamp, written.Unix())
+			got, err := changefeed.ParseLease([]byte(document))
+			got.LimitTime(now)
+			if err != nil || !got.Time.Equal(c.want) || got.BadTime != c.bad {
+				t.Errorf("%s, bad: %t, %v; want %s, %t", got.Time, got.BadTime, err, c.want, c.bad)
+			}
+		})
+	}
+	for _, ts := range []int64{now.Add(25 * time.Hour).Unix(), math.MaxInt64} {
+		document := fmt.Sprintf(`{"id":"p..0","LeaseToken":"0","_ts":%d}`, ts)
+		got, err := changefeed.ParseLease([]byte(document))
+		got.LimitTime(now)
+		if err != nil || !got.Time.IsZero() || !got.BadTime {
+			t.Errorf("_ts %d is %s, bad: %t, %v", ts, got.Time, got.BadTime, err)
+		}
 	}
 }
 

@@ -288,6 +288,10 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 	if errors.Is(err, cosmos.ErrMissing) {
 		documents, err = nil, nil
 	}
+	now := t.now()
+	for i := range documents {
+		documents[i].LimitTime(now)
+	}
 	sorted := changefeed.Sorted(documents)
 	for _, m := range group {
 		m.leases, m.err = nil, err

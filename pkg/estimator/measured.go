@@ -125,7 +125,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 // partition applies the table of docs/lag.md (What each answer counts) to one lease.
 func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partition {
 	partition := changefeed.Partition{
-		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, Position: l.Continuation,
+		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, BadTime: l.BadTime, Position: l.Continuation,
 		Status: changefeed.StatusUnknown,
 	}
 	if lsn, ok := changefeed.ContinuationLSN(l.Continuation); ok {

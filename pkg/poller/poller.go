@@ -686,6 +686,8 @@ var conditions = []struct {
 		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusUnclaimed }},
 	{"a position of a processor went backwards", "rewound", "changes are processed again: a lease was restored, reset or deleted",
 		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
+	{"leases of a processor have a time that no owner can have written", "badLeaseTime", "it counts as none: set the clock of the owners, or find what else writes leases",
+		func(p *changefeed.Partition) bool { return p.BadTime }},
 }
 
 // conditionsOf returns how many partitions are in each condition.

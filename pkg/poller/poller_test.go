@@ -473,6 +473,29 @@ func TestAStalledProcessorIsLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestALeaseOfAnImpossibleTimeFreezesNothing: no JSON has the year 10000, so that no state with it could be stored.
+func TestALeaseOfAnImpossibleTimeFreezesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var log bytes.Buffer
+	w.poller.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	w.write(25)
+	lease := w.leases.DotNetPKOld("0", leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0)})
+	lease["timestamp"] = "9999-12-31T23:59:59-01:00"
+	w.Put(testworld.Leases, lease)
+	for range 2 {
+		if r := w.tick(); r.Uncommitted != 0 || !r.Polled[0].Lag.Partitions[0].BadTime {
+			t.Errorf("%d uncommitted, %+v", r.Uncommitted, r.Polled[0].Lag.Partitions)
+		}
+	}
+	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.State.AttemptedAt.IsZero() || !record.State.Lag.Partitions[0].BadTime {
+		t.Errorf("stored is %+v, %v", record.State.Lag, err)
+	}
+	if n := strings.Count(log.String(), `"kind":"badLeaseTime"`); n != 1 {
+		t.Errorf("it was said %d times, want once:\n%s", n, &log)
+	}
+}
+
 // TestLeasesThatStayLeftOverAreLoggedOnce: at one poll a lease may be on its way out.
 func TestLeasesThatStayLeftOverAreLoggedOnce(t *testing.T) {
 	t.Parallel()

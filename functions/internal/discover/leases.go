@@ -39,6 +39,9 @@ func (s survey) look(ctx context.Context, taken map[string]bool, now func() time
 	if err != nil {
 		return Report{}, err
 	}
+	for i := range documents {
+		documents[i].LimitTime(now())
+	}
 	report := Report{LeaseContainer: s.container.String(), Account: s.connection.Host, Processors: []Processor{}}
 	for _, origin := range s.origins(ctx, changefeed.Inventory(documents), &usage) {
 		report.Processors = append(report.Processors, s.report(origin, now()))

@@ -60,6 +60,17 @@ func TestOwnersAreLiveForAMinuteAfterTheyRenewed(t *testing.T) {
 	}
 }
 
+func TestAnOwnerWhoRenewsInTwoDaysIsNotLive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Put(testworld.Leases, w.LeasesOf("projection", host, "orders").DotNetPKOld("0", leasefake.Fields{Owner: "ahead", Updated: noon.Add(48 * time.Hour)}))
+	r, err := look(t, w)
+	testworld.Must(t, err)
+	if o := r.Processors[0].Owners[0]; o.Live || o.RenewedSeconds != nil {
+		t.Errorf("got %+v", o)
+	}
+}
+
 func TestTwoFormatsOfOneProcessorAreOneEntryThatFindsBoth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
