@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +70,45 @@ func TestInitWritesAFileThatFindsEveryProcessor(t *testing.T) {
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(text) {
 		t.Errorf("what was there was written over: %v", err)
+	}
+}
+
+// TestInitProposesWhatTheConfigurationTakesAlone has a lease id that is longer than any name may be, and a name with
+// characters that cannot be seen.
+func TestInitProposesWhatTheConfigurationTakesAlone(t *testing.T) {
+	t.Parallel()
+	const unseen = "pay\u202e\u200bments\u00a0\U000e0041\u0007"
+	w, file := newInitWorld(t)
+	w.put(
+		w.LeasesOf(strings.Repeat("long", 225), ownHost, "orders").DotNetPKOld("0", renewed(0)),
+		w.LeasesOf(unseen, ownHost, "orders").DotNetPKOld("0", renewed(0)),
+	)
+	for _, args := range [][]string{{"leases", "--connection", "COSMOS", "--database", "shop"}, {"init", "--config", file}} {
+		r := w.run(t, args...)
+		if r.Status != 0 || r.Stderr != "" {
+			t.Errorf("%s: %+v", args[0], r)
+		}
+		harmless(t, args[0], r.Stdout, false)
+		for line := range strings.Lines(r.Stdout) {
+			if len(line) > 700 {
+				t.Errorf("%s prints a line of %d bytes: %.80s…", args[0], len(line), line)
+			}
+		}
+	}
+	text, err := os.ReadFile(file)
+	testworld.Must(t, err)
+	harmless(t, "the file", string(text), false)
+	if !regexp.MustCompile(`(?m)^# [long]+…: .*processorName.* allowed are up to 255 characters`).Match(text) {
+		t.Errorf("what is left out is not named:\n%s", text)
+	}
+	c, err := config.Load(file, text, config.Lookup(testworld.Environ(w.settings)))
+	if err != nil || len(c.Processors) != 8 || !slices.ContainsFunc(c.Processors, func(p config.Processor) bool { return p.ProcessorName == unseen }) {
+		t.Errorf("%d processors, %v\n%s", len(c.Processors), err, text)
+	}
+	for _, p := range testworld.Decode[polled](t, []byte(w.run(t, "poll", "--dry-run", "--output", "json", "--config", file).Stdout)).Processors {
+		if !p.Complete || *p.PartitionCount != 1 {
+			t.Errorf("%s: %+v", p.Name, p)
+		}
 	}
 }
 

@@ -106,10 +106,10 @@ func orDash(text string) string {
 func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
 	for _, p := range processors {
 		if p.Error != nil {
-			b.WriteString(style.wrapLines(style.Paint(printable(p.Prefix)+": ", Red) + oneLine(*p.Error) + "\n"))
+			b.WriteString(style.wrapLines(style.Paint(cut(printable(p.Prefix), mostName)+": ", Red) + oneLine(*p.Error) + "\n"))
 		}
 		for _, l := range p.Unreadable {
-			b.WriteString(style.wrapLines(style.Paint("lease "+printable(l.Lease)+": ", Red) + oneLine(l.Error) + "\n"))
+			b.WriteString(style.wrapLines(style.Paint("lease "+cut(printable(l.Lease), mostName)+": ", Red) + oneLine(l.Error) + "\n"))
 		}
 	}
 }
@@ -134,7 +134,7 @@ func writeEntries(b *strings.Builder, processors []discover.Processor, style Sty
 
 func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
 	if p.Note != nil {
-		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(p.Prefix+": "+*p.Note), style)
+		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
 	}
 	switch {
 	case p.Entry != nil:
@@ -155,6 +155,6 @@ func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
 
 func comment(b *strings.Builder, text string, style Style) {
 	for line := range strings.Lines(text) {
-		b.WriteString(style.Paint("# "+printable(strings.TrimSuffix(line, "\n")), Dim) + "\n")
+		b.WriteString(style.Paint("# "+cut(printable(strings.TrimSuffix(line, "\n")), mostText), Dim) + "\n")
 	}
 }

@@ -15,9 +15,6 @@ type Cell struct {
 	Right bool // aligned to the right, as numbers are
 }
 
-// printed is the text as it stands in a table: an owner's name, say, is what any host chose.
-func (c Cell) printed() string { return printable(c.Text) }
-
 // Head makes the first row of a table. A name that begins with > is aligned to the right.
 func Head(names ...string) []Cell {
 	cells := make([]Cell, len(names))
@@ -30,9 +27,27 @@ func Head(names ...string) []Cell {
 
 const (
 	gap       = "  "
-	leastText = 24 // characters that a last column of text keeps, while others can give way
-	leastName = 14 // characters that any other column of text keeps
+	leastText = 24   // characters that a last column of text keeps, while others can give way
+	leastName = 14   // characters that any other column of text keeps
+	mostText  = 1000 // characters of a cell in the last column, and of a comment
+	mostName  = 120  // characters of any other cell
 )
+
+// clipped returns rows as they stand in a table: the name of an owner, say, is what any host chose.
+func clipped(rows [][]Cell) [][]Cell {
+	shown := make([][]Cell, len(rows))
+	for r, row := range rows {
+		shown[r] = slices.Clone(row)
+		for i, c := range row {
+			most := mostName
+			if i == len(row)-1 {
+				most = mostText
+			}
+			shown[r][i].Text = cut(printable(c.Text), most)
+		}
+	}
+	return shown
+}
 
 // Table aligns the columns of rows, the head first. Where they are wider than the terminal, those columns
 // give way that are worth least, in the order of their names; then text becomes narrower. It is cut at a
@@ -44,14 +59,15 @@ func (s Style) Table(rows [][]Cell, leastFirst ...string) string {
 
 // Rows are the rows of a Table one by one, each with its line breaks.
 func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
+	rows = clipped(rows)
 	widths, below := s.fit(rows, leastFirst)
 	texts := make([]string, len(rows))
 	for r, row := range rows {
 		cells, height := make([][]string, len(row)), 1
 		for i, c := range row {
-			cells[i] = []string{cut(c.printed(), widths[i])}
+			cells[i] = []string{cut(c.Text, widths[i])}
 			if s.Wrap && !c.Right && widths[i] > 0 {
-				cells[i] = wrap(c.printed(), widths[i], widths[i])
+				cells[i] = wrap(c.Text, widths[i], widths[i])
 			}
 			height = max(height, len(cells[i]))
 		}
@@ -76,7 +92,7 @@ func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
 			b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 		}
 		if last := row[len(row)-1]; below && last.Text != "" {
-			for _, text := range wrap(last.printed(), s.Width-2*len(gap), s.Width-2*len(gap)) {
+			for _, text := range wrap(last.Text, s.Width-2*len(gap), s.Width-2*len(gap)) {
 				b.WriteString(gap + gap + s.Paint(text, last.Color) + "\n")
 			}
 		}
@@ -93,7 +109,7 @@ func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool
 	natural := make([]int, last+1)
 	for _, row := range rows {
 		for i, c := range row {
-			natural[i] = max(natural[i], utf8.RuneCountInString(c.printed()))
+			natural[i] = max(natural[i], utf8.RuneCountInString(c.Text))
 		}
 	}
 	if s.Width <= 0 {
@@ -131,7 +147,7 @@ func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool
 // height is how many lines the texts of the last column take in a width.
 func (s Style) height(rows [][]Cell, width int) (lines int) {
 	for _, row := range rows {
-		lines += len(wrap(row[len(row)-1].printed(), width, width))
+		lines += len(wrap(row[len(row)-1].Text, width, width))
 	}
 	return lines
 }

@@ -35,6 +35,20 @@ func TestColumnsGiveWayInTheOrderOfTheirNames(t *testing.T) {
 	}
 }
 
+// TestACellIsClipped, as that of a lease whose owner has a name of 1 KiB.
+func TestACellIsClipped(t *testing.T) {
+	t.Parallel()
+	name, why := strings.Repeat("x", 1000), strings.TrimSpace(strings.Repeat("why ", 1000))
+	for _, width := range []int{0, 80} {
+		for _, wrap := range []bool{true, false} {
+			table := console.Style{Width: width, Wrap: wrap}.Table([][]console.Cell{console.Head("NAME", "WHY"), {{Text: name}, {Text: why}}})
+			if names, whys := strings.Count(table, "x"), strings.Count(table, "why"); names > 119 || whys > 500 || !strings.Contains(table, "…") {
+				t.Errorf("at %d, wrapped: %t: %d characters of a name and %d words", width, wrap, names, whys)
+			}
+		}
+	}
+}
+
 // TestNoNumberIsBroken looks at every width.
 func TestNoNumberIsBroken(t *testing.T) {
 	t.Parallel()

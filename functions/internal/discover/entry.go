@@ -2,12 +2,16 @@ package discover
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
@@ -25,10 +29,48 @@ type Entry struct {
 	AccountHost      string `yaml:"accountHost,omitempty" json:"accountHost,omitempty"`
 }
 
-// YAML is the entry as an item of the list of processors.
+// YAML is the entry as an item of the list of processors. Characters that cannot be seen stand as escapes.
 func (e Entry) YAML() (string, error) {
-	text, err := yaml.Marshal([]Entry{e})
-	return string(text), err
+	var list yaml.Node
+	if err := list.Encode([]Entry{e}); err != nil {
+		return "", err
+	}
+	for _, n := range list.Content[0].Content {
+		if strings.ContainsFunc(n.Value, unseen) {
+			n.Style = yaml.DoubleQuotedStyle // the only one with escapes
+		}
+	}
+	text, err := yaml.Marshal(&list)
+	var b strings.Builder
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !unseen(r):
+			b.WriteRune(r)
+		case r <= math.MaxUint16:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String(), err
+}
+
+func unseen(r rune) bool { return !unicode.IsPrint(r) }
+
+// refused says what the configuration does not take of an entry; "" where it takes all of it.
+func (s survey) refused(e Entry) string {
+	text, err := e.YAML()
+	if err == nil {
+		_, err = config.Load("", []byte("processors:\n"+text), func(name string) (string, bool) {
+			return "AccountEndpoint=https://" + s.connection.Host + "/;AccountKey=AAAA", !strings.HasSuffix(name, "tokenScope")
+		})
+	}
+	mistakes, ok := errors.AsType[config.Mistakes](err)
+	if err == nil || !ok {
+		return ""
+	}
+	m := mistakes[0]
+	return m.Field[strings.LastIndex(m.Field, ".")+1:] + ": " + m.Text
 }
 
 // toFill stands for what only the user can know.
@@ -127,8 +169,8 @@ func note(format string, args ...any) *string {
 	return &text
 }
 
-// suggest names the entries, and drops those that say the same as another's: a
-// processor that goes over to another format has leases with two prefixes.
+// suggest names the entries, and drops those that the configuration does not take, and those that
+// say the same as another's: a processor that goes over to another format has leases with two prefixes.
 func (s survey) suggest(processors []Processor, taken map[string]bool) {
 	first := make(map[Entry]*Processor)
 	for i := range processors {
@@ -149,6 +191,12 @@ func (s survey) suggest(processors []Processor, taken map[string]bool) {
 			first[same] = p
 		}
 		e.Name = freeName(taken, e)
+		if p.Entry != nil {
+			if why := s.refused(*e); why != "" {
+				p.Entry, p.Note = nil, note("the processors file does not take these leases: %s", why)
+				continue
+			}
+		}
 		taken[e.Name] = true
 	}
 }
