@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -178,6 +179,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 		if a.twist != nil {
 			a.twist(&lag, before)
 		}
+		lag, s.Health = health.Assess(health.Input{Now: at, Lag: lag, Policy: policy().Health, Asked: s.Memory.Asked, Memory: s.Health})
 		outcome := scaling.Decide(scaling.Input{Now: at, Lag: lag, Policy: policy(), Memory: s.Memory})
 		s.AttemptedAt, s.Lag, s.Decision, s.Memory = at, lag, outcome.Decision, outcome.Memory
 		if lag.Known() {

@@ -99,7 +99,7 @@ func processorSeries() []series[*processor] {
 			func(p *processor) (float64, bool) { return number(p.record.State.Memory.Arrival) }),
 		gauge("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
 			func(p *processor) (float64, bool) {
-				drain := p.record.State.Memory.Drain()
+				drain := p.record.State.Memory.DrainPerReplica
 				return drain, drain > 0
 			}),
 		gauge("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",

@@ -54,7 +54,7 @@ type Partition struct {
 	Owner       string `json:"owner"`                 // host name of the owner, "" where nobody owns the lease
 	Lag         *int64 `json:"lag"`                   // pending transactions, at least 0; nil where unknown
 	Age         *int64 `json:"changeAgeSeconds"`      // seconds since the oldest pending change was written; nil where nothing is pending
-	Status      Status `json:"status"`                // of this reading alone; package scaling refines it by earlier polls
+	Status      Status `json:"status"`                // of this reading alone; package health refines it by earlier polls
 	Ranges      int    `json:"ranges,omitempty"`      // partition key ranges that the lease stands for now: more than 1 after a split; 0 counts as 1
 	Approximate bool   `json:"approximate,omitempty"` // something is pending, but Lag is not exact
 	Error       string `json:"error,omitempty"`       // why Lag is nil or incomplete, and what to do about it
@@ -65,6 +65,9 @@ type Partition struct {
 	Measured time.Time `json:"measured,omitzero"` // when the reading was made, where it was carried over from an earlier tick; zero = in this tick
 	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
 	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
+	Reading  Status    `json:"reading,omitempty"` // status of the reading alone, if it wakes the processor and a worse one hides it; else ""
+	Stuck    bool      `json:"stuck,omitempty"`   // an earlier poll reported it as stalled, and its position has not moved since
+	Earlier  *Earlier  `json:"earlier,omitempty"` // of a partition that is unknown now; else nil
 
 	Split *Split `json:"split,omitempty"` // while changes from before a split may be pending; else nil
 	Whole *int64 `json:"whole,omitempty"` // Lag without what is counted with another lease of the same Split; nil where nothing is
@@ -74,6 +77,12 @@ type Partition struct {
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
 	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
 	Position      string    `json:"position,omitempty"`      // the lease's continuation, opaque; compared to see whether the checkpoint moved
+}
+
+// Earlier is what earlier polls know of a partition that the last one could not measure.
+type Earlier struct {
+	Lag   *int64    `json:"lag,omitempty"` // pending transactions, if the last reading is recent enough to count; else nil
+	Since time.Time `json:"since"`         // first of the polls in a row that could not measure it
 }
 
 // Split says which lease was replaced by several, each of which begins with the LSNs of the range that
@@ -91,6 +100,21 @@ func (p *Partition) Carried() bool { return !p.Measured.IsZero() }
 
 // Known reports whether all of the partition was measured.
 func (p *Partition) Known() bool { return p.Lag != nil && p.Error == "" }
+
+// Live reports whether the partition has an owner that renewed the lease within expiration.
+func (p *Partition) Live(now time.Time, expiration time.Duration) bool {
+	return p.Owner != "" && now.Sub(p.LeaseTime) <= expiration
+}
+
+// Wakes returns the status by which the partition wakes its processor; "" if it has none.
+func (p *Partition) Wakes() Status {
+	for _, s := range [...]Status{p.Status, p.Reading} {
+		if s.Wakes() {
+			return s
+		}
+	}
+	return ""
+}
 
 // Pending reports whether the partition is known to have changes to process.
 func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }

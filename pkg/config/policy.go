@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -30,13 +31,15 @@ func (d *documentReader) policy(o *object) scaling.Policy {
 		Sizing:                   sizing,
 		CatchUpWithin:            o.duration("catchUpWithin", catchUp, 0),
 		Cooldown:                 o.duration("cooldownPeriod", 300*time.Second, 0),
-		Retention:                o.duration("retention", 0, time.Second),
-		StalledAfter:             o.duration("stalledAfter", 5*time.Minute, time.Second),
-		StalledPolls:             integer(o, "stalledAfterPolls", 2, 2, 1000),
-		LeaseExpiration:          o.duration("leaseExpiration", 60*time.Second, time.Second),
-		Behavior:                 d.behavior(o.get("behavior"), window),
-		Fallback:                 d.fallback(o.get("fallback")),
-		Paused:                   o.boolean("paused"),
+		Health: health.Policy{
+			StalledAfter:    o.duration("stalledAfter", 5*time.Minute, time.Second),
+			StalledPolls:    integer(o, "stalledAfterPolls", 2, 2, 1000),
+			LeaseExpiration: o.duration("leaseExpiration", 60*time.Second, time.Second),
+			Retention:       o.duration("retention", 0, time.Second),
+		},
+		Behavior: d.behavior(o.get("behavior"), window),
+		Fallback: d.fallback(o.get("fallback")),
+		Paused:   o.boolean("paused"),
 	}
 	for _, item := range o.list("schedules") {
 		p.Schedules = append(p.Schedules, d.floor(item))

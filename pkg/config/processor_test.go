@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -36,14 +37,12 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 		LeaseContainerID: "leases",
 		AccountHost:      "shop.documents.azure.com",
 		Policy: scaling.Policy{
-			Threshold:       100,
-			Sizing:          scaling.SizingAuto,
-			CatchUpWithin:   90 * time.Second,
-			ExcludeStalled:  true,
-			Cooldown:        300 * time.Second,
-			StalledAfter:    5 * time.Minute,
-			StalledPolls:    2,
-			LeaseExpiration: 60 * time.Second,
+			Threshold:      100,
+			Sizing:         scaling.SizingAuto,
+			CatchUpWithin:  90 * time.Second,
+			ExcludeStalled: true,
+			Cooldown:       300 * time.Second,
+			Health:         health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: 60 * time.Second},
 			Behavior: scaling.Behavior{
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
 				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 225 * time.Second},
@@ -84,9 +83,9 @@ func TestEveryFieldIsReadAndOverridesDefaults(t *testing.T) {
 	want := scaling.Policy{
 		Threshold: 50, Activation: 5, LimitToPartitionsWithLag: true, EvenPartitions: true, MaxLeasesPerReplica: 4, ExcludeStalled: true,
 		Sizing:       scaling.SizingAuto,
-		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute, Retention: 168 * time.Hour,
+		MaxChangeAge: 2 * time.Minute, CatchUpWithin: 90 * time.Minute,
 		MinReplicas: 1, MaxReplicas: &eight,
-		Cooldown: 2 * time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second,
+		Cooldown: 2 * time.Minute, Health: health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 4, LeaseExpiration: 90 * time.Second, Retention: 168 * time.Hour},
 		Behavior: scaling.Behavior{
 			ScaleUp: scaling.Rules{
 				StabilizationWindow: 30 * time.Second, SelectPolicy: scaling.SelectMin, Tolerance: 0.1,

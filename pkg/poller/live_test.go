@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -89,7 +90,7 @@ func (l *live) processor(account *cosmos.Account) poller.Processor {
 			LeaseAccount: account, LeaseContainer: cosmos.Container{Database: testworld.Database, ID: testworld.Leases},
 		},
 		Policy: scaling.Policy{
-			Threshold: 100, Cooldown: cooldown, StalledAfter: stalledAfter, StalledPolls: 2, LeaseExpiration: leaseExpires,
+			Threshold: 100, Cooldown: cooldown, Health: health.Policy{StalledAfter: stalledAfter, StalledPolls: 2, LeaseExpiration: leaseExpires},
 			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -434,7 +435,7 @@ func (t *tick) lookAt(d *poll) {
 	if d.processor.Group == "" {
 		d.record.State.Lag.Partitions = nil
 	}
-	d.record.State.Memory.Progress = nil
+	d.record.State.Forget()
 }
 
 // notRead closes a poll whose state could not be loaded.
@@ -528,7 +529,7 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 		return false
 	}
 	t.decide(ctx, d, lag)
-	d.record.State.Memory.Progress = nil
+	d.record.State.Forget()
 	close(d.decided)
 	t.mode.say(d.name, true)
 	kept := t.keeps(&d.subject)
@@ -536,7 +537,7 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 		t.commit(ctx, &d.subject)
 	}
 	t.mode.each(*d.state)
-	d.state.Memory.Progress = nil
+	d.state.Forget()
 	if t.mode.Brief && d.processor.Group == "" {
 		d.state.Lag.Partitions = nil
 	}
@@ -575,20 +576,24 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	before, limit := conditionsOf(&d.record.State.Lag), t.limitOf(d.name, &d.record.State)
 	d.record.State.Lag.Partitions = nil // the first of what there may be much of
 	last := &d.record.State
+	if last.AttemptedAt.After(t.start) { // by a clock that was ahead
+		last.Health, last.Memory = last.Health.Until(t.start), last.Memory.Until(t.start)
+	}
+	lag, healthy := health.Assess(health.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: t.start, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.state = t.following(&d.subject)
-	d.state.Lag, d.state.Decision, d.state.Memory = outcome.Lag, outcome.Decision, outcome.Memory
-	d.complete, d.leases = outcome.Lag.Complete(), max(d.state.Memory.Partitions, outcome.Lag.PartitionCount())
+	d.state.Lag, d.state.Health, d.state.Decision, d.state.Memory = lag, healthy, outcome.Decision, outcome.Memory
+	d.complete, d.leases = lag.Complete(), max(d.state.Memory.Partitions, lag.PartitionCount())
 	d.perReplica = chargePerReplica(d.state)
 	d.state.Paused, d.state.Group = d.processor.Policy.Paused, d.processor.Group
-	if outcome.Lag.Known() {
+	if lag.Known() {
 		d.state.PolledAt = t.start
 	}
 	if d.state.Group != "" {
 		d.state.Published = nil // of a time before the group, which publishes for its members
 	}
 	t.follow(ctx, d)
-	t.say(d, &last.Lag, before, outcome.Lag)
+	t.say(d, &last.Lag, before, lag)
 	t.emit(&d.subject)
 }
 

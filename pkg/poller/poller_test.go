@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -97,7 +98,7 @@ func newWorld(t *testing.T) *world {
 				LeaseAccount: account, LeaseContainer: cosmos.Container{Database: testworld.Database, ID: testworld.Leases}, AccountHost: "acct",
 			},
 			Policy: scaling.Policy{
-				Threshold: 10, Cooldown: 5 * time.Minute, StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute,
+				Threshold: 10, Cooldown: 5 * time.Minute, Health: health.Policy{StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute},
 				Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
 			},
 			Target: map[string]string{"deployment": "orders"},

@@ -195,7 +195,7 @@ func kept(s state.State) Kept {
 	if !s.PolledAt.IsZero() {
 		k.PolledAt = &s.PolledAt
 	}
-	if drain := s.Memory.Drain(); drain > 0 {
+	if drain := s.Memory.DrainPerReplica; drain > 0 {
 		k.DrainPerReplica = &drain
 	}
 	if seconds, known := CatchUpSeconds(s); known && !math.IsInf(seconds, 1) {

@@ -287,7 +287,10 @@ func TestWhatIsNoRecommendation(t *testing.T) {
 		t.Parallel()
 		s := tell(t, down())
 		s.lags(0, 300, 0, 0)
-		s.lags(299*second, 10, unknown, 0)
+		s.lags(100*second, 300, unknown, 0)
+		s.lags(100*second, 300, unknown, 0)
+		s.memory.Recommendations[0].Time = start // those before are of no concern
+		s.lags(99*second, 10, unknown, 0)
 		s.want("3 active 300 none [threshold=1 incomplete=3]")
 		s.lags(second, 10, 0, 0)
 		s.want("1 active 10 in [threshold=1]")
@@ -316,8 +319,11 @@ func TestWhatIsNoRecommendation(t *testing.T) {
 	up := behaves(window(minute), scaling.Rules{})
 	up.Fallback.FailureThreshold = 100
 	for name, unmeasured := range map[string]func(*story){
-		"failed":     func(s *story) { s.poll(30*second, failed) },
-		"incomplete": func(s *story) { s.lags(30*second, 10, unknown, 0) },
+		"failed": func(s *story) { s.poll(30*second, failed) },
+		"incomplete": func(s *story) {
+			s.healthy = nil // nothing is known of the partition
+			s.lags(30*second, 10, unknown, 0)
+		},
 	} {
 		t.Run("a poll that is "+name+" does not delay a scale-out", func(t *testing.T) {
 			t.Parallel()

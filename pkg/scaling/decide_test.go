@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -17,13 +18,11 @@ var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // policy is a policy with a threshold of 100.
 func policy(change ...func(*scaling.Policy)) scaling.Policy {
 	p := scaling.Policy{
-		Threshold:       100,
-		Cooldown:        300 * time.Second,
-		StalledAfter:    5 * time.Minute,
-		StalledPolls:    2,
-		LeaseExpiration: time.Minute,
-		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
-		Fallback:        scaling.Fallback{Behavior: scaling.FallbackMax},
+		Threshold: 100,
+		Cooldown:  300 * time.Second,
+		Health:    health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: time.Minute},
+		Behavior:  scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
+		Fallback:  scaling.Fallback{Behavior: scaling.FallbackMax},
 	}
 	for _, c := range change {
 		c(&p)
@@ -57,14 +56,16 @@ func bootstrap(at time.Time) changefeed.ProcessorLag {
 	return changefeed.ProcessorLag{Time: at, Bootstrap: true}
 }
 
-// story is one processor over several polls.
+// story is one processor over several polls, as a poller sees it.
 type story struct {
-	t      *testing.T
-	policy scaling.Policy
-	memory scaling.Memory
-	now    time.Time
-	last   *scaling.Decision
-	lag    changefeed.ProcessorLag
+	t       *testing.T
+	policy  scaling.Policy
+	memory  scaling.Memory
+	healthy health.Memory
+	now     time.Time
+	polled  time.Time
+	last    *scaling.Decision
+	lag     changefeed.ProcessorLag
 }
 
 func tell(t *testing.T, p scaling.Policy) *story {
@@ -74,8 +75,12 @@ func tell(t *testing.T, p scaling.Policy) *story {
 // poll decides at the given time after the last poll.
 func (s *story) poll(after time.Duration, measure func(time.Time) changefeed.ProcessorLag) *scaling.Decision {
 	s.now = s.now.Add(after)
-	o := scaling.Decide(scaling.Input{Now: s.now, Lag: measure(s.now), Policy: s.policy, Memory: s.memory})
-	s.memory, s.last, s.lag = o.Memory, o.Decision, o.Lag
+	if s.polled.After(s.now) {
+		s.memory, s.healthy = s.memory.Until(s.now), s.healthy.Until(s.now)
+	}
+	s.lag, s.healthy = health.Assess(health.Input{Now: s.now, Lag: measure(s.now), Policy: s.policy.Health, Asked: s.memory.Asked, Memory: s.healthy})
+	o := scaling.Decide(scaling.Input{Now: s.now, Lag: s.lag, Policy: s.policy, Memory: s.memory})
+	s.memory, s.last, s.polled = o.Memory, o.Decision, s.now
 	return o.Decision
 }
 
@@ -231,6 +236,9 @@ func TestIncomplete(t *testing.T) {
 		s := tell(t, policy())
 		s.lags(0, 300, 300, 0)
 		s.want("3 active 300 out [threshold=3]")
+		s.lags(time.Minute, 0, -1, 0)
+		s.want("3 active 300 none [threshold=3]") // its last reading counts for two polls
+		s.lags(time.Minute, 0, -1, 0)
 		s.lags(10*time.Minute, 0, -1, 0)
 		s.want("3 active 300 none [activation=0 incomplete=3]")
 		s.lags(10*time.Minute, 50, -1, 0)
@@ -242,6 +250,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := tell(t, policy())
 		s.lags(0, 40, 0)
+		s.healthy = nil // nothing is known of the partition
 		s.lags(time.Minute, 30, -1)
 		s.want("1 active 40 none [threshold=1 incomplete=1]")
 	})
@@ -374,7 +383,7 @@ func TestCarried(t *testing.T) {
 		t.Parallel()
 		for want, lags := range map[string][]int64{
 			"1 of 3 partitions were last read more than 5m0s ago: no scale-in from 3":                    {0, 0, 0},
-			"1 of 3 partitions are unknown, and 1 were last read more than 5m0s ago: no scale-in from 3": {0, -1, 0},
+			"1 of 4 partitions are unknown, and 1 were last read more than 5m0s ago: no scale-in from 3": {0, 0, 0, -1},
 		} {
 			st := tell(t, policy())
 			st.lags(0, 300, 0, 0)
@@ -632,17 +641,6 @@ func TestPausedIsShownAndNotRemembered(t *testing.T) {
 	s.want("3 active 300 out [threshold=3]")
 }
 
-func TestStalledTakesSoManyPolls(t *testing.T) {
-	t.Parallel()
-	s := tell(t, policy(func(p *scaling.Policy) { p.StalledPolls = 3 }))
-	for i, want := range []changefeed.Status{"lagging", "lagging", "stalled"} {
-		s.lags(time.Hour, 5)
-		if got := s.lag.Partitions[0].Status; got != want {
-			t.Errorf("poll %d: %s, want %s", i+1, got, want)
-		}
-	}
-}
-
 func TestDecideLeavesItsInputAlone(t *testing.T) {
 	t.Parallel()
 	s := tell(t, policy())
@@ -650,12 +648,76 @@ func TestDecideLeavesItsInputAlone(t *testing.T) {
 	lag := measured(s.now, 300, 0, 5)
 	lag.Partitions[0].Owner = ""
 	in := scaling.Input{Now: s.now.Add(time.Minute), Lag: lag, Policy: s.policy, Memory: s.memory}
-	before := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Progress)
+	before := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Sizing)
 	first, second := scaling.Decide(in), scaling.Decide(in)
-	if after := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Progress); after != before {
+	if after := fmt.Sprintf("%+v %+v", in.Lag.Partitions[0].Status, in.Memory.Sizing); after != before {
 		t.Errorf("the input changed from %s to %s", before, after)
 	}
 	if !reflect.DeepEqual(first, second) {
 		t.Error("the same input gave two outcomes")
+	}
+}
+
+// TestUncheckpointed: the position of a lease without a continuation is in its owner's memory.
+func TestUncheckpointed(t *testing.T) {
+	t.Parallel()
+	t.Run("the first checkpoint ends it", func(t *testing.T) {
+		t.Parallel()
+		st := tell(t, policy())
+		st.poll(0, func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, 0)
+			uncheckpointedPartition(&l.Partitions[0], 500)
+			return l
+		})
+		st.lags(time.Minute, 0)
+		st.want("1 inactive 0 none [activation=0 cooldown=1]")
+	})
+	for _, n := range []int{1, 3, 300} {
+		t.Run(fmt.Sprintf("%d idle ones ask for one replica in all, for ever", n), func(t *testing.T) {
+			t.Parallel()
+			st := tell(t, policy(func(p *scaling.Policy) { p.Threshold = 1 }))
+			for range 3 {
+				st.poll(time.Hour, func(at time.Time) changefeed.ProcessorLag {
+					l := measured(at, repeat(0, n)...)
+					for i := range l.Partitions {
+						uncheckpointedPartition(&l.Partitions[i], 500)
+					}
+					return l
+				})
+			}
+			st.want("1 active 1 none [threshold=1 uncheckpointed=1]")
+			if lag := st.lag.Lag(); *lag != 1 {
+				t.Errorf("a lag of %d", *lag)
+			}
+		})
+	}
+	t.Run("the reason says what is at stake, and what ends it", func(t *testing.T) {
+		t.Parallel()
+		st := tell(t, policy())
+		st.poll(0, func(at time.Time) changefeed.ProcessorLag {
+			l := measured(at, 0, 0, 0)
+			uncheckpointedPartition(&l.Partitions[1], 500)
+			return l
+		})
+		got := st.last.Reasons[len(st.last.Reasons)-1]
+		want := "the position of 1 of 3 partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, " +
+			"so one replica stays until each of them has had its first change, or the processor starts from the beginning"
+		if got.Step != "uncheckpointed" || got.Why != want {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func uncheckpointedPartition(p *changefeed.Partition, session int64) {
+	p.Lag, p.SessionLSN, p.Approximate, p.Status = new(int64), &session, true, changefeed.StatusUncheckpointed
+}
+
+func TestAStatusThatWakesDoesSoWhereAnotherOneHidesIt(t *testing.T) {
+	t.Parallel()
+	lag := measured(start, 5)
+	lag.Partitions[0].Status, lag.Partitions[0].Reading = changefeed.StatusStalled, changefeed.StatusSplitting
+	got := scaling.Decide(scaling.Input{Now: start, Lag: lag, Policy: policy(func(p *scaling.Policy) { p.Activation = 50 })})
+	if got, want := describe(got.Decision), "1 active 51 out [threshold=1 splitting=1]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -12,11 +13,11 @@ import (
 // measurement, and on the memory that the decision before left.
 func ExampleDecide() {
 	policy := scaling.Policy{
-		Threshold:       100, // one replica per 100 pending transactions
-		Cooldown:        5 * time.Minute,
-		LeaseExpiration: time.Minute,
-		Behavior:        scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 5 * time.Minute}},
-		Fallback:        scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
+		Threshold: 100, // one replica per 100 pending transactions
+		Cooldown:  5 * time.Minute,
+		Health:    health.Policy{LeaseExpiration: time.Minute},
+		Behavior:  scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 5 * time.Minute}},
+		Fallback:  scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 	}
 	measured := func(at time.Time, lags ...int64) changefeed.ProcessorLag {
 		l := changefeed.ProcessorLag{Time: at}

@@ -110,7 +110,7 @@ func (p *plant) measure(at time.Time) changefeed.ProcessorLag {
 			SessionLSN: &session, CheckpointLSN: &checkpoint, Position: fmt.Sprint(checkpoint),
 		}
 		if lag > 0 {
-			m.Status, m.Age = changefeed.StatusLagging, new(int64)
+			m.Status, m.Age = changefeed.StatusLagging, new(int64(float64(lag)/max(1, p.arrive[i])))
 		}
 		l.Partitions = append(l.Partitions, m)
 	}

@@ -1,6 +1,10 @@
 package scaling
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/health"
+)
 
 // Policy says how one processor is to be scaled. Its fields are those of the processors file
 // (docs/configure.md), which use the words of KEDA and of the HPA. Package config validates them;
@@ -18,10 +22,7 @@ type Policy struct {
 	MinReplicas              int           // minReplicaCount, at least 0
 	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
 	Cooldown                 time.Duration // cooldownPeriod: time from the last active poll to the step to zero
-	Retention                time.Duration // how long a change can be read, see step 4; 0 = what was measured with the lag
-	StalledAfter             time.Duration // a partition is stalled after this time without checkpoint progress while pending and owned (0 = never),
-	StalledPolls             int           // where at least this many polls saw it so, the first one included
-	LeaseExpiration          time.Duration // an owner is live while its lease was renewed within this time
+	Health                   health.Policy // by which the Lag of an Input was assessed
 	Behavior                 Behavior
 	Fallback                 Fallback
 	Schedules                []Schedule

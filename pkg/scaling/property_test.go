@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -127,7 +128,7 @@ func (g *generator) policy() scaling.Policy {
 		p.MaxLeasesPerReplica = 1 + g.IntN(6)
 	}
 	if g.happens(5) {
-		p.Retention = time.Second + g.seconds(900)
+		p.Health.Retention = time.Second + g.seconds(900)
 	}
 	p.Cooldown = g.seconds(600)
 	p.Behavior = scaling.Behavior{ScaleUp: g.rules(), ScaleDown: g.rules()}
@@ -236,6 +237,7 @@ func TestProperties(t *testing.T) {
 	for number := range uint64(stories) {
 		g := newGenerator(number, windows)
 		p, now, memory := g.policy(), start, scaling.Memory{}
+		var healthy health.Memory
 		if number%2 == 1 {
 			p.Sizing = scaling.SizingAuto
 		}
@@ -247,9 +249,11 @@ func TestProperties(t *testing.T) {
 			}
 			if g.happens(25) {
 				now = now.Add(-g.seconds(5000)) // the clock is put right
+				memory, healthy = memory.Until(now), healthy.Until(now)
 			}
 			later(told, now)
-			in := scaling.Input{Now: now, Lag: g.measure(now), Policy: p, Memory: memory}
+			in := scaling.Input{Now: now, Policy: p, Memory: memory}
+			in.Lag, healthy = health.Assess(health.Input{Now: now, Lag: g.measure(now), Policy: p.Health, Asked: memory.Asked, Memory: healthy})
 			out := scaling.Decide(in)
 			memory = out.Memory
 			told = append(told, tick{in: in, out: out, seen: now})
@@ -275,21 +279,32 @@ func (k tick) asked(step string) int {
 	return -1
 }
 
-// complete reports whether everything is known, and nothing by a reading that is too old.
+// complete reports whether everything is known, or was a short time ago, and nothing by a reading that
+// is too old.
 func (k tick) complete() bool {
 	oldest := k.in.Now.Add(-max(time.Minute, k.in.Policy.Behavior.ScaleDown.StabilizationWindow))
+	known := 0
 	for _, p := range k.in.Lag.Partitions {
-		if p.Carried() && p.Measured.Before(oldest) {
+		if p.Known() && p.Carried() && p.Measured.Before(oldest) {
+			return false
+		}
+		if p.Known() {
+			known++
+		}
+	}
+	for _, p := range k.in.Lag.Partitions {
+		recent := p.Earlier != nil && (p.Earlier.Lag != nil || k.in.Now.Sub(p.Earlier.Since) >= time.Hour)
+		if !p.Known() && (known == 0 || !recent) {
 			return false
 		}
 	}
-	return k.in.Lag.Complete()
+	return k.in.Lag.Error == "" && (k.in.Lag.Bootstrap || len(k.in.Lag.Partitions) > 0)
 }
 
 // outOfBounds reports whether the decision before is more than the partitions there are, so that
 // step 10 lowers it.
 func (k tick) outOfBounds() bool {
-	return k.complete() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
+	return k.complete() && k.in.Lag.Complete() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
 }
 
 // fellBack reports whether polls failed often enough for the fallback, which decides what the user
@@ -321,7 +336,7 @@ func useful(story []tick) int {
 	most := 0
 	for _, k := range slices.Backward(story) {
 		most = max(most, k.in.Lag.PartitionCount())
-		if k.complete() {
+		if k.complete() && k.in.Lag.Complete() {
 			return most
 		}
 		most = max(most, k.previous())
@@ -496,7 +511,7 @@ func zeroOnlyAfterCooldown(story []tick) string {
 func zeroComesAfterCooldown(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
-	if d == nil || d.Active || d.Replicas == 0 || k.in.Policy.MinReplicas > 0 || !k.complete() {
+	if d == nil || d.Active || d.Replicas == 0 || k.in.Policy.MinReplicas > 0 || !k.complete() || !k.in.Lag.Complete() {
 		return ""
 	}
 	for _, earlier := range story {
@@ -548,12 +563,10 @@ func memoryIsBounded(story []tick) string {
 		return fmt.Sprintf("%d recommendations of %d polls in the longest window", len(m.Recommendations), recommendations)
 	case len(m.Changes) > changes:
 		return fmt.Sprintf("%d changes of %d polls in the longest period", len(m.Changes), changes)
-	case k.in.Lag.Error == "" && len(m.Progress) > len(k.in.Lag.Partitions):
-		return fmt.Sprintf("the progress of %d partitions, of %d", len(m.Progress), len(k.in.Lag.Partitions))
-	case slices.ContainsFunc(slices.Collect(maps.Values(m.Progress)), func(p scaling.Progress) bool { return len(p.Owners) > 5 }):
-		return "the owners of a stall"
-	case k.in.Lag.Error != "" && len(m.Progress) > len(k.in.Memory.Progress):
-		return "progress grew without a measurement"
+	case k.in.Lag.Known() && len(m.Sizing.Flows) > len(k.in.Lag.Partitions):
+		return fmt.Sprintf("the flow of %d partitions, of %d", len(m.Sizing.Flows), len(k.in.Lag.Partitions))
+	case !k.in.Lag.Known() && len(m.Sizing.Flows) > len(k.in.Memory.Sizing.Flows):
+		return "flows grew without a measurement"
 	}
 	return ""
 }
@@ -581,7 +594,7 @@ func sameInputSameOutcome(story []tick) string {
 	copied.Lag.Partitions = slices.Clone(k.in.Lag.Partitions)
 	copied.Memory.Recommendations = slices.Clone(k.in.Memory.Recommendations)
 	copied.Memory.Changes = slices.Clone(k.in.Memory.Changes)
-	copied.Memory.Progress = maps.Clone(k.in.Memory.Progress)
+	copied.Memory.Sizing.Flows = maps.Clone(k.in.Memory.Sizing.Flows)
 	again := scaling.Decide(k.in)
 	if !reflect.DeepEqual(again, k.out) {
 		return "the same input gave another outcome: " + describe(again.Decision)

@@ -102,25 +102,23 @@ func TestMaxChangeAge(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rule      string
-		retention time.Duration // of the policy
-		measured  time.Duration // with the lag
+		retention time.Duration // as assessed
 		limit     time.Duration // maxChangeAge
 		age       int64
 		want      string
 	}{
-		{"half of the retention, and 10 percent, ask for nothing", 0, 10 * time.Minute, 0, 330, "1 active 1 out [threshold=1]"},
-		{"beyond, the ratio counts, as with maxChangeAge: 4 x 331 / 300", 0, 10 * time.Minute, 0, 331, "5 active 1 out [threshold=1 retention=5]"},
-		{"the retention of the policy counts first", 4 * time.Minute, 10 * time.Minute, 0, 240, "8 active 1 out [threshold=1 retention=8]"},
-		{"the smaller limit asks for more: maxChangeAge", 0, time.Hour, 5 * time.Minute, 600, "8 active 1 out [threshold=1 maxChangeAge=8]"},
-		{"the smaller limit asks for more: the retention", 0, 5 * time.Minute, 5 * time.Minute, 600, "16 active 1 out [threshold=1 maxChangeAge=8 retention=16]"},
-		{"for ever is no limit", 0, 0, 0, 1e9, "1 active 1 out [threshold=1]"},
+		{"half of the retention, and 10 percent, ask for nothing", 10 * time.Minute, 0, 330, "1 active 1 out [threshold=1]"},
+		{"beyond, the ratio counts, as with maxChangeAge: 4 x 331 / 300", 10 * time.Minute, 0, 331, "5 active 1 out [threshold=1 retention=5]"},
+		{"the smaller limit asks for more: maxChangeAge", time.Hour, 5 * time.Minute, 600, "8 active 1 out [threshold=1 maxChangeAge=8]"},
+		{"the smaller limit asks for more: the retention", 5 * time.Minute, 5 * time.Minute, 600, "16 active 1 out [threshold=1 maxChangeAge=8 retention=16]"},
+		{"for ever is no limit", 0, 0, 1e9, "1 active 1 out [threshold=1]"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			p := unlimited()
-			p.MaxChangeAge, p.Retention = c.limit, c.retention
+			p.MaxChangeAge = c.limit
 			lag := readings(start, owners(4, 0))
-			lag.Retention, lag.Partitions[0].Age = c.measured, &c.age
+			lag.Retention, lag.Partitions[0].Age = c.retention, &c.age
 			got := scaling.Decide(scaling.Input{Now: start, Lag: lag, Policy: p})
 			if got := describe(got.Decision); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)

@@ -209,19 +209,10 @@ type Limit struct {
 	LagBefore   *int64 // of the poll before, in transactions; nil where it was not known
 }
 
-// throughput is step 5 of docs/decide.md too: it holds scale-out while a container is at its limit and the
-// lag does not fall, since more replicas would share what is throttled already. It never scales in,
-// wakes a processor as ever, and leaves the floors of schedules alone.
-func (s *steps) throughput() {
-	current, known := s.current()
-	lag := s.Lag.Lag()
-	if s.Limit == nil || !known || current == 0 || !s.active || lag == nil || s.Limit.LagBefore == nil || *lag < *s.Limit.LagBefore {
-		return
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
 	}
-	s.metric = min(s.metric, int64(current)*s.Policy.Threshold)
-	if s.replicas > current {
-		s.replicas, s.usage = current, usage{float64(current), 1}
-		s.because("throughput", "container %s is at its limit of %d RU/s, and the lag does not fall (%d, and %d before): more replicas would be throttled",
-			s.Limit.Container, s.Limit.RUPerSecond, *lag, *s.Limit.LagBefore)
-	}
+	return a
 }

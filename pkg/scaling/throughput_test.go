@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -225,7 +226,7 @@ func TestAContainerAtItsLimitHoldsScaleOut(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			policy := scaling.Policy{Threshold: 100, LeaseExpiration: time.Minute}
+			policy := scaling.Policy{Threshold: 100, Health: health.Policy{LeaseExpiration: time.Minute}}
 			out := scaling.Decide(scaling.Input{Now: noon, Lag: lag(c.lag), Policy: policy, Memory: scaling.Memory{Replicas: &c.current, Active: c.current > 0}, Limit: c.limit})
 			held := slices.ContainsFunc(out.Decision.Reasons, func(r scaling.Reason) bool { return r.Step == "throughput" })
 			if out.Decision.Replicas != c.want || held != c.held {

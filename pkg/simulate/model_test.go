@@ -9,6 +9,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
@@ -19,7 +20,7 @@ var standard = simulate.Workers{Throughput: 10, StartUp: 20 * time.Second, Rebal
 // policy is the policy of a processor that sets little.
 func policy(change func(*scaling.Policy)) scaling.Policy {
 	p := scaling.Policy{
-		Threshold: 100, Cooldown: 300 * time.Second, LeaseExpiration: time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 2,
+		Threshold: 100, Cooldown: 300 * time.Second, Health: health.Policy{LeaseExpiration: time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 2},
 		Behavior: scaling.Behavior{ScaleDown: scaling.Rules{StabilizationWindow: 300 * time.Second}},
 		Fallback: scaling.Fallback{FailureThreshold: 1, Behavior: scaling.FallbackMax},
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/health"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
 // Format is the version of the encoding of a State. It is raised with a change that an earlier release
@@ -45,8 +46,9 @@ type head struct {
 type line struct {
 	Lease     string                `json:"lease,omitempty"` // where there is no partition
 	Partition *changefeed.Partition `json:"partition,omitempty"`
-	Progress  *scaling.Progress     `json:"progress,omitempty"`
+	Progress  *health.Progress      `json:"progress,omitempty"`
 	Same      bool                  `json:"same,omitempty"` // what the partition says, too, is left out of the progress
+	Flow      *sizing.Flow          `json:"flow,omitempty"`
 }
 
 // Encode returns s as stores keep it: as text or, where that has more bytes than plain, with gzip.
@@ -63,9 +65,9 @@ func EncodeSmall(s State) ([]byte, error) {
 }
 
 func encode(s State, p *packer) ([]byte, error) {
-	partitions, progress, others := s.Lag.Partitions, s.Memory.Progress, s.others()
+	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Flows, s.others()
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
-	first.Lag.Partitions, first.Memory.Progress = nil, nil
+	first.Lag.Partitions, first.Health, first.Memory.Sizing.Flows = nil, nil, nil
 	encoder := json.NewEncoder(p)
 	if err := encoder.Encode(first); err != nil {
 		return nil, err
@@ -74,6 +76,9 @@ func encode(s State, p *packer) ([]byte, error) {
 		l := line{Partition: &partitions[i]}
 		if p, ok := progress[partitions[i].Lease]; ok {
 			l.remember(p, s.Lag.Time)
+		}
+		if f, ok := flows[partitions[i].Lease]; ok {
+			l.follow(f, s.Lag.Time)
 		}
 		if err := encoder.Encode(l); err != nil {
 			return nil, err
@@ -93,7 +98,7 @@ func (s *State) others() (leases []string) {
 	for i := range s.Lag.Partitions {
 		partitions[s.Lag.Partitions[i].Lease] = true
 	}
-	for lease := range s.Memory.Progress {
+	for lease := range s.Health {
 		if !partitions[lease] {
 			leases = append(leases, lease)
 		}
@@ -103,16 +108,33 @@ func (s *State) others() (leases []string) {
 }
 
 // remember adds the progress of the partition, which was measured at a time.
-func (l *line) remember(p scaling.Progress, at time.Time) {
+func (l *line) remember(p health.Progress, at time.Time) {
 	stated := l.stated(at)
-	l.Same = p.Position == stated.Position && p.Time == stated.Time && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
-		p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime == stated.LeaseTime
+	l.Same = p.Position == stated.Position && p.Time.Equal(stated.Time) && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
+		equal(p.Lag, stated.Lag) && p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime.Equal(stated.LeaseTime)
 	if l.Same {
-		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Pending, p.Owner, p.LeaseTime = "", 0, 0, 0, false, "", 0
+		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Lag, p.Pending, p.Owner, p.LeaseTime = "", time.Time{}, 0, 0, nil, false, "", time.Time{}
 	}
-	f := &p.Flow
-	f.Last, f.Short, f.Long, f.Every, f.Before = rounded(f.Last), rounded(f.Short), rounded(f.Long), rounded(f.Every), rounded(f.Before)
 	l.Progress = &p
+}
+
+// follow adds the flow of the partition, which was measured at a time. What the partition says, too, is
+// left out: a row has room for so many leases.
+func (l *line) follow(f sizing.Flow, at time.Time) {
+	f.Arrival = rounded(f.Arrival)
+	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN && f.Owner == p.Owner {
+		f.Time, f.Session, f.Checkpoint, f.Owner = time.Time{}, 0, 0, ""
+	}
+	l.Flow = &f
+}
+
+// flow returns what follow was given.
+func (l *line) flow(at time.Time) sizing.Flow {
+	f := *l.Flow
+	if p := l.stated(at); f.Time.IsZero() {
+		f.Time, f.Session, f.Checkpoint, f.Owner = at, p.SessionLSN, p.CheckpointLSN, p.Owner
+	}
+	return f
 }
 
 // rounded is a rate, or a time in seconds, with the digits that are stored of it: no decision depends on
@@ -122,10 +144,12 @@ func rounded(x float64) float64 {
 	return y
 }
 
+func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // stated returns what the partition, which was measured at a time, says of its progress.
-func (l *line) stated(at time.Time) scaling.Progress {
+func (l *line) stated(at time.Time) health.Progress {
 	p := l.Partition
-	stated := scaling.Progress{Position: p.Position, Time: scaling.MomentOf(at), Pending: p.Pending(), Owner: p.Owner, LeaseTime: scaling.MomentOf(p.LeaseTime)}
+	stated := health.Progress{Position: p.Position, Time: at, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime, Lag: p.Lag}
 	if p.SessionLSN != nil {
 		stated.SessionLSN = *p.SessionLSN
 	}
@@ -136,12 +160,12 @@ func (l *line) stated(at time.Time) scaling.Progress {
 }
 
 // progress returns what remember was given.
-func (l *line) progress(at time.Time) scaling.Progress {
+func (l *line) progress(at time.Time) health.Progress {
 	p := *l.Progress
 	if l.Same {
 		stated := l.stated(at)
 		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN = stated.Position, stated.Time, stated.SessionLSN, stated.CheckpointLSN
-		p.Pending, p.Owner, p.LeaseTime = stated.Pending, stated.Owner, stated.LeaseTime
+		p.Lag, p.Pending, p.Owner, p.LeaseTime = stated.Lag, stated.Pending, stated.Owner, stated.LeaseTime
 	}
 	return p
 }
@@ -160,8 +184,16 @@ func Open(encoded []byte) (Record, error) {
 	r := Record{State: first.State}
 	if first.Format > 1 {
 		r.packed, r.leases, r.complete = encoded, first.Lines, first.Complete
+		return r, nil
 	}
-	return r, nil
+	var before struct {
+		Memory struct {
+			Progress health.Memory `json:"progress"`
+		} `json:"memory"`
+	}
+	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&before) })
+	r.State.Health = before.Memory.Progress
+	return r, err
 }
 
 // Packed is a Record as it is stored, of which nothing is decoded: a tick holds many at once. The zero value
@@ -220,7 +252,8 @@ func (r *Record) unpack(all bool) error {
 		}
 		const sane = 1 << 16 // whatever a damaged state says
 		lag.Partitions = make([]changefeed.Partition, 0, min(r.leases, sane))
-		memory.Progress = make(map[string]scaling.Progress, min(r.leases, sane))
+		r.State.Health = make(health.Memory, min(r.leases, sane))
+		memory.Sizing.Flows = make(map[string]sizing.Flow, min(r.leases, sane))
 		for range r.leases {
 			var l line
 			if err := d.Decode(&l); err != nil {
@@ -231,7 +264,10 @@ func (r *Record) unpack(all bool) error {
 				lag.Partitions = append(lag.Partitions, *l.Partition)
 			}
 			if l.Progress != nil {
-				memory.Progress[l.Lease] = l.progress(lag.Time)
+				r.State.Health[l.Lease] = l.progress(lag.Time)
+			}
+			if l.Flow != nil {
+				memory.Sizing.Flows[l.Lease] = l.flow(lag.Time)
 			}
 		}
 		if err := d.Decode(&struct{}{}); err != io.EOF { // which says that the checksum is right, too
@@ -242,8 +278,11 @@ func (r *Record) unpack(all bool) error {
 	if len(lag.Partitions) == 0 {
 		lag.Partitions = nil
 	}
-	if len(memory.Progress) == 0 {
-		memory.Progress = nil
+	if len(r.State.Health) == 0 {
+		r.State.Health = nil
+	}
+	if len(memory.Sizing.Flows) == 0 {
+		memory.Sizing.Flows = nil
 	}
 	r.packed = nil
 	if err != nil && r.explain != nil {

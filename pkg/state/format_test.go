@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -23,7 +25,8 @@ func remembered(leases int) state.State {
 	s := state.State{
 		Processor: "orders", AttemptedAt: at, Sequence: 7,
 		Lag:    changefeed.ProcessorLag{Time: at},
-		Memory: scaling.Memory{Partitions: leases, Progress: map[string]scaling.Progress{}},
+		Health: health.Memory{},
+		Memory: scaling.Memory{Partitions: leases, Sizing: sizing.Memory{Flows: map[string]sizing.Flow{}}},
 	}
 	for i := range leases {
 		p := changefeed.Partition{
@@ -31,19 +34,22 @@ func remembered(leases int) state.State {
 			SessionLSN: new(int64(1000 + i)), CheckpointLSN: new(int64(1000 + i - i%3)), Position: fmt.Sprintf("%q", fmt.Sprint(1000+i-i%3)),
 		}
 		s.Lag.Partitions = append(s.Lag.Partitions, p)
-		g := scaling.Progress{
-			Position: p.Position, Time: scaling.MomentOf(at), SessionLSN: *p.SessionLSN, CheckpointLSN: *p.CheckpointLSN, Pending: *p.Lag > 0, Owner: p.Owner, LeaseTime: scaling.MomentOf(p.LeaseTime),
-			Flow: scaling.Flow{Known: true, Short: 1.25, Long: 0.5},
+		g := health.Progress{
+			Position: p.Position, Time: at, SessionLSN: *p.SessionLSN, CheckpointLSN: *p.CheckpointLSN, Lag: p.Lag, Pending: *p.Lag > 0, Owner: p.Owner, LeaseTime: p.LeaseTime,
 		}
 		switch i {
 		case 1:
-			g.Time, g.SessionLSN = scaling.MomentOf(at.Add(-time.Minute)), 900
+			g.Time, g.SessionLSN = at.Add(-time.Minute), 900
 		case 2:
 			continue
 		}
-		s.Memory.Progress[p.Lease] = g
+		s.Health[p.Lease] = g
+		s.Memory.Sizing.Flows[p.Lease] = sizing.Flow{Time: at, Known: true, Arrival: 1.25, Session: *p.SessionLSN, Checkpoint: *p.CheckpointLSN, Owner: p.Owner}
 	}
-	s.Memory.Progress["gone"] = scaling.Progress{Position: `"5"`, Time: scaling.MomentOf(at)}
+	if leases == 0 {
+		s.Memory.Sizing.Flows = nil
+	}
+	s.Health["gone"] = health.Progress{Position: `"5"`, Time: at}
 	return s
 }
 
@@ -76,7 +82,7 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 				}
 			}
 			if !reflect.DeepEqual(record.State, want) {
-				t.Errorf("%s, %d leases: it is another one:\n%+v\n%+v", name, len(want.Lag.Partitions), record.State.Memory.Progress["1"], want.Memory.Progress["1"])
+				t.Errorf("%s, %d leases: it is another one:\n%+v\n%+v", name, len(want.Lag.Partitions), record.State.Health["1"], want.Health["1"])
 			}
 			if record.Complete() != want.Lag.Complete() {
 				t.Errorf("%s, %d leases: unpacked it is complete %t", name, len(want.Lag.Partitions), record.Complete())

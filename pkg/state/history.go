@@ -125,7 +125,7 @@ func (s State) sample() Sample {
 		Partitions:        []SampledPartition{},
 	}
 	sample.ProvisionedRU, sample.DesiredRU = s.throughput()
-	if drain := s.Memory.Drain(); drain != 0 {
+	if drain := s.Memory.DrainPerReplica; drain != 0 {
 		sample.DrainPerReplica = &drain
 	}
 	if d := s.Decision; d != nil {

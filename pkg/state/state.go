@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -25,6 +26,7 @@ type State struct {
 
 	Lag      changefeed.ProcessorLag `json:"lag"`                // of the last poll
 	Decision *scaling.Decision       `json:"decision,omitempty"` // of the last poll; nil where nothing could be decided
+	Health   health.Memory           `json:"health,omitempty"`   // what the next assessment needs of the earlier ones
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
 	Sequence  int64      `json:"sequence"`            // of the last scale event; 0 where there was none
@@ -69,6 +71,9 @@ type Member struct {
 	Active    bool   `json:"active,omitempty"`
 	changefeed.Totals
 }
+
+// Forget drops what is remembered of each lease, of which there may be much.
+func (s *State) Forget() { s.Health, s.Memory.Sizing.Flows = nil, nil }
 
 // Totals are the sums over the partitions of the processor, or over the members of the group.
 func (s *State) Totals() changefeed.Totals {

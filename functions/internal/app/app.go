@@ -74,7 +74,7 @@ type App struct {
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
-	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, retentions: make(map[string]time.Duration), last: make(map[string]sampled)}}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampled)}}
 	connections := connect.New(c.Settings)
 	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))
@@ -85,7 +85,6 @@ func New(c config.Config, o Options) (*App, error) {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
 		list, names = append(list, processor), append(names, configured.Name)
-		a.samples.retentions[configured.Name] = processor.Policy.Retention
 	}
 	groups, groupNames := make([]poller.Group, len(c.Groups)), make([]string, len(c.Groups))
 	for i, g := range c.Groups {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,9 +13,8 @@ import (
 // samples logs what each processor and group was measured and decided as, one line each, for whoever
 // charts the log and alerts on it (docs/monitor.md, Sample lines).
 type samples struct {
-	log        *slog.Logger
-	every      time.Duration            // a line at least this often, and at each change; 0 = none
-	retentions map[string]time.Duration // that the configuration gives, by processor
+	log   *slog.Logger
+	every time.Duration // a line at least this often, and at each change; 0 = none
 
 	mu   sync.Mutex
 	last map[string]sampled // by name
@@ -67,7 +65,7 @@ func (s *samples) line(polled state.State, p report.Stored) []any {
 		}
 	}
 	var left *float64
-	if retention := cmp.Or(s.retentions[p.Name], polled.Lag.Retention); retention > 0 && p.ChangeAgeSeconds != nil {
+	if retention := polled.Lag.Retention; retention > 0 && p.ChangeAgeSeconds != nil {
 		left = new(retention.Seconds() - float64(*p.ChangeAgeSeconds))
 	}
 	return []any{

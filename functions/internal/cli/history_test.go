@@ -54,7 +54,7 @@ var recording = sync.OnceValues(func() ([]byte, error) {
 		policy.Fallback.FailureThreshold = 1000
 		o := scaling.Decide(scaling.Input{Now: measured.Time, Lag: measured, Policy: policy, Memory: memory})
 		memory = o.Memory
-		decided := state.State{Processor: "orders", AttemptedAt: measured.Time, Lag: o.Lag, Decision: o.Decision, Memory: memory}
+		decided := state.State{Processor: "orders", AttemptedAt: measured.Time, Lag: measured, Decision: o.Decision, Memory: memory}
 		if err := store.Commit(ctx, version, decided, nil); err != nil {
 			return nil, err
 		}

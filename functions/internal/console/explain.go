@@ -116,7 +116,7 @@ func (e explanation) rates() []string {
 	if m.Arrival != nil {
 		known = append(known, fmt.Sprintf("%.3g arrive a second", *m.Arrival))
 	}
-	if drain := m.Drain(); drain > 0 {
+	if drain := m.DrainPerReplica; drain > 0 {
 		known = append(known, fmt.Sprintf("one replica works off %.3g", drain))
 	}
 	if len(known) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -114,7 +115,7 @@ func (w *world) configure(name string, a *account) *configured {
 	c := &configured{name: name, account: a}
 	c.policy = scaling.Policy{
 		Threshold: 20, Activation: int64(5 * n(2, "activation")), MinReplicas: n(2, "min"), Cooldown: time.Duration(30*(1+n(2, "cooldown"))) * time.Second,
-		StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: time.Minute, ExcludeStalled: n(2, "exclude") == 0,
+		Health: health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: time.Minute}, ExcludeStalled: n(2, "exclude") == 0,
 		Sizing: scaling.SizingThreshold,
 		Fallback: scaling.Fallback{
 			FailureThreshold: 2 * n(2, "failures"), Replicas: 1 + n(3, "fallback replicas"),

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -38,12 +40,12 @@ func full(processor string, partitions int) state.State {
 			Replicas: &replicas, Active: true, MetricValue: 412, LastActive: polled(), Partitions: partitions,
 			Recommendations: []scaling.Recommendation{{Time: polled(), Replicas: replicas}},
 			Changes:         []scaling.Change{{Time: polled(), Delta: -2}},
-			Progress:        make(map[string]scaling.Progress, partitions),
 		},
 		Sequence:  42,
 		Published: &state.Published{Time: polled(), Replicas: replicas, Active: true},
 		Paused:    true,
 	}
+	full.Health, full.Memory.Sizing.Flows = health.Memory{}, map[string]sizing.Flow{}
 	for i := range partitions {
 		lag, age := random.Int64N(1_000_000), random.Int64N(100_000)
 		session := 1_000_000_000 + random.Int64N(1_000_000_000)
@@ -61,9 +63,12 @@ func full(processor string, partitions int) state.State {
 			Position:      fmt.Sprintf("%q", fmt.Sprint(checkpoint)),
 		}
 		full.Lag.Partitions = append(full.Lag.Partitions, measured)
-		full.Memory.Progress[measured.Lease] = scaling.Progress{
-			Position: measured.Position, Since: scaling.MomentOf(polled().Add(-time.Hour)), Time: scaling.MomentOf(polled()),
-			SessionLSN: session, CheckpointLSN: checkpoint, Pending: lag > 0,
+		full.Health[measured.Lease] = health.Progress{
+			Position: measured.Position, Since: polled().Add(-time.Hour), Time: polled(),
+			SessionLSN: session, CheckpointLSN: checkpoint, Lag: &lag, Pending: lag > 0,
+		}
+		full.Memory.Sizing.Flows[measured.Lease] = sizing.Flow{
+			Time: polled(), Known: true, Arrival: float64(random.IntN(1000)) / 4, Session: session, Checkpoint: checkpoint, Owner: measured.Owner,
 		}
 	}
 	return full

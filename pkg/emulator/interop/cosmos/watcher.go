@@ -13,7 +13,7 @@ import (
 	client "github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/estimator"
-	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/health"
 )
 
 // watcher measures processors as feedscale does, by the leases that their SDK keeps.
@@ -21,11 +21,11 @@ type watcher struct {
 	transport *http.Transport
 	account   *client.Account
 	estimator *estimator.Estimator
-	memory    map[string]scaling.Memory // by the words of status
+	memory    map[string]health.Memory // by the words of status
 }
 
 func newWatcher(server *cosmosfake.Server, secure *tls.Config) (*watcher, error) {
-	w := &watcher{transport: &http.Transport{}, estimator: estimator.New(4, time.Now), memory: map[string]scaling.Memory{}}
+	w := &watcher{transport: &http.Transport{}, estimator: estimator.New(4, time.Now), memory: map[string]health.Memory{}}
 	if secure != nil {
 		w.transport.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
 		leaf, err := x509.ParseCertificate(secure.Certificates[0].Certificate[0])
@@ -84,13 +84,13 @@ func (w *watcher) status(ctx context.Context, words []string) (string, error) {
 		return "", err
 	}
 	key := fmt.Sprint(words)
-	outcome := scaling.Decide(scaling.Input{
+	lag, memory := health.Assess(health.Input{
 		Now: time.Now(), Lag: measured, Memory: w.memory[key],
-		Policy: scaling.Policy{Threshold: 100, StalledAfter: stalledAfter, StalledPolls: 2, LeaseExpiration: leaseExpiration},
+		Policy: health.Policy{StalledAfter: stalledAfter, StalledPolls: 2, LeaseExpiration: leaseExpiration},
 	})
-	w.memory[key] = outcome.Memory
-	answer := string(outcome.Lag.Status())
-	for _, p := range outcome.Lag.Partitions {
+	w.memory[key] = memory
+	answer := string(lag.Status())
+	for _, p := range lag.Partitions {
 		if p.Stall != nil {
 			answer += " " + string(p.Stall.Kind)
 			break

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -471,12 +472,11 @@ func (s *story) setMetrics(l changefeed.ProcessorLag) {
 
 func (s *story) randomPolicy() scaling.Policy {
 	p := scaling.Policy{
-		Threshold:       []int64{1, 3, 7, 100, 1 + s.Int64N(1000)}[s.IntN(5)],
-		Cooldown:        time.Duration(s.IntN(600)) * time.Second,
-		StalledAfter:    5 * time.Minute,
-		LeaseExpiration: time.Minute,
-		Behavior:        scaling.Behavior{ScaleUp: s.rules(), ScaleDown: s.rules()},
-		Fallback:        scaling.Fallback{FailureThreshold: math.MaxInt32, Behavior: scaling.FallbackMax},
+		Threshold: []int64{1, 3, 7, 100, 1 + s.Int64N(1000)}[s.IntN(5)],
+		Cooldown:  time.Duration(s.IntN(600)) * time.Second,
+		Health:    health.Policy{StalledAfter: 5 * time.Minute, LeaseExpiration: time.Minute},
+		Behavior:  scaling.Behavior{ScaleUp: s.rules(), ScaleDown: s.rules()},
+		Fallback:  scaling.Fallback{FailureThreshold: math.MaxInt32, Behavior: scaling.FallbackMax},
 	}
 	if s.happens(5) {
 		p.Fallback.FailureThreshold = s.IntN(4)

@@ -1,4 +1,4 @@
-package scaling_test
+package health_test
 
 import (
 	"fmt"
@@ -8,8 +8,66 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/health"
 )
+
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func policy(change ...func(*health.Policy)) health.Policy {
+	p := health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: time.Minute}
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
+// measured is a measurement with one partition per lag; -1 is unknown.
+func measured(at time.Time, lags ...int64) changefeed.ProcessorLag {
+	l := changefeed.ProcessorLag{Time: at}
+	for i, lag := range lags {
+		p := changefeed.Partition{Lease: fmt.Sprint(i), Owner: "worker", LeaseTime: at, Status: changefeed.StatusOK}
+		switch {
+		case lag < 0:
+			p.Status, p.Error = changefeed.StatusUnknown, "the account could not answer"
+		case lag > 0:
+			p.Status, p.Lag = changefeed.StatusLagging, &lag
+		default:
+			p.Lag = &lag
+		}
+		l.Partitions = append(l.Partitions, p)
+	}
+	return l
+}
+
+// story is one processor over several polls. Replicas are asked for from the first poll on that finds
+// more than activation pending.
+type story struct {
+	t          *testing.T
+	policy     health.Policy
+	activation int64
+	memory     health.Memory
+	asked      time.Time
+	now, last  time.Time
+	lag        changefeed.ProcessorLag
+}
+
+func tell(t *testing.T, p health.Policy) *story { return &story{t: t, policy: p, now: start} }
+
+// poll assesses at the given time after the last poll.
+func (s *story) poll(after time.Duration, measure func(time.Time) changefeed.ProcessorLag) {
+	s.now = s.now.Add(after)
+	if s.last.After(s.now) {
+		s.memory = s.memory.Until(s.now)
+		if s.asked.After(s.now) {
+			s.asked = s.now
+		}
+	}
+	s.lag, s.memory = health.Assess(health.Input{Now: s.now, Lag: measure(s.now), Policy: s.policy, Asked: s.asked, Memory: s.memory})
+	if lag := s.lag.Lag(); lag != nil && *lag > s.activation && s.asked.IsZero() {
+		s.asked = s.now
+	}
+	s.last = s.now
+}
 
 // sight is what one poll finds of the one partition of a processor.
 type sight struct {
@@ -183,7 +241,8 @@ func TestStatus(t *testing.T) {
 
 func TestUnclaimedNeedsReplicasThatWereAskedFor(t *testing.T) {
 	t.Parallel()
-	s := tell(t, policy(func(p *scaling.Policy) { p.Activation = 10 }))
+	s := tell(t, policy())
+	s.activation = 10
 	for _, x := range []sight{
 		{0, 5, "1", "", -time.Hour, "lagging"},
 		{time.Hour, 5, "1", "", -time.Hour, "lagging"}, // at zero replicas, on purpose
@@ -225,7 +284,7 @@ func TestWorstStatus(t *testing.T) {
 	const h = time.Hour
 	for _, c := range []struct {
 		rule   string
-		policy func(*scaling.Policy)
+		policy func(*health.Policy)
 		change []func(*changefeed.ProcessorLag)
 		sights []sight
 	}{
@@ -233,7 +292,7 @@ func TestWorstStatus(t *testing.T) {
 		{"older is expiring", nil, []func(*changefeed.ProcessorLag){day, aged(18.01)}, []sight{{0, 5, "1", "w", 0, "expiring"}}},
 		{"without a retention nothing is", nil, []func(*changefeed.ProcessorLag){aged(1e6)}, []sight{{0, 5, "1", "w", 0, "lagging"}}},
 		{
-			"the retention of the policy counts before that of the container", func(p *scaling.Policy) { p.Retention = 10 * h },
+			"the retention of the policy counts before that of the container", func(p *health.Policy) { p.Retention = 10 * h },
 			[]func(*changefeed.ProcessorLag){day, aged(8)}, []sight{{0, 5, "1", "w", 0, "expiring"}},
 		},
 		{"nothing pending has no age", nil, []func(*changefeed.ProcessorLag){day}, []sight{{0, 0, "1", "w", 0, "ok"}}},
@@ -258,15 +317,14 @@ func TestWorstStatus(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a status that wakes does so where another one hides it", func(t *testing.T) {
+	t.Run("a status that wakes is kept where another one hides it", func(t *testing.T) {
 		t.Parallel()
-		s := tell(t, policy(func(p *scaling.Policy) { p.Activation = 50 }))
+		s := tell(t, policy())
 		s.see(sight{0, 5, "1", "w", 0, ""}, splitting)
 		s.see(sight{h, 5, "1", "w", h, ""}, splitting)
-		if got := s.shown(); got != "stalled/hung" {
-			t.Fatal(got)
+		if got, wakes := s.shown(), s.lag.Partitions[0].Wakes(); got != "stalled/hung" || wakes != changefeed.StatusSplitting {
+			t.Errorf("%s, woken by %q", got, wakes)
 		}
-		s.want("1 active 51 none [threshold=1 splitting=1]")
 	})
 }
 
@@ -368,9 +426,6 @@ func TestUncheckpointed(t *testing.T) {
 				if got := st.shown(); got != f.want || *p.Lag != f.lag || !p.Approximate {
 					t.Errorf("at %s: %s, lag %d, approximate %v; want %s, %d", f.at, got, *p.Lag, p.Approximate, f.want, f.lag)
 				}
-				if d := st.last; d.Replicas != 1 || !d.Active {
-					t.Errorf("at %s: %s", f.at, describe(d))
-				}
 			}
 		})
 	}
@@ -384,47 +439,6 @@ func TestUncheckpointed(t *testing.T) {
 			t.Errorf("a lag of %d, want 7", lag)
 		}
 	})
-	t.Run("the first checkpoint ends it", func(t *testing.T) {
-		t.Parallel()
-		st := tell(t, policy())
-		st.see(sight{owner: "w"}, uncheckpointed(500))
-		st.see(sight{at: m, lag: 0, position: "507", owner: "w", written: m, want: ""})
-		st.want("1 inactive 0 none [activation=0 cooldown=1]")
-	})
-	for _, n := range []int{1, 3, 300} {
-		t.Run(fmt.Sprintf("%d idle ones ask for one replica in all, for ever", n), func(t *testing.T) {
-			t.Parallel()
-			st := tell(t, policy(func(p *scaling.Policy) { p.Threshold = 1 }))
-			for range 3 {
-				st.poll(time.Hour, func(at time.Time) changefeed.ProcessorLag {
-					l := measured(at, repeat(0, n)...)
-					for i := range l.Partitions {
-						uncheckpointedPartition(&l.Partitions[i], 500)
-					}
-					return l
-				})
-			}
-			st.want("1 active 1 none [threshold=1 uncheckpointed=1]")
-			if lag := st.lag.Lag(); *lag != 1 {
-				t.Errorf("a lag of %d", *lag)
-			}
-		})
-	}
-	t.Run("the reason says what is at stake, and what ends it", func(t *testing.T) {
-		t.Parallel()
-		st := tell(t, policy())
-		st.poll(0, func(at time.Time) changefeed.ProcessorLag {
-			l := measured(at, 0, 0, 0)
-			uncheckpointedPartition(&l.Partitions[1], 500)
-			return l
-		})
-		got := st.last.Reasons[len(st.last.Reasons)-1]
-		want := "the position of 1 of 3 partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, " +
-			"so one replica stays until each of them has had its first change, or the processor starts from the beginning"
-		if got.Step != "uncheckpointed" || got.Why != want {
-			t.Errorf("got %+v", got)
-		}
-	})
 }
 
 // uncheckpointed makes the first partition one whose lease has no continuation.
@@ -434,4 +448,15 @@ func uncheckpointed(session int64) func(*changefeed.ProcessorLag) {
 
 func uncheckpointedPartition(p *changefeed.Partition, session int64) {
 	p.Lag, p.SessionLSN, p.Approximate, p.Status = new(int64), &session, true, changefeed.StatusUncheckpointed
+}
+
+func TestStalledTakesSoManyPolls(t *testing.T) {
+	t.Parallel()
+	s := tell(t, policy(func(p *health.Policy) { p.StalledPolls = 3 }))
+	for i, want := range []changefeed.Status{"lagging", "lagging", "stalled"} {
+		s.poll(time.Hour, func(at time.Time) changefeed.ProcessorLag { return measured(at, 5) })
+		if got := s.lag.Partitions[0].Status; got != want {
+			t.Errorf("poll %d: %s, want %s", i+1, got, want)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package scaling_test
+package health_test
 
 import (
 	"fmt"
@@ -226,9 +226,10 @@ var alarms = map[behaviour]string{throws: "stalled/flapping", hangs: "stalled/hu
 // watch polls one model, and counts the alarms.
 func watch(t *testing.T, m *leaseModel, seed uint64, interval time.Duration, shown map[string]int) {
 	t.Helper()
-	p := policy(minimum(1))
+	p := policy()
 	want := alarms[m.becomes]
 	s := tell(t, p)
+	s.asked = start
 	rewound, pendingSince := false, never
 	for at := m.upTo(interval); at < m.turn+30*time.Minute; at += interval {
 		m.until(at)

@@ -1,0 +1,151 @@
+// Package health turns a measurement and earlier ones into what only several polls together can
+// tell: whether a partition is stalled, expiring, unclaimed or rewound, and what a partition without
+// a checkpoint has pending. The rules are in docs/status.md and docs/lag.md.
+//
+// It stands between the estimator, which reads, and package scaling, which decides. It is pure: it
+// does no I/O, reads no clock, and knows nothing of replicas beyond whether any are asked for. Start
+// with [Assess].
+//
+// The package is internal to the program: its API may change in any release.
+package health
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Policy says when a partition counts as what. Its fields are those of the processors file
+// (docs/configure.md).
+type Policy struct {
+	StalledAfter    time.Duration // a partition is stalled after this time without checkpoint progress while pending and owned (0 = never),
+	StalledPolls    int           // if at least this many polls saw it so, the first one included
+	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
+	Retention       time.Duration // how long a change can be read; 0 = what was measured with the lag
+}
+
+// Input is everything that an assessment depends on.
+type Input struct {
+	Now    time.Time
+	Lag    changefeed.ProcessorLag // as measured
+	Policy Policy
+	Asked  time.Time // since when decisions have asked for replicas; zero = they do not
+	Memory Memory    // of the last assessment; nil for the first
+}
+
+// Assess returns the measurement with the lag and the status of each partition as earlier polls
+// refine them, and the memory for the next assessment. The Input is not changed.
+func Assess(in Input) (changefeed.ProcessorLag, Memory) {
+	lag := in.Lag
+	lag.Retention = in.retention()
+	lag.Partitions = slices.Clone(lag.Partitions)
+	if lag.Error != "" {
+		return lag, in.Memory // nothing was measured, so that nothing is forgotten
+	}
+	next := make(Memory, len(lag.Partitions))
+	for i := range lag.Partitions {
+		p := &lag.Partitions[i]
+		last := in.Memory[p.Lease]
+		baseline := in.sinceOwned(p, last)
+		progress := in.progress(p, last)
+		progress.Baseline = baseline
+		in.refine(p, last, &progress)
+		next[p.Lease] = progress
+	}
+	return lag, next
+}
+
+// retention is how long a change can be read; 0 for ever, or if nobody knows.
+func (in Input) retention() time.Duration {
+	if in.Policy.Retention > 0 {
+		return in.Policy.Retention
+	}
+	return in.Lag.Retention
+}
+
+// sinceOwned measures a partition without a checkpoint whose processor starts from now: what its
+// range has advanced since the first poll that saw its present owner, whose LSN it returns; nothing
+// if nobody owns it (docs/lag.md, Leases without a continuation).
+func (in Input) sinceOwned(p *changefeed.Partition, last Progress) (baseline *int64) {
+	switch {
+	case p.Lag == nil:
+		return last.Baseline
+	case p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil:
+		return nil
+	}
+	lag := int64(0)
+	if p.Live(in.Now, in.Policy.LeaseExpiration) {
+		baseline = new(*p.SessionLSN)
+		if last.Baseline != nil && last.Owner == p.Owner {
+			baseline = last.Baseline
+			lag = max(0, *p.SessionLSN-*baseline)
+		}
+	}
+	p.Lag, p.Approximate = &lag, true
+	return baseline
+}
+
+// refine gives a partition the status that its reading alone cannot tell, and what belongs to it.
+func (in Input) refine(p *changefeed.Partition, last Progress, progress *Progress) {
+	p.Rewound = progress.Rewound
+	if p.Lag == nil {
+		p.Earlier, p.Stuck = progress.earlier(in.Now), progress.Stalled
+	}
+	if p.Status == changefeed.StatusUnknown || !p.Pending() {
+		return
+	}
+	progress.Stalled = progress.Stalled || in.stalled(progress)
+	p.Stuck = progress.Stalled && last.Stalled
+	reading := p.Status
+	switch {
+	case progress.Stalled && !in.quiet(progress.Quiet):
+		p.Status = changefeed.StatusStalled
+		p.Stall = &changefeed.Stall{Kind: in.stallKind(p, progress), Since: progress.Since, Owners: slices.Clone(progress.Owners)}
+	case in.expiring(p):
+		p.Status = changefeed.StatusExpiring
+	case in.unclaimed(progress):
+		p.Status = changefeed.Worse(p.Status, changefeed.StatusUnclaimed)
+	}
+	if p.Status != reading && reading.Wakes() {
+		p.Reading = reading
+	}
+}
+
+// expiring reports whether the oldest pending change leaves its retention within a quarter of it.
+func (in Input) expiring(p *changefeed.Partition) bool {
+	retention := in.retention()
+	return retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds()
+}
+
+// unclaimed reports whether nobody has come for stalledAfter, though replicas were asked for.
+func (in Input) unclaimed(progress *Progress) bool {
+	return !in.Asked.IsZero() && in.quiet(progress.Quiet) && in.Now.Sub(in.Asked) >= in.Policy.StalledAfter
+}
+
+// quiet reports whether stalledAfter has passed since a time; not if there is none.
+func (in Input) quiet(since time.Time) bool {
+	return in.Policy.StalledAfter > 0 && !since.IsZero() && in.Now.Sub(since) >= in.Policy.StalledAfter
+}
+
+// Memory is what is remembered of each lease, by lease token. A lease that is gone is forgotten.
+type Memory map[string]Progress
+
+// Until returns the memory with each time that is after now, by a clock that was ahead, set to now:
+// it would otherwise hold a status back for as long as the clock was ahead.
+func (m Memory) Until(now time.Time) Memory {
+	m = maps.Clone(m)
+	for lease, p := range m {
+		for _, t := range []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince} {
+			if t.After(now) {
+				*t = now
+			}
+		}
+		if r := p.Rewound; r != nil && r.Time.After(now) {
+			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: now}
+		}
+		m[lease] = p
+	}
+	return m
+}

@@ -1,0 +1,158 @@
+package health
+
+import (
+	"slices"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+const (
+	maxStallOwners = 5                // owners that a Stall names at most
+	rewoundShown   = time.Hour        // for which it is shown that a position went backwards
+	earlierCounts  = 60 * time.Second // for which the last reading of a partition that is unknown now still counts,
+	earlierPolls   = 2                // or for so many polls, whichever is longer
+)
+
+// Progress is what is remembered of a partition from when it was last measured.
+//
+// Somebody is at work on a partition if its lease has a live owner. A handler that throws hardly
+// ever shows its owner, so a lease that was written to since the last poll while changes were
+// pending counts, too.
+type Progress struct {
+	Position      string              `json:"position,omitempty"`      // the lease's continuation
+	Time          time.Time           `json:"time,omitzero"`           // of the measurement
+	SessionLSN    int64               `json:"sessionLSN,omitempty"`    // newest LSN
+	CheckpointLSN int64               `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
+	Baseline      *int64              `json:"baseline,omitempty"`      // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil if there is none
+	Lag           *int64              `json:"lag,omitempty"`           // pending transactions; nil in what earlier releases stored
+	Pending       bool                `json:"pending,omitempty"`       // whether changes were pending
+	Stalled       bool                `json:"stalled,omitempty"`       // whether it was reported as stalled at this position
+	Owner         string              `json:"owner,omitempty"`         // of the lease
+	LeaseTime     time.Time           `json:"leaseTime,omitzero"`      // when the lease was last written
+	Since         time.Time           `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
+	Polls         int                 `json:"polls,omitempty"`         // polls that found that
+	Touched       time.Time           `json:"touched,omitzero"`        // the last of them
+	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
+	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
+	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
+	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
+	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
+	Unknown       int                 `json:"unknown,omitempty"`       // polls in a row that could not measure it, the last ones
+	UnknownSince  time.Time           `json:"unknownSince,omitzero"`   // the first of them
+}
+
+// progress returns the Progress of a partition at this poll. One that could not be measured keeps
+// its last one.
+func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
+	if p.Lag == nil {
+		last.Rewound = in.withinTheHour(last.Rewound)
+		if last.Unknown++; last.Unknown == 1 {
+			last.UnknownSince = in.Now
+		}
+		return last
+	}
+	next := Progress{
+		Position: p.Position, Time: in.Lag.Time, Lag: p.Lag, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime,
+		Rewound: in.rewound(p, last),
+	}
+	if p.SessionLSN != nil {
+		next.SessionLSN = *p.SessionLSN
+	}
+	if p.CheckpointLSN != nil {
+		next.CheckpointLSN = *p.CheckpointLSN
+	}
+	if p.Carried() {
+		next.Time, next.SessionLSN, next.CheckpointLSN = last.Time, last.SessionLSN, last.CheckpointLSN
+	}
+	if next.Pending {
+		in.standing(p, last, &next)
+	}
+	return next
+}
+
+// standing completes the Progress of a partition with changes pending by what it was at the same
+// position before.
+func (in Input) standing(p *changefeed.Partition, last Progress, next *Progress) {
+	stands := last.Pending && last.Position == next.Position
+	if stands {
+		next.Since, next.Polls, next.Touched, next.Held, next.HeldSince = last.Since, last.Polls, last.Touched, last.Held, last.HeldSince
+		next.Owners, next.Quiet, next.Stalled = last.Owners, last.Quiet, last.Stalled
+	}
+	written := stands && !last.LeaseTime.IsZero() && !last.LeaseTime.Equal(next.LeaseTime)
+	if !p.Live(in.Now, in.Policy.LeaseExpiration) && !written {
+		if next.Quiet.IsZero() {
+			next.Quiet = in.Now
+		}
+		return
+	}
+	if next.Since.IsZero() {
+		next.Since, next.Touched = in.Now, in.Now
+	}
+	held := in.Now.Sub(next.Touched)
+	if !next.Quiet.IsZero() {
+		// Nobody knows for how long of the quiet time the lease was held: not for longer than it
+		// takes to expire.
+		held = min(held, in.Policy.LeaseExpiration)
+	}
+	// The lease tells, too, until when somebody held it: a clock that went ahead makes no stall.
+	renewed := min(held, max(0, next.LeaseTime.Sub(last.LeaseTime)))
+	held = min(held, renewed+in.Policy.LeaseExpiration)
+	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, in.Now, next.Held+held, time.Time{}
+	switch {
+	case p.Owner == "":
+		next.HeldSince = time.Time{}
+	case next.HeldSince.IsZero() || last.Owner != p.Owner:
+		next.HeldSince = in.Now
+	}
+	if at, known := slices.BinarySearch(next.Owners, p.Owner); p.Owner != "" && !known && len(next.Owners) < maxStallOwners {
+		next.Owners = slices.Insert(slices.Clone(next.Owners), at, p.Owner)
+	}
+}
+
+// stalled reports whether somebody has been at work on a partition for stalledAfter, and its
+// position has not moved.
+func (in Input) stalled(progress *Progress) bool {
+	return in.Policy.StalledAfter > 0 && progress.Held >= in.Policy.StalledAfter && progress.Polls >= in.Policy.StalledPolls
+}
+
+// stallKind tells a handler that does not return, whose owner keeps the lease, from one that
+// throws. An owner that lost the lease in the first half of stalledAfter, such as one that was
+// replaced by the present one, says nothing about that.
+func (in Input) stallKind(p *changefeed.Partition, progress *Progress) changefeed.StallKind {
+	if p.Owner != "" && !progress.HeldSince.IsZero() && in.Now.Sub(progress.HeldSince) >= in.Policy.StalledAfter/2 {
+		return changefeed.StallHung
+	}
+	return changefeed.StallFlapping
+}
+
+// rewound returns when the position of a partition last went backwards, within an hour: the
+// checkpoint is below the one before, or there is none any more.
+func (in Input) rewound(p *changefeed.Partition, last Progress) *changefeed.Rewound {
+	if !p.Carried() && last.CheckpointLSN > 0 {
+		switch {
+		case p.CheckpointLSN != nil && *p.CheckpointLSN < last.CheckpointLSN:
+			return &changefeed.Rewound{From: last.CheckpointLSN, To: *p.CheckpointLSN, Time: in.Now}
+		case p.CheckpointLSN == nil && p.Position == "":
+			return &changefeed.Rewound{From: last.CheckpointLSN, Time: in.Now}
+		}
+	}
+	return in.withinTheHour(last.Rewound)
+}
+
+// withinTheHour returns what is still to be shown, else nil.
+func (in Input) withinTheHour(r *changefeed.Rewound) *changefeed.Rewound {
+	if r == nil || in.Now.Sub(r.Time) >= rewoundShown {
+		return nil
+	}
+	return r
+}
+
+// earlier returns what is known of a partition that is unknown now.
+func (p *Progress) earlier(now time.Time) *changefeed.Earlier {
+	e := &changefeed.Earlier{Since: p.UnknownSince}
+	if !p.Time.IsZero() && (p.Unknown <= earlierPolls || now.Sub(p.Time) <= earlierCounts) {
+		e.Lag = p.Lag
+	}
+	return e
+}

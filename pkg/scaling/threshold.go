@@ -1,0 +1,243 @@
+package scaling
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
+)
+
+// threshold is steps 1 and 2 of docs/decide.md. Step 1: metricValue is the lag, at most one
+// changeFeedLagThreshold per partition (or per partition with lag). The processor is active if the
+// lag is above the activation threshold or a status wakes it. Step 2: one replica per
+// changeFeedLagThreshold of metricValue, rounded up; none if the processor is inactive.
+func (in Input) threshold(m measurement) (count, []Reason) {
+	policy := in.Policy
+	capBy, capped := m.partitions, "partitions"
+	if policy.LimitToPartitionsWithLag {
+		capBy, capped = m.lagging, "partitions with lag"
+	}
+	c := count{metric: min(m.pending, int64(capBy)*policy.Threshold)}
+	if m.gaps != "" {
+		c.basis = partial
+	}
+	// What excludeStalled leaves out keeps the processor active, so that its owner keeps trying.
+	woken := m.wake != "" || m.excluded > 0
+	c.active = m.all > policy.Activation || woken
+	if !c.active {
+		return c, because("activation", "lag %d is not above the activation threshold %d", m.all, policy.Activation)
+	}
+	capping := ""
+	if c.metric < m.pending {
+		capping = fmt.Sprintf(", capped to %d %s", capBy, capped)
+	}
+	if woken {
+		c.metric = max(c.metric, policy.Activation+1)
+	}
+	c.raiseFor(usage{float64(c.metric), float64(policy.Threshold)})
+	why := because("threshold", "lag %d at %d per replica%s", m.pending, policy.Threshold, capping)
+	if m.excluded > 0 {
+		why = append(why, because("excludeStalled", "a lag of %d in %d stalled partitions is left out: more replicas do not move it", m.excludedLag, m.excluded)...)
+	}
+	if m.wake != "" {
+		why = append(why, because(string(m.wake), "%s", m.wakeReason())...)
+	}
+	return c, why
+}
+
+// wakeReason says why a status asks for a replica whatever the activation threshold.
+func (m measurement) wakeReason() string {
+	switch m.wake {
+	case changefeed.StatusBootstrap:
+		why := "no lease exists yet: a processor has to run once to create them"
+		if m.lag.Nearest != "" {
+			why += ". " + m.lag.Nearest
+		}
+		return why
+	case changefeed.StatusSplitting:
+		return "a partition was split or merged: a processor has to run to replace its lease"
+	default:
+		return fmt.Sprintf("the position of %d of %d partitions is in the memory of their owners alone: at zero replicas, what is written meanwhile would be skipped for good, "+
+			"so one replica stays until each of them has had its first change, or the processor starts from the beginning", m.uncheckpointed, len(m.lag.Partitions))
+	}
+}
+
+// size measures the rates and sizes by them, also while that has no say, so that they are known when
+// it has.
+func (in Input) size(m measurement, c count) sizing.Answer {
+	current, _ := in.current()
+	most := m.partitions
+	if limit := in.Policy.MaxReplicas; limit != nil {
+		most = min(most, *limit)
+	}
+	return sizing.Size(sizing.Input{
+		Now: in.Now, Lag: m.lag, Replicas: current, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
+		CatchUpWithin: in.Policy.CatchUpWithin, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "", Memory: in.Memory.Sizing,
+	})
+}
+
+// sizing is step 3 of docs/decide.md: the count that the measured rates need. With SizingAuto it
+// replaces that of step 2. With SizingThreshold and catchUpWithin it can only raise.
+func (in Input) sizing(c count, a sizing.Answer) (count, []Reason) {
+	auto := in.Policy.Sizing == SizingAuto
+	switch {
+	case !c.active || !a.Known || !auto && in.Policy.CatchUpWithin <= 0:
+		return c, nil
+	case !auto:
+		if c.raise(float64(a.Needed)) {
+			return c, because("catchUpWithin", "%s", a.Reasons[0].Why)
+		}
+		return c, nil
+	}
+	c.replicas, c.usage = a.Replicas, usage{float64(a.Replicas), 1}
+	var why []Reason
+	for _, r := range a.Reasons {
+		why = append(why, Reason(r))
+	}
+	return c, why
+}
+
+// ageTolerance is the fraction by which the age may exceed maxChangeAge before step 4 counts it.
+const ageTolerance = 0.1
+
+// maxChangeAge is step 4 of docs/decide.md: if the age of the oldest pending change is beyond a
+// limit, it raises the replicas to live owners (at least 1) times age / limit, rounded up, as the
+// HPA multiplies its pods by the ratio of a metric to its target. The limits are maxChangeAge and
+// half of the retention, beyond which changes are lost.
+func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
+	var why []Reason
+	for _, l := range []struct {
+		limit      time.Duration
+		step, what string
+	}{
+		{in.Policy.MaxChangeAge, "maxChangeAge", "the limit"},
+		{in.Lag.Retention / 2, "retention", "half of the retention"},
+	} {
+		if l.limit <= 0 || !c.active || m.age == nil || float64(*m.age)/l.limit.Seconds() <= 1+ageTolerance {
+			continue
+		}
+		owners := max(1, m.owners)
+		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
+		if c.raise(float64(owners) * float64(*m.age) / l.limit.Seconds()) {
+			reason := because(l.step, "the oldest change is %d s old, %s is %s, and %d owners are live", *m.age, l.what, l.limit, owners)
+			reason[0].Replicas = c.replicas
+			why = append(why, reason...)
+		}
+	}
+	return c, why
+}
+
+// maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the replicas
+// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA 2.22's
+// azure-cosmosdb scaler does, but over all leases, not only those with lag. metricValue follows.
+func (in Input) maxLeasesPerReplica(m measurement, c count) (count, []Reason) {
+	most := in.Policy.MaxLeasesPerReplica
+	if most <= 0 || !c.active || m.lagging == 0 {
+		return c, nil
+	}
+	needed := (m.partitions + most - 1) / most
+	c.metric = max(c.metric, int64(needed)*in.Policy.Threshold)
+	if c.raise(float64(needed)) {
+		return c, because("maxLeasesPerReplica", "%d leases at %d per replica", m.partitions, most)
+	}
+	return c, nil
+}
+
+// evenPartitions is step 5 of docs/decide.md: it raises the replicas to the next count that divides
+// the number of partitions, as KEDA's kafka scaler does with ensureEvenDistributionOfPartitions.
+// The replica with the most partitions determines when the lag is drained, and one that has fewer
+// cannot take work off it. metricValue follows, so that a scaler that reads it arrives at the same
+// count.
+func (in Input) evenPartitions(m measurement, c count) (count, []Reason) {
+	if !in.Policy.EvenPartitions || !c.active {
+		return c, nil
+	}
+	asked := int(math.Ceil(float64(c.metric) / float64(in.Policy.Threshold)))
+	c.metric = int64(even(asked, m.partitions)) * in.Policy.Threshold
+	if n := even(c.replicas, m.partitions); c.raise(float64(n)) {
+		return c, because("evenPartitions", "every replica owns %d of %d partitions", m.partitions/n, m.partitions)
+	}
+	return c, nil
+}
+
+// hotPartition is step 5 of docs/decide.md, if limitToPartitionsWithLag is set: it lowers the
+// replicas to the number of partitions with lag, unknown ones included, at least 1. Only one replica
+// works on a partition, so more would have nothing to do, whatever steps 3 and 4 ask for. As in
+// KEDA, this cap comes after the even count.
+func (in Input) hotPartition(m measurement, c count) (count, []Reason) {
+	if !in.Policy.LimitToPartitionsWithLag || !c.active {
+		return c, nil
+	}
+	able := max(1, m.lagging+m.unknown)
+	c.metric = min(c.metric, int64(able)*in.Policy.Threshold)
+	if c.replicas <= able {
+		return c, nil
+	}
+	c.replicas, c.usage = able, usage{float64(able), 1}
+	return c, because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
+}
+
+// even returns the smallest count from n up that divides the number of partitions; n itself if it is
+// greater than that.
+func even(n, partitions int) int {
+	for count := max(1, n); count <= partitions; count++ {
+		if partitions%count == 0 {
+			return count
+		}
+	}
+	return n
+}
+
+// throughput is step 5 of docs/decide.md: it holds scale-out while a container is at its limit and
+// the lag does not fall, since more replicas would share what is throttled already. It never scales
+// in, wakes a processor as ever, and leaves the floors of schedules alone.
+func (in Input) throughput(m measurement, c count) (count, []Reason) {
+	current, known := in.current()
+	if in.Limit == nil || !known || current == 0 || !c.active || in.Limit.LagBefore == nil || m.all < *in.Limit.LagBefore {
+		return c, nil
+	}
+	c.metric = min(c.metric, int64(current)*in.Policy.Threshold)
+	if c.replicas <= current {
+		return c, nil
+	}
+	c.replicas, c.usage = current, usage{float64(current), 1}
+	return c, because("throughput", "container %s is at its limit of %d RU/s, and the lag does not fall (%d, and %d before): more replicas would be throttled",
+		in.Limit.Container, in.Limit.RUPerSecond, m.all, *in.Limit.LagBefore)
+}
+
+// schedules is step 6 of docs/decide.md: it raises the replicas to the highest floor whose window
+// is open. As in KEDA, an open window keeps the processor active.
+func (in Input) schedules(m measurement, c count) (count, []Reason) {
+	var open *Schedule
+	for i := range in.Policy.Schedules {
+		if window := &in.Policy.Schedules[i]; window.Open(in.Now) && (open == nil || window.DesiredReplicas > open.DesiredReplicas) {
+			open = window
+		}
+	}
+	if open == nil || open.DesiredReplicas == 0 || c.basis == nothing {
+		return c, nil
+	}
+	c.active = true
+	floor, divides := open.DesiredReplicas, ""
+	if in.Policy.EvenPartitions {
+		if floor = even(floor, m.partitions); floor > open.DesiredReplicas {
+			divides = fmt.Sprintf(", and %d is the next that divides %d partitions", floor, m.partitions)
+		}
+	}
+	if floor >= c.replicas && c.basis == held {
+		c.basis = partial // a window that is open is known without a measurement
+	}
+	if c.raise(float64(floor)) {
+		return c, because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
+	}
+	return c, nil
+}
+
+// Open reports whether the window is open at t: its next end comes before its next start, both
+// strictly after t, which is the rule of KEDA's cron trigger (cron_scaler.go).
+func (w *Schedule) Open(t time.Time) bool {
+	t = t.In(w.Location)
+	return !w.Start.Next(t).Before(w.End.Next(t))
+}

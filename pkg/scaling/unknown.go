@@ -1,0 +1,93 @@
+package scaling
+
+import "math"
+
+// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
+// out, but replicas, activity and metricValue do not go below those of the last decision, in this
+// step or any later one. If there is none, and no known partition makes the processor active,
+// nothing is decided: zero replicas might be wrong.
+func (in Input) incomplete(m measurement, c count) (count, []Reason) {
+	if c.basis != partial {
+		return in.uncertain(m, c)
+	}
+	current, known := in.current()
+	if !known {
+		if !c.active {
+			c.basis = nothing
+		}
+		return c, nil
+	}
+	metric := c.metric
+	c.active = c.active || in.Memory.Active
+	c.metric = max(c.metric, in.Memory.MetricValue)
+	switch {
+	case c.replicas < current:
+		if in.tolerate(c, current, c.replicas) < current {
+			c.basis = held
+		}
+		c.raise(float64(current))
+		return c, because("incomplete", "%s: no scale-in from %d", m.gaps, current)
+	case c.metric > metric:
+		return c, because("incomplete", "%s: the metric stays at %d", m.gaps, c.metric)
+	}
+	return c, nil
+}
+
+// uncertain keeps a processor from zero, a part of step 7 too: while earlier readings stand in for
+// partitions that are unknown now, replicas may go down, but activity does not end.
+func (in Input) uncertain(m measurement, c count) (count, []Reason) {
+	if current, _ := in.current(); !m.unsure || current == 0 || c.active {
+		return c, nil
+	}
+	if c.active = in.Memory.Active; c.active {
+		c.metric = max(c.metric, min(in.Memory.MetricValue, in.Policy.Activation+1))
+	}
+	c.basis = recent
+	c.raise(1)
+	return c, because("incomplete", "a partition could not be measured: its last reading counts, but not for the step to zero")
+}
+
+// failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 if no partition could be
+// measured. Up to failureThreshold polls in a row that failed hold the last decision; beyond, the
+// fallback counts, as in KEDA.
+func (in Input) failure(m measurement, failures int) (count, []Reason) {
+	current, known := in.current()
+	fallback := in.Policy.Fallback
+	if failures <= fallback.FailureThreshold {
+		if !known {
+			return count{basis: nothing}, nil
+		}
+		c := count{active: in.Memory.Active, metric: in.Memory.MetricValue, basis: held}
+		c.raise(float64(current))
+		return c, because("failure", "poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold)
+	}
+	replicas := fallback.Replicas
+	why := because("fallback", "%d polls failed: fallback to %d", failures, replicas)
+	switch fallback.Behavior {
+	case FallbackStatic:
+	case FallbackCurrent:
+		if !known {
+			return count{basis: nothing}, nil
+		}
+		replicas = current
+		why = because("fallback", "%d polls failed: fallback to the current %d", failures, current)
+	case FallbackCurrentIfHigher:
+		replicas = max(current, replicas)
+		why[0].Why += ", or the current replicas if higher"
+	case FallbackCurrentIfLower:
+		if known {
+			replicas = min(current, replicas)
+		}
+		why[0].Why += ", or the current replicas if lower"
+	default:
+		if in.Memory.Partitions == 0 {
+			return count{basis: nothing}, nil
+		}
+		replicas = m.partitions
+		why = because("fallback", "%d polls failed: as if each of the %d partitions last known lagged by a threshold", failures, replicas)
+	}
+	// The metricValue of a fallback is that of as many partitions as replicas.
+	c := count{active: replicas > 0, metric: min(int64(replicas), math.MaxInt64/in.Policy.Threshold) * in.Policy.Threshold, basis: fallen}
+	c.raise(float64(replicas))
+	return c, why
+}
