@@ -1,7 +1,6 @@
 package scaling_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -223,7 +222,7 @@ func TestProperties(t *testing.T) {
 		{"nothing known, nothing decided", nothingKnownNothingDecided},
 		{"no flapping inside a window", noFlapping},
 		{"what was not measured is no recommendation", unmeasuredIsNoRecommendation},
-		{"what is held was needed a short time ago", levelWasNeeded},
+		{"a slightly lower count is held off for a short time", levelEnds},
 		{"no change beyond the rate policies", rateIsLimited},
 		{"zero only after cooldown", zeroOnlyAfterCooldown},
 		{"zero at once after cooldown", zeroComesAfterCooldown},
@@ -420,26 +419,22 @@ func unmeasuredIsNoRecommendation(story []tick) string {
 	return ""
 }
 
-// levelWasNeeded: what step 3 holds is the last decision, of which it asks for more than half, and for all
-// of which it asked within the last ten minutes. No incomplete poll does.
-func levelWasNeeded(story []tick) string {
+// levelEnds: what step 3 holds is the last decision, of which it asks for more than half, and for no
+// longer than six minutes after fewer were enough. No incomplete poll does.
+func levelEnds(story []tick) string {
 	k := story[len(story)-1]
 	held := k.asked("level")
 	if held < 0 {
 		return ""
 	}
-	sized := func(e tick) int { return cmp.Or(max(0, e.asked("sizing")), e.asked("threshold")) }
-	asked := sized(k)
-	needed := slices.ContainsFunc(story[:len(story)-1], func(e tick) bool {
-		return k.in.Now.Sub(e.seen) < 10*time.Minute && sized(e) >= held
-	})
+	since := k.out.Memory.Sizing.Enough
 	switch {
-	case held != k.previous() || 2*asked <= held:
-		return fmt.Sprintf("it holds %d for %d", held, asked)
+	case held != k.previous():
+		return fmt.Sprintf("it holds %d", held)
 	case !k.complete():
 		return "the poll is incomplete"
-	case !needed:
-		return fmt.Sprintf("%d were not asked for lately", held)
+	case k.in.Now.Sub(since) >= 6*time.Minute:
+		return fmt.Sprintf("fewer have been enough since %s", since)
 	}
 	return ""
 }

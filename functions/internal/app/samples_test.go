@@ -28,7 +28,7 @@ func newSamples(log *bytes.Buffer, every time.Duration) *samples {
 func polled(at time.Time, replicas int) state.State {
 	return state.State{
 		Processor: "orders", Group: "shop-workers", AttemptedAt: at, PolledAt: at,
-		Lag: changefeed.ProcessorLag{Time: at, Charge: 2.5, Requests: 3, Partitions: []changefeed.Partition{
+		Lag: changefeed.ProcessorLag{Time: at, Charge: 2.5, Requests: 3, Retention: time.Hour, Partitions: []changefeed.Partition{
 			{Lease: "0", Lag: new(int64(400)), Age: new(int64(34)), Status: changefeed.StatusLagging},
 			{Lease: "1", Status: changefeed.StatusUnknown, Error: "it did not answer in time"},
 		}},

@@ -56,7 +56,11 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 	if len(owners) > 0 {
 		m.Windows = make(map[string]Window, len(owners))
 	}
+	working := 0
 	for name, o := range owners {
+		if o.moves > 0 {
+			working++
+		}
 		next, full := in.Memory.Windows[name].add(in.Lag.Time, o)
 		m.Windows[name] = next
 		if full.Since.IsZero() {
@@ -68,6 +72,9 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		} else {
 			bound = max(bound, rate*(1-1/float64(full.Moves))) // the window may hold one batch too many
 		}
+	}
+	if span := in.Lag.Time.Sub(in.Memory.LookedAt); in.Capacity == 0 && bound == 0 && !in.Memory.LookedAt.IsZero() && working > 0 && span > 0 {
+		bound = done / span.Seconds() / float64(working) // better than nothing, until a window is full
 	}
 	return in.learn(m, exact, bound)
 }
@@ -112,7 +119,9 @@ func (in Input) learn(m *Memory, exact []float64, bound float64) float64 {
 		capacity += weight * (seen - capacity)
 		m.ProvenAt = in.Now
 	}
-	if bound > capacity {
+	if capacity == 0 {
+		capacity = bound
+	} else if bound > capacity {
 		capacity += faster * (bound - capacity)
 	}
 	if capacity >= m.Best || in.Now.Sub(m.BestAt) > bestFor {
