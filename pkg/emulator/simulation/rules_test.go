@@ -239,11 +239,25 @@ func (w *world) ofDecision(c *configured, prev, next *state.State) {
 		w.fail("a failure holds the last decision", "%s: %d, %d before", name, d.Replicas, *before)
 	case fallsBack:
 		w.ofFallback(c, prev, next)
-	case !lag.Complete() && before != nil && (d.Replicas < *before || prev.Memory.Active && !d.Active):
-		w.fail("no scale-in, and no step to zero, while a partition is unknown", "%s: %d, %d before", name, d.Replicas, *before)
+	case !lag.Complete() && before != nil && (d.Replicas < min(1, *before) || prev.Memory.Active && !d.Active):
+		w.fail("no step to zero while a partition is unknown", "%s: %d, %d before", name, d.Replicas, *before)
+	case !lag.Complete() && before != nil && d.Replicas < *before && !standIn(lag, next.AttemptedAt):
+		w.fail("no scale-in while nothing recent is known of a partition", "%s: %d, %d before", name, d.Replicas, *before)
 	case lag.Complete():
 		w.ofNeed(c, prev, next, most)
 	}
+}
+
+// standIn reports whether an earlier reading stands in for each partition that is unknown, or the mean
+// of the others after an hour.
+func standIn(lag *changefeed.ProcessorLag, now time.Time) bool {
+	for i := range lag.Partitions {
+		p := &lag.Partitions[i]
+		if e := p.Earlier; !p.Known() && (e == nil || e.Lag == nil && now.Sub(e.Since) < time.Hour) {
+			return false
+		}
+	}
+	return lag.Error == ""
 }
 
 // ofFallback is step 8, in the words of KEDA.
