@@ -55,7 +55,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 		of   []string
 		not  []string // what must not be linked
 	}{
-		{"the domain reaches neither network nor files", []string{"pkg/changefeed", "pkg/scaling"}, []string{"net/http", "net", "os/exec", "pkg/cosmos", "pkg/state/boltstore"}},
+		{"the domain reaches neither network nor files", []string{"pkg/changefeed", "pkg/health", "pkg/scaling", "pkg/scaling/sizing"}, []string{"net/http", "net", "os/exec", "pkg/cosmos", "pkg/state/boltstore"}},
+		{"what is measured knows no decision", []string{"pkg/health", "pkg/scaling/sizing"}, []string{"pkg/scaling"}},
 		{"the event is the standard library alone", []string{"pkg/events"}, append(azure, network[2:]...)},
 		{"what is shown links no SDK", []string{"pkg/report", "pkg/state"}, append(azure, network[2:]...)},
 		{"what answers HTTP from the state makes no call to Cosmos DB", []string{"functions/processors", "functions/dashboard", "functions/metrics"}, append(azure, network[2:]...)},
@@ -137,7 +138,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 // TestPurePackagesReadNoClock looks at the sources: time comes into them as a value.
 func TestPurePackagesReadNoClock(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range []string{"changefeed", "scaling", "simulate", "report", "state", "events", "config/imports"} {
+	for _, pkg := range []string{"changefeed", "health", "scaling", "scaling/sizing", "simulate", "report", "state", "events", "config/imports"} {
 		files, err := filepath.Glob(filepath.Join("..", "pkg", pkg, "*.go"))
 		testworld.Must(t, err)
 		if len(files) == 0 {

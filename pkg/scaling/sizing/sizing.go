@@ -101,9 +101,6 @@ func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
 		if l.excluded {
 			continue
 		}
-		if d.arrival > 0 {
-			l.backlog += late * l.arrival / d.arrival
-		}
 		d.backlog += l.backlog
 		d.waited = d.waited || l.waited
 		if l.arrival >= capacity && m.proven(in.Now) {
@@ -111,6 +108,9 @@ func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
 			continue
 		}
 		ask := l.arrival
+		if d.arrival > 0 {
+			l.backlog += late * l.arrival / d.arrival
+		}
 		if in.CatchUpWithin > 0 {
 			ask += l.backlog / in.CatchUpWithin.Seconds()
 		}
