@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -22,7 +23,7 @@ const minimalGroups = "groups: [{name: shop-workers, target: {deployment: shop-w
 // group reads one group.
 func (d *documentReader) group(n *node) Group {
 	o := d.object(n)
-	o.require("name", "a name of its own in every group, "+nameForm)
+	o.require("name", "a name of its own in every group, "+events.NameForm)
 	g := Group{
 		Name:        o.text("name", "", checkName),
 		SignalQueue: o.signalQueue(),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -94,7 +95,7 @@ func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
 // namedPolicy reads one policy, with the defaults already applied.
 func (d *documentReader) namedPolicy(n *node) NamedPolicy {
 	o := d.object(n)
-	o.require("name", "a name of its own in every policy, "+nameForm)
+	o.require("name", "a name of its own in every policy, "+events.NameForm)
 	p := NamedPolicy{
 		Name:   o.text("name", "", checkPolicyName),
 		Every:  o.duration("every", 15*time.Second, time.Second),

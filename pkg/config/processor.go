@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
@@ -36,7 +37,7 @@ type Processor struct {
 // processor reads one processor, with the defaults already applied.
 func (d *documentReader) processor(n *node) Processor {
 	o := d.object(n)
-	o.require("name", "a name of its own in every processor, "+nameForm)
+	o.require("name", "a name of its own in every processor, "+events.NameForm)
 	o.require("connection", "the name of a setting, as in connection: COSMOS, here or in defaults")
 	o.require("databaseId", "the id of the monitored database, here or in defaults")
 	o.require("containerId", "the id of the monitored container, here or in defaults")
@@ -159,13 +160,9 @@ func (d *documentReader) target(n *node) map[string]string {
 	return labels
 }
 
-// nameForm says what the name of a processor looks like, which is used in URLs, in keys of the
-// state table and in message ids.
-const nameForm = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first and last"
-
 func checkName(text string) error {
-	if !wellNamed(text, 63, "-") || text != strings.ToLower(text) {
-		return fmt.Errorf("%s is not a name; allowed are %s", shown(text), nameForm)
+	if !events.IsName(text) {
+		return fmt.Errorf("%s is not a name; allowed are %s", shown(text), events.NameForm)
 	}
 	return nil
 }

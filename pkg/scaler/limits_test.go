@@ -37,10 +37,12 @@ func TestWhatACallerSendsIsBounded(t *testing.T) {
 		metadata     int // bytes beside
 		want         codes.Code
 	}{
-		"the longest name":       {name: strings.Repeat("a", 253), want: codes.Unavailable},
-		"a longer one":           {name: strings.Repeat("b", 254), want: codes.InvalidArgument},
-		"a longer request":       {name: "c", metadata: 64 << 10, want: codes.ResourceExhausted},
-		"headers of any length":  {name: "d", header: strings.Repeat("x", 33<<10), want: codes.Internal},
+		"the longest name":       {name: strings.Repeat("a", 63), want: codes.Unavailable},
+		"a longer one":           {name: strings.Repeat("b", 64), want: codes.InvalidArgument},
+		"a path of another API":  {name: "../../admin/host/keys", want: codes.InvalidArgument},
+		"a line of a log":        {name: "orders\r\n", want: codes.InvalidArgument},
+		"a longer request":       {name: "c", metadata: 16 << 10, want: codes.ResourceExhausted},
+		"headers of any length":  {name: "d", header: strings.Repeat("x", 17<<10), want: codes.Internal},
 		"headers that are usual": {name: "e", header: strings.Repeat("x", 8<<10), want: codes.Unavailable},
 	} {
 		ref := of(call.name)

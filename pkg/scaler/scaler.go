@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
@@ -53,17 +54,24 @@ type Options struct {
 // github.com/kedacore/keda): a connection must bear all of them, and the other calls beside.
 const (
 	maxPushes  = 10_000 // streams of StreamIsActive, over all connections
-	maxStreams = 12_000 // of a connection, whatever they are
-	maxRequest = 64 << 10
-	maxHeaders = 32 << 10 // of a request, in bytes
+	maxCalls   = 12_000 // open at once, whatever they are
+	maxWaiting = 2_000  // of these, calls whose message has not come
+	maxRequest = 16 << 10
+	maxHeaders = 16 << 10 // of a request, in bytes
 	// maxConnections is how many KEDA may have open. More wait until one is closed.
 	maxConnections = 1_000
-	// maxName is the most characters of a processor's name: the API of another process may be asked for it.
-	maxName = 253
+	// maxScaledObject is the most bytes of a ScaledObject's namespace and name, as Kubernetes has them.
+	maxScaledObject = 63 + 1 + 253
 	// maxRefused is how many names are remembered that there was no answer for.
 	maxRefused = 10_000
 
 	handshakeTimeout = 10 * time.Second
+	// messageTimeout is how long a call may be open without a message.
+	messageTimeout = 10 * time.Second
+	// idleTimeout closes a connection without a call, which KEDA opens again when it has one.
+	idleTimeout = 2 * time.Minute
+	// bufferSize is that of a connection's reader and writer in bytes, an eighth of gRPC's default.
+	bufferSize = 4 << 10
 	// aliveAfter and aliveTimeout find a client that is gone without a word, whose streams would stay.
 	aliveAfter   = 30 * time.Second
 	aliveTimeout = 10 * time.Second
@@ -102,11 +110,13 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), refused: make(map[string]string), ending: make(chan struct{})}
 	options := []grpc.ServerOption{
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveAfter, Timeout: aliveTimeout}),
+		grpc.ReadBufferSize(bufferSize),
+		grpc.WriteBufferSize(bufferSize),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveAfter, Timeout: aliveTimeout, MaxConnectionIdle: idleTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
 	}
 	if o.TLS != (TLS{}) {
@@ -117,8 +127,11 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	pb.RegisterExternalScalerServer(s.grpc, s)
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	var calls admission
+	s.grpc.RegisterService(calls.of(pb.ExternalScaler_ServiceDesc), s)
+	probes := grpc_health_v1.Health_ServiceDesc
+	probes.Streams = nil // Watch would keep each name that it is asked for
+	s.grpc.RegisterService(calls.of(probes), s.health)
 	s.health.SetServingStatus(pb.ExternalScaler_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	return s, nil
 }
@@ -157,6 +170,23 @@ func (s *Server) IsActive(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.IsA
 	return &pb.IsActiveResponse{Result: replicas > 0}, nil
 }
 
+// trigger is what is kept of a ScaledObject while a call is open.
+type trigger struct{ processor, scaledObject string }
+
+// triggerOf reads whose replicas are asked for. The error is a status of gRPC.
+func triggerOf(ref *pb.ScaledObjectRef) (trigger, error) {
+	t := trigger{ref.GetScalerMetadata()[processorKey], ref.GetNamespace() + "/" + ref.GetName()}
+	switch {
+	case len(t.scaledObject) > maxScaledObject:
+		return t, status.Errorf(codes.InvalidArgument, "the name of the ScaledObject has %d characters with its namespace; allowed are %d", len(t.scaledObject), maxScaledObject)
+	case t.processor == "":
+		return t, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s names no processor; allowed is metadata such as processor: orders", t.scaledObject)
+	case !events.IsName(t.processor):
+		return t, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s names a processor that cannot be; allowed are %s", t.scaledObject, events.NameForm)
+	}
+	return t, nil
+}
+
 // GetMetricSpec describes the metric. It is the same for whatever is decided, and is answered where
 // nothing is: KEDA applies a fallback only to a metric whose spec it has (getScalerState in
 // scale_handler.go of github.com/kedacore/keda).
@@ -182,15 +212,18 @@ func metricOf(ref *pb.ScaledObjectRef) string {
 	return metricPrefix + ref.GetScalerMetadata()[processorKey]
 }
 
-// replicas asks the source. Its error is a status of gRPC, which KEDA logs and counts as a failure.
+// replicas asks the source for what a call is about.
 func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, error) {
-	name := ref.GetScalerMetadata()[processorKey]
-	if name == "" {
-		return 0, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s/%s names no processor; allowed is metadata such as processor: orders", ref.GetNamespace(), ref.GetName())
+	t, err := triggerOf(ref)
+	if err != nil {
+		return 0, err
 	}
-	if len(name) > maxName {
-		return 0, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s/%s names a processor of %d characters; allowed are %d", ref.GetNamespace(), ref.GetName(), len(name), maxName)
-	}
+	return s.ask(ctx, t)
+}
+
+// ask asks the source. Its error is a status of gRPC, which KEDA logs and counts as a failure.
+func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
+	name := t.processor
 	replicas, err := s.source.Replicas(ctx, name)
 	switch {
 	case ctx.Err() != nil:
@@ -205,7 +238,7 @@ func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, er
 		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
 	}
 	if s.refuses(name, err.Error()) {
-		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", ref.GetNamespace()+"/"+ref.GetName(), "error", err.Error())
+		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
 	return 0, status.Error(codes.Unavailable, err.Error())
 }

@@ -26,6 +26,10 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 		return status.Errorf(codes.ResourceExhausted, "%d streams are open, which is the most", maxPushes)
 	}
 	defer s.pushes.Add(-1)
+	t, err := triggerOf(ref) // all that is kept of the message
+	if err != nil {
+		return err
+	}
 	life := time.NewTimer(streamLife)
 	defer life.Stop()
 	var look <-chan time.Time
@@ -34,10 +38,10 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 		defer ticker.Stop()
 		look = ticker.C
 	}
-	ctx, name := stream.Context(), ref.GetScalerMetadata()[processorKey]
+	ctx := stream.Context()
 	for told, active := false, false; ; {
-		changed := s.source.Changed(name) // before the look, so that no change falls between the two
-		replicas, err := s.replicas(ctx, ref)
+		changed := s.source.Changed(t.processor) // before the look, so that no change falls between the two
+		replicas, err := s.ask(ctx, t)
 		switch code := status.Code(err); {
 		case code == codes.InvalidArgument || code == codes.NotFound || ctx.Err() != nil:
 			return err
@@ -46,7 +50,7 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 			if err := stream.Send(&pb.IsActiveResponse{Result: active}); err != nil {
 				return err
 			}
-			s.log.Debug("pushed", "processor", name, "active", active)
+			s.log.Debug("pushed", "processor", t.processor, "active", active)
 		}
 		select {
 		case <-changed:

@@ -1,0 +1,73 @@
+package scaler
+
+import (
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// admission counts calls from the moment that they open, over all connections. A call needs no key, and
+// takes memory before its message comes.
+type admission struct {
+	calls, waiting atomic.Int64
+}
+
+// of returns a service whose every call passes the admission before its message is read. A handler of a
+// single answer is called only after the message was read, so that it becomes a stream of one answer,
+// which is the same on the wire.
+func (a *admission) of(service grpc.ServiceDesc) *grpc.ServiceDesc {
+	var streams []grpc.StreamDesc
+	for _, m := range service.Methods {
+		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: a.admitted(func(server any, stream grpc.ServerStream) error {
+			answer, err := m.Handler(server, stream.Context(), stream.RecvMsg, nil)
+			if err != nil {
+				return err
+			}
+			return stream.SendMsg(answer)
+		})})
+	}
+	for _, s := range service.Streams {
+		s.Handler = a.admitted(s.Handler)
+		streams = append(streams, s)
+	}
+	service.Methods, service.Streams = nil, streams
+	return &service
+}
+
+func (a *admission) admitted(handle grpc.StreamHandler) grpc.StreamHandler {
+	return func(server any, stream grpc.ServerStream) error {
+		defer a.calls.Add(-1)
+		if a.calls.Add(1) > maxCalls {
+			return status.Errorf(codes.ResourceExhausted, "%d calls are open, which is the most", maxCalls)
+		}
+		return handle(server, waitingStream{stream, a})
+	}
+}
+
+// waitingStream is a call whose message has not come yet.
+type waitingStream struct {
+	grpc.ServerStream
+	*admission
+}
+
+// RecvMsg waits for the message up to messageTimeout. After that the handler ends, and with it the call and
+// the wait of the goroutine, which nothing else can end.
+func (w waitingStream) RecvMsg(m any) error {
+	defer w.waiting.Add(-1)
+	if w.waiting.Add(1) > maxWaiting {
+		return status.Errorf(codes.ResourceExhausted, "%d calls wait for their message, which is the most", maxWaiting)
+	}
+	received := make(chan error, 1)
+	go func() { received <- w.ServerStream.RecvMsg(m) }()
+	timeout := time.NewTimer(messageTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-received:
+		return err
+	case <-timeout.C:
+		return status.Errorf(codes.DeadlineExceeded, "no message came within %s", messageTimeout)
+	}
+}
