@@ -26,7 +26,7 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var step time.Duration
-	if given := r.FormValue("step"); given != "" {
+	if given := r.URL.Query().Get("step"); given != "" {
 		if step, err = time.ParseDuration(given); err != nil || step <= 0 {
 			problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("step is %q; allowed are durations above 0, as in ?step=5m", given))
 			return
@@ -66,7 +66,7 @@ func (h *Handler) Knows(name string) bool {
 
 // time reads a time, or a duration that it is ago.
 func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
-	given := r.FormValue(name)
+	given := r.URL.Query().Get(name)
 	if given == "" {
 		return otherwise, nil
 	}

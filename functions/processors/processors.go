@@ -88,12 +88,13 @@ func (h *Handler) Register(mux *http.ServeMux) {
 
 // all answers with everything there is, or what of it is asked for by name.
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
-	fields := r.FormValue("fields")
+	query := r.URL.Query()
+	fields := query.Get("fields")
 	if fields != "" && fields != "summary" {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
 		return
 	}
-	all := h.List(r.Context(), r.Form["name"])
+	all := h.List(r.Context(), query["name"])
 	if fields == "summary" {
 		for i := range all.Processors {
 			all.Processors[i].Partitions = []report.Partition{}

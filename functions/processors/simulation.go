@@ -65,7 +65,7 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	policy, err := chosen(policies, r.FormValue("policy"))
+	policy, err := chosen(policies, r.URL.Query().Get("policy"))
 	if err != nil {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
 		return

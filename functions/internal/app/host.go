@@ -86,7 +86,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	log := h.options.Log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: h.guarded(spelled(h.mux)), ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: bodiless(h.guarded(spelled(h.mux))), ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	listener := h.listener
 	if !h.options.BehindHost { // an invocation of the host takes as long as a tick
 		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
@@ -113,6 +113,18 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		err = errors.Join(err, serveErr)
 	}
 	return err
+}
+
+// bodiless gives every request an empty body, but an invocation of the Functions host: no other is asked for
+// with one. A connection that brings one is closed after the answer, so that the rest of it is not read.
+func bodiless(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if invocation := r.Method + " " + r.URL.Path; invocation != poll.Route && invocation != shard.Route && r.Body != http.NoBody {
+			r.Body = http.NoBody
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // push begins to push the metrics, where the environment asks for it.
