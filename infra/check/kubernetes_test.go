@@ -139,8 +139,8 @@ func TestTheDeploymentOfRunHoldsTogether(t *testing.T) {
 		}
 	}
 	for what, probe := range map[string]*corev1.Probe{"startup": container.StartupProbe, "liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
-		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != "/healthz" || ports[probe.HTTPGet.Port.StrVal] != 7071 {
-			t.Errorf("the %s probe is %+v, want one that needs no key", what, probe)
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != "/healthz" || ports[probe.HTTPGet.Port.StrVal] != 7072 {
+			t.Errorf("the %s probe is %+v, want one that no flood of the other ports silences", what, probe)
 		}
 	}
 }
@@ -202,6 +202,10 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 		ref := e.ValueFrom.SecretKeyRef
 		environ[e.Name] = the[*corev1.Secret](t, objects, ref.Name).StringData[ref.Key]
 	}
+	if key := environ["FEEDSCALE_API_KEY"]; key != "API-KEY" {
+		t.Errorf("the key is %q, which nobody may take for one of theirs", key)
+	}
+	environ["FEEDSCALE_API_KEY"] = "a key of one's own"
 	if listen := environ["FEEDSCALE_SCALER_LISTEN"]; listen != ":6000" {
 		t.Errorf("the external scaler listens at %q, the port scaler is 6000", listen)
 	}
@@ -235,7 +239,7 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 	if state, _ := mounted(c.Settings.State.BoltPath); state.PersistentVolumeClaim == nil || state.PersistentVolumeClaim.ClaimName != the[*corev1.PersistentVolumeClaim](t, objects, "").Name {
 		t.Errorf("the state is in %+v, want the claim", state)
 	}
-	if c.Settings.Listen != ":7071" || c.Settings.APIKey.IsZero() || c.Settings.Events.Queue != queue(t) {
+	if c.Settings.Listen != ":7071" || c.Settings.Health != ":7072" || c.Settings.APIKey.IsZero() || c.Settings.Events.Queue != queue(t) {
 		t.Errorf("it listens at %s, with a key %v, and publishes to %s", c.Settings.Listen, !c.Settings.APIKey.IsZero(), c.Settings.Events.Queue)
 	}
 	_, processor := sample(t)

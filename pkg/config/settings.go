@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type Settings struct {
 	ShardSize     int           // FEEDSCALE_SHARD_SIZE: leases that a tick polls by itself, and that a shard has at most; 0 = any number
 	Heartbeat     time.Duration // FEEDSCALE_EVENT_HEARTBEAT: 0 (never), or 1 s to 168 h
 	Listen        string        // FEEDSCALE_LISTEN, "host:port"; under a Functions host its port on loopback
+	Health        string        // FEEDSCALE_HEALTH_LISTEN, "host:port" where probes alone are answered; "" = nowhere
 	Scaler        Scaler        // FEEDSCALE_SCALER_*
 	URL           string        // FEEDSCALE_URL: of the HTTP API of a feedscale that runs elsewhere; "" = none
 	APIKey        Secret        // FEEDSCALE_API_KEY: asked for by `run` and `demo`, required beyond loopback, and sent to the API at URL; empty = none
@@ -50,6 +52,7 @@ type variables struct {
 	ShardSize      string `env:"FEEDSCALE_SHARD_SIZE" envDefault:"20000"`
 	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
 	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
+	HealthListen   string `env:"FEEDSCALE_HEALTH_LISTEN"`
 	ScalerListen   string `env:"FEEDSCALE_SCALER_LISTEN"`
 	ScalerCert     string `env:"FEEDSCALE_SCALER_CERT_FILE"`
 	ScalerKey      string `env:"FEEDSCALE_SCALER_KEY_FILE"`
@@ -138,8 +141,14 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	if region, ok := e.lookup(regionName); ok && s.Region == "" {
 		s.Region = region
 	}
+	if raw.HealthListen != "" {
+		s.Health = setting(mistakes, "FEEDSCALE_HEALTH_LISTEN", raw.HealthListen, parseListen)
+	}
 	if port, ok := e.lookup(handlerPort); ok {
 		s.Listen = setting(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
+	}
+	if err := checkAPIKey(s.APIKey, s.Listen); err != nil {
+		mistakes.add(Mistake{Field: "FEEDSCALE_API_KEY", Text: err.Error()})
 	}
 	return s, raw
 }
@@ -184,6 +193,29 @@ func parseListen(text string) (string, error) {
 		return "", fmt.Errorf("the port %s is not a number from 0 to 65535; allowed is, for example, 127.0.0.1:7071 (0 = any free port)", shown(port))
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// IsLoopback reports whether host or host:port can mean this machine alone. A name other than
+// localhost may resolve to anything.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// minKey is the fewest characters of a key that others can try to guess.
+const minKey = 16
+
+// checkAPIKey refuses a key that is too short for an address that others reach.
+func checkAPIKey(key Secret, listen string) error {
+	reachable := listen != "" && !IsLoopback(listen) // without an address that is the mistake
+	if !key.IsZero() && len(key.Reveal()) < minKey && reachable {
+		return fmt.Errorf("is too short where FEEDSCALE_LISTEN is %s, which others can reach; allowed are %d characters or more, such as openssl rand -base64 32 makes", listen, minKey)
+	}
+	return nil
 }
 
 func parseConcurrency(text string) (int, error) {

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,8 @@ func TestSettings(t *testing.T) {
 			return s.Shards.Queue == "shards" && s.Shards.ServiceBus.Namespace == "shop.servicebus.windows.net" && s.Shards.ServiceBus.UsesIdentity()
 		}},
 		{"a budget of request units", []string{"FEEDSCALE_RU_BUDGET=400"}, func(s config.Settings) bool { return s.RUBudget == 400 }},
+		{"no listener of probes unless asked for", nil, func(s config.Settings) bool { return s.Health == "" }},
+		{"a listener of probes", []string{"FEEDSCALE_HEALTH_LISTEN=:7072"}, func(s config.Settings) bool { return s.Health == ":7072" }},
 		{"no external scaler unless asked for", nil, func(s config.Settings) bool { return s.Scaler == config.Scaler{} }},
 		{"an external scaler with certificates", []string{"FEEDSCALE_SCALER_LISTEN=:6000", "FEEDSCALE_SCALER_CERT_FILE=a", "FEEDSCALE_SCALER_KEY_FILE=b", "FEEDSCALE_SCALER_CLIENT_CA_FILE=c"}, func(s config.Settings) bool {
 			return s.Scaler == config.Scaler{Listen: ":6000", CertFile: "a", KeyFile: "b", ClientCAFile: "c"}
@@ -151,6 +154,7 @@ func TestSettingMistakes(t *testing.T) {
 		{"a port alone", "FEEDSCALE_LISTEN", "7071", "is not host:port"},
 		{"a port out of range", "FEEDSCALE_LISTEN", "127.0.0.1:70000", "is not a number from 0 to 65535"},
 		{"a port that is none", "FUNCTIONS_CUSTOMHANDLER_PORT", "http", "is not a number from 0 to 65535"},
+		{"a port of probes alone", "FEEDSCALE_HEALTH_LISTEN", "7072", "is not host:port"},
 		{"a port of the external scaler alone", "FEEDSCALE_SCALER_LISTEN", "6000", "is not host:port"},
 		{"a certificate without its key", "FEEDSCALE_SCALER_CERT_FILE", "tls.crt", "is of no use alone; set FEEDSCALE_SCALER_KEY_FILE beside it"},
 		{"a key without its certificate", "FEEDSCALE_SCALER_KEY_FILE", "tls.key", "is of no use alone; set FEEDSCALE_SCALER_CERT_FILE beside it"},
@@ -182,6 +186,37 @@ func TestSettingMistakes(t *testing.T) {
 			_, err := config.ReadSettings([]string{c.setting + "=" + c.value})
 			contains(t, err, c.setting+": ", c.want)
 			if got := asMistakes(t, err); len(got) != 1 || got[0].Field != c.setting {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestAKeyThatOthersCanTryIsLong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule, listen, key string
+		refused           bool
+	}{
+		{"one character", ":7071", "k", true},
+		{"one too few", "10.0.0.1:7071", "a-key-of-fifteen"[:15], true},
+		{"enough", ":7071", "a-key-of-sixteen", false},
+		{"a name may resolve to anything", "feedscale:7071", "k", true},
+		{"loopback", "127.0.0.1:7071", "k", false},
+		{"loopback by its name", "localhost:7071", "k", false},
+		{"none, which is refused where it listens", ":7071", "", false},
+		{"an address that is none is the only mistake", "7071", "k", false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.ReadSettings([]string{"FEEDSCALE_LISTEN=" + c.listen, "FEEDSCALE_API_KEY=" + c.key, "FEEDSCALE_LOG_LEVEL=verbose"})
+			got := asMistakes(t, err)
+			if !slices.ContainsFunc(got, func(m config.Mistake) bool { return m.Field == "FEEDSCALE_LOG_LEVEL" }) {
+				t.Errorf("the other mistake is not beside it: %v", got)
+			}
+			if refused := slices.ContainsFunc(got, func(m config.Mistake) bool {
+				return m.Field == "FEEDSCALE_API_KEY" && strings.Contains(m.Text, "allowed are 16 characters or more")
+			}); refused != c.refused {
 				t.Errorf("got %v", got)
 			}
 		})

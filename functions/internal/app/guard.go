@@ -3,12 +3,11 @@ package app
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // healthPath answers probes, which have no key. It says nothing but that HTTP is answered.
@@ -21,44 +20,58 @@ const (
 	keyParameter = "code"
 )
 
+// wrongKeyDelay is how long the answer to a wrong key takes. An address has only so many connections that
+// can wait for one.
+const wrongKeyDelay = time.Second
+
 // guarded asks for the key, where there is one, and on loopback for a Host header that names this
 // machine: a page in a browser that had its own name resolve to 127.0.0.1 could else read everything.
-// Under a Functions host both are the host's to do.
-func (h *Host) guarded(next http.Handler) http.Handler {
+// Under a Functions host both are the host's to do. Who does not bring the key that there is, is answered
+// once on a connection.
+func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	if h.options.BehindHost {
 		return next
 	}
-	key, local := h.config.Settings.APIKey.Reveal(), isLoopback(h.config.Settings.Listen)
+	key, local := h.config.Settings.APIKey.Reveal(), config.IsLoopback(h.config.Settings.Listen)
+	refuse := func(w http.ResponseWriter, r *http.Request, status int, why string) {
+		w.Header().Set("Connection", "close")
+		problem.Write(w, r, h.options.Log, status, why)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := givenKey(r)
+		// Whether a key is right is not to be learned from how a probe is answered.
+		isProbe := r.URL.Path == healthPath
 		switch {
-		case local && !isLoopback(r.Host):
-			problem.Write(w, r, h.options.Log, http.StatusForbidden, "only this machine is answered here: ask for 127.0.0.1 or localhost")
-		case key != "" && r.URL.Path != healthPath && !hasKey(r, key):
-			problem.Write(w, r, h.options.Log, http.StatusUnauthorized, "send the key of FEEDSCALE_API_KEY in the header "+keyHeader+", or as ?"+keyParameter+"=")
+		case local && !config.IsLoopback(r.Host):
+			refuse(w, r, http.StatusForbidden, "only this machine is answered here: ask for 127.0.0.1 or localhost")
+		case key != "" && !isProbe && !isKey(given, key):
+			if given != "" {
+				select {
+				case <-time.After(wrongKeyDelay):
+				case <-r.Context().Done():
+				}
+			}
+			refuse(w, r, http.StatusUnauthorized, "send the key of FEEDSCALE_API_KEY in the header "+keyHeader+", or as ?"+keyParameter+"=")
 		default:
+			if key != "" && isProbe {
+				w.Header().Set("Connection", "close")
+			}
+			defer c.hold(r, key != "" && !isProbe)()
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// hasKey reports whether a request brings the key, in the header or, where there is none, in the query. The
-// time that it takes tells neither the key nor how long it is.
-func hasKey(r *http.Request, key string) bool {
-	given := r.Header.Get(keyHeader)
-	if given == "" {
-		given = r.URL.Query().Get(keyParameter)
+// givenKey is the key that a request brings, in the header or, where there is none, in the query.
+func givenKey(r *http.Request) string {
+	if given := r.Header.Get(keyHeader); given != "" {
+		return given
 	}
-	ours, theirs := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(ours[:], theirs[:]) == 1
+	return r.URL.Query().Get(keyParameter)
 }
 
-// isLoopback reports whether host or host:port can mean this machine alone. A name other than
-// localhost may resolve to anything.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = strings.Trim(address, "[]")
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
+// isKey compares keys. The time that it takes tells neither the key nor how long it is.
+func isKey(given, key string) bool {
+	ours, theirs := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(ours[:], theirs[:]) == 1
 }

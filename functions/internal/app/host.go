@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/feedscale/feedscale/functions/internal/otlp"
 	"github.com/feedscale/feedscale/functions/poll"
 	"github.com/feedscale/feedscale/functions/shard"
@@ -21,12 +19,10 @@ import (
 
 // The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
 const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second // of a request: no route that others reach has a body
-	writeTimeout      = time.Minute
-	idleTimeout       = 2 * time.Minute
-	maxHeader         = 32 << 10 // bytes of a request's line and headers; net/http adds 4 KiB
-	maxConnections    = 1_000    // at once: more wait until one is closed
+	readTimeout  = 5 * time.Second // of a request: no route that others reach has a body
+	writeTimeout = time.Minute
+	idleTimeout  = 2 * time.Minute // between two requests with the key, or of this machine
+	maxHeader    = 32 << 10        // bytes of a request's line and headers; net/http adds 4 KiB
 )
 
 const (
@@ -40,27 +36,38 @@ const (
 type Host struct {
 	*App
 	listener net.Listener
+	health   net.Listener // for probes alone; nil where there is none
 	mux      *http.ServeMux
 }
 
 // Listen takes the address of a configuration, and then wires it: a process that cannot have the address
 // has not touched the state. Beyond loopback it takes none without a key to ask for.
 func Listen(c config.Config, o Options) (*Host, error) {
-	if !o.BehindHost && c.Settings.APIKey.IsZero() && !isLoopback(c.Settings.Listen) {
+	if !o.BehindHost && c.Settings.APIKey.IsZero() && !config.IsLoopback(c.Settings.Listen) {
 		return nil, fmt.Errorf("FEEDSCALE_LISTEN is %s, which others can reach: set FEEDSCALE_API_KEY to the key that they have to send, or listen on 127.0.0.1", c.Settings.Listen)
 	}
 	listener, err := net.Listen("tcp", c.Settings.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err)
 	}
+	h := &Host{listener: listener, mux: http.NewServeMux()}
+	if c.Settings.Health != "" && !o.BehindHost {
+		if h.health, err = net.Listen("tcp", c.Settings.Health); err != nil {
+			listener.Close()
+			return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_HEALTH_LISTEN to another address: %w", c.Settings.Health, err)
+		}
+	}
 	a, err := New(c, o)
 	if err != nil {
 		listener.Close()
+		if h.health != nil {
+			h.health.Close()
+		}
 		return nil, err
 	}
-	h := &Host{App: a, listener: listener, mux: http.NewServeMux()}
+	h.App = a
 	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "feedscale") }) // the Functions host's readiness and health ping
-	h.mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	answerProbes(h.mux)
 	a.register(h.mux)
 	return h, nil
 }
@@ -86,16 +93,17 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	log := h.options.Log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := &http.Server{Handler: bodiless(h.guarded(spelled(h.mux))), ReadHeaderTimeout: readHeaderTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	listener := h.listener
+	var c callers
+	server := h.server(bodiless(h.guarded(spelled(h.mux), &c)))
 	if !h.options.BehindHost { // an invocation of the host takes as long as a tick
 		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
-		listener = netutil.LimitListener(listener, maxConnections)
+		c.watch(server)
 	}
+	defer h.serveProbes()()
 	pusher := h.push()
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(listener)
+		served <- server.Serve(h.listener)
 		cancel()
 	}()
 	log.Info("listening", "address", h.listener.Addr().String(), "processors", len(h.config.Processors), "source", h.config.Source, "version", h.options.Version)
@@ -113,6 +121,36 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		err = errors.Join(err, serveErr)
 	}
 	return err
+}
+
+func (h *Host) server(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: readTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(h.options.Log.Handler(), slog.LevelWarn)}
+}
+
+// answerProbes adds the path of probes to a mux.
+func answerProbes(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+}
+
+// serveProbes answers probes where nobody else asks, until stop. A flood of the other port does not keep it
+// from that.
+func (h *Host) serveProbes() (stop func()) {
+	if h.health == nil {
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	answerProbes(mux)
+	server := h.server(bodiless(mux))
+	server.ReadTimeout, server.WriteTimeout = readTimeout, readTimeout
+	server.SetKeepAlivesEnabled(false)
+	var c callers
+	c.watch(server)
+	go func() {
+		if err := server.Serve(h.health); !errors.Is(err, http.ErrServerClosed) {
+			h.options.Log.Error("probes are answered no more", "error", err.Error())
+		}
+	}()
+	return func() { server.Close() }
 }
 
 // bodiless gives every request an empty body, but an invocation of the Functions host: no other is asked for

@@ -29,6 +29,7 @@ var settingMeanings = [][2]string{
 	{"FEEDSCALE_EVENTS", "where decisions go: stdout: or servicebus:SETTING/QUEUE"},
 	{"FEEDSCALE_TIMER_SCHEDULE", "when ticks are, as NCRONTAB; */15 * * * * * by default"},
 	{"FEEDSCALE_LISTEN", "host:port of HTTP; 127.0.0.1:7071 by default"},
+	{"FEEDSCALE_HEALTH_LISTEN", "host:port of /healthz alone, for probes"},
 	{"FEEDSCALE_SCALER_LISTEN", "host:port of KEDA's external scaler"},
 	{"FEEDSCALE_URL", "the feedscale that is asked, where --url is not given"},
 	{"FEEDSCALE_API_KEY", "the key that HTTP is asked with, and asks for beyond loopback"},

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// The connections of callers. Who brings no key cannot take the place of others: the oldest connection of
+// a stranger makes room for the next one, so that a flood does not silence probes.
+const (
+	maxConnections = 1_000 // at once
+	maxStrangers   = 250   // of these, from one address beyond loopback, where a proxy may stand before everybody
+)
+
+// callers are the open connections of a server.
+type callers struct {
+	mu       sync.Mutex
+	open     map[net.Conn]*caller
+	arrivals int
+}
+
+// caller is one connection.
+type caller struct {
+	address netip.Addr // with IPv6 that of its network, of which one machine has all addresses
+	arrival int
+	held    bool // it brought the key, or is being answered
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// watch has a server tell of its connections.
+func (c *callers) watch(s *http.Server) {
+	c.open = make(map[net.Conn]*caller)
+	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	s.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			c.admit(conn)
+		case http.StateClosed, http.StateHijacked:
+			c.mu.Lock()
+			delete(c.open, conn)
+			c.mu.Unlock()
+		}
+	}
+}
+
+// admit counts a connection, and closes the oldest one of a stranger where there are too many.
+func (c *callers) admit(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arrivals++
+	newest := &caller{addressOf(conn), c.arrivals, false}
+	c.open[conn] = newest
+	var oldest, oldestHere net.Conn
+	strangers := 0
+	older := func(than net.Conn, arrival int) bool { return than == nil || arrival < c.open[than].arrival }
+	for other, o := range c.open {
+		if o.held {
+			continue
+		}
+		if older(oldest, o.arrival) {
+			oldest = other
+		}
+		if o.address == newest.address {
+			strangers++
+			if older(oldestHere, o.arrival) {
+				oldestHere = other
+			}
+		}
+	}
+	switch {
+	case strangers > maxStrangers && !newest.address.IsLoopback():
+		oldest = oldestHere
+	case len(c.open) <= maxConnections:
+		return
+	}
+	delete(c.open, oldest)
+	oldest.Close()
+}
+
+// hold keeps the connection of a request until release, and after that where it brought the key.
+func (c *callers) hold(r *http.Request, hasKey bool) (release func()) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	set := func(held bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if caller := c.open[conn]; caller != nil {
+			caller.held = held
+		}
+	}
+	set(true)
+	return func() { set(hasKey) }
+}
+
+func addressOf(conn net.Conn) netip.Addr {
+	tcp, _ := conn.RemoteAddr().(*net.TCPAddr)
+	if tcp == nil {
+		return netip.Addr{}
+	}
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if network, err := address.Prefix(64); err == nil && address.Is6() && !address.IsLoopback() {
+		return network.Addr()
+	}
+	return address
+}
