@@ -83,3 +83,17 @@ func TestAFileIsReadUpToItsLimitAndNoFurther(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 }
+
+func TestAClientFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.RedirectHandler("http://other.invalid/", http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	answer, err := bounded.NewClient().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusTemporaryRedirect {
+		t.Errorf("got %s", answer.Status)
+	}
+}

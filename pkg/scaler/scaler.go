@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -64,6 +65,9 @@ const (
 	maxScaledObject = 63 + 1 + 253
 	// maxRefused is how many names are remembered that there was no answer for.
 	maxRefused = 10_000
+	// maxWarnings is how many refusals are logged at once, and warningsPerSecond how many over time: anybody
+	// may ask for any name.
+	maxWarnings, warningsPerSecond = 1_000, 1
 
 	handshakeTimeout = 10 * time.Second
 	// messageTimeout is how long a call may be open without a message.
@@ -101,6 +105,7 @@ type Server struct {
 	health   *health.Server
 	ending   chan struct{} // closed where streams are to end
 	pushes   atomic.Int64  // streams
+	warnings *rate.Limiter // of refusals
 
 	mu      sync.Mutex
 	refused map[string]string // text of the last refusal, by name
@@ -108,7 +113,7 @@ type Server struct {
 
 // New returns a Server. The error says what is wrong with the certificates.
 func New(o Options) (*Server, error) {
-	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), refused: make(map[string]string), ending: make(chan struct{})}
+	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), refused: make(map[string]string), ending: make(chan struct{}), warnings: rate.NewLimiter(warningsPerSecond, maxWarnings)}
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.MaxRecvMsgSize(maxRequest),
@@ -237,7 +242,7 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 	if errors.Is(err, report.ErrUnknownName) {
 		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
 	}
-	if s.refuses(name, err.Error()) {
+	if s.refuses(name, err.Error()) && s.warnings.Allow() {
 		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
 	return 0, status.Error(codes.Unavailable, err.Error())

@@ -202,6 +202,22 @@ func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 	}
 }
 
+// TestTheKeyOfADemoFollowsNoRedirect has whoever answers send the caller on to somebody else.
+func TestTheKeyOfADemoFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host is asked for %s with %q", r.URL, r.Header)
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	env := cli.Env{Args: []string{"demo", "env", strings.TrimPrefix(server.URL, "http://")}, Environ: []string{"FEEDSCALE_API_KEY=k"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now}
+	if status := cli.Main(t.Context(), env, commands(), ""); status != 1 || !strings.Contains(stderr.String(), "it answers 307 Temporary Redirect") {
+		t.Errorf("status %d, stderr %q", status, stderr.String())
+	}
+}
+
 func TestWhereNoDemoRunsItSaysHowToStartOne(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)

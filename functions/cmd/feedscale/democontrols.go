@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/demo"
 )
 
@@ -113,7 +114,7 @@ func askForEnviron(ctx context.Context, address, key string) (environ []string, 
 	if key != "" {
 		request.Header.Set("x-functions-key", key)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := bounded.NewClient().Do(request)
 	if err != nil {
 		return nil, errors.Unwrap(err) // its text repeats the address
 	}

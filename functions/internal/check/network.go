@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // serviceEndpoint is where a service is reached.
@@ -157,10 +159,7 @@ func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
 	if err != nil {
 		return handshake{}, err
 	}
-	client := http.Client{
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := bounded.Client(&http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true})
 	sent := time.Now()
 	response, err := client.Do(request)
 	if err != nil {

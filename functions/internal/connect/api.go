@@ -14,11 +14,16 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-const apiConnections = 64
+const (
+	apiConnections = 64
+	maxKnown       = 10_000 // names whose last count is remembered; then that of all is told anew
+	maxDetail      = 300    // bytes that are repeated of why the API refuses
+)
 
 // API asks the HTTP API of a feedscale that runs elsewhere: for what people look at, and for what a scaler
 // needs, whose judgement it takes over: what is a 503 there is no count here. What it has already is not sent again (ETag).
@@ -26,7 +31,9 @@ type API struct {
 	base   *url.URL
 	key    config.Secret
 	client *http.Client
-	known  sync.Map // known, by name
+
+	mu    sync.Mutex
+	known map[string]known // by name, at most maxKnown
 }
 
 // known is the last count that the API told of a name.
@@ -46,7 +53,9 @@ func NewAPI(address, key string) (*API, error) {
 	base.Path = strings.TrimSuffix(base.Path, "/api")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = apiConnections, apiConnections
-	return &API{base: base, key: config.NewSecret(key), client: &http.Client{Transport: bounded.Answers(transport), Timeout: askTimeout}}, nil
+	client := bounded.Client(bounded.Answers(transport))
+	client.Timeout = askTimeout
+	return &API{base: base, key: config.NewSecret(key), client: client, known: make(map[string]known)}, nil
 }
 
 // Address is where it asks.
@@ -57,17 +66,19 @@ func (a *API) Changed(string) <-chan struct{} { return nil }
 
 // Replicas asks.
 func (a *API) Replicas(ctx context.Context, name string) (int, error) {
-	tag := ""
-	before, has := a.known.Load(name)
-	if has {
-		tag = before.(known).tag
-	}
-	answer, body, err := a.get(ctx, name, tag, a.base.JoinPath("api", "processors", name))
+	question, err := a.about(name)
 	if err != nil {
 		return 0, err
 	}
-	if has && answer.StatusCode == http.StatusNotModified {
-		return before.(known).replicas, nil
+	a.mu.Lock()
+	before := a.known[name]
+	a.mu.Unlock()
+	answer, body, err := a.get(ctx, name, before.tag, question)
+	if err != nil {
+		return 0, err
+	}
+	if answer.StatusCode == http.StatusNotModified {
+		return before.replicas, nil
 	}
 	var stored struct {
 		DesiredReplicas *int `json:"desiredReplicas"`
@@ -76,32 +87,53 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 		return 0, fmt.Errorf("%s answers something else than a processor or group of feedscale", a.base)
 	}
 	if tag := answer.Header.Get("ETag"); tag != "" {
-		a.known.Store(name, known{tag, *stored.DesiredReplicas})
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.known) >= maxKnown {
+			clear(a.known)
+		}
+		a.known[name] = known{tag, *stored.DesiredReplicas}
 	}
 	return *stored.DesiredReplicas, nil
+}
+
+// about is where a name is asked for, and below it more. What cannot be a name is asked for nowhere: who
+// names it may be anybody, and a path of their choice would be asked with the key.
+func (a *API) about(name string, more ...string) (*url.URL, error) {
+	if !events.IsName(name) {
+		return nil, report.UnknownName(name)
+	}
+	return a.base.JoinPath(append([]string{"api", "processors", name}, more...)...), nil
 }
 
 // List asks for everything there is, or for what has one of some names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List
-	return all, a.ask(ctx, "", url.Values{"name": names}, &all, "api", "processors")
+	return all, a.ask(ctx, "", a.base.JoinPath("api", "processors"), url.Values{"name": names}, &all)
 }
 
 // state asks for the whole State that is stored under a name; nil where none is.
 func (a *API) state(ctx context.Context, name string) (stored *state.State, err error) {
-	return stored, a.ask(ctx, name, nil, &stored, "api", "processors", name, "state")
+	question, err := a.about(name, "state")
+	if err != nil {
+		return nil, err
+	}
+	return stored, a.ask(ctx, name, question, nil, &stored)
 }
 
 // history asks for what is recorded of a processor.
 func (a *API) history(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
+	question, err := a.about(name, "history")
+	if err != nil {
+		return nil, err
+	}
 	var recorded report.History
-	err := a.ask(ctx, name, url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {to.Format(time.RFC3339Nano)}}, &recorded, "api", "processors", name, "history")
+	err = a.ask(ctx, name, question, url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {to.Format(time.RFC3339Nano)}}, &recorded)
 	return recorded.Samples, err
 }
 
 // ask asks about a name for a value.
-func (a *API) ask(ctx context.Context, name string, query url.Values, into any, path ...string) error {
-	question := a.base.JoinPath(path...)
+func (a *API) ask(ctx context.Context, name string, question *url.URL, query url.Values, into any) error {
 	question.RawQuery = query.Encode()
 	_, body, err := a.get(ctx, name, "", question)
 	if err != nil {
@@ -151,7 +183,7 @@ func (a *API) refusal(name string, answer *http.Response, body []byte) error {
 	case ours && answer.StatusCode == http.StatusNotFound:
 		return report.UnknownName(name)
 	case ours && problem.Detail != "":
-		return fmt.Errorf("%s: %s", answer.Status, problem.Detail)
+		return fmt.Errorf("%s: %s", answer.Status, strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], ""))
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s refuses the key (%s): set FEEDSCALE_API_KEY to a function key of the function processors", a.base, answer.Status)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -98,5 +99,81 @@ func TestAnAddressOfNoAPIIsRefused(t *testing.T) {
 		} else if strings.Contains(err.Error(), "pass") || strings.Contains(err.Error(), "code=") {
 			t.Errorf("a secret is shown: %v", err)
 		}
+	}
+}
+
+// TestTheKeyFollowsNoRedirect has whoever answers send the caller on to somebody else.
+func TestTheKeyFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host is asked for %s with %q", r.URL, r.Header)
+	}))
+	t.Cleanup(other.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL+"/api/processors/orders", status))
+		t.Cleanup(server.Close)
+		api, err := NewAPI(server.URL, "key")
+		testworld.Must(t, err)
+		_, replicasErr := api.Replicas(t.Context(), "orders")
+		_, listErr := api.List(t.Context(), nil)
+		_, stateErr := api.state(t.Context(), "orders")
+		_, historyErr := api.history(t.Context(), "orders", time.Time{}, time.Time{})
+		for _, err := range []error{replicasErr, listErr, stateErr, historyErr} {
+			if err == nil || !strings.Contains(err.Error(), "is it the address of feedscale?") {
+				t.Errorf("%d: %v", status, err)
+			}
+		}
+	}
+}
+
+// TestWhatCannotBeANameIsAskedForNowhere: who names it to a scaler has no key.
+func TestWhatCannotBeANameIsAskedForNowhere(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("it is asked for %s", r.URL)
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"detail":"the key of somebody"}`)
+	}))
+	t.Cleanup(server.Close)
+	api, err := NewAPI(server.URL, "key")
+	testworld.Must(t, err)
+	for _, name := range []string{"", ".", "..", "../../admin/host/keys", "..%2f..%2fadmin", "orders/state", "orders?code=x", "orders#", "//other.example/", "Orders", "orders\r\n", strings.Repeat("a", 64)} {
+		_, replicasErr := api.Replicas(t.Context(), name)
+		_, stateErr := api.state(t.Context(), name)
+		_, historyErr := api.history(t.Context(), name, time.Time{}, time.Time{})
+		for _, err := range []error{replicasErr, stateErr, historyErr} {
+			if !errors.Is(err, report.ErrUnknownName) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestWhatTheAPISaysIsRememberedAndRepeatedUpToALimit(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/long") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, `{"detail":%q}`, strings.Repeat("x", 100_000))
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		fmt.Fprint(w, `{"desiredReplicas":3}`)
+	}))
+	t.Cleanup(server.Close)
+	api, err := NewAPI(server.URL, "")
+	testworld.Must(t, err)
+	for i := range maxKnown {
+		api.known[fmt.Sprint("p", i)] = known{}
+	}
+	_, err = api.Replicas(t.Context(), "orders")
+	testworld.Must(t, err)
+	if _, has := api.known["orders"]; !has || len(api.known) > maxKnown {
+		t.Errorf("%d names are remembered, the last one: %v", len(api.known), has)
+	}
+	if _, err := api.Replicas(t.Context(), "long"); err == nil || len(err.Error()) > 400 {
+		t.Errorf("got %v", err)
 	}
 }

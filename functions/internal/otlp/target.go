@@ -15,6 +15,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // target is where to push, and how: OpenTelemetry's variables
@@ -115,7 +117,7 @@ func (t target) pipeline() runtime.Pipeline {
 	transport.TLSClientConfig = t.tls
 	return runtime.NewPipeline("feedscale", "", runtime.PipelineOptions{}, &policy.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true},
-		Transport: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		Transport: bounded.Client(transport),
 		Retry: policy.RetryOptions{
 			RetryDelay:  time.Second,
 			StatusCodes: []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout},

@@ -80,10 +80,7 @@ func newPipeline(o Options) runtime.Pipeline {
 			MaxRetries: retries, TryTimeout: o.TryTimeout, RetryDelay: o.RetryDelay, MaxRetryDelay: maxRetryDelay,
 			ShouldRetry: func(answer *http.Response, err error) bool { return err != nil || isTemporary(answer.StatusCode) },
 		},
-		Transport: &http.Client{
-			Transport:     o.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		Transport: bounded.Client(o.Transport),
 	})
 }
 
