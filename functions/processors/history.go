@@ -1,6 +1,8 @@
 package processors
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -12,6 +14,17 @@ import (
 
 // lookBack is how far a history goes back where nothing else is asked for.
 const lookBack = 24 * time.Hour
+
+const (
+	// maxSamples is the most samples of an answer: those of a day, and some to spare.
+	maxSamples = 6_000
+	// maxReading is how many histories are read and sent at once. More wait.
+	maxReading = 2
+	// readAtOnce is how much of a history is in memory before it is thinned.
+	readAtOnce = 6 * time.Hour
+	// longestHistory is the most that FEEDSCALE_HISTORY may keep.
+	longestHistory = 8760 * time.Hour
+)
 
 // history answers with the samples with since <= time < until, one for each step.
 func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
@@ -32,12 +45,47 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	samples, err := h.Store.History(r.Context(), name, since, until)
-	if err != nil {
-		h.unreadable(w, r, err)
+	select {
+	case h.reading <- struct{}{}:
+	case <-r.Context().Done():
 		return
 	}
-	h.write(w, r, report.History{Processor: name, Samples: downsample(samples, step)})
+	defer func() { <-h.reading }()
+	samples, err := h.read(r.Context(), name, since, until, thinner{step: step, most: maxSamples})
+	switch {
+	case errors.Is(err, errTooMany):
+		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples))
+	case err != nil:
+		h.unreadable(w, r, err)
+	default:
+		h.write(w, r, report.History{Processor: name, Samples: samples})
+	}
+}
+
+// read reads the samples with since <= time < until, some hours at a time. What lies beyond the longest
+// history there is, is not asked for.
+func (h *Handler) read(ctx context.Context, name string, since, until time.Time, t thinner) ([]state.Sample, error) {
+	now := h.Now()
+	if oldest := now.Add(-longestHistory); since.Before(oldest) {
+		since = oldest
+	}
+	if newest := now.Add(lookBack); until.After(newest) {
+		until = newest
+	}
+	for from := since; from.Before(until); from = from.Add(readAtOnce) {
+		to := from.Add(readAtOnce)
+		if until.Before(to) {
+			to = until
+		}
+		samples, err := h.Store.History(ctx, name, from, to)
+		if err != nil {
+			return nil, err
+		}
+		if !t.add(samples) {
+			return nil, errTooMany
+		}
+	}
+	return t.all(), nil
 }
 
 // between reads from when until when: the last day where nothing else is asked for.
@@ -79,15 +127,43 @@ func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.
 	return time.Time{}, fmt.Errorf("%s is %q; allowed are RFC 3339 times and durations, as in ?since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z or ?since=6h", name, given)
 }
 
-// downsample keeps the last sample of each step, and every one that changed the replicas: what was
-// decided is never left out. A step of 0 keeps all.
-func downsample(samples []state.Sample, step time.Duration) []state.Sample {
-	kept := make([]state.Sample, 0, len(samples))
-	for i, s := range samples {
-		last := i == len(samples)-1 || step <= 0 || !samples[i+1].Time.Truncate(step).Equal(s.Time.Truncate(step))
-		if last || s.Changed() {
-			kept = append(kept, s)
+// errTooMany is that there are more samples than may be kept.
+var errTooMany = errors.New("too many samples")
+
+// thinner keeps the last sample of each step, and every one that changed the replicas: what was decided is
+// never left out. A step of 0 keeps all.
+type thinner struct {
+	step  time.Duration
+	most  int  // samples that are kept
+	brief bool // without reasons and partitions
+	kept  []state.Sample
+	last  *state.Sample // kept, unless another one of its step follows
+}
+
+// add takes the next samples, oldest first, and reports whether all that is to be kept can be.
+func (t *thinner) add(samples []state.Sample) bool {
+	for i := range samples {
+		s := &samples[i]
+		if t.brief {
+			s.Reasons, s.Partitions = nil, nil
+		}
+		if t.last != nil && (t.step <= 0 || t.last.Changed() || !s.Time.Truncate(t.step).Equal(t.last.Time.Truncate(t.step))) {
+			t.kept = append(t.kept, *t.last)
+		}
+		if t.last = s; len(t.kept) >= t.most {
+			return false
 		}
 	}
-	return kept
+	if t.last != nil {
+		t.last = new(*t.last) // which else would keep all of these
+	}
+	return true
+}
+
+// all returns what is kept.
+func (t *thinner) all() []state.Sample {
+	if t.last == nil {
+		return []state.Sample{}
+	}
+	return append(t.kept, *t.last)
 }

@@ -64,11 +64,13 @@ type Handler struct {
 	// is open here.
 	ServeState bool
 
+	reading    chan struct{} // holds one for each history that is read
 	simulating chan struct{} // holds one for a replay that runs
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
+	h.reading = make(chan struct{}, maxReading)
 	mux.HandleFunc("GET "+Route, h.all)
 	mux.HandleFunc("GET "+RouteOne, h.one)
 	mux.HandleFunc("GET "+RouteHistory, h.history)

@@ -1,6 +1,7 @@
 package processors
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,6 +18,9 @@ const RouteSimulation = "/api/processors/{name}/simulation"
 
 // maxSimulated bounds a replay, in seconds of all partitions: a second or two of work at most.
 const maxSimulated = 2_000_000
+
+// maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
+const maxReplayed = 50_000
 
 // The workers of a replay, where the history does not say: those of `feedscale simulate`.
 const (
@@ -75,8 +79,18 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
 		return
 	}
-	samples, err := h.Store.History(r.Context(), name, since, until)
-	if err != nil {
+	select {
+	case h.simulating <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	defer func() { <-h.simulating }()
+	samples, err := h.read(r.Context(), name, since, until, thinner{most: maxReplayed, brief: true})
+	switch {
+	case errors.Is(err, errTooMany):
+		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name)))
+		return
+	case err != nil:
 		h.unreadable(w, r, err)
 		return
 	}
@@ -85,12 +99,6 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
 		return
 	}
-	select {
-	case h.simulating <- struct{}{}:
-	case <-r.Context().Done():
-		return
-	}
-	defer func() { <-h.simulating }()
 	h.write(w, r, replay(recording, policy))
 }
 
@@ -106,9 +114,13 @@ func chosen(policies []simulate.Scaler, name string) (simulate.Scaler, error) {
 	return nil, fmt.Errorf("policy is %q; allowed are %s", name, strings.Join(names, ", "))
 }
 
+// noLimit says who replays more.
+func noLimit(name string) string {
+	return "; the command line has no such limit: feedscale simulate --trace history:" + name
+}
+
 // recorded makes a trace of samples. It refuses what takes long to replay.
 func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
-	elsewhere := "; the command line has no such limit: feedscale simulate --trace history:" + name
 	if len(samples) > 0 {
 		seconds := int64(samples[len(samples)-1].Time.Sub(samples[0].Time) / time.Second)
 		partitions := 1
@@ -119,7 +131,7 @@ func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
 		}
 		if seconds*int64(partitions) > maxSimulated {
 			return simulate.Recording{}, fmt.Errorf("%d partitions over %s are too much to replay here: ask for at most the last %s%s",
-				partitions, time.Duration(seconds)*time.Second, (time.Duration(maxSimulated/partitions) * time.Second).Truncate(time.Minute), elsewhere)
+				partitions, time.Duration(seconds)*time.Second, (time.Duration(maxSimulated/partitions) * time.Second).Truncate(time.Minute), noLimit(name))
 		}
 	}
 	polls := make([]simulate.Sample, len(samples))

@@ -16,11 +16,15 @@ const compressFrom = 1024
 
 // write answers with a body as JSON.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, body any) {
-	h.writeTagged(w, r, body, body)
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		h.unencodable(w, r, err)
+		return
+	}
+	h.send(w, r, encoded, encoded)
 }
 
-// writeTagged answers with a body as JSON, compressed where the caller takes that, or with 304 where the
-// caller has what is tagged already, so that a page that asks every few seconds gets only what is new.
+// writeTagged answers with a body as JSON, of which only what is tagged says whether it is new.
 func (h *Handler) writeTagged(w http.ResponseWriter, r *http.Request, body, tagged any) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -32,6 +36,12 @@ func (h *Handler) writeTagged(w http.ResponseWriter, r *http.Request, body, tagg
 		h.unencodable(w, r, err)
 		return
 	}
+	h.send(w, r, encoded, content)
+}
+
+// send answers with JSON, compressed where the caller takes that, or with 304 where the caller has what is
+// tagged already, so that a page that asks every few seconds gets only what is new.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, encoded, content []byte) {
 	sum := sha256.Sum256(content)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	header := w.Header()
@@ -44,6 +54,7 @@ func (h *Handler) writeTagged(w http.ResponseWriter, r *http.Request, body, tagg
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("X-Content-Type-Options", "nosniff")
+	var err error
 	if len(encoded) < compressFrom || !acceptsGzip(r) {
 		_, err = w.Write(encoded)
 	} else {

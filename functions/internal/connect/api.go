@@ -22,7 +22,9 @@ import (
 const (
 	apiConnections = 64
 	maxKnown       = 10_000 // names whose last count is remembered; then that of all is told anew
-	maxDetail      = 300    // bytes that are repeated of why the API refuses
+	historyAtOnce  = 24 * time.Hour
+	longestHistory = 8760 * time.Hour // that FEEDSCALE_HISTORY may keep
+	maxDetail      = 300              // bytes that are repeated of why the API refuses
 )
 
 // API asks the HTTP API of a feedscale that runs elsewhere: for what people look at, and for what a scaler
@@ -121,19 +123,33 @@ func (a *API) state(ctx context.Context, name string) (stored *state.State, err 
 	return stored, a.ask(ctx, name, question, nil, &stored)
 }
 
-// history asks for what is recorded of a processor.
+// history asks for what is recorded of a processor, a day at a time: the API has a limit.
 func (a *API) history(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
 	question, err := a.about(name, "history")
 	if err != nil {
 		return nil, err
 	}
-	var recorded report.History
-	err = a.ask(ctx, name, question, url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {to.Format(time.RFC3339Nano)}}, &recorded)
-	return recorded.Samples, err
+	if oldest := to.Add(-longestHistory); from.Before(oldest) {
+		from = oldest
+	}
+	var samples []state.Sample
+	for ; from.Before(to); from = from.Add(historyAtOnce) {
+		until := from.Add(historyAtOnce)
+		if to.Before(until) {
+			until = to
+		}
+		var recorded report.History
+		if err := a.ask(ctx, name, question, url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {until.Format(time.RFC3339Nano)}}, &recorded); err != nil {
+			return nil, err
+		}
+		samples = append(samples, recorded.Samples...)
+	}
+	return samples, nil
 }
 
 // ask asks about a name for a value.
 func (a *API) ask(ctx context.Context, name string, question *url.URL, query url.Values, into any) error {
+	question = question.JoinPath() // a copy
 	question.RawQuery = query.Encode()
 	_, body, err := a.get(ctx, name, "", question)
 	if err != nil {

@@ -117,7 +117,7 @@ func TestTheKeyFollowsNoRedirect(t *testing.T) {
 		_, replicasErr := api.Replicas(t.Context(), "orders")
 		_, listErr := api.List(t.Context(), nil)
 		_, stateErr := api.state(t.Context(), "orders")
-		_, historyErr := api.history(t.Context(), "orders", time.Time{}, time.Time{})
+		_, historyErr := api.history(t.Context(), "orders", time.Now(), time.Now().Add(time.Hour))
 		for _, err := range []error{replicasErr, listErr, stateErr, historyErr} {
 			if err == nil || !strings.Contains(err.Error(), "is it the address of feedscale?") {
 				t.Errorf("%d: %v", status, err)
