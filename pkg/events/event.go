@@ -182,6 +182,10 @@ func (e ScaleEvent) validate() error {
 		return fmt.Errorf("data.processor is empty")
 	case e.Processor != "" && e.Group != "":
 		return fmt.Errorf("data.processor is %q and data.group is %q, one of them must be null", e.Processor, e.Group)
+	case e.Processor != "" && !IsName(e.Processor):
+		return fmt.Errorf("data.processor is %q, allowed are %s", e.Processor, NameForm)
+	case e.Group != "" && !IsName(e.Group):
+		return fmt.Errorf("data.group is %q, allowed are %s", e.Group, NameForm)
 	case e.Group != "" && len(e.Members) == 0:
 		return fmt.Errorf("data.members is empty, a group has at least one")
 	case e.Group == "" && len(e.Members) != 0:
@@ -205,6 +209,8 @@ func (e ScaleEvent) validate() error {
 		switch {
 		case m.Processor == "":
 			return fmt.Errorf("data.members[%d].processor is empty", i)
+		case !IsName(m.Processor):
+			return fmt.Errorf("data.members[%d].processor is %q, allowed are %s", i, m.Processor, NameForm)
 		case m.DesiredReplicas != nil && *m.DesiredReplicas < 0:
 			return fmt.Errorf("data.members[%d].desiredReplicas is %d, it must be null or at least 0", i, *m.DesiredReplicas)
 		case m.Status == "":

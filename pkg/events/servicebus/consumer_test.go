@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -396,6 +397,111 @@ func TestWhatCannotBeReadIsDeadLetteredWithItsReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEventsOfBadNamesHoldUpNobody has a handler that fails for what it cannot put into a header.
+func TestEventsOfBadNamesHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
+		s := startBroker(t, "", spec)
+		sender, err := rawClient(t, s).NewSender("scale", nil)
+		testworld.Must(t, err)
+		batch, err := sender.NewMessageBatch(t.Context(), nil)
+		testworld.Must(t, err)
+		const bad = 40
+		for i := range bad {
+			session := fmt.Sprintf("bad%d\r\n", i)
+			body := strings.ReplaceAll(string(numbered(t, "orders", 1)), "orders", fmt.Sprintf(`bad%d\r\n`, i))
+			testworld.Must(t, batch.AddMessage(&azservicebus.Message{Body: []byte(body), SessionID: &session}, nil))
+		}
+		testworld.Must(t, sender.SendMessageBatch(t.Context(), batch, nil))
+		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
+		got := make(chan events.ScaleEvent, bad)
+		consume(t, s.ConnectionString(), options(spec, &journal{}), func(_ context.Context, e events.ScaleEvent) error {
+			got <- e
+			if e.Processor != "orders" {
+				return errors.New("invalid header")
+			}
+			return nil
+		})
+		if e := came(t, "the event of another processor", got); e.Processor != "orders" {
+			t.Errorf("%q is handled", e.Processor)
+		}
+		for _, m := range dead(t, s, bad) {
+			if description, _ := m.Properties["DeadLetterErrorDescription"].(string); !strings.Contains(description, "allowed are 1 to 63 lower-case letters") {
+				t.Errorf("a dead letter says %q", description)
+			}
+		}
+	})
+}
+
+// TestAnEpochInTheFutureSilencesNobody has an event that would make all later ones of its subject stale.
+func TestAnEpochInTheFutureSilencesNobody(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Unix()
+	for _, c := range []struct {
+		rule  string
+		epoch int64
+		dead  bool
+	}{
+		{"the last epoch there is", events.MaxEpoch, true},
+		{"six minutes ahead", now + 360, true},
+		{"four minutes ahead, as a clock may be", now + 240, false},
+		{"now", now, false},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
+				s := startBroker(t, "", spec)
+				got := make(chan events.ScaleEvent, 2)
+				consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
+				p := newPublisher(t, s.ConnectionString(), patient())
+				publish(t, p, made(t, "orders", c.epoch, 1, 0))
+				if !c.dead {
+					came(t, "the event", got)
+					return
+				}
+				if m := dead(t, s, 1)[0]; m.Properties["DeadLetterReason"] != "its epoch is in the future" {
+					t.Errorf("the dead letter says %v", m.Properties)
+				}
+				publish(t, p, made(t, "orders", 5, 1, 0))
+				if e := came(t, "the event behind it", got); e.Epoch != 5 {
+					t.Errorf("epoch %d is handled", e.Epoch)
+				}
+			})
+		})
+	}
+}
+
+func TestASubjectWhoseEventsAreDroppedIsAWarning(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
+		s := startBroker(t, "", spec)
+		got, j := make(chan events.ScaleEvent, 30), &journal{}
+		consume(t, s.ConnectionString(), options(spec, j), into(got))
+		p := newPublisher(t, s.ConnectionString(), patient())
+		const says = `"msg":"no event of a subject is handled any more","queue":"scale","subject":"orders","dropped":10`
+		drop := func(n int64) {
+			for i := range n {
+				publish(t, p, made(t, "orders", 5, i+1, 0))
+			}
+			eventually(t, "an empty queue", isEmpty(s))
+		}
+		for round := range int64(2) { // nine are none, whatever was before the last that was handled
+			publish(t, p, made(t, "orders", 6+round, 1, 0))
+			came(t, "an event that is handled", got)
+			eventually(t, "its completion", isEmpty(s))
+			drop(9)
+			if lines := j.at(t, slog.LevelWarn); len(lines) != 0 {
+				t.Fatalf("nine are said: %v", lines)
+			}
+		}
+		drop(1)
+		eventually(t, "the warning", j.has(t, slog.LevelWarn, says))
+		if lines := j.at(t, slog.LevelWarn); len(lines) != 1 || len(got) != 0 {
+			t.Errorf("got %v, and %d were handled", lines, len(got))
+		}
+	})
 }
 
 func TestAHandlerDeadLettersWhatItCannotActUpon(t *testing.T) {

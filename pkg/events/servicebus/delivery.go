@@ -3,6 +3,7 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -21,9 +22,15 @@ const (
 	// maxDescription is how much of a reason is sent with a dead letter, in bytes. The service takes
 	// some 4,000 for all of it.
 	maxDescription = 1024
+	// maxAhead is how far the epoch of an event may be ahead of this machine's clock.
+	maxAhead = 5 * time.Minute
 )
 
-var errLockLost = errors.New("the lock was lost")
+var (
+	errLockLost = errors.New("the lock was lost")
+	// errAhead is of an event beside which every later one of its subject would be stale.
+	errAhead = errors.New("its epoch is in the future")
+)
 
 // settler is what settles messages, be they of a queue or of a session.
 type settler interface {
@@ -59,8 +66,8 @@ type delivery struct {
 	leave      func() bool // ends the wait for the end of the session; nil without sessions
 }
 
-// hold keeps the lock on a message from now on. An error says that it is no scale event; the delivery is
-// to be settled all the same.
+// hold keeps the lock on a message from now on. An error says that it is no scale event, or errAhead; the
+// delivery is to be settled all the same.
 func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) (*delivery, error) {
 	d := &delivery{from: from, message: message}
 	d.ctx, d.cancel = context.WithCancelCause(r.handling)
@@ -78,6 +85,9 @@ func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) 
 	var err error
 	d.event, err = events.Decode(message.Body)
 	d.position = d.event.Position()
+	if latest := time.Now().Add(maxAhead).Unix(); err == nil && d.position.Epoch > latest {
+		err = fmt.Errorf("%w: data.epoch is %d, allowed are up to %d: now and %s", errAhead, d.position.Epoch, latest, maxAhead)
+	}
 	return d, err
 }
 

@@ -215,7 +215,11 @@ func (r *consumerRun) dispatch(from *source, messages []*azservicebus.ReceivedMe
 	for _, message := range messages {
 		d, err := r.hold(from, message)
 		if err != nil {
-			settling.Go(func() { r.deadLetter(d, "not a scale event", err) })
+			reason := "not a scale event"
+			if errors.Is(err, errAhead) {
+				reason = errAhead.Error()
+			}
+			settling.Go(func() { r.deadLetter(d, reason, err) })
 			continue
 		}
 		q := r.subjects[d.event.Subject()]
@@ -224,7 +228,7 @@ func (r *consumerRun) dispatch(from *source, messages []*azservicebus.ReceivedMe
 			r.subjects[d.event.Subject()] = q
 		}
 		if dropped, why := q.offer(d); dropped != nil {
-			settling.Go(func() { r.complete(dropped, why) })
+			settling.Go(func() { r.drop(q, dropped, why) })
 		}
 		if q.next != nil && !q.busy {
 			q.busy = true

@@ -21,6 +21,34 @@ type subjectQueue struct {
 	current *delivery       // being handled, or waiting to be tried again
 	next    *delivery       // the newest that waits
 	busy    bool            // served by a goroutine
+	dropped int             // events since the last one that was handled, but those that were superseded
+}
+
+// Why events are completed unhandled.
+const (
+	isStale      = "stale or repeated"
+	isSuperseded = "superseded"
+	isExpired    = "older than its time to live"
+)
+
+// manyDropped is how many events of a subject in a row are dropped until that is said, and again after so
+// many more.
+const manyDropped = 10
+
+// drop completes an event unhandled. Where no event of a subject is worth handling any more, one that was
+// not its publisher's may have come before them.
+func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
+	if why != isSuperseded {
+		r.mu.Lock()
+		q.dropped++
+		dropped, handled := q.dropped, q.handled
+		r.mu.Unlock()
+		if dropped%manyDropped == 0 {
+			r.log.Warn("no event of a subject is handled any more", slog.String("subject", d.event.Subject()), slog.Int("dropped", dropped), slog.String("why", why),
+				slog.Int64("epoch", handled.Epoch), slog.Int64("sequence", handled.Sequence), slog.String("next", "look who sends to the queue, and restart the consumer, which then takes the next event as it is"))
+		}
+	}
+	r.complete(d, why)
 }
 
 // offer makes d the next one unless it is not worth handling, and returns what is therefore to be
@@ -33,15 +61,15 @@ func (q *subjectQueue) offer(d *delivery) (dropped *delivery, why string) {
 	}
 	switch {
 	case !q.handled.Precedes(d.position):
-		return d, "stale or repeated"
+		return d, isStale
 	case overtaken(q.current), overtaken(q.next):
-		return d, "superseded"
+		return d, isSuperseded
 	}
 	if q.current != nil && q.current.position.Precedes(d.position) {
 		q.current.supersede()
 	}
 	dropped, q.next = q.next, d
-	return dropped, "superseded"
+	return dropped, isSuperseded
 }
 
 // serve handles the events of a subject until none waits.
@@ -63,21 +91,17 @@ func (r *consumerRun) next(q *subjectQueue) *delivery {
 		case d == nil:
 			return nil
 		case repeated:
-			r.complete(d, "stale or repeated")
+			r.drop(q, d, isStale)
 		case d.expired():
-			r.remember(q, d.position) // what comes before it is of even less use
+			r.mu.Lock()
+			q.handled = d.position // what comes before it is of even less use
+			r.mu.Unlock()
 			r.expired.Add(1)
-			r.complete(d, "older than its time to live")
+			r.drop(q, d, isExpired)
 		default:
 			return d
 		}
 	}
-}
-
-func (r *consumerRun) remember(q *subjectQueue, p events.Position) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	q.handled = p
 }
 
 var errSuperseded = errors.New("a newer event waits")
@@ -90,11 +114,13 @@ func (r *consumerRun) act(q *subjectQueue, d *delivery) {
 		err := r.try(d)
 		switch {
 		case err == nil:
-			r.remember(q, d.position)
+			r.mu.Lock()
+			q.handled, q.dropped = d.position, 0
+			r.mu.Unlock()
 			r.complete(d, "handled")
 			return
 		case errors.Is(err, errSuperseded):
-			r.complete(d, "superseded")
+			r.complete(d, isSuperseded)
 			return
 		case d.lost():
 			r.log.Warn("a scale event was not handled before its lock was lost: it comes again", d.name())
@@ -118,7 +144,7 @@ func (r *consumerRun) act(q *subjectQueue, d *delivery) {
 		pause = min(2*pause, r.options.maxPause())
 	}
 	if d.superseded.Err() != nil {
-		r.complete(d, "superseded")
+		r.complete(d, isSuperseded)
 		return
 	}
 	r.log.Warn("a scale event could not be handled: it goes back to the queue", d.name(), slog.Int("tries", handlerTries))
