@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,5 +227,30 @@ func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(folder, "*", "*")); len(files) != 1 {
 		t.Errorf("these were written: %q", files)
+	}
+}
+
+// TestEveryTestThatAPromiseNamesExists holds the limits of docs/security.md to the tests beside them.
+func TestEveryTestThatAPromiseNamesExists(t *testing.T) {
+	t.Parallel()
+	tests := make(map[string]bool)
+	testworld.Must(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			tests[name[1]] = true
+		}
+		return err
+	}))
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(pages(t)["docs/security.md"], -1)
+	if len(named) == 0 {
+		t.Fatal("no test is named")
+	}
+	for _, name := range named {
+		if !tests[name[1]] {
+			t.Errorf("there is no %s", name[1])
+		}
 	}
 }
