@@ -54,7 +54,8 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 	samples, err := h.read(r.Context(), name, since, until, thinner{step: step, most: maxSamples})
 	switch {
 	case errors.Is(err, errTooMany):
-		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples))
+		problem.Write(w, r, h.Log, http.StatusBadRequest,
+			fmt.Sprintf("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples))
 	case err != nil:
 		h.unreadable(w, r, err)
 	default:

@@ -88,7 +88,8 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 	samples, err := h.read(r.Context(), name, since, until, thinner{most: maxReplayed, brief: true})
 	switch {
 	case errors.Is(err, errTooMany):
-		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name)))
+		problem.Write(w, r, h.Log, http.StatusBadRequest,
+			fmt.Sprintf("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name)))
 		return
 	case err != nil:
 		h.unreadable(w, r, err)

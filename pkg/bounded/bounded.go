@@ -45,7 +45,9 @@ func NewClient() *http.Client { return Client(NewTransport()) }
 // Client returns a client that follows no redirect: what proves a request, a key or a token, is for the
 // host that it was sent to, and Go's client would send a header of a service's own to any other host.
 func Client(t http.RoundTripper) *http.Client {
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // Answers bounds the headers of the answers that t gets to 256 KiB, and returns Bodies(t).

@@ -213,7 +213,8 @@ const minKey = 16
 func checkAPIKey(key Secret, listen string) error {
 	reachable := listen != "" && !IsLoopback(listen) // without an address that is the mistake
 	if !key.IsZero() && len(key.Reveal()) < minKey && reachable {
-		return fmt.Errorf("is too short where FEEDSCALE_LISTEN is %s, which others can reach; allowed are %d characters or more, such as openssl rand -base64 32 makes", listen, minKey)
+		return fmt.Errorf("is too short where FEEDSCALE_LISTEN is %s, which others can reach; "+
+			"allowed are %d characters or more, such as openssl rand -base64 32 makes", listen, minKey)
 	}
 	return nil
 }

@@ -21,13 +21,14 @@ type admission struct {
 func (a *admission) of(service grpc.ServiceDesc) *grpc.ServiceDesc {
 	var streams []grpc.StreamDesc
 	for _, m := range service.Methods {
-		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: a.admitted(func(server any, stream grpc.ServerStream) error {
+		handle := func(server any, stream grpc.ServerStream) error {
 			answer, err := m.Handler(server, stream.Context(), stream.RecvMsg, nil)
 			if err != nil {
 				return err
 			}
 			return stream.SendMsg(answer)
-		})})
+		}
+		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: a.admitted(handle)})
 	}
 	for _, s := range service.Streams {
 		s.Handler = a.admitted(s.Handler)

@@ -113,7 +113,10 @@ type Server struct {
 
 // New returns a Server. The error says what is wrong with the certificates.
 func New(o Options) (*Server, error) {
-	s := &Server{source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), refused: make(map[string]string), ending: make(chan struct{}), warnings: rate.NewLimiter(warningsPerSecond, maxWarnings)}
+	s := &Server{
+		source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), ending: make(chan struct{}),
+		refused: make(map[string]string), warnings: rate.NewLimiter(warningsPerSecond, maxWarnings),
+	}
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.MaxRecvMsgSize(maxRequest),

@@ -124,7 +124,10 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 }
 
 func (h *Host) server(handler http.Handler) *http.Server {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: readTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(h.options.Log.Handler(), slog.LevelWarn)}
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: readTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(h.options.Log.Handler(), slog.LevelWarn),
+	}
 }
 
 // answerProbes adds the path of probes to a mux.
@@ -157,7 +160,8 @@ func (h *Host) serveProbes() (stop func()) {
 // with one. A connection that brings one is closed after the answer, so that the rest of it is not read.
 func bodiless(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if invocation := r.Method + " " + r.URL.Path; invocation != poll.Route && invocation != shard.Route && r.Body != http.NoBody {
+		asked := r.Method + " " + r.URL.Path
+		if asked != poll.Route && asked != shard.Route && r.Body != http.NoBody {
 			r.Body = http.NoBody
 			w.Header().Set("Connection", "close")
 		}

@@ -139,7 +139,8 @@ func (a *API) history(ctx context.Context, name string, from, to time.Time) ([]s
 			until = to
 		}
 		var recorded report.History
-		if err := a.ask(ctx, name, question, url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {until.Format(time.RFC3339Nano)}}, &recorded); err != nil {
+		window := url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {until.Format(time.RFC3339Nano)}}
+		if err := a.ask(ctx, name, question, window, &recorded); err != nil {
 			return nil, err
 		}
 		samples = append(samples, recorded.Samples...)

@@ -44,8 +44,10 @@ func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
 		dropped, handled := q.dropped, q.handled
 		r.mu.Unlock()
 		if dropped%manyDropped == 0 {
-			r.log.Warn("no event of a subject is handled any more", slog.String("subject", d.event.Subject()), slog.Int("dropped", dropped), slog.String("why", why),
-				slog.Int64("epoch", handled.Epoch), slog.Int64("sequence", handled.Sequence), slog.String("next", "look who sends to the queue, and restart the consumer, which then takes the next event as it is"))
+			r.log.Warn("no event of a subject is handled any more",
+				slog.String("subject", d.event.Subject()), slog.Int("dropped", dropped), slog.String("why", why),
+				slog.Int64("epoch", handled.Epoch), slog.Int64("sequence", handled.Sequence),
+				slog.String("next", "look who sends to the queue, and restart the consumer, which then takes the next event"))
 		}
 	}
 	r.complete(d, why)
