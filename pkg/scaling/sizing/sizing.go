@@ -79,6 +79,7 @@ type demand struct {
 	arrival  float64
 	backlog  float64
 	waited   bool // an owner has fallen behind
+	jumped   bool // arrivals have jumped
 	capacity float64
 	count    int // partitions
 	current  int // replicas, at least 1
@@ -88,7 +89,7 @@ type demand struct {
 // of the latest value. A stalled partition asks for nothing beyond its owner.
 func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
 	d := demand{arrival: max(m.Short, m.Long), capacity: capacity, count: len(loads), current: max(1, in.Replicas)}
-	if m.Latest > jump*m.Long+jumpLeast {
+	if d.jumped = m.Latest > jump*m.Long+jumpLeast; d.jumped {
 		d.arrival = max(d.arrival, m.Latest)
 	}
 	scale := 1.0
@@ -166,7 +167,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Replicas = a.Needed
 	a.because("sizing", "%s", d.why(a.Needed, proven))
 	enough := in.Threshold
-	if !d.waited && in.Replicas > 0 {
+	if !d.waited && !d.jumped && in.Replicas > 0 {
 		enough = min(enough, in.Replicas)
 	}
 	if !proven && enough < a.Replicas {
