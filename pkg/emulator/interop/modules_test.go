@@ -1,0 +1,75 @@
+package interop_test
+
+import (
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+)
+
+// numbers are those of a version that are compared: of a release, and the time of a commit.
+var numbers = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)(?:-(?:0\.)?(\d{14}))?`)
+
+// older reports whether one version of a module comes before another one. A pre-release that is not
+// made of a commit counts as its release.
+func older(t *testing.T, a, b string) bool {
+	parse := func(version string) []int {
+		found := numbers.FindStringSubmatch(version)
+		if found == nil {
+			t.Fatalf("%q is not the version of a module", version)
+		}
+		var parts []int
+		for _, digits := range found[1:] {
+			n, _ := strconv.Atoi(digits) // nothing is 0
+			parts = append(parts, n)
+		}
+		return parts
+	}
+	return slices.Compare(parse(a), parse(b)) < 0
+}
+
+// requirements are the versions that a module requires, by path.
+func requirements(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json", file).Output()
+	testworld.Must(t, err)
+	versions := map[string]string{}
+	for _, r := range testworld.Decode[struct {
+		Require []struct{ Path, Version string }
+	}](t, text).Require {
+		versions[r.Path] = r.Version
+	}
+	return versions
+}
+
+// TestNoNestedModuleIsBehindTheRoots keeps make interop running: go refuses to build a module that
+// requires less than the modules that it imports.
+func TestNoNestedModuleIsBehindTheRoots(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	wanted := requirements(t, filepath.Join(root, "go.mod"))
+	compared := map[string]int{}
+	testworld.Must(t, filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(file) != "go.mod" || filepath.Dir(file) == root {
+			return err
+		}
+		for path, version := range requirements(t, file) {
+			if wanted[path] == "" {
+				continue
+			}
+			compared[file]++
+			if older(t, version, wanted[path]) {
+				t.Errorf("%s has %s %s, and the root's go.mod %s: run \"go get %s@%s\" in its folder", file, path, version, wanted[path], path, wanted[path])
+			}
+		}
+		return nil
+	}))
+	if len(compared) < 3 {
+		t.Errorf("%v modules share requirements with the root's, want three at least", compared)
+	}
+}
