@@ -36,9 +36,6 @@ type process interface {
 	printed() string
 }
 
-// startup is in how long a process has to answer, on a machine that does a lot besides.
-const startup = 60 * time.Second
-
 // hosted is the handler under a host, whose timer the test fires.
 type hosted struct {
 	world *chaos
@@ -82,11 +79,11 @@ func (h *hosted) revive() {
 	case syscall.SIGTERM:
 		h.ended++
 		h.awaitEnds("restarting the handler", h.ended)
-		if took := time.Since(h.sentAt); took > drained+loaded {
+		if took := time.Since(h.sentAt); took > drained+testworld.Busy {
 			h.world.breaks("a handler took %s to end after SIGTERM", took)
 		}
 	}
-	ctx, cancel := context.WithTimeout(h.world.t.Context(), startup)
+	ctx, cancel := context.WithTimeout(h.world.t.Context(), testworld.Deadline)
 	defer cancel()
 	if err := h.Ready(ctx); err != nil {
 		h.world.breaks("a handler is not started again: %v", err)
@@ -96,11 +93,8 @@ func (h *hosted) revive() {
 	}
 }
 
-// loaded is what a machine that does a lot besides may take on top of a time.
-const loaded = 5 * time.Second
-
 func (h *hosted) awaitEnds(line string, n int) {
-	for deadline := time.Now().Add(startup); logged(h.Host, line) < n; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testworld.Deadline); logged(h.Host, line) < n; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.world.breaks("a signal did not end the handler: there is no %q", line)
 			return
@@ -187,7 +181,7 @@ func (s *standalone) start() {
 		_ = command.Wait() // the status is looked at
 		close(ended)
 	}()
-	for deadline := time.Now().Add(startup); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testworld.Deadline); ; time.Sleep(5 * time.Millisecond) {
 		if _, _, err := s.get("/api/metrics"); err == nil {
 			return
 		}
@@ -235,10 +229,10 @@ func (s *standalone) revive() {
 	} else {
 		select {
 		case <-s.ended:
-		case <-time.After(startup):
+		case <-time.After(testworld.Deadline):
 			s.world.breaks("signal %d does not end run", sent)
 		}
-		if took := time.Since(s.sentAt); sent == syscall.SIGTERM && took > drained+loaded {
+		if took := time.Since(s.sentAt); sent == syscall.SIGTERM && took > drained+testworld.Busy {
 			s.world.breaks("run took %s to end after SIGTERM", took)
 		}
 		if status := s.command.ProcessState.ExitCode(); sent == syscall.SIGTERM && status != 0 {

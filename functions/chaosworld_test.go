@@ -240,7 +240,7 @@ func (w *chaos) ranges(p *watched) ([]span, error) {
 // ask sends a request of the test's own, signed as
 // https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources has it.
 func (w *chaos) ask(resource, link string, header map[string]string) (http.Header, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testworld.Busy)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Account.Endpoint()+link+"/"+resource, nil)
 	if err != nil {
@@ -424,7 +424,7 @@ func (w *chaos) mortal() []process {
 
 // tick has every process do one, at once.
 func (w *chaos) tick() {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testworld.Deadline)
 	defer cancel()
 	var all sync.WaitGroup
 	for n, i := range w.processes {
@@ -475,7 +475,7 @@ func (w *chaos) settle() {
 		w.Write(p.name, p.lag)
 		w.tell("%s: exactly %d changes", p.name, p.lag)
 	}
-	const longest = time.Minute // to be right again, on a machine that does a lot besides: an account that failed is asked again after 5 s at most, a queue at the next tick
+	const longest = time.Minute + testworld.Busy // to be right again: an account that failed is asked again after 5 s at most, a queue at the next tick
 	began := time.Now()
 	rounds := 0
 	for {

@@ -40,11 +40,11 @@ func TestAGroupsEventIsActedUponByEveryAction(t *testing.T) {
 		done     func() string // what the action did
 		want     string
 	}{
-		{"webhook", []string{"--url", receiver.URL}, nil, nil, func() string { return came(t, "the post", posted) }, "shop-workers-000000000042"},
-		{"kubernetes", []string{"--kubeconfig", kubeconfig, "--context", "shop"}, nil, map[string]string{"deployment": "orders"}, func() string { return fmt.Sprint(came(t, "the count", scaled)) }, "5"},
+		{"webhook", []string{"--url", receiver.URL}, nil, nil, func() string { return testworld.Came(t, "the post", posted) }, "shop-workers-000000000042"},
+		{"kubernetes", []string{"--kubeconfig", kubeconfig, "--context", "shop"}, nil, map[string]string{"deployment": "orders"}, func() string { return fmt.Sprint(testworld.Came(t, "the count", scaled)) }, "5"},
 		{"containerapp", []string{"--arm-endpoint", endpoint}, azure,
 			map[string]string{"subscriptionId": "00000000-0000-0000-0000-00000000000a", "resourceGroup": "shop", "containerApp": "orders"},
-			func() string { return came(t, "the patch", patched) }, `{"properties":{"template":{"revisionSuffix":null,"scale":{"minReplicas":5,"maxReplicas":5}}}}`},
+			func() string { return testworld.Came(t, "the patch", patched) }, `{"properties":{"template":{"revisionSuffix":null,"scale":{"minReplicas":5,"maxReplicas":5}}}}`},
 		{"stdout", nil, nil, nil, nil, ""},
 	} {
 		t.Run(c.action, func(t *testing.T) {
@@ -65,18 +65,6 @@ func TestAGroupsEventIsActedUponByEveryAction(t *testing.T) {
 			}
 		})
 	}
-}
-
-// came is what a channel has, and the end of a test to which it never comes.
-func came[T any](t *testing.T, what string, from <-chan T) T {
-	t.Helper()
-	var v T
-	select {
-	case v = <-from:
-	case <-time.After(testworld.Deadline):
-		t.Fatalf("never came: %s", what)
-	}
-	return v
 }
 
 // hanging is a webhook whose answers wait until it is open. A request that was given up is told, too.
@@ -132,9 +120,9 @@ func TestAnActionThatOutlastsTheLockIsDoneOnce(t *testing.T) {
 		receiver := newHanging(t)
 		decided(t, bus, 5, nil)
 		c := consuming(t, bus, nil, "--action", "webhook", "--url", receiver.URL, sessions)
-		came(t, "the event", receiver.posted)
+		testworld.Came(t, "the event", receiver.posted)
 		for range 4 { // two locks at least
-			came(t, "a renewal", renewed)
+			testworld.Came(t, "a renewal", renewed)
 		}
 		close(receiver.open)
 		settled(t, bus)
@@ -163,10 +151,10 @@ func TestALostLockGivesUpTheActionAndTheEventComesAgain(t *testing.T) {
 		receiver := newHanging(t)
 		decided(t, bus, 5, nil)
 		c := consuming(t, bus, nil, "--action", "webhook", "--url", receiver.URL, sessions)
-		first, gone := came(t, "the event", receiver.posted), came(t, "its end", receiver.gaveUp)
+		first, gone := testworld.Came(t, "the event", receiver.posted), testworld.Came(t, "its end", receiver.gaveUp)
 		close(lost)
 		close(receiver.open)
-		if again := came(t, "the event again", receiver.posted); again != first || gone != first {
+		if again := testworld.Came(t, "the event again", receiver.posted); again != first || gone != first {
 			t.Errorf("posted %s, given up %s, posted again %s", first, gone, again)
 		}
 		settled(t, bus)
@@ -183,7 +171,7 @@ func TestASignalLetsAnActionEnd(t *testing.T) {
 		receiver := newHanging(t)
 		decided(t, bus, 5, nil)
 		c := consuming(t, bus, nil, "--action", "webhook", "--url", receiver.URL, sessions)
-		came(t, "the event", receiver.posted)
+		testworld.Came(t, "the event", receiver.posted)
 		testworld.Must(t, c.command.Process.Signal(syscall.SIGTERM))
 		renewed := make(chan struct{}, 100) // it lives on, and keeps its event
 		bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
@@ -192,7 +180,7 @@ func TestASignalLetsAnActionEnd(t *testing.T) {
 			}
 			return nil
 		})
-		came(t, "a renewal", renewed)
+		testworld.Came(t, "a renewal", renewed)
 		close(receiver.open)
 		if err := c.command.Wait(); err != nil {
 			t.Errorf("it ended with %v: %s", err, &c.stderr)

@@ -65,7 +65,7 @@ var tables *azurite.Server
 
 // startTables starts Azurite.
 var startTables = sync.OnceValues(func() (*azurite.Server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testworld.Deadline)
 	defer cancel()
 	server, err := azurite.Start(ctx)
 	tables = server
@@ -173,7 +173,7 @@ func newLines(r io.Reader) *lines {
 // await returns the next line with a text in it.
 func (l *lines) await(t *testing.T, text string) string {
 	t.Helper()
-	timeout := time.After(90 * time.Second)
+	timeout := time.After(testworld.Deadline)
 	for {
 		select {
 		case line, ok := <-l.next:

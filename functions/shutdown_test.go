@@ -140,7 +140,7 @@ func TestAHandlerListensAtOnceAndEndsInTimeWhileNobodyAnswersIt(t *testing.T) {
 	h := startHost(t, functionshost.Options{Settings: settings, Storage: &functionshost.Storage{}})
 	ping := func(when string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testworld.Busy)
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.HandlerURL()+"/", nil)
 		testworld.Must(t, err)
@@ -166,7 +166,7 @@ func TestAHandlerListensAtOnceAndEndsInTimeWhileNobodyAnswersIt(t *testing.T) {
 		}
 	}()
 	testworld.Eventually(t, "a request", func() bool { return logged(h, "Executing 'Functions.processors'") > 0 })
-	if took := end(t, h, syscall.SIGTERM); took > drained {
+	if took := end(t, h, syscall.SIGTERM); took > drained+testworld.Busy {
 		t.Errorf("it took %s to end", took)
 	}
 	<-asked
@@ -243,7 +243,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 			})
 			close(release)
 			testworld.Eventually(t, "the end of a handler without a host", func() bool { return isGone(orphan) })
-			if took := time.Since(began); took > drained {
+			if took := time.Since(began); took > drained+testworld.Busy {
 				t.Errorf("it took %s to end", took)
 			}
 

@@ -81,7 +81,7 @@ func (w *world) lease(p estimator.Processor, rangeID, lsn, owner string) {
 
 func (w *world) estimate(processors ...estimator.Processor) []changefeed.ProcessorLag {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testworld.Deadline)
 	defer cancel()
 	return estimator.New(16, time.Now).EstimateAll(ctx, processors)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestUniqueKeysAreEnforcedWithinALogicalPartition(t *testing.T) {
@@ -54,7 +55,7 @@ func TestUniqueKeysAreEnforcedWithinALogicalPartition(t *testing.T) {
 		}
 	}
 	_, err := s.Split("db", "c", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	c.expect(c.do("POST", docs, key("k"), `{"id":"after the split","k":"k","mail":"x","a":8}`), "409")
 	c.expect(c.do("PUT", "dbs/db/colls/c", nil, strings.Replace(container, "/mail", "/other", 1)), "400")
 	c.expect(c.do("PUT", "dbs/db/colls/c", nil, strings.Replace(container, `"id":"c"`, `"id":"c","defaultTtl":60`, 1)), "200")
@@ -85,9 +86,9 @@ func TestSharedThroughputReadsBackAndIsShared(t *testing.T) {
 		t.Fatalf("offers of %+v: %+v", database, found)
 	}
 	for _, id := range []string{"a", "b"} { // 200 RU/s for each
-		must(t, s.CreateContainer("shared", byID(id)))
+		testworld.Must(t, s.CreateContainer("shared", byID(id)))
 	}
-	must(t, s.CreateContainer("shared", cosmosfake.ContainerSpec{ID: "own", PartitionKey: []string{"/id"}, Throughput: 1000}))
+	testworld.Must(t, s.CreateContainer("shared", cosmosfake.ContainerSpec{ID: "own", PartitionKey: []string{"/id"}, Throughput: 1000}))
 	served := func(coll string) (n int) {
 		for range 500 {
 			if r := c.do("GET", "dbs/shared/colls/"+coll+"/docs", headers{"A-IM", "Incremental feed"}, nil); r.status == 304 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestScriptedRefusalsHaveTheServicesWords(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAnyAnswerCanBeEmptyOrCutShort(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("a")))
+	testworld.Must(t, s.Upsert("db", "c", doc("a")))
 	kinds := []struct {
 		kind         cosmosfake.Kind
 		method, path string

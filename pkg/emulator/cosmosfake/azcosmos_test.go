@@ -15,15 +15,16 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func sdk(t *testing.T, s *cosmosfake.Server, transport policy.Transporter) *azcosmos.Client {
 	t.Helper()
 	credential, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
-	must(t, err)
+	testworld.Must(t, err)
 	options := &azcosmos.ClientOptions{ClientOptions: policy.ClientOptions{Transport: transport}}
 	c, err := azcosmos.NewClientWithKey(s.Endpoint(), credential, options)
-	must(t, err)
+	testworld.Must(t, err)
 	return c
 }
 
@@ -49,15 +50,15 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	ctx := t.Context()
 	client := sdk(t, s, secure.Client())
 	_, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "go"}, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	database, err := client.NewDatabase("go")
-	must(t, err)
+	testworld.Must(t, err)
 	throughput := azcosmos.NewManualThroughputProperties(20000)
 	properties := azcosmos.ContainerProperties{ID: "orders", PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/customer"}}}
 	_, err = database.CreateContainer(ctx, properties, &azcosmos.CreateContainerOptions{ThroughputProperties: &throughput})
-	must(t, err)
+	testworld.Must(t, err)
 	container, err := database.NewContainer("orders")
-	must(t, err)
+	testworld.Must(t, err)
 
 	if got, err := container.ReadThroughput(ctx, nil); err != nil {
 		t.Error(err)
@@ -75,9 +76,9 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	scaled := properties
 	scaled.ID = "scaled"
 	_, err = database.CreateContainer(ctx, scaled, &azcosmos.CreateContainerOptions{ThroughputProperties: &auto})
-	must(t, err)
+	testworld.Must(t, err)
 	other, err := database.NewContainer("scaled")
-	must(t, err)
+	testworld.Must(t, err)
 	if _, err := other.ReplaceThroughput(ctx, azcosmos.NewAutoscaleThroughputProperties(20000), nil); err != nil {
 		t.Error(err)
 	}
@@ -90,17 +91,17 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	body := func(i int) []byte { return fmt.Appendf(nil, `{"id":"o%d","customer":"c%d","total":%d}`, i, i%5, i) }
 	for i := range 20 {
 		_, err := container.CreateItem(ctx, key(i), body(i), nil)
-		must(t, err)
+		testworld.Must(t, err)
 	}
 	_, err = container.CreateItem(ctx, key(1), body(1), nil)
 	if status(t, err) != http.StatusConflict {
 		t.Error(err)
 	}
 	read, err := container.ReadItem(ctx, key(1), "o1", nil)
-	must(t, err)
+	testworld.Must(t, err)
 	stale := read.ETag
 	_, err = container.ReplaceItem(ctx, key(1), "o1", body(1), &azcosmos.ItemOptions{IfMatchEtag: &stale})
-	must(t, err)
+	testworld.Must(t, err)
 	_, err = container.ReplaceItem(ctx, key(1), "o1", body(1), &azcosmos.ItemOptions{IfMatchEtag: &stale})
 	if status(t, err) != http.StatusPreconditionFailed {
 		t.Error(err)
@@ -108,20 +109,20 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	patch := azcosmos.PatchOperations{}
 	patch.AppendIncrement("/total", 100)
 	_, err = container.PatchItem(ctx, key(1), "o1", patch, nil)
-	must(t, err)
+	testworld.Must(t, err)
 
 	batch := container.NewTransactionalBatch(azcosmos.NewPartitionKeyString("c1"))
 	batch.UpsertItem(body(21), nil)
 	batch.DeleteItem("o6", nil)
 	batch.CreateItem(body(1), nil)
 	done, err := container.ExecuteTransactionalBatch(ctx, batch, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if done.Success || done.OperationResults[0].StatusCode != 424 || done.OperationResults[2].StatusCode != 409 {
 		t.Errorf("batch %+v", done.OperationResults)
 	}
 
 	many, err := container.ReadManyItems(ctx, []azcosmos.ItemIdentity{{ID: "o2", PartitionKey: key(2)}, {ID: "o3", PartitionKey: key(3)}, {ID: "no", PartitionKey: key(3)}}, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if len(many.Items) != 2 {
 		t.Errorf("read many: %d", len(many.Items))
 	}
@@ -129,7 +130,7 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	pager := container.NewQueryItemsPager("SELECT * FROM c WHERE c.total >= @n", azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{PageSizeHint: 3, QueryParameters: []azcosmos.QueryParameter{{Name: "@n", Value: 10}}})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
-		must(t, err)
+		testworld.Must(t, err)
 		found += len(page.Items)
 	}
 	if found != 11 {
@@ -151,14 +152,14 @@ func feedOf(t *testing.T, container *azcosmos.ContainerClient, continuation stri
 			o = &azcosmos.ChangeFeedOptions{MaxItemCount: 3, Continuation: &continuation}
 		}
 		page, err := container.ReadChangeFeed(t.Context(), o)
-		must(t, err)
+		testworld.Must(t, err)
 		continuation = page.ContinuationToken
 		if page.Count == 0 {
 			return ids, continuation
 		}
 		for _, text := range page.Items {
 			var item struct{ ID string }
-			must(t, json.Unmarshal(text, &item))
+			testworld.Must(t, json.Unmarshal(text, &item))
 			if ids[item.ID] {
 				t.Errorf("%s came twice", item.ID)
 			}
@@ -171,12 +172,12 @@ func TestTheGoSDKFollowsASplit(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	database, err := sdk(t, s, nil).NewDatabase("db")
-	must(t, err)
+	testworld.Must(t, err)
 	container, err := database.NewContainer("c")
-	must(t, err)
+	testworld.Must(t, err)
 	write := func(from, to int) {
 		for i := from; i < to; i++ {
-			must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
+			testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
 		}
 	}
 	write(0, 20)
@@ -185,7 +186,7 @@ func TestTheGoSDKFollowsASplit(t *testing.T) {
 		t.Errorf("saw %d", len(seen))
 	}
 	_, err = s.Split("db", "c", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	write(20, 40)
 	if seen, _ = feedOf(t, container, continuation); len(seen) != 20 {
 		t.Errorf("after the split, saw %d", len(seen))
@@ -208,9 +209,9 @@ func TestARangeComesAgainWhereASplitBeginsWhileRangesAreRead(t *testing.T) {
 		return nil
 	})
 	database, err := sdk(t, s, nil).NewDatabase("db")
-	must(t, err)
+	testworld.Must(t, err)
 	container, err := database.NewContainer("c")
-	must(t, err)
+	testworld.Must(t, err)
 	if _, err := container.ReadFeedRanges(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "overlap") {
 		t.Errorf("got %v", err)
 	}
@@ -219,11 +220,11 @@ func TestARangeComesAgainWhereASplitBeginsWhileRangesAreRead(t *testing.T) {
 func TestTheGoSDKWaitsWhereItIsThrottled(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
-	must(t, s.Upsert("db", "c", doc("d")))
+	testworld.Must(t, s.Upsert("db", "c", doc("d")))
 	database, err := sdk(t, s, nil).NewDatabase("db")
-	must(t, err)
+	testworld.Must(t, err)
 	container, err := database.NewContainer("c")
-	must(t, err)
+	testworld.Must(t, err)
 	s.Control(cosmosfake.Times(2, cosmosfake.ReadDocument, cosmosfake.Answer{Status: 429, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}}}))
 	if _, err := container.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("d"), "d", nil); err != nil {
 		t.Error(err)

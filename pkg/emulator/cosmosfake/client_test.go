@@ -217,10 +217,3 @@ func ids(changes []change) string {
 	}
 	return strings.Join(all, " ")
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

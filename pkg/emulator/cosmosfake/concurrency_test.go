@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // A long life of one range: the feed holds each document once, at the LSN of its last write, in the order of LSNs.
@@ -24,11 +25,11 @@ func TestTheFeedOfManyDocumentsStaysInOrder(t *testing.T) {
 	for lsn := 1; lsn <= 20_000; lsn++ {
 		id := fmt.Sprint(random.IntN(3000))
 		if _, exists := last[id]; exists && random.IntN(4) == 0 {
-			must(t, s.Delete("db", "c", id, id))
+			testworld.Must(t, s.Delete("db", "c", id, id))
 			delete(last, id)
 			continue
 		}
-		must(t, s.Upsert("db", "c", doc(id)))
+		testworld.Must(t, s.Upsert("db", "c", doc(id)))
 		last[id] = lsn
 	}
 	seen, before, after := 0, 0, ""
@@ -101,9 +102,9 @@ func TestEverythingAtOnce(t *testing.T) {
 		var split []string
 		for _, id := range ranges {
 			children, err := s.Split("db", "c", id)
-			must(t, err)
+			testworld.Must(t, err)
 			merged, err := s.Merge("db", "c", children[0], children[1])
-			must(t, err)
+			testworld.Must(t, err)
 			split = append(split, merged)
 		}
 		ranges = split
@@ -123,9 +124,9 @@ func TestADocumentThatIsRenewedLivesOn(t *testing.T) {
 	s := start(t, cosmosfake.Options{Now: clock.now}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, DefaultTTL: -1})
 	c := newClient(t, s)
 	read := headers{"x-ms-documentdb-partitionkey", pk("lock")}
-	must(t, s.Upsert("db", "c", doc("short", "ttl", 1000)))
+	testworld.Must(t, s.Upsert("db", "c", doc("short", "ttl", 1000)))
 	for range 500 {
-		must(t, s.Upsert("db", "c", doc("lock", "ttl", 10_000)))
+		testworld.Must(t, s.Upsert("db", "c", doc("lock", "ttl", 10_000)))
 		clock.advance(time.Second)
 	}
 	clock.advance(9998 * time.Second)

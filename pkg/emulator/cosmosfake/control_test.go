@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestAControlFunctionSeesEveryRequestAndAnswersWhatItLikes(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("a")))
+	testworld.Must(t, s.Upsert("db", "c", doc("a")))
 	var seen []string
 	removeWatch := s.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		seen = append(seen, string(r.Kind)+" "+r.Database+"/"+r.Container+"/"+r.Document+" "+r.RangeID+" "+r.Region)

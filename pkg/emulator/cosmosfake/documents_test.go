@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestDocumentsFollowTheRulesOfTheService(t *testing.T) {
@@ -199,7 +200,7 @@ func TestDocumentsExpire(t *testing.T) {
 			if tc.own != 0 {
 				d["ttl"] = tc.own
 			}
-			must(t, s.Upsert("db", "c", d))
+			testworld.Must(t, s.Upsert("db", "c", d))
 			clock.advance(tc.after)
 			want, lsn := "200", "0:-1#1"
 			if tc.gone {
@@ -219,7 +220,7 @@ func TestAChangedTimeToLiveHoldsForDocumentsThatExist(t *testing.T) {
 	clock := newClock()
 	s := start(t, cosmosfake.Options{Now: clock.now}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("d")))
+	testworld.Must(t, s.Upsert("db", "c", doc("d")))
 	c.expect(c.do("PUT", "dbs/db/colls/c", nil, `{"id":"c","partitionKey":{"paths":["/id"]},"defaultTtl":60}`), "200")
 	clock.advance(time.Minute)
 	c.expect(c.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil), "404")
@@ -236,7 +237,7 @@ func TestAContainerCreatedAnewIsAnotherContainer(t *testing.T) {
 		c.decode(c.expect(c.do("GET", "dbs/db/colls/c", nil, nil), "200"), &container)
 		return container.RID
 	}
-	must(t, s.Upsert("db", "c", doc("d")))
+	testworld.Must(t, s.Upsert("db", "c", doc("d")))
 	old := rid()
 	c.expect(c.do("DELETE", "dbs/db/colls/c", nil, nil), "204")
 	c.expect(c.do("GET", "dbs/db/colls/c", nil, nil), "404")
@@ -369,7 +370,7 @@ func TestOffersAreReplacedWithinTheirBounds(t *testing.T) {
 		}
 	}
 	_, err := s.Split("db", "auto", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	link, signed := c.offerOf("auto")
 	if r := c.do("GET", link, signed("GET"), nil); r.header.Get("x-ms-offer-replace-pending") != "false" {
 		t.Errorf("still pending after the split: %s", r.body)
@@ -381,7 +382,7 @@ func TestARangeServesNoMoreThanOneRangeCan(t *testing.T) {
 	clock := newClock()
 	s := start(t, cosmosfake.Options{Now: clock.now}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Throughput: 60000})
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("d", "text", strings.Repeat("x", 1<<20)))) // a read costs 1025 RU
+	testworld.Must(t, s.Upsert("db", "c", doc("d", "text", strings.Repeat("x", 1<<20)))) // a read costs 1025 RU
 	served := 0
 	for range 20 {
 		if r := c.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil); r.status == 200 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
@@ -18,14 +19,14 @@ func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
 	s := start(t, cosmosfake.Options{Now: clock.now}, byID("c"))
 	c := newClient(t, s)
 	for _, id := range []string{"a", "b", "c"} { // LSN 1 to 3
-		must(t, s.Upsert("db", "c", doc(id)))
+		testworld.Must(t, s.Upsert("db", "c", doc(id)))
 	}
 	clock.advance(time.Minute)
 	later := clock.now()
-	must(t, s.Upsert("db", "c", doc("a", "n", 2)))                                     // 4
-	must(t, s.Delete("db", "c", "b", "b"))                                             // 5
-	must(t, s.Batch("db", "c", cosmosfake.Put(doc("d")), cosmosfake.Put(doc("e"))))    // 6
-	must(t, s.Batch("db", "c", cosmosfake.Put(doc("f")), cosmosfake.Remove("f", "f"))) // 7
+	testworld.Must(t, s.Upsert("db", "c", doc("a", "n", 2)))                                     // 4
+	testworld.Must(t, s.Delete("db", "c", "b", "b"))                                             // 5
+	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("d")), cosmosfake.Put(doc("e"))))    // 6
+	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("f")), cosmosfake.Remove("f", "f"))) // 7
 	if err := s.Delete("db", "c", "b", "b"); err == nil || !strings.Contains(err.Error(), "db/c") {
 		t.Errorf("deleting twice: %v", err)
 	}
@@ -91,11 +92,11 @@ func TestAStartTimeIsAnsweredWithAnEmptyPageAndAContinuation(t *testing.T) {
 	s := start(t, cosmosfake.Options{Now: clock.now}, byID("c"))
 	c := newClient(t, s)
 	first := clock.now()
-	must(t, s.Upsert("db", "c", doc("a"))) // LSN 1
+	testworld.Must(t, s.Upsert("db", "c", doc("a"))) // LSN 1
 	clock.advance(time.Minute)
 	second := clock.now()
-	must(t, s.Upsert("db", "c", doc("b"))) // 2
-	must(t, s.Upsert("db", "c", doc("c"))) // 3
+	testworld.Must(t, s.Upsert("db", "c", doc("b"))) // 2
+	testworld.Must(t, s.Upsert("db", "c", doc("c"))) // 3
 	subRange := []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "", "x-ms-end-epk", "FF"}
 	nowhere := []string{"x-ms-read-key-type", "EffectivePartitionKeyRange", "x-ms-start-epk", "3FFFFFFF", "x-ms-end-epk", "FF"}
 	cases := []struct {
@@ -141,7 +142,7 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 	perRange := map[string][]string{}
 	for i := range 40 {
 		id := fmt.Sprint(i)
-		must(t, s.Upsert("db", "c", doc(id)))
+		testworld.Must(t, s.Upsert("db", "c", doc(id)))
 		for _, r := range []string{"0", "1"} {
 			if _, changes := c.feed("c", r, ""); strings.Contains(" "+ids(changes)+" ", " "+id+" ") {
 				perRange[r] = append(perRange[r], id)
@@ -150,14 +151,14 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 	}
 	// One range goes on long before the other: merged, LSNs and times are no longer in the same order.
 	for range 30 {
-		must(t, s.Upsert("db", "c", doc(perRange["0"][0])))
+		testworld.Must(t, s.Upsert("db", "c", doc(perRange["0"][0])))
 	}
 	clock.advance(time.Minute)
 	late := perRange["1"][0]
-	must(t, s.Upsert("db", "c", doc(late)))
+	testworld.Must(t, s.Upsert("db", "c", doc(late)))
 	since := clock.now().Format(http.TimeFormat)
 	merged, err := s.Merge("db", "c", "0", "1")
-	must(t, err)
+	testworld.Must(t, err)
 	r, _ := c.feed("c", merged, "", "If-Modified-Since", since)
 	if c.expect(r, "400"); !strings.Contains(string(r.body), "StartTime/IfModifiedSince is not currently supported with merged partitions.") {
 		t.Errorf("body %s", r.body)
@@ -176,7 +177,7 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 		t.Errorf("without it got %s: older changes have higher LSNs here", ids(changes))
 	}
 	children, err := s.Split("db", "c", merged)
-	must(t, err)
+	testworld.Must(t, err)
 	r, _ = c.feed("c", children[0], "", "If-Modified-Since", since)
 	c.expect(r, "400")
 }
@@ -186,9 +187,9 @@ func TestEmptyPagesMayHideMore(t *testing.T) {
 	s := start(t, cosmosfake.Options{VersionRetention: time.Hour}, byID("c"))
 	c := newClient(t, s)
 	for i := range 5 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
 	}
-	must(t, s.Delete("db", "c", "0", "0")) // LSN 6
+	testworld.Must(t, s.Delete("db", "c", "0", "0")) // LSN 6
 	for _, mode := range []string{"Incremental feed", "Full-Fidelity Feed"} {
 		s.Control(cosmosfake.Times(3, cosmosfake.ReadChangeFeed, cosmosfake.Answer{EmptyPage: true}))
 		at, answers := `"2"`, ""
@@ -211,8 +212,8 @@ func TestAFeedReadIsChargedByWhatItBrings(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("small")))
-	must(t, s.Upsert("db", "c", doc("large", "text", strings.Repeat("x", 10<<10))))
+	testworld.Must(t, s.Upsert("db", "c", doc("small")))
+	testworld.Must(t, s.Upsert("db", "c", doc("large", "text", strings.Repeat("x", 10<<10))))
 	for after, want := range map[string]string{`"2"`: "1", `"1"`: "12", "": "13"} {
 		if r, _ := c.feed("c", "0", after); r.header.Get("x-ms-request-charge") != want {
 			t.Errorf("after %s: charge %s, want %s", after, r.header.Get("x-ms-request-charge"), want)
@@ -226,7 +227,7 @@ func TestDocumentsOfTwoMegabytesComeInPagesOfFour(t *testing.T) {
 	c := newClient(t, s)
 	const documents, size = 7, 2<<20 - 400 // with what the service adds, 2 MB
 	for i := range documents {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "text", strings.Repeat("x", size-100))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "text", strings.Repeat("x", size-100))))
 	}
 	at, seen, pages := "", 0, 0
 	for {
@@ -279,9 +280,9 @@ func TestTheWrappedFormatOfTheFeed(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("a")))
-	must(t, s.Upsert("db", "c", doc("b")))
-	must(t, s.Upsert("db", "c", doc("b")))
+	testworld.Must(t, s.Upsert("db", "c", doc("a")))
+	testworld.Must(t, s.Upsert("db", "c", doc("b")))
+	testworld.Must(t, s.Upsert("db", "c", doc("b")))
 	r := c.do("GET", "dbs/db/colls/c/docs", headers{"A-IM", "Incremental Feed", "x-ms-cosmos-changefeed-wire-format-version", "2021-09-15"}, nil)
 	var page struct{ Documents []item }
 	c.decode(c.expect(r, "200"), &page)
@@ -305,7 +306,7 @@ func TestNothingIsLostOrRepeatedThroughSplitsAndMerges(t *testing.T) {
 		switch n := random.IntN(100); {
 		case n < 60:
 			id := fmt.Sprint("d", random.IntN(400))
-			must(t, s.Upsert("db", "c", doc(id, "n", step)))
+			testworld.Must(t, s.Upsert("db", "c", doc(id, "n", step)))
 			pending[id] = step
 		case n < 65:
 			id := fmt.Sprint("d", random.IntN(400))

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // TestDatabasesAndContainersAreListedInPages reads them as the SDKs do: azcosmos by a query, .NET's
@@ -19,8 +20,8 @@ func TestDatabasesAndContainersAreListedInPages(t *testing.T) {
 	var want []string
 	for i := range 25 {
 		id := fmt.Sprintf("d%02d", i)
-		must(t, s.CreateDatabase(id))
-		must(t, s.CreateContainer("d00", byID(id)))
+		testworld.Must(t, s.CreateDatabase(id))
+		testworld.Must(t, s.CreateContainer("d00", byID(id)))
 		want = append(want, id)
 	}
 	client := sdk(t, s, nil)
@@ -28,7 +29,7 @@ func TestDatabasesAndContainersAreListedInPages(t *testing.T) {
 	pages := 0
 	for pager := client.NewQueryDatabasesPager("SELECT * FROM root r WHERE r.id >= 'd00'", nil); pager.More(); pages++ {
 		page, err := pager.NextPage(t.Context())
-		must(t, err)
+		testworld.Must(t, err)
 		for _, d := range page.Databases {
 			queried = append(queried, d.ID)
 		}
@@ -37,11 +38,11 @@ func TestDatabasesAndContainersAreListedInPages(t *testing.T) {
 		t.Errorf("%d pages of databases without a size: %v", pages, queried)
 	}
 	database, err := client.NewDatabase("d00")
-	must(t, err)
+	testworld.Must(t, err)
 	queried, pages = nil, 0
 	for pager := database.NewQueryContainersPager("SELECT * FROM c", &azcosmos.QueryContainersOptions{}); pager.More(); pages++ {
 		page, err := pager.NextPage(t.Context())
-		must(t, err)
+		testworld.Must(t, err)
 		for _, c := range page.Containers {
 			queried = append(queried, c.ID)
 		}
@@ -61,7 +62,7 @@ func TestDatabasesAndContainersAreListedInPages(t *testing.T) {
 				Databases, DocumentCollections []struct{ ID string }
 				Count                          int `json:"_count"`
 			}
-			must(t, json.Unmarshal(r.body, &page))
+			testworld.Must(t, json.Unmarshal(r.body, &page))
 			items := append(page.Databases, page.DocumentCollections...)
 			for _, one := range items {
 				read = append(read, one.ID)

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func provisioned(id string, throughput, partitions int) cosmosfake.ContainerSpec {
@@ -29,15 +30,15 @@ func TestTheGoSDKReadsAndReplacesThroughput(t *testing.T) {
 	s := start(t, cosmosfake.Options{Now: clock.now}, provisioned("orders", 1000, 1), byID("shared"))
 	client := sdk(t, s, nil)
 	container, err := client.NewContainer("db", "orders")
-	must(t, err)
+	testworld.Must(t, err)
 	read, err := container.ReadThroughput(t.Context(), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if now, _ := read.ThroughputProperties.ManualThroughput(); now != 1000 || read.MinThroughput == nil || *read.MinThroughput != 400 || read.IsReplacePending {
 		t.Errorf("read %d, at least %v, pending %t", now, read.MinThroughput, read.IsReplacePending)
 	}
 	stale := read.ThroughputProperties.ETag
 	replaced, err := container.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(2000), &azcosmos.ThroughputOptions{IfMatchEtag: stale})
-	must(t, err)
+	testworld.Must(t, err)
 	if now, _ := replaced.ThroughputProperties.ManualThroughput(); now != 2000 || *replaced.ThroughputProperties.ETag == *stale {
 		t.Errorf("replaced by %d with the etag %s", now, *replaced.ThroughputProperties.ETag)
 	}
@@ -62,7 +63,7 @@ func TestTheGoSDKReadsAndReplacesThroughput(t *testing.T) {
 		}
 	}
 	without, err := client.NewContainer("db", "shared")
-	must(t, err)
+	testworld.Must(t, err)
 	if _, err := without.ReadThroughput(t.Context(), nil); status(t, err) != http.StatusNotFound {
 		t.Errorf("a container without throughput of its own: %v", err)
 	}
@@ -76,9 +77,9 @@ func TestWhatIsPendingIsNotServedYet(t *testing.T) {
 	s.HoldOffers(time.Minute)
 	client := sdk(t, s, nil)
 	container, err := client.NewContainer("db", "orders")
-	must(t, err)
+	testworld.Must(t, err)
 	replaced, err := container.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(800), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if !replaced.IsReplacePending || replaced.RawResponse.StatusCode != http.StatusAccepted {
 		t.Errorf("pending is %t, with %d", replaced.IsReplacePending, replaced.RawResponse.StatusCode)
 	}
@@ -96,7 +97,7 @@ func TestWhatIsPendingIsNotServedYet(t *testing.T) {
 	}
 	clock.advance(time.Minute)
 	read, err := container.ReadThroughput(t.Context(), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if read.IsReplacePending {
 		t.Error("it is pending for longer than it was held")
 	}
@@ -112,13 +113,13 @@ func TestTheMinimumOfADatabaseGrowsWithItsContainers(t *testing.T) {
 	c.expect(c.do("POST", "dbs", headers{"x-ms-offer-throughput", "1000"}, `{"id":"shared"}`), "201")
 	client := sdk(t, s, nil)
 	database, err := client.NewDatabase("shared")
-	must(t, err)
-	must(t, s.CreateContainer("shared", provisioned("own", 400, 1))) // has its own, and does not count
+	testworld.Must(t, err)
+	testworld.Must(t, s.CreateContainer("shared", provisioned("own", 400, 1))) // has its own, and does not count
 	for i := range 27 {
-		must(t, s.CreateContainer("shared", byID(fmt.Sprint("c", i))))
+		testworld.Must(t, s.CreateContainer("shared", byID(fmt.Sprint("c", i))))
 		want := int32(400 + 100*max(0, i+1-25))
 		got, err := database.ReadThroughput(t.Context(), nil)
-		must(t, err)
+		testworld.Must(t, err)
 		if *got.MinThroughput != want {
 			t.Errorf("with %d containers the minimum is %d, want %d", i+1, *got.MinThroughput, want)
 		}
@@ -134,10 +135,10 @@ func TestAnHourIsBilledByItsHighest(t *testing.T) {
 	c.expect(c.do("POST", "dbs/db/colls", headers{"x-ms-cosmos-offer-autopilot-settings", `{"maxThroughput":4000}`}, `{"id":"auto","partitionKey":{"paths":["/id"]}}`), "201")
 	client := sdk(t, s, nil)
 	manual, err := client.NewContainer("db", "manual")
-	must(t, err)
+	testworld.Must(t, err)
 	set := func(n int32) {
 		_, err := manual.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(n), nil)
-		must(t, err)
+		testworld.Must(t, err)
 	}
 	set(2000)
 	set(500)
@@ -151,7 +152,7 @@ func TestAnHourIsBilledByItsHighest(t *testing.T) {
 	clock.advance(2 * time.Hour) // 09:06
 	bill := func(coll string) string {
 		hours, err := s.Bill("db", coll)
-		must(t, err)
+		testworld.Must(t, err)
 		var text []string
 		for _, h := range hours {
 			text = append(text, fmt.Sprintf("%s %d", h.Start.Format("15:04"), h.RUPerSecond))
@@ -199,16 +200,16 @@ func TestResourceManagerTellsAndChangesThroughput(t *testing.T) {
 			url = served.URL + accountID + url + "?api-version=2025-10-15"
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewBufferString(body))
-		must(t, err)
+		testworld.Must(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		if bearer != "" {
 			r.Header.Set("Authorization", "Bearer "+bearer)
 		}
 		answer, err = served.Client().Do(r)
-		must(t, err)
+		testworld.Must(t, err)
 		defer answer.Body.Close()
 		read, err := io.ReadAll(answer.Body)
-		must(t, err)
+		testworld.Must(t, err)
 		return answer, string(read)
 	}
 	const orders = "/sqlDatabases/db/containers/orders/throughputSettings/default"
@@ -257,7 +258,7 @@ func TestResourceManagerTellsAndChangesThroughput(t *testing.T) {
 		for len(told) == 0 || told[len(told)-1] == "InProgress" {
 			_, text = ask("GET", state, "")
 			var answer struct{ Status string }
-			must(t, json.Unmarshal([]byte(text), &answer))
+			testworld.Must(t, json.Unmarshal([]byte(text), &answer))
 			told = append(told, answer.Status)
 		}
 		if len(told) != 2 || !strings.Contains(text, c.want) {

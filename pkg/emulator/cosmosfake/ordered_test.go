@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // result is one row of a query that a plan rewrote.
@@ -146,7 +147,7 @@ func TestAnOrderGoesOnWhereItStopped(t *testing.T) {
 					if i%7 != 0 { // some have no value, all others have equals in every range
 						d["n"] = i % 10
 					}
-					must(t, s.Upsert("db", "c", d))
+					testworld.Must(t, s.Upsert("db", "c", d))
 				}
 				var all []result
 				var at *stop
@@ -164,7 +165,7 @@ func TestAnOrderGoesOnWhereItStopped(t *testing.T) {
 					at = next
 					if split && page == 4 {
 						_, err := s.Split("db", "c", "1")
-						must(t, err)
+						testworld.Must(t, err)
 					}
 				}
 				seen := map[string]bool{}
@@ -187,7 +188,7 @@ func TestAContinuationOfAnOrderHoldsForAnotherFilterToo(t *testing.T) {
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
 	for i := range 10 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "n", i/2)))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "n", i/2)))
 	}
 	page := func(condition, token string) (string, string) {
 		t.Helper()
@@ -199,8 +200,8 @@ func TestAContinuationOfAnOrderHoldsForAnotherFilterToo(t *testing.T) {
 	}
 	first, token := page("true", "")
 	// Meanwhile a document comes and one goes that were before: neither moves what is still to come.
-	must(t, s.Upsert("db", "c", doc("new", "n", 0)))
-	must(t, s.Delete("db", "c", "1", "1"))
+	testworld.Must(t, s.Upsert("db", "c", doc("new", "n", 0)))
+	testworld.Must(t, s.Delete("db", "c", "1", "1"))
 	second, token := page("c.n >= 1", token) // as @azure/cosmos asks (OrderByQueryRangeStrategy.js)
 	third, token := page("true", token)
 	rest, token := page("true", token)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func query(text string, parameters ...string) map[string]any {
@@ -54,7 +55,7 @@ func filled(t *testing.T, partitions, documents int) (*cosmosfake.Server, *clien
 	t.Helper()
 	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Partitions: partitions})
 	for i := range documents {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprintf("lease..%03d", i), "n", i)))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprintf("lease..%03d", i), "n", i)))
 	}
 	return s, newClient(t, s)
 }
@@ -62,7 +63,7 @@ func filled(t *testing.T, partitions, documents int) (*cosmosfake.Server, *clien
 func TestAQueryIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	s, c := filled(t, 3, 50)
-	must(t, s.Upsert("db", "c", doc("other")))
+	testworld.Must(t, s.Upsert("db", "c", doc("other")))
 	q := query("SELECT VALUE c.id FROM c WHERE STARTSWITH(c.id, @p)", "@p", "lease..")
 	results, pages := c.drain(everywhere("x-ms-max-item-count", "7"), q, nothing)
 	slices.Sort(results)
@@ -113,7 +114,7 @@ func TestAWindowOfResultsInOneRange(t *testing.T) {
 func TestADocumentThatIsDeletedAndCreatedInOneTransactionIsNew(t *testing.T) {
 	t.Parallel()
 	s, c := filled(t, 1, 3)
-	must(t, s.Batch("db", "c", cosmosfake.Remove("lease..000", "lease..000"), cosmosfake.Put(doc("lease..000", "n", 9))))
+	testworld.Must(t, s.Batch("db", "c", cosmosfake.Remove("lease..000", "lease..000"), cosmosfake.Put(doc("lease..000", "n", 9))))
 	results, _ := c.drain(everywhere("x-ms-max-item-count", "1"), query("SELECT VALUE c.n FROM c"), nothing)
 	if fmt.Sprint(results) != "[1 2 9]" {
 		t.Errorf("got %v", results)
@@ -131,7 +132,7 @@ func TestAQueryGoesOnThroughSplitsAndMerges(t *testing.T) {
 		} else {
 			_, err = s.Merge("db", "c", ranges[0].ID, ranges[1].ID)
 		}
-		must(t, err)
+		testworld.Must(t, err)
 	})
 	slices.Sort(results)
 	if len(slices.Compact(results)) != 60 {
@@ -217,7 +218,7 @@ func TestAllDocumentsCanBeListed(t *testing.T) {
 func TestDatabasesAndContainersAreListedAndQueried(t *testing.T) {
 	t.Parallel()
 	s, c := filled(t, 1, 0)
-	must(t, s.CreateDatabase("other"))
+	testworld.Must(t, s.CreateDatabase("other"))
 	cases := []struct{ name, method, path, text, want string }{
 		{"databases", "GET", "dbs", "", `"_count":2`},
 		{"databases by query", "POST", "dbs", "SELECT * FROM c WHERE c.id = 'other'", `"_count":1`},

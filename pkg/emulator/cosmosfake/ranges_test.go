@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestTheFeedOfRangesTellsWhatChanged(t *testing.T) {
@@ -36,7 +37,7 @@ func TestTheFeedOfRangesTellsWhatChanged(t *testing.T) {
 	check("at first", "200 0[] online, 1[] online")
 	check("nothing new", "304 ")
 	finish, err := s.StartSplit("db", "c", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	check("a split has begun", "200 0[] splitting")
 	one := c.do("GET", "dbs/db/colls/c/pkranges", headers{"A-IM", "Incremental feed", "x-ms-max-item-count", "1"}, nil)
 	if got := strings.Count(string(one.body), `"minInclusive"`); got != 1 || one.header.Get("etag") != `"1"` {
@@ -47,7 +48,7 @@ func TestTheFeedOfRangesTellsWhatChanged(t *testing.T) {
 	}
 	r, _ := c.feed("c", "0", "")
 	c.expect(r, "410/1007")
-	must(t, s.Upsert("db", "c", doc("written meanwhile")))
+	testworld.Must(t, s.Upsert("db", "c", doc("written meanwhile")))
 	if got := strings.Join(finish(), " "); got != "2 3" {
 		t.Errorf("children %s", got)
 	}
@@ -62,10 +63,10 @@ func TestTheFeedOfRangesTellsWhatChanged(t *testing.T) {
 	r, _ = c.feed("c", "0", "")
 	c.expect(r, "410/1002")
 	_, err = s.Split("db", "c", "3")
-	must(t, err)
+	testworld.Must(t, err)
 	check("grandchildren know the whole line", "200 4[0 3] online, 5[0 3] online")
 	merged, err := s.Merge("db", "c", "4", "2")
-	must(t, err)
+	testworld.Must(t, err)
 	c.expect(c.do("GET", "dbs/db/colls/c/pkranges", nil, nil), "400")
 	if got := fmt.Sprint(c.ranges("c")); merged != "6" || got != "[{6  17FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF [0 3 2 4] online} {5 17FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF 1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF [0 3] online} {1 1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF FF [] online}]" {
 		t.Errorf("merged %s in %s", merged, got)
@@ -88,10 +89,10 @@ func TestChildrenGoOnWhereTheParentStood(t *testing.T) {
 	s := start(t, cosmosfake.Options{}, byID("c"))
 	c := newClient(t, s)
 	for i := range 20 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
 	}
 	children, err := s.Split("db", "c", "0")
-	must(t, err)
+	testworld.Must(t, err)
 	total := 0
 	for _, id := range children {
 		r, changes := c.feed("c", id, `"10"`)
@@ -109,10 +110,10 @@ func TestChildrenGoOnWhereTheParentStood(t *testing.T) {
 		t.Errorf("the children show %d of 10 changes", total)
 	}
 	for i := range 50 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint("more", i))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint("more", i))))
 	}
 	child, err := s.Merge("db", "c", children[0], children[1])
-	must(t, err)
+	testworld.Must(t, err)
 	highest := 0
 	r, changes := c.feed("c", child, "", "x-ms-max-item-count", "-1")
 	for _, change := range changes {
@@ -129,7 +130,7 @@ func TestHierarchicalKeysLieTogether(t *testing.T) {
 	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/tenant", "/user"}, Partitions: 4})
 	c := newClient(t, s)
 	for i := range 40 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "tenant", fmt.Sprint("t", i%4), "user", fmt.Sprint("u", i))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i), "tenant", fmt.Sprint("t", i%4), "user", fmt.Sprint("u", i))))
 	}
 	r, changes := c.feed("c", "", "", "x-ms-documentdb-partitionkey", pk("t1"), "x-ms-max-item-count", "-1")
 	if c.expect(r, "200"); len(changes) != 10 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // inRegion is the client at another region's address.
@@ -47,22 +48,22 @@ func TestARegionCanBeDownInThreeWays(t *testing.T) {
 		one, other := c.inRegion(s, i), c.inRegion(s, 1-i)
 		one.expect(one.do("GET", "dbs/db", nil, nil), "200")
 
-		must(t, s.SetRegion(i, cosmosfake.Unavailable))
+		testworld.Must(t, s.SetRegion(i, cosmosfake.Unavailable))
 		one.expect(one.do("GET", "dbs/db", nil, nil), "503")
 		one.expect(one.do("GET", "", nil, nil), "503")
 		other.expect(other.do("GET", "dbs/db", nil, nil), "200")
 
-		must(t, s.SetRegion(i, cosmosfake.Refusing))
+		testworld.Must(t, s.SetRegion(i, cosmosfake.Refusing))
 		if _, err := one.try("GET", "dbs/db", nil, nil); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("%s refuses connections by %v", name, err)
 		}
-		must(t, s.SetRegion(i, cosmosfake.Refusing)) // again is no error
+		testworld.Must(t, s.SetRegion(i, cosmosfake.Refusing)) // again is no error
 		other.expect(other.do("GET", "dbs/db", nil, nil), "200")
 
-		must(t, s.SetRegion(i, cosmosfake.Hanging))
+		testworld.Must(t, s.SetRegion(i, cosmosfake.Hanging))
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, one.endpoint, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		if _, err = one.http.Do(r); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s hangs by %v", name, err)
 		}
@@ -80,7 +81,7 @@ func TestARegionCanBeDownInThreeWays(t *testing.T) {
 			default:
 			}
 		}
-		must(t, s.SetRegion(i, cosmosfake.Online))
+		testworld.Must(t, s.SetRegion(i, cosmosfake.Online))
 		if err := <-hung; err == nil {
 			t.Error("a request that hung was answered after all")
 		}
@@ -115,7 +116,7 @@ func TestTheWriteRegionFailsOver(t *testing.T) {
 		}
 	}
 
-	must(t, s.SetRegion(0, cosmosfake.Unavailable)) // the outage, before anybody does something about it
+	testworld.Must(t, s.SetRegion(0, cosmosfake.Unavailable)) // the outage, before anybody does something about it
 	c.expect(write(c), "503")
 	second.expect(write(second), "403/3")
 	second.expect(second.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil), "200")
@@ -125,7 +126,7 @@ func TestTheWriteRegionFailsOver(t *testing.T) {
 	if names(all.Writable) != "North Europe" || names(all.Readable) != "North Europe, West Europe, East US" {
 		t.Errorf("locations after the failover %+v", all)
 	}
-	must(t, s.SetRegion(0, cosmosfake.Online))
+	testworld.Must(t, s.SetRegion(0, cosmosfake.Online))
 	c.expect(write(c), "403/3")
 }
 
@@ -139,7 +140,7 @@ func TestConsistencyIsTheAccountsOrWeaker(t *testing.T) {
 	for at, account := range levels {
 		s := start(t, cosmosfake.Options{Consistency: strings.ToLower(account)}, byID("c"))
 		c := newClient(t, s)
-		must(t, s.Upsert("db", "c", doc("d")))
+		testworld.Must(t, s.Upsert("db", "c", doc("d")))
 		if got := c.locations().Policy.Level; got != account {
 			t.Errorf("the account tells %s, want %s", got, account)
 		}

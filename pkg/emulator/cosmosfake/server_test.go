@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
@@ -61,8 +62,8 @@ func TestEveryRegionListensAndOnlyTheFirstWrites(t *testing.T) {
 	}
 	var raw map[string]json.RawMessage
 	c.decode(c.expect(c.do("GET", "", nil, nil), "200"), &raw)
-	must(t, json.Unmarshal(raw["writableLocations"], &account.Writable))
-	must(t, json.Unmarshal(raw["readableLocations"], &account.Readable))
+	testworld.Must(t, json.Unmarshal(raw["writableLocations"], &account.Writable))
+	testworld.Must(t, json.Unmarshal(raw["readableLocations"], &account.Readable))
 	if len(account.Writable) != 1 || account.Writable[0].Name != "West Europe" || account.Writable[0].Endpoint != s.Endpoint() {
 		t.Errorf("writable: %v", account.Writable)
 	}
@@ -83,8 +84,8 @@ func TestEveryRegionListensAndOnlyTheFirstWrites(t *testing.T) {
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s, err := cosmosfake.Start(cosmosfake.Options{Regions: []string{"a", "b"}})
-	must(t, err)
-	must(t, s.CreateDatabase("db"))
+	testworld.Must(t, err)
+	testworld.Must(t, s.CreateDatabase("db"))
 	s.Control(func(*cosmosfake.Request) *cosmosfake.Answer { return &cosmosfake.Answer{Delay: time.Hour} })
 	transport := &http.Transport{}
 	c := &client{t, s.Endpoint(), cosmosfake.WellKnownKey, &http.Client{Transport: transport}}
@@ -96,7 +97,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	for s.Requests().Requests[cosmosfake.ReadDatabase] == 0 {
 		runtime.Gosched()
 	}
-	must(t, s.Close())
+	testworld.Must(t, s.Close())
 	if err := <-waiting; err == nil {
 		t.Error("a request that was under way was answered")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // item is an item of the wrapped feed, shortened to document, operation and LSN.
@@ -47,13 +48,13 @@ func TestEveryVersionAndDeletionIsKept(t *testing.T) {
 	clock := newClock()
 	s := start(t, cosmosfake.Options{Now: clock.now, VersionRetention: time.Hour}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, DefaultTTL: -1})
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("before")))
+	testworld.Must(t, s.Upsert("db", "c", doc("before")))
 	r, _ := c.versions("*")
 	now := c.expect(r, "304").header.Get("etag")
-	must(t, s.Upsert("db", "c", doc("a")))
-	must(t, s.Upsert("db", "c", doc("a", "n", 2)))
-	must(t, s.Delete("db", "c", "a", "a"))
-	must(t, s.Upsert("db", "c", doc("short", "ttl", 5)))
+	testworld.Must(t, s.Upsert("db", "c", doc("a")))
+	testworld.Must(t, s.Upsert("db", "c", doc("a", "n", 2)))
+	testworld.Must(t, s.Delete("db", "c", "a", "a"))
+	testworld.Must(t, s.Upsert("db", "c", doc("short", "ttl", 5)))
 	clock.advance(5 * time.Second)
 	r, got := c.versions(now)
 	if want := "[{a create 2} {a replace 3} {a delete 4} {short create 5} {short delete by ttl 6}]"; got != want {
@@ -111,10 +112,10 @@ func TestVersionsBeyondTheRetentionAreDropped(t *testing.T) {
 	clock := newClock()
 	s := start(t, cosmosfake.Options{Now: clock.now, VersionRetention: time.Minute}, byID("c"))
 	c := newClient(t, s)
-	must(t, s.Upsert("db", "c", doc("old")))
+	testworld.Must(t, s.Upsert("db", "c", doc("old")))
 	clock.advance(2 * time.Minute)
-	must(t, s.Upsert("db", "c", doc("new")))
-	must(t, s.Upsert("db", "c", doc("newer")))
+	testworld.Must(t, s.Upsert("db", "c", doc("new")))
+	testworld.Must(t, s.Upsert("db", "c", doc("newer")))
 	r, _ := c.versions(`"0"`)
 	c.expect(r, "400")
 	if _, got := c.versions(`"1"`); got != "[{new create 2} {newer create 3}]" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // What every answer has, and what is added to answers about a range's documents.
@@ -30,9 +31,9 @@ const (
 func TestHeaderNamesAreSentInTheServicesCase(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{VersionRetention: time.Hour}, cosmosfake.ContainerSpec{ID: "two", PartitionKey: []string{"/id"}, Partitions: 2, Throughput: 20000}, byID("c"))
-	must(t, s.Upsert("db", "two", doc("a")))
+	testworld.Must(t, s.Upsert("db", "two", doc("a")))
 	for i := range 3 {
-		must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
+		testworld.Must(t, s.Upsert("db", "c", doc(fmt.Sprint(i))))
 	}
 	key := func(id string, more ...string) headers {
 		return append(headers{"x-ms-documentdb-partitionkey", pk(id)}, more...)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // web is an HTTP function, with more fields for its trigger.
@@ -334,7 +335,7 @@ func TestAdminRunsAFunctionByHand(t *testing.T) {
 				t.Errorf("got %d, want %d: %s", got.status, c.want, got.body)
 			}
 			if c.wantURI != "" {
-				eventually(t, "the invocation", func() bool {
+				testworld.Eventually(t, "the invocation", func() bool {
 					return slices.ContainsFunc(r.seen(t), func(s seen) bool { return s.URI == c.wantURI })
 				})
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestAnAnswerIsJudgedAsTheHostDoes(t *testing.T) {
@@ -219,14 +220,14 @@ func TestATimerNeverOverlapsItself(t *testing.T) {
 		_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
 		first <- err
 	}()
-	eventually(t, "the first run", func() bool { return len(r.seen(t)) == 1 })
+	testworld.Eventually(t, "the first run", func() bool { return len(r.seen(t)) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := r.Timer(ctx, "slow", functionshost.Tick{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the second run says %v", err)
 	}
 	release(t, r)
-	if err := await(t, "the end of the first run", first); err != nil {
+	if err := testworld.Came(t, "the end of the first run", first); err != nil {
 		t.Error(err)
 	}
 	if n := len(r.seen(t)); n != 1 {
@@ -258,7 +259,7 @@ func TestAnswersWithoutContentHangToFunctionTimeout(t *testing.T) {
 				_, err := r.Timer(t.Context(), "poll", functionshost.Tick{})
 				ended <- err
 			}()
-			eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
+			testworld.Eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
 			clock.Advance(5*time.Minute - time.Millisecond)
 			if err := r.Ready(t.Context()); err != nil {
 				t.Fatal(err)
@@ -271,7 +272,7 @@ func TestAnswersWithoutContentHangToFunctionTimeout(t *testing.T) {
 			clock.Advance(time.Millisecond)
 			r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
 			clock.Advance(2 * time.Second)
-			if err := await(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "the answer has no content") {
+			if err := testworld.Came(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "the answer has no content") {
 				t.Errorf("got %v", err)
 			}
 		})

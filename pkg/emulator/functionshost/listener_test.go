@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // noon is on a slot of every schedule of these tests.
@@ -63,7 +64,7 @@ func (r running) ticks(t *testing.T) []tick {
 // armed waits until the timer was armed n times, which it is at the start and after every run.
 func (r running) armed(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, "an armed timer", func() bool { return r.logged(functionshost.Debug, "Timer for ") >= n })
+	testworld.Eventually(t, "an armed timer", func() bool { return r.logged(functionshost.Debug, "Timer for ") >= n })
 }
 
 // slots advances the clock slot by slot, and returns what the function then has got.
@@ -150,7 +151,7 @@ func TestARunThatOverrunsItsSlotIsFollowedAtOnceAndIsNotPastDue(t *testing.T) {
 	r := a.start(t)
 	r.armed(t, 1)
 	clock.Advance(time.Minute)
-	eventually(t, "the first run", func() bool { return len(r.seen(t)) == 1 })
+	testworld.Eventually(t, "the first run", func() bool { return len(r.seen(t)) == 1 })
 	clock.Advance(150 * time.Second) // two more slots pass
 	release(t, r)
 	r.armed(t, 2)
@@ -158,7 +159,7 @@ func TestARunThatOverrunsItsSlotIsFollowedAtOnceAndIsNotPastDue(t *testing.T) {
 		t.Fatalf("%d runs before the pause is over", n)
 	}
 	clock.Advance(30 * time.Millisecond)
-	eventually(t, "the second run", func() bool { return len(r.seen(t)) == 2 })
+	testworld.Eventually(t, "the second run", func() bool { return len(r.seen(t)) == 2 })
 	release(t, r)
 	r.armed(t, 3)
 	ended := noon().Add(210 * time.Second)
@@ -167,7 +168,7 @@ func TestARunThatOverrunsItsSlotIsFollowedAtOnceAndIsNotPastDue(t *testing.T) {
 		t.Errorf("got %+v, want a run 30 ms after the end of the first, which is not past due", got)
 	}
 	clock.Advance(30*time.Second - 30*time.Millisecond)
-	eventually(t, "the next slot", func() bool { return len(r.seen(t)) == 3 })
+	testworld.Eventually(t, "the next slot", func() bool { return len(r.seen(t)) == 3 })
 	release(t, r)
 	r.armed(t, 4)
 	if got, want := r.ticks(t)[2].at, noon().Add(4*time.Minute); want.Sub(got) >= 2*time.Millisecond || got.After(want) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // oneCallHost runs one invocation of a Service Bus trigger at once.
@@ -54,7 +55,7 @@ func TestAMessageIsCompletedWhereTheFunctionSucceeds(t *testing.T) {
 	a, namespace := receiving(t, "take", servicebusfake.QueueSpec{}, nil)
 	r := a.start(t)
 	send(t, namespace, "hi")
-	eventually(t, "the end of the message", func() bool { return len(r.seen(t)) == 1 && len(namespace.Messages("scale")) == 0 })
+	testworld.Eventually(t, "the end of the message", func() bool { return len(r.seen(t)) == 1 && len(namespace.Messages("scale")) == 0 })
 	payload := r.lastSeen(t).payload(t)
 	if body, id, count := string(payload.Data["msg"]), string(payload.Metadata["MessageId"]), string(payload.Metadata["DeliveryCount"]); body != `"\"hi\""` || id != `"\"hi\""` || count != `"1"` {
 		t.Errorf("the handler got %s, id %s, delivery %s", body, id, count)
@@ -66,7 +67,7 @@ func TestAMessageIsAbandonedWhereTheFunctionFails(t *testing.T) {
 	a, namespace := receiving(t, "take", servicebusfake.QueueSpec{MaxDeliveryCount: 3}, map[string]string{"ANSWER_STATUS": "500"})
 	r := a.start(t)
 	send(t, namespace, "hi")
-	eventually(t, "the dead letter", func() bool {
+	testworld.Eventually(t, "the dead letter", func() bool {
 		all := namespace.Messages("scale")
 		return len(all) == 1 && all[0].State == servicebusfake.DeadLettered
 	})
@@ -88,9 +89,9 @@ func TestALockIsRenewedWhileTheFunctionRunsAndOneMessageIsTakenAtATime(t *testin
 		}
 		return until
 	}
-	eventually(t, "a lock", func() bool { return len(locked()) == 1 })
+	testworld.Eventually(t, "a lock", func() bool { return len(locked()) == 1 })
 	first := locked()[0]
-	eventually(t, "a lock that lasts for two more", func() bool {
+	testworld.Eventually(t, "a lock that lasts for two more", func() bool {
 		until := locked()
 		return len(until) == 1 && until[0].After(first.Add(2*time.Second))
 	})
@@ -98,9 +99,9 @@ func TestALockIsRenewedWhileTheFunctionRunsAndOneMessageIsTakenAtATime(t *testin
 		t.Errorf("%d messages were delivered, want 1", n)
 	}
 	release(t, r)
-	eventually(t, "the second message", func() bool { return len(r.seen(t)) == 2 })
+	testworld.Eventually(t, "the second message", func() bool { return len(r.seen(t)) == 2 })
 	release(t, r)
-	eventually(t, "the end of both", func() bool { return len(namespace.Messages("scale")) == 0 })
+	testworld.Eventually(t, "the end of both", func() bool { return len(namespace.Messages("scale")) == 0 })
 }
 
 func TestTheLockOfAHostThatIsGoneEndsAndAnotherHostGetsTheMessage(t *testing.T) {
@@ -108,15 +109,15 @@ func TestTheLockOfAHostThatIsGoneEndsAndAnotherHostGetsTheMessage(t *testing.T) 
 	a, namespace := receiving(t, "slow", servicebusfake.QueueSpec{LockDuration: time.Second}, nil)
 	gone := a.start(t)
 	send(t, namespace, "hi")
-	eventually(t, "the message", func() bool { return len(gone.seen(t)) == 1 })
+	testworld.Eventually(t, "the message", func() bool { return len(gone.seen(t)) == 1 })
 	other := a.start(t)
 	gone.Crash()
 	if m := namespace.Messages("scale"); len(m) != 1 || m[0].State != servicebusfake.Locked {
 		t.Errorf("behind the crash the queue has %+v", m)
 	}
-	eventually(t, "the message at the other host", func() bool { return len(other.seen(t)) == 1 })
+	testworld.Eventually(t, "the message at the other host", func() bool { return len(other.seen(t)) == 1 })
 	release(t, other)
-	eventually(t, "its end", func() bool { return len(namespace.Messages("scale")) == 0 })
+	testworld.Eventually(t, "its end", func() bool { return len(namespace.Messages("scale")) == 0 })
 }
 
 func TestAHostThatStopsTakesNothingMore(t *testing.T) {
@@ -125,7 +126,7 @@ func TestAHostThatStopsTakesNothingMore(t *testing.T) {
 	a.options.DrainTime = 2 * time.Second
 	r := a.start(t)
 	send(t, namespace, "first", "second")
-	eventually(t, "the first message", func() bool { return len(r.seen(t)) == 1 })
+	testworld.Eventually(t, "the first message", func() bool { return len(r.seen(t)) == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -133,7 +134,7 @@ func TestAHostThatStopsTakesNothingMore(t *testing.T) {
 	}()
 	r.awaitLog(t, functionshost.Information, "shutting down")
 	release(t, r)
-	eventually(t, "the end of the first", func() bool { return len(namespace.Messages("scale")) == 1 })
+	testworld.Eventually(t, "the end of the first", func() bool { return len(namespace.Messages("scale")) == 1 })
 	<-stopped
 	if n := len(r.seen(t)); n != 1 {
 		t.Errorf("%d messages were delivered", n)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // stop stops a host whose clock the test has, and waits for its end.
@@ -18,7 +19,7 @@ func stop(t *testing.T, r running, clock *functionshost.Clock, drain time.Durati
 	t.Helper()
 	stopped := stopping(t, r)
 	clock.Advance(drain)
-	await(t, "the end of the host", stopped)
+	testworld.Came(t, "the end of the host", stopped)
 }
 
 // stopping begins to stop a host, and returns what is closed when that is gone.
@@ -29,7 +30,7 @@ func stopping(t *testing.T, r running) <-chan struct{} {
 		r.Stop()
 		close(stopped)
 	}()
-	eventually(t, "a closed port", func() bool { return errors.Is(get(t, r.URL()), syscall.ECONNREFUSED) })
+	testworld.Eventually(t, "a closed port", func() bool { return errors.Is(get(t, r.URL()), syscall.ECONNREFUSED) })
 	return stopped
 }
 
@@ -48,7 +49,7 @@ func TestAStoppedHostDrainsForElevenSecondsAndKillsAnIdleHandler(t *testing.T) {
 	default:
 	}
 	clock.Advance(time.Second)
-	await(t, "the end of the host", stopped)
+	testworld.Came(t, "the end of the host", stopped)
 	if err := get(t, r.HandlerURL()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the handler says %v, want connection refused", err)
 	}
@@ -67,15 +68,15 @@ func TestARunThatEndsWhileTheHostDrainsSucceeds(t *testing.T) {
 		_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
 		ended <- err
 	}()
-	eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
+	testworld.Eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
 	stopped := stopping(t, r)
 	clock.Advance(10 * time.Second)
 	release(t, r)
-	if err := await(t, "the end of the run", ended); err != nil {
+	if err := testworld.Came(t, "the end of the run", ended); err != nil {
 		t.Error(err)
 	}
 	clock.Advance(2 * time.Second)
-	await(t, "the end of the host", stopped)
+	testworld.Came(t, "the end of the host", stopped)
 	if r.Orphan() != nil {
 		t.Error("a handler that was done was left behind")
 	}
@@ -100,10 +101,10 @@ func TestAHandlerInTheMiddleOfAnInvocationIsLeftBehind(t *testing.T) {
 				_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
 				ended <- err
 			}()
-			eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
+			testworld.Eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 1 })
 			parent := r.parent(t)
 			c.end(t, r, clock)
-			if err := await(t, "the end of the run", ended); err == nil {
+			if err := testworld.Came(t, "the end of the run", ended); err == nil {
 				t.Error("the invocation of a host that is gone succeeded")
 			}
 			orphan := r.Orphan()
@@ -113,12 +114,12 @@ func TestAHandlerInTheMiddleOfAnInvocationIsLeftBehind(t *testing.T) {
 			if err := orphan.Signal(syscall.Signal(0)); err != nil {
 				t.Errorf("the handler that was left behind is gone: %v", err)
 			}
-			eventually(t, "another parent", func() bool { return r.parent(t) != parent })
+			testworld.Eventually(t, "another parent", func() bool { return r.parent(t) != parent })
 			if now := r.parent(t); now == os.Getpid() {
 				t.Error("its parent is the test")
 			}
 			r.Close()
-			eventually(t, "the end of the orphan", func() bool { return errors.Is(get(t, r.HandlerURL()), syscall.ECONNREFUSED) })
+			testworld.Eventually(t, "the end of the orphan", func() bool { return errors.Is(get(t, r.HandlerURL()), syscall.ECONNREFUSED) })
 		})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // handlerPath is where TestMain compiled testdata/handler to.
@@ -199,37 +199,9 @@ func (r running) do(t *testing.T, method, path, body string, header http.Header)
 	return response{answer.StatusCode, answer.Header, string(raw)}
 }
 
-// eventually waits until a condition holds that another process brings about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("%s did not come about", what)
-		}
-	}
-}
-
-// await receives from a channel that another process brings about to be sent to or closed.
-func await[T any](t *testing.T, what string, channel <-chan T) T {
-	t.Helper()
-	select {
-	case value := <-channel:
-		return value
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s did not come about", what)
-		panic("unreachable")
-	}
-}
-
 // Ready is that of the host, for no longer than a test is worth waiting for.
 func (r running) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testworld.Deadline)
 	defer cancel()
 	return r.Host.Ready(ctx)
 }
@@ -237,7 +209,7 @@ func (r running) Ready(ctx context.Context) error {
 // awaitLog waits for a line of the host's log.
 func (r running) awaitLog(t *testing.T, level functionshost.Level, text string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%q in the log", text), func() bool { return r.logged(level, text) > 0 })
+	testworld.Eventually(t, fmt.Sprintf("%q in the log", text), func() bool { return r.logged(level, text) > 0 })
 }
 
 // logged counts the lines of a level with a text in them.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestASecondHostFiresNoTimerUntilTheFirstIsGone(t *testing.T) {
@@ -16,12 +17,12 @@ func TestASecondHostFiresNoTimerUntilTheFirstIsGone(t *testing.T) {
 	}{
 		{"stopped in order: no slot is missed", func(t *testing.T, r running, clock *functionshost.Clock) {
 			stopping(t, r)
-			eventually(t, "an unlocked timer", func() bool { return r.logged(functionshost.Debug, "Timer listener stopped (poll)") == 1 })
+			testworld.Eventually(t, "an unlocked timer", func() bool { return r.logged(functionshost.Debug, "Timer listener stopped (poll)") == 1 })
 			clock.Advance(30 * time.Second)
 		}, time.Minute},
 		{"killed: the lock is taken over after 50 s", func(t *testing.T, r running, clock *functionshost.Clock) {
 			r.Crash()
-			eventually(t, "an expiring lock", func() bool { return r.logged(functionshost.Debug, "Timer listener stopped (poll)") == 1 })
+			testworld.Eventually(t, "an expiring lock", func() bool { return r.logged(functionshost.Debug, "Timer listener stopped (poll)") == 1 })
 			clock.Advance(30 * time.Second)
 		}, 90 * time.Second},
 	}
@@ -47,7 +48,7 @@ func TestASecondHostFiresNoTimerUntilTheFirstIsGone(t *testing.T) {
 				second.armed(t, 1)
 				clock.Advance(10 * time.Second)
 			}
-			eventually(t, "a tick of the second host", func() bool { return len(second.seen(t)) == 1 })
+			testworld.Eventually(t, "a tick of the second host", func() bool { return len(second.seen(t)) == 1 })
 			at := second.ticks(t)[0].at
 			if slot := noon().Add(c.want); slot.Sub(at) >= 2*time.Millisecond || at.After(slot) {
 				t.Errorf("the second host fired at %v, want %v", at, slot)
@@ -76,7 +77,7 @@ func TestAHostStartsWithoutItsStorageButFiresNoTimerUntilItIsBack(t *testing.T) 
 		t.Cleanup(h.Close)
 		started <- running{h, o.Settings["RECORD"]}
 	}()
-	eventually(t, "a host that waits", func() bool { return clock.Waiting() == 1 })
+	testworld.Eventually(t, "a host that waits", func() bool { return clock.Waiting() == 1 })
 	clock.Advance(24 * time.Second)
 	select {
 	case <-started:
@@ -84,7 +85,7 @@ func TestAHostStartsWithoutItsStorageButFiresNoTimerUntilItIsBack(t *testing.T) 
 	default:
 	}
 	clock.Advance(time.Second)
-	r := await(t, "a host", started)
+	r := testworld.Came(t, "a host", started)
 	if r.Host == nil {
 		return
 	}
@@ -99,7 +100,7 @@ func TestAHostStartsWithoutItsStorageButFiresNoTimerUntilItIsBack(t *testing.T) 
 	storage.SetAway(false)
 	r.armed(t, 1)
 	clock.Advance(15 * time.Second)
-	eventually(t, "the slot of 12:01:00", func() bool { return len(r.seen(t)) == served+1 })
+	testworld.Eventually(t, "the slot of 12:01:00", func() bool { return len(r.seen(t)) == served+1 })
 }
 
 func TestStorageThatComesBackInTimeDelaysTheStartNoLonger(t *testing.T) {
@@ -115,10 +116,10 @@ func TestStorageThatComesBackInTimeDelaysTheStartNoLonger(t *testing.T) {
 		}
 		started <- h
 	}()
-	eventually(t, "a host that waits", func() bool { return clock.Waiting() == 1 })
+	testworld.Eventually(t, "a host that waits", func() bool { return clock.Waiting() == 1 })
 	clock.Advance(10 * time.Second)
 	storage.SetAway(false)
-	h := await(t, "a host", started)
+	h := testworld.Came(t, "a host", started)
 	if h == nil {
 		return
 	}

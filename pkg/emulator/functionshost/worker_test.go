@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // exitFunctions are a function that ends the process and one that does not.
@@ -77,7 +78,7 @@ func TestAnExitWithZeroLeavesTheAppWithoutHandler(t *testing.T) {
 func (r running) awaitEnd(t *testing.T) error {
 	t.Helper()
 	var err error
-	eventually(t, "the end of the handler", func() bool {
+	testworld.Eventually(t, "the end of the handler", func() bool {
 		err = r.Ready(t.Context())
 		return err != nil
 	})
@@ -108,7 +109,7 @@ func TestAnEndingHandlerIsRestarted(t *testing.T) {
 				if _, err := r.Timer(t.Context(), "exit", functionshost.Tick{}); err == nil {
 					t.Error("an invocation whose handler died succeeded")
 				}
-				eventually(t, "another handler", func() bool {
+				testworld.Eventually(t, "another handler", func() bool {
 					now := r.worker(t)
 					return r.Ready(t.Context()) != nil || now != "" && now != worker
 				})
@@ -175,7 +176,7 @@ func TestASignalReachesTheHandlerAndWhatComesOfItIsTheHostsPolicy(t *testing.T) 
 	if err := r.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a crash", func() bool {
+	testworld.Eventually(t, "a crash", func() bool {
 		return slices.ContainsFunc(r.Logs(), func(l functionshost.LogLine) bool { return strings.Contains(l.Text, "exited with code 143") })
 	})
 	if err := r.Ready(t.Context()); err != nil {
@@ -220,25 +221,25 @@ func TestAFunctionThatTimesOutTakesTheProcessWithItTwoSecondsLater(t *testing.T)
 			_, err := r.Timer(t.Context(), "hang", functionshost.Tick{})
 			hanging <- err
 		}()
-		eventually(t, "the invocation", func() bool { return len(r.seen(t)) == invocations+1 })
+		testworld.Eventually(t, "the invocation", func() bool { return len(r.seen(t)) == invocations+1 })
 		clock.Advance(time.Minute)
 		go func() {
 			_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
 			bystander <- err
 		}()
-		eventually(t, "the other invocation", func() bool { return len(r.seen(t)) == invocations+2 })
+		testworld.Eventually(t, "the other invocation", func() bool { return len(r.seen(t)) == invocations+2 })
 		clock.Advance(4 * time.Minute)
-		eventually(t, "the failure", func() bool {
+		testworld.Eventually(t, "the failure", func() bool {
 			return r.logged(functionshost.Error, "'Functions.hang' (Failed") == round
 		})
 		if after := r.worker(t); after != before {
 			t.Errorf("the process was %s and is %s, want the same until the delay is over", before, after)
 		}
 		clock.Advance(2 * time.Second)
-		if err := await(t, "the end of the run that hangs", hanging); err == nil || !strings.Contains(err.Error(), "timeout value of 5m0s was exceeded") {
+		if err := testworld.Came(t, "the end of the run that hangs", hanging); err == nil || !strings.Contains(err.Error(), "timeout value of 5m0s was exceeded") {
 			t.Errorf("got %v", err)
 		}
-		if err := await(t, "the end of the other run", bystander); err == nil {
+		if err := testworld.Came(t, "the end of the other run", bystander); err == nil {
 			t.Error("a concurrent invocation survived the kill")
 		}
 		if err := r.Ready(t.Context()); err != nil {
@@ -264,11 +265,11 @@ func TestAnAnswerWithinTheKillDelaySavesTheProcess(t *testing.T) {
 		_, err := r.Timer(t.Context(), "slow", functionshost.Tick{})
 		ended <- err
 	}()
-	eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 2 })
+	testworld.Eventually(t, "the invocation", func() bool { return len(r.seen(t)) == 2 })
 	clock.Advance(5 * time.Minute)
 	r.awaitLog(t, functionshost.Error, "timeout value of 5m0s was exceeded")
 	release(t, r)
-	if err := await(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "was exceeded") {
+	if err := testworld.Came(t, "the end of the run", ended); err == nil || !strings.Contains(err.Error(), "was exceeded") {
 		t.Errorf("got %v, want a failure all the same", err)
 	}
 	if after := r.worker(t); after != before {

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestOnlyTheRightKeyOpensAQueue(t *testing.T) {
@@ -36,11 +37,11 @@ func TestOnlyTheRightKeyOpensAQueue(t *testing.T) {
 			t.Parallel()
 			s := start(t, orders(servicebusfake.QueueSpec{}))
 			client, err := azservicebus.NewClientFromConnectionString(test.change(s.ConnectionString()), nil)
-			must(t, err)
+			testworld.Must(t, err)
 			defer func() { _ = client.Close(context.Background()) }()
 			err = newSender(t, client, "orders").SendMessage(deadline(t), text("a"), nil)
 			if test.want {
-				must(t, err)
+				testworld.Must(t, err)
 				return
 			}
 			var refused *azservicebus.Error
@@ -79,7 +80,7 @@ func TestAnIdentityIsCheckedOverTLS(t *testing.T) {
 			client, err := azservicebus.NewClient("shop.servicebus.windows.net", token(jwt), &azservicebus.ClientOptions{
 				CustomEndpoint: s.Addr().String(), TLSConfig: &tls.Config{RootCAs: roots},
 			})
-			must(t, err)
+			testworld.Must(t, err)
 			defer func() { _ = client.Close(context.Background()) }()
 			err = newSender(t, client, "orders").SendMessage(deadline(t), text("a"), nil)
 			if (err == nil) != want {
@@ -93,15 +94,15 @@ func TestAnIdentityIsCheckedOverTLS(t *testing.T) {
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testworld.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"shop.servicebus.windows.net"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	testworld.Must(t, err)
 	parsed, err := x509.ParseCertificate(der)
-	must(t, err)
+	testworld.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots

@@ -13,6 +13,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // signature is a shared access signature as clients make it.
@@ -63,20 +64,20 @@ func TestATokenMustFitWhatItIsFor(t *testing.T) {
 func putToken(t *testing.T, s *servicebusfake.Server, audience, token string) (status int32, description string) {
 	t.Helper()
 	conn, err := plainly(t, s, goamqp.SASLTypeAnonymous())
-	must(t, err)
+	testworld.Must(t, err)
 	session, err := conn.NewSession(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	sender, err := session.NewSender(deadline(t), "$cbs", nil)
-	must(t, err)
+	testworld.Must(t, err)
 	receiver, err := session.NewReceiver(deadline(t), "$cbs", &goamqp.ReceiverOptions{TargetAddress: "here"})
-	must(t, err)
-	must(t, sender.Send(deadline(t), &goamqp.Message{
+	testworld.Must(t, err)
+	testworld.Must(t, sender.Send(deadline(t), &goamqp.Message{
 		Properties:            &goamqp.MessageProperties{MessageID: uint64(7), ReplyTo: ptr("here")},
 		ApplicationProperties: map[string]any{"operation": "put-token", "name": audience, "type": "unknown"},
 		Value:                 token,
 	}, nil))
 	answer, err := receiver.Receive(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if answer.Properties.CorrelationID != uint64(7) {
 		t.Errorf("the answer is to %v", answer.Properties.CorrelationID)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // start runs a stand-in with the given queues for the length of a test.
@@ -43,7 +44,7 @@ func connect(t *testing.T, s *servicebusfake.Server) *azservicebus.Client {
 // deadline is far beyond what any operation takes; it only ends a test that hangs.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testworld.Deadline)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -101,13 +102,6 @@ func bodies(messages []*azservicebus.ReceivedMessage) string {
 		texts = append(texts, string(m.Body))
 	}
 	return strings.Join(texts, " ")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func states(s *servicebusfake.Server, queue string) []servicebusfake.State {
@@ -191,7 +185,7 @@ func TestSettling(t *testing.T) {
 			client := connect(t, s)
 			send(t, newSender(t, client, "orders"), text("a"))
 			receiver := newReceiver(t, client, "orders", nil)
-			must(t, test.settle(deadline(t), receiver, receive(t, receiver, 1)[0]))
+			testworld.Must(t, test.settle(deadline(t), receiver, receive(t, receiver, 1)[0]))
 			got := s.Messages("orders")
 			if test.want == "" {
 				if len(got) != 0 {
@@ -212,7 +206,7 @@ func TestAnAbandonedMessageComesAgain(t *testing.T) {
 	client := connect(t, s)
 	send(t, newSender(t, client, "orders"), text("a"))
 	receiver := newReceiver(t, client, "orders", nil)
-	must(t, receiver.AbandonMessage(deadline(t), receive(t, receiver, 1)[0], nil))
+	testworld.Must(t, receiver.AbandonMessage(deadline(t), receive(t, receiver, 1)[0], nil))
 	if got := receive(t, receiver, 1)[0]; got.DeliveryCount != 2 {
 		t.Errorf("got delivery %d, want 2", got.DeliveryCount)
 	}
@@ -224,7 +218,7 @@ func TestADeadLetterTellsItsReason(t *testing.T) {
 	client := connect(t, s)
 	send(t, newSender(t, client, "orders"), text("a"))
 	receiver := newReceiver(t, client, "orders", nil)
-	must(t, receiver.DeadLetterMessage(deadline(t), receive(t, receiver, 1)[0], &azservicebus.DeadLetterOptions{
+	testworld.Must(t, receiver.DeadLetterMessage(deadline(t), receive(t, receiver, 1)[0], &azservicebus.DeadLetterOptions{
 		Reason: ptr("bad"), ErrorDescription: ptr("very bad"),
 	}))
 	dead := newReceiver(t, client, "orders", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
@@ -232,7 +226,7 @@ func TestADeadLetterTellsItsReason(t *testing.T) {
 	if *got.DeadLetterReason != "bad" || *got.DeadLetterErrorDescription != "very bad" {
 		t.Errorf("got %q, %q", *got.DeadLetterReason, *got.DeadLetterErrorDescription)
 	}
-	must(t, dead.CompleteMessage(deadline(t), got, nil))
+	testworld.Must(t, dead.CompleteMessage(deadline(t), got, nil))
 	if got := s.Messages("orders"); len(got) != 0 {
 		t.Errorf("got %+v, want none", got)
 	}
@@ -245,7 +239,7 @@ func TestTooManyDeliveriesDeadLetter(t *testing.T) {
 	send(t, newSender(t, client, "orders"), text("a"))
 	receiver := newReceiver(t, client, "orders", nil)
 	for range 2 {
-		must(t, receiver.AbandonMessage(deadline(t), receive(t, receiver, 1)[0], nil))
+		testworld.Must(t, receiver.AbandonMessage(deadline(t), receive(t, receiver, 1)[0], nil))
 	}
 	got := s.Messages("orders/$deadletterqueue")
 	if len(got) != 1 || got[0].Properties["DeadLetterReason"] != "MaxDeliveryCountExceeded" {
@@ -259,19 +253,19 @@ func TestADeferredMessageIsReceivedByItsNumber(t *testing.T) {
 	client := connect(t, s)
 	send(t, newSender(t, client, "orders"), text("a"))
 	receiver := newReceiver(t, client, "orders", nil)
-	must(t, receiver.DeferMessage(deadline(t), receive(t, receiver, 1)[0], nil))
+	testworld.Must(t, receiver.DeferMessage(deadline(t), receive(t, receiver, 1)[0], nil))
 	got, err := receiver.ReceiveDeferredMessages(deadline(t), []int64{1}, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if bodies(got) != "a" {
 		t.Fatalf("got %q", bodies(got))
 	}
-	must(t, receiver.AbandonMessage(deadline(t), got[0], nil))
+	testworld.Must(t, receiver.AbandonMessage(deadline(t), got[0], nil))
 	if got := states(s, "orders"); !slices.Equal(got, []servicebusfake.State{servicebusfake.Deferred}) {
 		t.Errorf("abandoned: got %v, want it deferred still", got)
 	}
 	got, err = receiver.ReceiveDeferredMessages(deadline(t), []int64{1}, nil)
-	must(t, err)
-	must(t, receiver.CompleteMessage(deadline(t), got[0], nil))
+	testworld.Must(t, err)
+	testworld.Must(t, receiver.CompleteMessage(deadline(t), got[0], nil))
 	if got := states(s, "orders"); len(got) != 0 {
 		t.Errorf("completed: got %v, want none", got)
 	}
@@ -304,11 +298,11 @@ func TestALockIsRenewed(t *testing.T) {
 	receiver := newReceiver(t, client, "orders", nil)
 	m := receive(t, receiver, 1)[0]
 	before := *m.LockedUntil
-	must(t, receiver.RenewMessageLock(deadline(t), m, nil))
+	testworld.Must(t, receiver.RenewMessageLock(deadline(t), m, nil))
 	if m.LockedUntil.Before(before) {
 		t.Errorf("locked until %v, before until %v", m.LockedUntil, before)
 	}
-	must(t, receiver.CompleteMessage(deadline(t), m, nil))
+	testworld.Must(t, receiver.CompleteMessage(deadline(t), m, nil))
 	var lost *azservicebus.Error
 	if err := receiver.RenewMessageLock(deadline(t), m, nil); !errors.As(err, &lost) || lost.Code != azservicebus.CodeLockLost {
 		t.Errorf("a settled message: got %v, want lock lost", err)
@@ -338,11 +332,11 @@ func TestABatchArrivesAsItsMessages(t *testing.T) {
 	client := connect(t, s)
 	sender := newSender(t, client, "orders")
 	batch, err := sender.NewMessageBatch(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	for _, body := range []string{"a", "b", "c"} {
-		must(t, batch.AddMessage(text(body), nil))
+		testworld.Must(t, batch.AddMessage(text(body), nil))
 	}
-	must(t, sender.SendMessageBatch(deadline(t), batch, nil))
+	testworld.Must(t, sender.SendMessageBatch(deadline(t), batch, nil))
 	if got := bodies(receive(t, newReceiver(t, client, "orders", nil), 3)); got != "a b c" {
 		t.Errorf("got %q", got)
 	}
@@ -376,17 +370,17 @@ func TestManyMessagesPassTheWindows(t *testing.T) {
 	sender := newSender(t, client, "orders")
 	for sent := 0; sent < count; {
 		batch, err := sender.NewMessageBatch(deadline(t), nil)
-		must(t, err)
+		testworld.Must(t, err)
 		for sent < count && batch.AddMessage(text("x"), nil) == nil {
 			sent++
 		}
-		must(t, sender.SendMessageBatch(deadline(t), batch, nil))
+		testworld.Must(t, sender.SendMessageBatch(deadline(t), batch, nil))
 	}
 	receiver := newReceiver(t, client, "orders", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
 	received := 0
 	for received < count {
 		messages, err := receiver.ReceiveMessages(deadline(t), 5000, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		for _, m := range messages {
 			received++
 			if *m.SequenceNumber != int64(received) {
@@ -414,11 +408,11 @@ func TestAScheduledMessageWaits(t *testing.T) {
 	client := connect(t, s)
 	sender := newSender(t, client, "orders")
 	numbers, err := sender.ScheduleMessages(deadline(t), []*azservicebus.Message{text("a"), text("b")}, time.Now().Add(time.Hour), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if !slices.Equal(numbers, []int64{1, 2}) {
 		t.Errorf("got numbers %v", numbers)
 	}
-	must(t, sender.CancelScheduledMessages(deadline(t), numbers[:1], nil))
+	testworld.Must(t, sender.CancelScheduledMessages(deadline(t), numbers[:1], nil))
 	if got := states(s, "orders"); !slices.Equal(got, []servicebusfake.State{servicebusfake.Scheduled}) {
 		t.Errorf("got %v", got)
 	}
@@ -435,13 +429,13 @@ func TestPeekingShowsEveryStateAndChangesNone(t *testing.T) {
 	sender := newSender(t, client, "orders")
 	send(t, sender, text("deferred"), text("locked"), text("active"))
 	_, err := sender.ScheduleMessages(deadline(t), []*azservicebus.Message{text("scheduled")}, time.Now().Add(time.Hour), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	receiver := newReceiver(t, client, "orders", nil)
-	must(t, receiver.DeferMessage(deadline(t), receive(t, receiver, 1)[0], nil))
+	testworld.Must(t, receiver.DeferMessage(deadline(t), receive(t, receiver, 1)[0], nil))
 	receive(t, receiver, 1)
 	before := states(s, "orders")
 	got, err := receiver.PeekMessages(deadline(t), 10, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if bodies(got) != "deferred locked active scheduled" {
 		t.Errorf("got %q", bodies(got))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func on(op servicebusfake.Op, answer servicebusfake.Answer) func(*servicebusfake.Request) *servicebusfake.Answer {
@@ -86,7 +87,7 @@ func TestControlRefusesManagementAndSettlement(t *testing.T) {
 	if err := receiver.CompleteMessage(deadline(t), m, nil); !errors.As(err, &lost) || lost.Code != azservicebus.CodeLockLost {
 		t.Errorf("completing: got %v, want lock lost", err)
 	}
-	must(t, receiver.CompleteMessage(deadline(t), m, nil))
+	testworld.Must(t, receiver.CompleteMessage(deadline(t), m, nil))
 }
 
 func TestTheServerStartsOnlyOnGoodOptions(t *testing.T) {

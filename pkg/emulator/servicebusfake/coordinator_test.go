@@ -7,6 +7,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/amqp"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // coordinated is a bare connection with a link to the queue (handle 0) and one to the coordinator (handle 1).
@@ -42,24 +43,24 @@ func newCoordinated(t *testing.T, s *servicebusfake.Server) *coordinated {
 func readHeader(t *testing.T, socket net.Conn) {
 	t.Helper()
 	_, err := socket.Read(make([]byte, 8))
-	must(t, err)
+	testworld.Must(t, err)
 }
 
 func writeFrame(t *testing.T, socket net.Conn, prefix string, frame amqp.Frame) {
 	t.Helper()
 	encoded, err := amqp.AppendFrame([]byte(prefix), frame)
-	must(t, err)
+	testworld.Must(t, err)
 	_, err = socket.Write(encoded)
-	must(t, err)
+	testworld.Must(t, err)
 }
 
 // transfer sends a message and returns the state that it is answered with.
 func (c *coordinated) transfer(handle uint32, state amqp.State, value any) amqp.State {
 	c.Helper()
 	var m amqp.Message
-	must(c.T, m.SetValue(value))
+	testworld.Must(c.T, m.SetValue(value))
 	content, err := m.Append(nil)
-	must(c.T, err)
+	testworld.Must(c.T, err)
 	id := c.next
 	c.next++
 	writeFrame(c.T, c.socket, "", amqp.Frame{

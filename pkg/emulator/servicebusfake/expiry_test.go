@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // TestMessagesExpire has the rules of
@@ -58,7 +59,7 @@ func TestMessagesExpire(t *testing.T) {
 				} else {
 					receiver, err = client.NewReceiverForQueue("orders", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModePeekLock})
 				}
-				must(t, err)
+				testworld.Must(t, err)
 				got := receive(t, receiver, 1)[0]
 				if live := *got.TimeToLive; live != c.live {
 					t.Errorf("the receiver is told %v, want %v", live, c.live)
@@ -66,7 +67,7 @@ func TestMessagesExpire(t *testing.T) {
 				if end := began.Add(c.live); c.live > 0 && !got.ExpiresAt.Equal(end) {
 					t.Errorf("the receiver is told that it ends at %v, want %v", got.ExpiresAt, end)
 				}
-				must(t, receiver.(interface {
+				testworld.Must(t, receiver.(interface {
 					AbandonMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.AbandonMessageOptions) error
 				}).AbandonMessage(deadline(t), got, nil))
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/npm"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // overTLS starts a stand-in that the Go admin client, which knows TLS alone, can ask, and returns that client's options.
@@ -44,7 +45,7 @@ func trusting(t *testing.T, roots *x509.CertPool) *admin.ClientOptions {
 func administer(t *testing.T, connection string, o *admin.ClientOptions) *admin.Client {
 	t.Helper()
 	client, err := admin.NewClientFromConnectionString(connection, o)
-	must(t, err)
+	testworld.Must(t, err)
 	return client
 }
 
@@ -61,7 +62,7 @@ func TestTheAdminClientReadsQueues(t *testing.T) {
 		{"shop/payments", "PT1M30S P14DT30M 3 true true true PT1H Active"},
 	} {
 		q, err := client.GetQueue(deadline(t), c.queue, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		got := fmt.Sprint(*q.LockDuration, " ", *q.DefaultMessageTimeToLive, " ", *q.MaxDeliveryCount, " ", *q.RequiresSession, " ", *q.RequiresDuplicateDetection, " ",
 			*q.DeadLetteringOnMessageExpiration, " ", *q.DuplicateDetectionHistoryTimeWindow, " ", *q.Status)
 		if got != c.want {
@@ -80,7 +81,7 @@ func TestTheAdminClientCountsMessagesByState(t *testing.T) {
 	o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	s := start(t, o)
 	bus, err := azservicebus.NewClientFromConnectionString(s.ConnectionString(), &azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}})
-	must(t, err)
+	testworld.Must(t, err)
 	defer bus.Close(deadline(t))
 	sender := newSender(t, bus, "orders")
 	for range 6 {
@@ -90,12 +91,12 @@ func TestTheAdminClientCountsMessagesByState(t *testing.T) {
 	send(t, sender, &azservicebus.Message{Body: []byte("later"), ScheduledEnqueueTime: &later})
 	receiver := newReceiver(t, bus, "orders", nil)
 	held := receive(t, receiver, 3)
-	must(t, receiver.DeferMessage(deadline(t), held[0], nil))
-	must(t, receiver.DeadLetterMessage(deadline(t), held[1], nil))
+	testworld.Must(t, receiver.DeferMessage(deadline(t), held[0], nil))
+	testworld.Must(t, receiver.DeadLetterMessage(deadline(t), held[1], nil))
 
 	client := administer(t, s.ConnectionString(), trusting(t, roots))
 	got, err := client.GetQueueRuntimeProperties(deadline(t), "orders", nil)
-	must(t, err)
+	testworld.Must(t, err)
 	// Active: three that wait, one deferred and one locked.
 	if got.ActiveMessageCount != 5 || got.DeadLetterMessageCount != 1 || got.ScheduledMessageCount != 1 || got.TotalMessageCount != 7 || got.SizeInBytes == 0 || got.CreatedAt.IsZero() {
 		t.Errorf("got %+v", got.QueueRuntimeProperties)
@@ -114,7 +115,7 @@ func TestTheAdminClientListsQueuesByPages(t *testing.T) {
 		pager := administer(t, s.ConnectionString(), o).NewListQueuesRuntimePropertiesPager(&admin.ListQueuesRuntimePropertiesOptions{MaxPageSize: size})
 		for pager.More() {
 			page, err := pager.NextPage(deadline(t))
-			must(t, err)
+			testworld.Must(t, err)
 			for _, q := range page.QueueRuntimeProperties {
 				got = append(got, q.QueueName)
 			}
@@ -137,7 +138,7 @@ func TestTheManagementAPIChecksWhoAsks(t *testing.T) {
 	s, options := overTLS(t, o)
 	byIdentity := func(jwt string) *admin.Client {
 		client, err := admin.NewClient(s.Addr().String(), token(jwt), options)
-		must(t, err)
+		testworld.Must(t, err)
 		return client
 	}
 	for name, c := range map[string]struct {
@@ -155,7 +156,7 @@ func TestTheManagementAPIChecksWhoAsks(t *testing.T) {
 			var refused *azcore.ResponseError
 			switch {
 			case c.want == 0:
-				must(t, err)
+				testworld.Must(t, err)
 			case !errors.As(err, &refused) || refused.StatusCode != c.want || !strings.Contains(err.Error(), "claim is empty or token is invalid"):
 				t.Errorf("got %v", err)
 			}
@@ -175,12 +176,12 @@ func TestTheManagementAPIAnswersInPlainOnThePortOfAMQP(t *testing.T) {
 		{http.MethodPut, "/orders", http.StatusUnauthorized, "MissingToken"},
 	} {
 		r, err := http.NewRequestWithContext(deadline(t), c.method, "http://"+s.Addr().String()+c.path, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		response, err := http.DefaultClient.Do(r)
-		must(t, err)
+		testworld.Must(t, err)
 		body, err := io.ReadAll(response.Body)
-		must(t, err)
-		must(t, response.Body.Close())
+		testworld.Must(t, err)
+		testworld.Must(t, response.Body.Close())
 		if response.StatusCode != c.status || !strings.Contains(string(body), c.want) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, response.StatusCode, body)
 		}
@@ -200,7 +201,7 @@ func TestControlScriptsTheManagementAPI(t *testing.T) {
 		t.Error("no error where the connection was cut")
 	}
 	_, err := client.GetQueue(deadline(t), "orders", nil)
-	must(t, err)
+	testworld.Must(t, err)
 }
 
 func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
@@ -223,9 +224,9 @@ func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
 		{"SHOP/decisions", "P1D true PT20M 1024 Active: 2 subscriptions, filters 2 1"}, // the true filter is one of SQL
 	} {
 		topic, err := client.GetTopic(deadline(t), c.topic, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		counts, err := client.GetTopicRuntimeProperties(deadline(t), c.topic, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		got := fmt.Sprintf("%s %v %s %d %s: %d subscriptions, filters %d %d", *topic.DefaultMessageTimeToLive, *topic.RequiresDuplicateDetection, *topic.DuplicateDetectionHistoryTimeWindow,
 			*topic.MaxMessageSizeInKilobytes, *topic.Status, counts.SubscriptionCount, counts.SQLFilterCount, counts.CorrelationFilterCount)
 		if got != c.want {
@@ -237,7 +238,7 @@ func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
 		{"AUDIT", "PT1M30S PT1H 3 true true Active"},
 	} {
 		q, err := client.GetSubscription(deadline(t), "shop/decisions", c.subscription, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		got := fmt.Sprint(*q.LockDuration, " ", *q.DefaultMessageTimeToLive, " ", *q.MaxDeliveryCount, " ", *q.RequiresSession, " ", *q.DeadLetteringOnMessageExpiration, " ", *q.Status)
 		if got != c.want || !strings.EqualFold(q.SubscriptionName, c.subscription) {
 			t.Errorf("%s: got %s, want %s", c.subscription, got, c.want)
@@ -277,7 +278,7 @@ func TestTheAdminClientCountsWhatWaitsInATopicAndItsSubscriptions(t *testing.T) 
 	o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	s := start(t, o)
 	bus, err := azservicebus.NewClientFromConnectionString(s.ConnectionString(), &azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}})
-	must(t, err)
+	testworld.Must(t, err)
 	defer bus.Close(deadline(t))
 	sender := newSender(t, bus, "events")
 	for range 4 {
@@ -287,12 +288,12 @@ func TestTheAdminClientCountsWhatWaitsInATopicAndItsSubscriptions(t *testing.T) 
 	send(t, sender, &azservicebus.Message{Body: []byte("later"), ScheduledEnqueueTime: &later})
 	receiver := newSubscriber(t, bus, "a", nil)
 	held := receive(t, receiver, 2)
-	must(t, receiver.CompleteMessage(deadline(t), held[0], nil))
-	must(t, receiver.DeadLetterMessage(deadline(t), held[1], nil))
+	testworld.Must(t, receiver.CompleteMessage(deadline(t), held[0], nil))
+	testworld.Must(t, receiver.DeadLetterMessage(deadline(t), held[1], nil))
 
 	client := administer(t, s.ConnectionString(), trusting(t, roots))
 	topic, err := client.GetTopicRuntimeProperties(deadline(t), "events", nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if topic.ScheduledMessageCount != 1 || topic.SubscriptionCount != 2 || topic.SizeInBytes == 0 || topic.CreatedAt.IsZero() {
 		t.Errorf("the topic: %+v", topic.TopicRuntimeProperties)
 	}
@@ -301,7 +302,7 @@ func TestTheAdminClientCountsWhatWaitsInATopicAndItsSubscriptions(t *testing.T) 
 		active, dead, total int
 	}{{"a", 2, 1, 3}, {"b", 4, 0, 4}} {
 		got, err := client.GetSubscriptionRuntimeProperties(deadline(t), "events", c.subscription, nil)
-		must(t, err)
+		testworld.Must(t, err)
 		if int(got.ActiveMessageCount) != c.active || int(got.DeadLetterMessageCount) != c.dead || int(got.TotalMessageCount) != c.total {
 			t.Errorf("%s: %+v", c.subscription, got.SubscriptionRuntimeProperties)
 		}
@@ -322,14 +323,14 @@ func TestTheAdminClientListsTopicsAndSubscriptionsByPages(t *testing.T) {
 		var got []string
 		for pager := client.NewListTopicsRuntimePropertiesPager(&admin.ListTopicsRuntimePropertiesOptions{MaxPageSize: size}); pager.More(); {
 			page, err := pager.NextPage(deadline(t))
-			must(t, err)
+			testworld.Must(t, err)
 			for _, topic := range page.TopicRuntimeProperties {
 				got = append(got, fmt.Sprint(topic.TopicName, ":", topic.SubscriptionCount))
 			}
 		}
 		for pager := client.NewListSubscriptionsPager("t3", &admin.ListSubscriptionsOptions{MaxPageSize: size}); pager.More(); {
 			page, err := pager.NextPage(deadline(t))
-			must(t, err)
+			testworld.Must(t, err)
 			for _, subscription := range page.Subscriptions {
 				got = append(got, subscription.TopicName+"/"+subscription.SubscriptionName)
 			}
@@ -348,10 +349,10 @@ func TestTheAdminClientListsTopicsAndSubscriptionsByPages(t *testing.T) {
 func TestTheJavaScriptAdminClientCannotTell(t *testing.T) {
 	t.Parallel()
 	folder, err := npm.InstallFolder(t.Context(), "servicebus-js", filepath.Join("testdata", "js"))
-	must(t, err)
+	testworld.Must(t, err)
 	certificate, _ := certificate(t)
 	trusted := filepath.Join(t.TempDir(), "trusted.pem")
-	must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
+	testworld.Must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
 	s := start(t, servicebusfake.Options{
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}, Queues: []servicebusfake.QueueSpec{{Name: "orders", DefaultTTL: 14 * 24 * time.Hour}},
 		Topics: []servicebusfake.TopicSpec{{Name: "decisions", Subscriptions: []servicebusfake.SubscriptionSpec{{Name: "audit"}, {Name: "kubernetes", RequiresSession: true}}}},

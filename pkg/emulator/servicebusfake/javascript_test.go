@@ -10,16 +10,17 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/npm"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // TestTheJavaScriptClientCannotTell runs the official client. It needs Node.js and, the first time, a package registry.
 func TestTheJavaScriptClientCannotTell(t *testing.T) {
 	t.Parallel()
 	folder, err := npm.InstallFolder(t.Context(), "servicebus-js", filepath.Join("testdata", "js"))
-	must(t, err)
+	testworld.Must(t, err)
 	certificate, _ := certificate(t)
 	trusted := filepath.Join(t.TempDir(), "trusted.pem")
-	must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
+	testworld.Must(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
 	tests := map[string]*tls.Config{
 		"in plain":  nil,
 		"under TLS": {Certificates: []tls.Certificate{certificate}},

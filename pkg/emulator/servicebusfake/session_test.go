@@ -10,6 +10,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func inSession(session, body string) *azservicebus.Message {
@@ -41,8 +42,8 @@ func TestASessionKeepsItsOrder(t *testing.T) {
 	if bodies(got) != "x1 x2" || *got[0].SessionID != "x" {
 		t.Errorf("got %q of %q", bodies(got), *got[0].SessionID)
 	}
-	must(t, receiver.AbandonMessage(deadline(t), got[0], nil))
-	must(t, receiver.CompleteMessage(deadline(t), got[1], nil))
+	testworld.Must(t, receiver.AbandonMessage(deadline(t), got[0], nil))
+	testworld.Must(t, receiver.CompleteMessage(deadline(t), got[1], nil))
 	if got := bodies(receive(t, receiver, 1)); got != "x1" {
 		t.Errorf("got %q", got)
 	}
@@ -56,7 +57,7 @@ func TestASessionHasOneReceiver(t *testing.T) {
 	if err == nil {
 		t.Fatal("a locked session was accepted again")
 	}
-	must(t, first.Close(deadline(t)))
+	testworld.Must(t, first.Close(deadline(t)))
 	accept(t, connect(t, s), "x")
 }
 
@@ -99,8 +100,8 @@ func TestASessionHasAState(t *testing.T) {
 	if got, err := receiver.GetSessionState(deadline(t), nil); err != nil || got != nil {
 		t.Errorf("at first: got %q, %v", got, err)
 	}
-	must(t, receiver.SetSessionState(deadline(t), []byte("half done"), nil))
-	must(t, receiver.Close(deadline(t)))
+	testworld.Must(t, receiver.SetSessionState(deadline(t), []byte("half done"), nil))
+	testworld.Must(t, receiver.Close(deadline(t)))
 	if got, err := accept(t, client, "x").GetSessionState(deadline(t), nil); err != nil || string(got) != "half done" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -111,7 +112,7 @@ func TestASessionLockIsRenewed(t *testing.T) {
 	_, client := sessionful(t, servicebusfake.QueueSpec{})
 	receiver := accept(t, client, "x")
 	before := receiver.LockedUntil()
-	must(t, receiver.RenewSessionLock(deadline(t), nil))
+	testworld.Must(t, receiver.RenewSessionLock(deadline(t), nil))
 	if receiver.LockedUntil().Before(before) || time.Until(before) < 30*time.Second {
 		t.Errorf("locked until %v, before until %v", receiver.LockedUntil(), before)
 	}
@@ -125,7 +126,7 @@ func TestALostSessionReturnsItsMessages(t *testing.T) {
 	receive(t, lost, 1)
 	other := connect(t, s)
 	receiver, err := other.AcceptNextSessionForQueue(deadline(t), "orders", nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if got := receive(t, receiver, 1)[0]; string(got.Body) != "x1" || got.DeliveryCount < 2 {
 		t.Errorf("got %q, delivery %d", got.Body, got.DeliveryCount)
 	}
@@ -136,14 +137,14 @@ func TestSessionsAreListed(t *testing.T) {
 	_, client := sessionful(t, servicebusfake.QueueSpec{})
 	send(t, newSender(t, client, "orders"), inSession("b", "1"), inSession("a", "2"))
 	page, err := client.NewListSessionsForQueuePager("orders", nil).NextPage(deadline(t))
-	must(t, err)
+	testworld.Must(t, err)
 	if !slices.Equal(page.Sessions, []string{"a", "b"}) {
 		t.Errorf("got %v", page.Sessions)
 	}
 	started := time.Now().Add(-time.Minute)
 	updated := &azservicebus.ListSessionsOptions{SessionStateUpdatedAfter: &started}
 	page, err = client.NewListSessionsForQueuePager("orders", updated).NextPage(deadline(t))
-	must(t, err)
+	testworld.Must(t, err)
 	if len(page.Sessions) != 0 {
 		t.Errorf("without any state: got %v", page.Sessions)
 	}
@@ -179,7 +180,7 @@ func TestADeadLetterOfASessionNeedsNoSession(t *testing.T) {
 	s, client := sessionful(t, servicebusfake.QueueSpec{})
 	send(t, newSender(t, client, "orders"), inSession("x", "x1"), inSession("x", "x2"))
 	receiver := accept(t, client, "x")
-	must(t, receiver.DeadLetterMessage(deadline(t), receive(t, receiver, 1)[0], nil))
+	testworld.Must(t, receiver.DeadLetterMessage(deadline(t), receive(t, receiver, 1)[0], nil))
 	if got := states(s, "orders"); !slices.Equal(got, []servicebusfake.State{servicebusfake.Active, servicebusfake.DeadLettered}) {
 		t.Errorf("got %v", got)
 	}

@@ -11,6 +11,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // events is a namespace with the topic events and its subscriptions.
@@ -22,7 +23,7 @@ func events(spec servicebusfake.TopicSpec, subscriptions ...servicebusfake.Subsc
 func newSubscriber(t *testing.T, client *azservicebus.Client, subscription string, o *azservicebus.ReceiverOptions) *azservicebus.Receiver {
 	t.Helper()
 	receiver, err := client.NewReceiverForSubscription("events", subscription, o)
-	must(t, err)
+	testworld.Must(t, err)
 	return receiver
 }
 
@@ -34,22 +35,22 @@ func TestEachSubscriptionReceivesWhatIsSentToTheTopic(t *testing.T) {
 	sender := newSender(t, client, "events")
 	send(t, sender, text("1"))
 	batch, err := sender.NewMessageBatch(deadline(t), nil)
-	must(t, err)
-	must(t, batch.AddMessage(text("2"), nil))
-	must(t, batch.AddMessage(text("3"), nil))
-	must(t, sender.SendMessageBatch(deadline(t), batch, nil))
+	testworld.Must(t, err)
+	testworld.Must(t, batch.AddMessage(text("2"), nil))
+	testworld.Must(t, batch.AddMessage(text("3"), nil))
+	testworld.Must(t, sender.SendMessageBatch(deadline(t), batch, nil))
 
 	got := receive(t, a, 3)
 	if bodies(got) != "1 2 3" || *got[2].SequenceNumber != 3 || *got[2].EnqueuedSequenceNumber != 3 {
 		t.Errorf("a got %q, the last with the numbers %d and %d", bodies(got), *got[2].SequenceNumber, *got[2].EnqueuedSequenceNumber)
 	}
 	for _, m := range got {
-		must(t, a.CompleteMessage(deadline(t), m, nil))
+		testworld.Must(t, a.CompleteMessage(deadline(t), m, nil))
 	}
 	if got := s.Messages("EVENTS/subscriptions/A"); got == nil || len(got) != 0 {
 		t.Errorf("a has %+v, want none", got)
 	}
-	must(t, b.AbandonMessage(deadline(t), receive(t, b, 1)[0], nil))
+	testworld.Must(t, b.AbandonMessage(deadline(t), receive(t, b, 1)[0], nil))
 	dead := newSubscriber(t, client, "b", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
 	if got := receive(t, dead, 1); bodies(got) != "1" || *got[0].DeadLetterReason != "MaxDeliveryCountExceeded" {
 		t.Errorf("dead letters of b: %q", bodies(got))
@@ -105,13 +106,13 @@ func TestATopicSchedules(t *testing.T) {
 	client := connect(t, s)
 	sender := newSender(t, client, "events")
 	numbers, err := sender.ScheduleMessages(deadline(t), []*azservicebus.Message{text("never"), text("later")}, time.Now().Add(time.Hour), nil)
-	must(t, err)
-	must(t, sender.CancelScheduledMessages(deadline(t), numbers[:1], nil))
+	testworld.Must(t, err)
+	testworld.Must(t, sender.CancelScheduledMessages(deadline(t), numbers[:1], nil))
 	if got := states(s, "events"); !slices.Equal(got, []servicebusfake.State{servicebusfake.Scheduled}) || len(s.Messages("events/Subscriptions/a")) != 0 {
 		t.Errorf("the topic has %v, want one that is scheduled", got)
 	}
 	_, err = sender.ScheduleMessages(deadline(t), []*azservicebus.Message{text("soon")}, time.Now().Add(50*time.Millisecond), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	if got := receive(t, newSubscriber(t, client, "a", nil), 1); bodies(got) != "soon" {
 		t.Errorf("got %q", bodies(got))
 	}
@@ -123,7 +124,7 @@ func TestASubscriptionThatComesLaterGetsWhatIsSentFromThenOn(t *testing.T) {
 	client := connect(t, s)
 	sender := newSender(t, client, "events")
 	send(t, sender, text("lost"))
-	must(t, s.CreateSubscription("Events", servicebusfake.SubscriptionSpec{Name: "late"}))
+	testworld.Must(t, s.CreateSubscription("Events", servicebusfake.SubscriptionSpec{Name: "late"}))
 	send(t, sender, text("kept"))
 	if got := receive(t, newSubscriber(t, client, "late", nil), 1); bodies(got) != "kept" {
 		t.Errorf("got %q", bodies(got))

@@ -15,15 +15,16 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/amqp"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // dial opens a bare connection to the stand-in, whose reads end some time.
 func dial(t *testing.T, s *servicebusfake.Server) net.Conn {
 	t.Helper()
 	socket, err := net.Dial("tcp", s.Addr().String())
-	must(t, err)
+	testworld.Must(t, err)
 	t.Cleanup(func() { _ = socket.Close() })
-	must(t, socket.SetDeadline(time.Now().Add(30*time.Second)))
+	testworld.Must(t, socket.SetDeadline(time.Now().Add(testworld.Deadline)))
 	return socket
 }
 
@@ -34,7 +35,7 @@ func opened(t *testing.T, s *servicebusfake.Server, open *amqp.Open) net.Conn {
 	write(t, socket, "AMQP\x00\x01\x00\x00", open)
 	header := make([]byte, 8)
 	_, err := io.ReadFull(socket, header)
-	must(t, err)
+	testworld.Must(t, err)
 	if _, ok := read(t, socket).(*amqp.Open); !ok {
 		t.Fatal("the answer is not an open")
 	}
@@ -44,15 +45,15 @@ func opened(t *testing.T, s *servicebusfake.Server, open *amqp.Open) net.Conn {
 func write(t *testing.T, socket net.Conn, prefix string, body amqp.Composite) {
 	t.Helper()
 	encoded, err := amqp.AppendFrame([]byte(prefix), amqp.Frame{Body: body})
-	must(t, err)
+	testworld.Must(t, err)
 	_, err = socket.Write(encoded)
-	must(t, err)
+	testworld.Must(t, err)
 }
 
 func read(t *testing.T, socket net.Conn) amqp.Composite {
 	t.Helper()
 	frame, err := amqp.ReadFrame(socket, 1<<16)
-	must(t, err)
+	testworld.Must(t, err)
 	return frame.Body
 }
 
@@ -66,7 +67,7 @@ func TestHostileBytesEndOnlyTheirConnection(t *testing.T) {
 	for _, bytes := range []string{"GET / HTTP/1.1\r\n\r\n", "AMQP\x02\x01\x00\x00", "AMQP\x03\x01\x00\x00\xff\xff\xff\xff\x02\x01\x00\x00", "AMQP\x00\x01\x00\x00\x00\x00\x00\x08\x02\x00\x00\x00"} {
 		socket := dial(t, s)
 		_, err := io.WriteString(socket, bytes)
-		must(t, err)
+		testworld.Must(t, err)
 		if _, err := io.ReadAll(socket); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%q: the connection did not end: %v", bytes, err)
 		}
@@ -102,9 +103,9 @@ func TestAProtocolErrorIsTold(t *testing.T) {
 			socket := opened(t, start(t, servicebusfake.Options{}), client())
 			for _, body := range test.sent {
 				encoded, err := amqp.AppendFrame(nil, amqp.Frame{Channel: test.channel, Body: body})
-				must(t, err)
+				testworld.Must(t, err)
 				_, err = socket.Write(encoded)
-				must(t, err)
+				testworld.Must(t, err)
 			}
 			if got := failure(t, socket); got == nil || got.Condition != test.want {
 				t.Errorf("got %+v, want %s", got, test.want)
@@ -163,9 +164,9 @@ func plainly(t *testing.T, s *servicebusfake.Server, sasl goamqp.SASLType) (*goa
 func attached(t *testing.T, s *servicebusfake.Server, o *goamqp.ReceiverOptions) (*goamqp.Receiver, error) {
 	t.Helper()
 	conn, err := plainly(t, s, goamqp.SASLTypePlain(servicebusfake.DefaultKeyName, servicebusfake.DefaultKey))
-	must(t, err)
+	testworld.Must(t, err)
 	session, err := conn.NewSession(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	return session.NewReceiver(deadline(t), "orders", o)
 }
 
@@ -184,9 +185,9 @@ func TestWithoutATokenNothingIsAttached(t *testing.T) {
 	t.Parallel()
 	s := start(t, orders(servicebusfake.QueueSpec{}))
 	conn, err := plainly(t, s, goamqp.SASLTypeAnonymous())
-	must(t, err)
+	testworld.Must(t, err)
 	session, err := conn.NewSession(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	_, err = session.NewReceiver(deadline(t), "orders", nil)
 	var refused *goamqp.Error
 	if !errors.As(err, &refused) || refused.Condition != goamqp.ErrCondUnauthorizedAccess {
@@ -198,14 +199,14 @@ func TestCreditIsDrained(t *testing.T) {
 	t.Parallel()
 	s := start(t, orders(servicebusfake.QueueSpec{}))
 	receiver, err := attached(t, s, &goamqp.ReceiverOptions{Credit: -1})
-	must(t, err)
-	must(t, receiver.IssueCredit(5))
-	must(t, receiver.DrainCredit(deadline(t), nil))
+	testworld.Must(t, err)
+	testworld.Must(t, receiver.IssueCredit(5))
+	testworld.Must(t, receiver.DrainCredit(deadline(t), nil))
 	send(t, newSender(t, connect(t, s), "orders"), text("a"))
 	if m := receiver.Prefetched(); m != nil {
 		t.Error("a message came without credit")
 	}
-	must(t, receiver.IssueCredit(1))
+	testworld.Must(t, receiver.IssueCredit(1))
 	if _, err := receiver.Receive(deadline(t), nil); err != nil {
 		t.Error(err)
 	}
@@ -221,7 +222,7 @@ func TestALinkEndsWithItsToken(t *testing.T) {
 	receiver := newReceiver(t, client, "orders", nil)
 	// Peeking attaches the link.
 	_, err := receiver.PeekMessages(deadline(t), 1, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := receiver.ReceiveMessages(deadline(t), 1, nil)
@@ -238,11 +239,11 @@ func TestALinkEndsWithItsToken(t *testing.T) {
 func TestCloseEndsWaitingClients(t *testing.T) {
 	t.Parallel()
 	s, err := servicebusfake.Start(orders(servicebusfake.QueueSpec{}))
-	must(t, err)
+	testworld.Must(t, err)
 	receiver, err := attached(t, s, nil)
-	must(t, err)
-	must(t, s.Close())
-	must(t, s.Close())
+	testworld.Must(t, err)
+	testworld.Must(t, s.Close())
+	testworld.Must(t, s.Close())
 	if _, err := receiver.Receive(deadline(t), nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the end of the connection", err)
 	}
@@ -254,13 +255,13 @@ func TestASenderNeverRunsOutOfCredit(t *testing.T) {
 	const count = 6000
 	s := start(t, orders(servicebusfake.QueueSpec{}))
 	conn, err := plainly(t, s, goamqp.SASLTypePlain(servicebusfake.DefaultKeyName, servicebusfake.DefaultKey))
-	must(t, err)
+	testworld.Must(t, err)
 	session, err := conn.NewSession(deadline(t), nil)
-	must(t, err)
+	testworld.Must(t, err)
 	sender, err := session.NewSender(deadline(t), "orders", &goamqp.SenderOptions{SettlementMode: goamqp.SenderSettleModeMixed.Ptr()})
-	must(t, err)
+	testworld.Must(t, err)
 	for i := range count {
-		must(t, sender.Send(deadline(t), goamqp.NewMessage([]byte("x")), &goamqp.SendOptions{Settled: i < count-1}))
+		testworld.Must(t, sender.Send(deadline(t), goamqp.NewMessage([]byte("x")), &goamqp.SendOptions{Settled: i < count-1}))
 	}
 	if got := len(s.Messages("orders")); got != count {
 		t.Errorf("got %d messages, want %d", got, count)

@@ -17,8 +17,12 @@ func Must(t testing.TB, err error) {
 
 // Times of waiting.
 const (
-	Deadline  = 90 * time.Second     // for what must come: what never comes costs that long, and a machine that is busy is no reason
-	lookEvery = 5 * time.Millisecond // between two looks
+	// Deadline is how long a test waits for what must come. It ends a test that hangs; a machine that
+	// has twelve other things to do comes to it in time.
+	Deadline = 5 * time.Minute
+	// Busy is what such a machine may take on top of a time that the program promises.
+	Busy      = 20 * time.Second
+	lookEvery = 5 * time.Millisecond
 )
 
 // Eventually waits until something holds that others bring about, and fails the test where it does
@@ -34,6 +38,19 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 		case <-late:
 			t.Fatalf("never came: %s", what)
 		}
+	}
+}
+
+// Came returns what comes from a channel, or its zero value once that is closed, and fails the test
+// where nothing does within the deadline.
+func Came[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(Deadline):
+		t.Fatalf("never came: %s", what)
+		panic("unreachable")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -24,17 +25,17 @@ func TestTheSameConsumerSurvivesItsBroker(t *testing.T) {
 		stop := consume(t, s.ConnectionString(), options(spec, j), into(got))
 		p := newPublisher(t, s.ConnectionString(), patient())
 		publish(t, p, numbered(t, "orders", 1))
-		came(t, "the event", got)
+		testworld.Came(t, "the event", got)
 		for restart := range int64(2) {
-			eventually(t, "an empty queue", isEmpty(s))
+			testworld.Eventually(t, "an empty queue", isEmpty(s))
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			tried := j.at(t, slog.LevelDebug)
-			eventually(t, "several tries", func() bool { return len(j.at(t, slog.LevelDebug)) > len(tried)+3 })
+			testworld.Eventually(t, "several tries", func() bool { return len(j.at(t, slog.LevelDebug)) > len(tried)+3 })
 			s = startBroker(t, s.Addr().String(), spec)
 			publish(t, p, numbered(t, "orders", restart+2))
-			if e := came(t, "the event after the restart", got); e.Sequence != restart+2 {
+			if e := testworld.Came(t, "the event after the restart", got); e.Sequence != restart+2 {
 				t.Errorf("got %d, want %d", e.Sequence, restart+2)
 			}
 			if lines := j.at(t, slog.LevelWarn); len(lines) != int(restart)+1 {
@@ -58,14 +59,14 @@ func TestABrokerThatIsNotThereYetIsWaitedFor(t *testing.T) {
 		j := &journal{}
 		got := make(chan events.ScaleEvent)
 		consume(t, s.ConnectionString(), options(spec, j), into(got))
-		eventually(t, "the warning", j.has(t, slog.LevelWarn, "check its name, and that DNS and firewalls let port"))
+		testworld.Eventually(t, "the warning", j.has(t, slog.LevelWarn, "check its name, and that DNS and firewalls let port"))
 		if !j.has(t, slog.LevelWarn, `"after":"1ms"`)() {
 			t.Errorf("the log says %q, want the pause in words", j.at(t, slog.LevelWarn))
 		}
 		s = startBroker(t, s.Addr().String(), spec)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		came(t, "the event", got)
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Came(t, "the event", got)
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 	})
 }
 
@@ -77,7 +78,7 @@ func TestABrokerThatHangsIsLoggedAndHoldsUpNoStop(t *testing.T) {
 		o.TryTimeout = 50 * time.Millisecond
 		connectionString := fmt.Sprintf("Endpoint=sb://%s;%s;UseDevelopmentEmulator=true", silentListener(t), devKey)
 		stop := consume(t, connectionString, o, into(make(chan events.ScaleEvent)))
-		eventually(t, "the warning", j.has(t, slog.LevelWarn, "firewalls let port"))
+		testworld.Eventually(t, "the warning", j.has(t, slog.LevelWarn, "firewalls let port"))
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -91,11 +92,11 @@ func TestAHandlerOutlivesALostConnectionAsLongAsItsLock(t *testing.T) {
 	j := &journal{}
 	consume(t, s.ConnectionString(), options(servicebusfake.QueueSpec{}, j), h.handle)
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-	came(t, "the event", h.begun)
+	testworld.Came(t, "the event", h.begun)
 	script(s, servicebusfake.OpManage, servicebusfake.Answer{Drop: true}) // the renewal
-	eventually(t, "the new connection", j.has(t, slog.LevelInfo, "received again"))
+	testworld.Eventually(t, "the new connection", j.has(t, slog.LevelInfo, "received again"))
 	close(h.open)
-	eventually(t, "that the event comes again, and is completed as repeated", isEmpty(s))
+	testworld.Eventually(t, "that the event comes again, and is completed as repeated", isEmpty(s))
 	if len(h.begun) != 0 || len(h.ending) != 0 {
 		t.Errorf("the handler was called %d times more, and interrupted %d times", len(h.begun), len(h.ending))
 	}
@@ -108,12 +109,12 @@ func TestALostSessionEndsItsHandler(t *testing.T) {
 	h := newGate()
 	consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-	came(t, "the event", h.begun)
+	testworld.Came(t, "the event", h.begun)
 	script(s, servicebusfake.OpManage, servicebusfake.Answer{Drop: true}) // the renewal
-	came(t, "the end of the handler", h.ending)
+	testworld.Came(t, "the end of the handler", h.ending)
 	close(h.open)
-	came(t, "the event again", h.begun)
-	eventually(t, "an empty queue", isEmpty(s))
+	testworld.Came(t, "the event again", h.begun)
+	testworld.Eventually(t, "an empty queue", isEmpty(s))
 }
 
 func TestWhatNoOtherTryWouldChangeEndsRun(t *testing.T) {
@@ -183,7 +184,7 @@ func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
 		consume(t, s.ConnectionString(), options(spec, j), into(got))
 		p := newPublisher(t, s.ConnectionString(), patient())
 		publish(t, p, numbered(t, "orders", 1))
-		came(t, "the event", got)
+		testworld.Came(t, "the event", got)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -192,14 +193,14 @@ func TestWhatIsRefusedLaterIsLoggedAndTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = again.Close() })
-		eventually(t, "the error", j.has(t, slog.LevelError, "create it, or correct its name"))
+		testworld.Eventually(t, "the error", j.has(t, slog.LevelError, "create it, or correct its name"))
 		spec.Name = "scale"
 		if err := again.CreateQueue(spec); err != nil {
 			t.Fatal(err)
 		}
 		publish(t, p, numbered(t, "orders", 2))
-		came(t, "the event", got)
-		eventually(t, "an empty queue", isEmpty(again))
+		testworld.Came(t, "the event", got)
+		testworld.Eventually(t, "an empty queue", isEmpty(again))
 		if lines := j.at(t, slog.LevelError); len(lines) != 1 {
 			t.Errorf("the log says %q, want it once", lines)
 		}
@@ -256,7 +257,7 @@ func TestAStopLeavesNothingRunning(t *testing.T) {
 			p := newPublisher(t, s.ConnectionString(), patient())
 			for _, processor := range []string{"orders", "invoices", "audit"} {
 				publish(t, p, numbered(t, processor, 1))
-				came(t, "the event", got)
+				testworld.Came(t, "the event", got)
 			}
 			if err := stop(); err != nil {
 				t.Error(err)
@@ -268,6 +269,6 @@ func TestAStopLeavesNothingRunning(t *testing.T) {
 			}
 		})
 		// Those of the SDK need a moment.
-		eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+		testworld.Eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 	}
 }

@@ -31,33 +31,6 @@ func onBothQueues(t *testing.T, test func(t *testing.T, spec servicebusfake.Queu
 	}
 }
 
-// eventually waits until a condition holds that the broker brings about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	looks := time.NewTicker(2 * time.Millisecond)
-	defer looks.Stop()
-	late := time.After(testworld.Deadline)
-	for !holds() {
-		select {
-		case <-looks.C:
-		case <-late:
-			t.Fatalf("never came: %s", what)
-		}
-	}
-}
-
-// came waits for a value.
-func came[T any](t *testing.T, what string, from <-chan T) T {
-	t.Helper()
-	var v T
-	select {
-	case v = <-from:
-	case <-time.After(testworld.Deadline):
-		t.Fatalf("never came: %s", what)
-	}
-	return v
-}
-
 // journal is a log that a test reads.
 type journal struct {
 	mu    sync.Mutex
@@ -211,7 +184,7 @@ func isEmpty(s *servicebusfake.Server) func() bool {
 func dead(t *testing.T, s *servicebusfake.Server, n int) []servicebusfake.Message {
 	t.Helper()
 	var found []servicebusfake.Message
-	eventually(t, "the dead letters", func() bool {
+	testworld.Eventually(t, "the dead letters", func() bool {
 		found = s.Messages("scale/$DeadLetterQueue")
 		return len(found) >= n
 	})
@@ -228,7 +201,7 @@ func TestAnEventIsHandledAndCompleted(t *testing.T) {
 		for sequence := range int64(3) {
 			body := numbered(t, "orders", sequence+1)
 			publish(t, p, body)
-			if again := encode(t, came(t, "the event", got)); !bytes.Equal(again, body) {
+			if again := encode(t, testworld.Came(t, "the event", got)); !bytes.Equal(again, body) {
 				t.Errorf("got  %s\nwant %s", again, body)
 			}
 		}
@@ -278,9 +251,9 @@ func TestWhatIsStaleOrRepeatedIsCompletedUnhandled(t *testing.T) {
 				stop := consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
 				p := newPublisher(t, s.ConnectionString(), patient())
 				publish(t, p, made(t, "orders", c.first.epoch, c.first.sequence, c.first.minutes))
-				came(t, "the first event", got)
+				testworld.Came(t, "the first event", got)
 				publish(t, p, made(t, "orders", c.later.epoch, c.later.sequence, c.later.minutes))
-				eventually(t, "an empty queue", isEmpty(s))
+				testworld.Eventually(t, "an empty queue", isEmpty(s))
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
@@ -307,12 +280,12 @@ func TestAGroupHasItsOwnOrder(t *testing.T) {
 			subject string
 		}{{numbered(t, "orders", 7), "orders"}, {encode(t, group), "shop-workers"}} {
 			publish(t, p, c.body)
-			if e := came(t, "the event", got); e.Subject() != c.subject {
+			if e := testworld.Came(t, "the event", got); e.Subject() != c.subject {
 				t.Errorf("got an event of %q, want one of %q", e.Subject(), c.subject)
 			}
 		}
 		publish(t, p, encode(t, group))
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 		if len(got) != 0 {
 			t.Error("the group's event was handled twice")
 		}
@@ -327,7 +300,7 @@ func TestAfterARestartTheFirstEventCountsWhateverItsSequence(t *testing.T) {
 		got := make(chan events.ScaleEvent)
 		stop := consume(t, s.ConnectionString(), options(servicebusfake.QueueSpec{}, &journal{}), into(got))
 		publish(t, p, numbered(t, "orders", sequence))
-		if e := came(t, "the event", got); e.Sequence != sequence {
+		if e := testworld.Came(t, "the event", got); e.Sequence != sequence {
 			t.Errorf("got sequence %d, want %d", e.Sequence, sequence)
 		}
 		if err := stop(); err != nil {
@@ -344,17 +317,17 @@ func TestOfSeveralThatWaitOnlyTheNewestIsHandled(t *testing.T) {
 		consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
 		p := newPublisher(t, s.ConnectionString(), patient())
 		publish(t, p, numbered(t, "orders", 1))
-		first := came(t, "the first event", h.begun)
+		first := testworld.Came(t, "the first event", h.begun)
 		for _, sequence := range []int64{2, 5, 3, 4} {
 			publish(t, p, numbered(t, "orders", sequence))
 		}
-		eventually(t, "that the others are completed", func() bool { return len(s.Messages("scale")) == 2 })
+		testworld.Eventually(t, "that the others are completed", func() bool { return len(s.Messages("scale")) == 2 })
 		close(h.open)
-		second := came(t, "the newest event", h.begun)
+		second := testworld.Came(t, "the newest event", h.begun)
 		if first.Sequence != 1 || second.Sequence != 5 {
 			t.Errorf("got %d and %d, want 1 and 5", first.Sequence, second.Sequence)
 		}
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 	})
 }
 
@@ -389,8 +362,8 @@ func TestWhatCannotBeReadIsDeadLetteredWithItsReason(t *testing.T) {
 					t.Errorf("got %q, %q", reason, description)
 				}
 				publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-				came(t, "the event behind it", got)
-				eventually(t, "the log", j.has(t, slog.LevelWarn, "m-1"))
+				testworld.Came(t, "the event behind it", got)
+				testworld.Eventually(t, "the log", j.has(t, slog.LevelWarn, "m-1"))
 				if lines := j.at(t, slog.LevelWarn); !strings.Contains(lines[0], `"reason":"not a scale event"`) || strings.Contains(lines[0], "TOPSECRET") {
 					t.Errorf("the log says %s, want the reason and nothing of the body", lines[0])
 				}
@@ -538,7 +511,7 @@ func TestAHandlerThatFailsIsTriedAgain(t *testing.T) {
 			return nil
 		})
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 		if len(tries) != 3 {
 			t.Errorf("got %d tries, want 3", len(tries))
 		}
@@ -584,17 +557,17 @@ func TestANewerEventSupersedesOneThatFails(t *testing.T) {
 		})
 		p := newPublisher(t, s.ConnectionString(), patient())
 		publish(t, p, numbered(t, "orders", 1))
-		came(t, "the first event", got)
+		testworld.Came(t, "the first event", got)
 		// While it waits for its hour, its place as the only handler is another's.
 		publish(t, p, numbered(t, "invoices", 3))
-		if sequence := came(t, "the event of another processor", got); sequence != 3 {
+		if sequence := testworld.Came(t, "the event of another processor", got); sequence != 3 {
 			t.Errorf("got %d, want 3", sequence)
 		}
 		publish(t, p, numbered(t, "orders", 2))
-		if sequence := came(t, "the newer event", got); sequence != 2 {
+		if sequence := testworld.Came(t, "the newer event", got); sequence != 2 {
 			t.Errorf("got %d, want 2", sequence)
 		}
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 	})
 }
 

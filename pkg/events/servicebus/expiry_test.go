@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -71,10 +72,10 @@ func TestAnEventOlderThanItsTimeToLiveIsIgnored(t *testing.T) {
 				aged := ordersEvent()
 				aged.Epoch, aged.Sequence, aged.Time = 1767225600, 5, time.Now().Add(-c.age)
 				publish(t, p, encode(t, aged))
-				eventually(t, "an empty queue", isEmpty(s))
+				testworld.Eventually(t, "an empty queue", isEmpty(s))
 				var ignored int64
 				if c.handled {
-					came(t, "the event", got)
+					testworld.Came(t, "the event", got)
 				} else {
 					ignored = 1
 				}
@@ -93,7 +94,7 @@ func TestAnEventOlderThanItsTimeToLiveIsIgnored(t *testing.T) {
 					e.Epoch = aged.Epoch
 					publish(t, p, encode(t, e))
 				}
-				if e := came(t, "the next event", got); e.Sequence != 6 {
+				if e := testworld.Came(t, "the next event", got); e.Sequence != 6 {
 					t.Errorf("got %d, want 6", e.Sequence)
 				}
 				if err := stop(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -83,7 +84,7 @@ func TestManyEventsInAnyOrderLeaveEachProcessorAtItsLast(t *testing.T) {
 		for _, body := range bodies {
 			publish(t, p, body)
 		}
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -111,16 +112,16 @@ func TestNoMoreProcessorsAreHandledAtOnceThanAllowed(t *testing.T) {
 		o.Concurrency = 2
 		h := newGate()
 		consume(t, s.ConnectionString(), o, h.handle)
-		came(t, "the first event", h.begun)
-		came(t, "the second event", h.begun)
+		testworld.Came(t, "the first event", h.begun)
+		testworld.Came(t, "the second event", h.begun)
 		select {
 		case e := <-h.begun:
 			t.Errorf("%s is handled beside two others", e.ID())
 		case <-time.After(100 * time.Millisecond):
 		}
 		close(h.open)
-		came(t, "the third event", h.begun)
-		came(t, "the fourth event", h.begun)
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Came(t, "the third event", h.begun)
+		testworld.Came(t, "the fourth event", h.begun)
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -33,12 +34,12 @@ func TestTheLockIsRenewedAsLongAsAHandlerRuns(t *testing.T) {
 		h := newGate()
 		stop := consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		came(t, "the event", h.begun)
+		testworld.Came(t, "the event", h.begun)
 		for range 4 { // two lock durations at least
-			came(t, "a renewal", renewed)
+			testworld.Came(t, "a renewal", renewed)
 		}
 		close(h.open)
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -65,14 +66,14 @@ func TestTheLockIsRenewedWhileAnEventWaitsForItsTurn(t *testing.T) {
 	consume(t, s.ConnectionString(), o, h.handle)
 	p := newPublisher(t, s.ConnectionString(), patient())
 	publish(t, p, numbered(t, "orders", 1))
-	came(t, "the first event", h.begun)
+	testworld.Came(t, "the first event", h.begun)
 	publish(t, p, numbered(t, "orders", 2))
 	for range 8 {
-		came(t, "a renewal", renewals)
+		testworld.Came(t, "a renewal", renewals)
 	}
 	close(h.open)
-	came(t, "the second event", h.begun)
-	eventually(t, "an empty queue", isEmpty(s))
+	testworld.Came(t, "the second event", h.begun)
+	testworld.Eventually(t, "an empty queue", isEmpty(s))
 }
 
 func TestALostLockEndsTheHandlerAndTheEventComesAgain(t *testing.T) {
@@ -96,17 +97,17 @@ func TestALostLockEndsTheHandlerAndTheEventComesAgain(t *testing.T) {
 		j := &journal{}
 		consume(t, s.ConnectionString(), options(spec, j), h.handle)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		came(t, "the event", h.begun)
-		if cause := came(t, "the end of the handler", h.ending); cause == nil || !strings.Contains(cause.Error(), "lock was lost") {
+		testworld.Came(t, "the event", h.begun)
+		if cause := testworld.Came(t, "the end of the handler", h.ending); cause == nil || !strings.Contains(cause.Error(), "lock was lost") {
 			t.Errorf("the handler's context ended for %v", cause)
 		}
 		close(refuse)
 		close(h.open)
-		if e := came(t, "the event again", h.begun); e.Sequence != 1 {
+		if e := testworld.Came(t, "the event again", h.begun); e.Sequence != 1 {
 			t.Errorf("got %d, want 1", e.Sequence)
 		}
-		eventually(t, "an empty queue", isEmpty(s))
-		eventually(t, "the log", j.has(t, slog.LevelWarn, "it comes again"))
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
+		testworld.Eventually(t, "the log", j.has(t, slog.LevelWarn, "it comes again"))
 	})
 }
 
@@ -140,8 +141,8 @@ func TestWhatAnotherConsumerDidNotSettleIsHandled(t *testing.T) {
 		_ = client.Close(t.Context())
 		got := make(chan events.ScaleEvent)
 		consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
-		came(t, "the event", got)
-		eventually(t, "an empty queue", isEmpty(s))
+		testworld.Came(t, "the event", got)
+		testworld.Eventually(t, "an empty queue", isEmpty(s))
 	})
 }
 
@@ -172,10 +173,10 @@ func TestAStopLetsHandlersEndAndGivesBackTheRest(t *testing.T) {
 		t.Cleanup(func() { _ = stop() })
 		p := newPublisher(t, s.ConnectionString(), patient())
 		publish(t, p, numbered(t, "orders", 1))
-		came(t, "the event", h.begun)
+		testworld.Came(t, "the event", h.begun)
 		publish(t, p, numbered(t, "orders", 2))
 		publish(t, p, numbered(t, "orders", 3))
-		eventually(t, "that the third waits in place of the second", func() bool { return len(s.Messages("scale")) == 2 })
+		testworld.Eventually(t, "that the third waits in place of the second", func() bool { return len(s.Messages("scale")) == 2 })
 		ended := stopping(stop)
 		select {
 		case err := <-ended:
@@ -183,7 +184,7 @@ func TestAStopLetsHandlersEndAndGivesBackTheRest(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		close(h.open)
-		if err := came(t, "the end of Run", ended); err != nil {
+		if err := testworld.Came(t, "the end of Run", ended); err != nil {
 			t.Error(err)
 		}
 		if len(h.begun) != 0 || len(h.ending) != 0 {
@@ -205,11 +206,11 @@ func TestAHandlerThatOutlastsTheGraceIsInterrupted(t *testing.T) {
 		o.Grace = 20 * time.Millisecond
 		stop := consume(t, s.ConnectionString(), o, h.handle)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		came(t, "the event", h.begun)
+		testworld.Came(t, "the event", h.begun)
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "1 handlers were still under way 20ms after the stop") {
 			t.Errorf("got %v", err)
 		}
-		came(t, "the end of the handler", h.ending)
+		testworld.Came(t, "the end of the handler", h.ending)
 		if left := s.Messages("scale"); len(left) != 1 || left[0].State != servicebusfake.Active {
 			t.Errorf("left is %v, want the event, free to be taken", states(left))
 		}
@@ -229,7 +230,7 @@ func TestAHandlerThatIgnoresItsContextHoldsUpNoStop(t *testing.T) {
 		return nil
 	})
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-	came(t, "the event", begun)
+	testworld.Came(t, "the event", begun)
 	if err := stop(); err == nil || !strings.Contains(err.Error(), "have handlers end with their context") {
 		t.Errorf("got %v", err)
 	}
@@ -247,7 +248,7 @@ func TestAnEventThatFailsIsGivenBackAtAStop(t *testing.T) {
 			return context.DeadlineExceeded
 		})
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-		came(t, "the event", tried)
+		testworld.Came(t, "the event", tried)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -264,8 +265,8 @@ func TestAnIdleSessionIsReleased(t *testing.T) {
 	got := make(chan events.ScaleEvent)
 	consume(t, s.ConnectionString(), options(spec, &journal{}), into(got))
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-	came(t, "the event", got)
-	eventually(t, "that another may have the session", func() bool {
+	testworld.Came(t, "the event", got)
+	testworld.Eventually(t, "that another may have the session", func() bool {
 		session, err := rawClient(t, s).AcceptSessionForQueue(t.Context(), "scale", "orders", nil)
 		return err == nil && session.Close(t.Context()) == nil
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -39,13 +40,13 @@ func TestEachConsumerOfATopicGetsEachEventByItsSubscription(t *testing.T) {
 		publish(t, p, numbered(t, "orders", sequence+1))
 		publish(t, p, numbered(t, "orders", sequence+1)) // which the topic drops
 		for subscription, got := range received {
-			if e := came(t, "the event at "+subscription, got); e.Sequence != sequence+1 {
+			if e := testworld.Came(t, "the event at "+subscription, got); e.Sequence != sequence+1 {
 				t.Errorf("%s got event %d, want %d", subscription, e.Sequence, sequence+1)
 			}
 		}
 	}
 	for subscription := range received {
-		eventually(t, subscription+" empty", func() bool { return len(s.Messages("scale/Subscriptions/"+subscription)) == 0 })
+		testworld.Eventually(t, subscription+" empty", func() bool { return len(s.Messages("scale/Subscriptions/"+subscription)) == 0 })
 	}
 }
 
@@ -54,12 +55,12 @@ func TestAnEventThatOneConsumerGivesUpReachesTheOthers(t *testing.T) {
 	s := startTopic(t, servicebusfake.SubscriptionSpec{Name: "broken"}, servicebusfake.SubscriptionSpec{Name: "sound"})
 	consume(t, s.ConnectionString(), servicebus.ConsumerOptions{Subscription: "broken"}, func(context.Context, events.ScaleEvent) error { return events.ErrDeadLetter })
 	publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
-	eventually(t, "a dead letter", func() bool {
+	testworld.Eventually(t, "a dead letter", func() bool {
 		return len(s.Messages("scale/Subscriptions/broken/$DeadLetterQueue")) == 1
 	})
 	got := make(chan events.ScaleEvent)
 	consume(t, s.ConnectionString(), servicebus.ConsumerOptions{Subscription: "sound"}, into(got))
-	came(t, "the event", got)
+	testworld.Came(t, "the event", got)
 }
 
 func TestAConsumerOfATopicSaysWhatIsWrong(t *testing.T) {
