@@ -12,6 +12,9 @@ func BurstyTotal(size, perSecond int, first, every, elapsed time.Duration) int64
 	return bursty{size: size, perSecond: perSecond, first: first, every: every}.total(elapsed)
 }
 
+// PauseLoad has nothing written to a service until it is resumed.
+func (w *World) PauseLoad(service string, paused bool) { w.writers[service].paused.Store(paused) }
+
 // Settle and OpenLedger are what a replica of payments does with each change.
 var (
 	Settle     = settle

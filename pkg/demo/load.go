@@ -48,6 +48,7 @@ type writer struct {
 	now     func() time.Time
 	number  int64 // of the document that is being written, from 0
 	written atomic.Int64
+	paused  atomic.Bool // for tests: what is due waits
 }
 
 // run writes, as the load asks for, until ctx ends.
@@ -56,7 +57,7 @@ func (w *writer) run(ctx context.Context, account *cosmosfake.Server, s service)
 	ticks := time.NewTicker(loadStep)
 	defer ticks.Stop()
 	for {
-		for due := s.load.total(w.now().Sub(start)); w.number < due && ctx.Err() == nil; w.number++ {
+		for due := s.load.total(w.now().Sub(start)); w.number < due && !w.paused.Load() && ctx.Err() == nil; w.number++ {
 			if err := account.Upsert(database, s.name, s.document(w)); err != nil {
 				return fmt.Errorf("writing load: %w", err)
 			}
