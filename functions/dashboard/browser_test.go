@@ -92,7 +92,7 @@ func startDemo(t *testing.T) string {
 
 func TestThePageInChromium(t *testing.T) {
 	t.Parallel()
-	drive(t, "rules.mjs", map[string]string{"thirty": newWorld(t, 30), "many": newWorld(t, 5_000), "demo": startDemo(t)})
+	drive(t, "rules.mjs", map[string]string{"thirty": serveNight(t, 30), "many": serveNight(t, 5_000), "demo": startDemo(t)})
 }
 
 func TestPicturesOfThePage(t *testing.T) {
@@ -100,5 +100,5 @@ func TestPicturesOfThePage(t *testing.T) {
 	folder, err := filepath.Abs(cmp.Or(*screenshots, t.TempDir()))
 	testworld.Must(t, err)
 	testworld.Must(t, os.MkdirAll(folder, 0o750))
-	drive(t, "pictures.mjs", map[string]string{"three": newWorld(t, 3), "thirty": newWorld(t, 30), "hundreds": newWorld(t, 500), "demo": startDemo(t)}, folder)
+	drive(t, "pictures.mjs", map[string]string{"three": serveNight(t, 3), "thirty": serveNight(t, 30), "hundreds": serveNight(t, 500), "demo": startDemo(t)}, folder)
 }

@@ -108,8 +108,8 @@ func cast(all int) []actor {
 	return actors
 }
 
-// newWorld serves the dashboard, and the functions beside it, over a night of so many processors.
-func newWorld(t *testing.T, all int) string {
+// serveNight serves the dashboard, and the functions beside it, over a night of so many processors.
+func serveNight(t *testing.T, all int) string {
 	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)

@@ -19,13 +19,6 @@ const host = "shop.documents.azure.com"
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newWorld(t *testing.T) *testworld.World {
-	t.Helper()
-	w := testworld.New(t, testworld.Options{})
-	w.Container("orders", 1)
-	return w
-}
-
 // look looks into the lease container, as one of the host's account.
 func look(t *testing.T, w *testworld.World) (discover.Report, error) {
 	t.Helper()
@@ -35,7 +28,8 @@ func look(t *testing.T, w *testworld.World) (discover.Report, error) {
 
 func TestOwnersAreLiveForAMinuteAfterTheyRenewed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
 	of := w.LeasesOf("projection", host, "orders")
 	w.Put(testworld.Leases,
 		of.DotNetPKOld("0", leasefake.Fields{Owner: "live", Updated: noon.Add(-59 * time.Second)}),
@@ -73,7 +67,8 @@ func TestAnOwnerWhoRenewsInTwoDaysIsNotLive(t *testing.T) {
 
 func TestTwoFormatsOfOneProcessorAreOneEntryThatFindsBoth(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
 	spelled := w.LeasesOf("audit", "Shop.Documents.azure.com", "orders")
 	w.Put(testworld.Leases, spelled.JavaPK("0", testworld.At(0)), spelled.DotNetPKOld("0", testworld.At(0)))
 	r, err := look(t, w)
@@ -97,7 +92,8 @@ func TestTwoFormatsOfOneProcessorAreOneEntryThatFindsBoth(t *testing.T) {
 // TestNamesThatCanBePartedInTooManyWaysAreNotLookedUp has as many underscores as there may be readings.
 func TestNamesThatCanBePartedInTooManyWaysAreNotLookedUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
 	many := leasefake.Processor{Host: host, Database: strings.Repeat("a_", 10) + "a", Container: strings.Repeat("b_", 10) + "b"}
 	w.Put(testworld.Leases, many.JavaPK("0", testworld.At(0)))
 	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
@@ -115,7 +111,8 @@ func TestNamesThatCanBePartedInTooManyWaysAreNotLookedUp(t *testing.T) {
 
 func TestALeaseContainerThatMayNotBeQueriedIsAnError(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
 	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind != cosmosfake.QueryDocuments {
 			return nil
