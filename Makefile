@@ -47,9 +47,24 @@ run: ## run the whole loop, everything embedded; Ctrl-C ends it
 	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 
+# A test whose name ends in _Long is left to make test-long: the same pattern skips it here and runs it
+# there, so that none is skipped by both. `go test ./...` runs all of them.
+LONG := _Long$$
+
 .PHONY: test
-test: lint ## pass every test, under the race detector, and make lint
-	go test -race -timeout 12m ./...
+test: lint compiler ## lint, then every test but the long ones, with -race
+	go test -race -timeout 20m -skip '$(LONG)' ./...
+
+.PHONY: test-long
+test-long: ## pass the long tests: demo, process chaos, sweeps
+	go test -timeout 30m -run '$(LONG)' $$(grep -rl --include '*_test.go' '^func Test.*_Long(' functions infra pkg | sed 's|^|./|; s|/[^/]*$$||' | sort -u)
+
+# The race detector links C. Without a compiler, go says only that "-race requires cgo".
+.PHONY: compiler
+compiler:
+	@command -v "$$(go env CC)" >/dev/null || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev; } || \
+	{ echo "the race detector needs a C compiler, and $$(go env CC) is missing: install it, or run go test ./... without the race detector" >&2; exit 1; }
 
 .PHONY: start
 start: ## run the staged app under func start, with Azurite and the stand-ins

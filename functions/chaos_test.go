@@ -24,10 +24,10 @@ const (
 // kinds of worlds, of which the seed takes one. Those under a host cost less time.
 var chaosKinds = []string{"a host", "two hosts", "run, with a file", "three hosts", "run, with a table", "a host", "two hosts", "a host and run", "a host, and 5,000 events that wait"}
 
-// TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled runs real processes against stand-ins that fail,
+// TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long runs real processes against stand-ins that fail,
 // kills them at every step, and judges by what can be seen from outside: the queue, the API, the logs, and how
 // the processes end. docs/reliability.md has the promises.
-func TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled(t *testing.T) {
+func TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long(t *testing.T) {
 	t.Parallel()
 	total := &record{kills: map[string]int{}}
 	defer func() {

@@ -14,9 +14,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestTheDemoClosesTheLoop holds that events bring workers, which take the lag away, and that the end
+// TestTheDemoClosesTheLoop_Long holds that events bring workers, which take the lag away, and that the end
 // is clean.
-func TestTheDemoClosesTheLoop(t *testing.T) {
+func TestTheDemoClosesTheLoop_Long(t *testing.T) {
 	c := prepare(t, t.TempDir(), map[string]string{"FEEDSCALE_LISTEN": "127.0.0.1:0"}, "demo")
 	stdout, err := c.StdoutPipe()
 	testworld.Must(t, err)

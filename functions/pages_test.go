@@ -147,7 +147,7 @@ func (s scene) like(page, printed string) bool {
 // nothing for all of a page.
 var tested = []struct{ page, begins, test string }{
 	{"README.md", "$ make run", "TestTheDemoFitsARealTerminalAndFollowsItsSize"},
-	{"README.md", "make run ", "TestTheDemoClosesTheLoop"},
+	{"README.md", "make run ", "TestTheDemoClosesTheLoop_Long"},
 	{"docs/act.md", "$ feedscale consume", "TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing"},
 	{"docs/act.md", "feedscale: consuming", "TestAConsumerOfATopicSaysWhatIsWrong"},
 	{"docs/act.md", "$ curl -i http://127.0.0.1:17072/api/processors/orders", "TestWhatKEDAReads"},

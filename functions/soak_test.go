@@ -38,9 +38,9 @@ type soaked struct {
 	usage
 }
 
-// TestNothingGrowsWhereThingsGoWrongForLong has one handler tick on while everything around it fails now and
+// TestNothingGrowsWhereThingsGoWrongForLong_Long has one handler tick on while everything around it fails now and
 // then, and another one on the same table is killed. It writes what the first holds, row by row.
-func TestNothingGrowsWhereThingsGoWrongForLong(t *testing.T) {
+func TestNothingGrowsWhereThingsGoWrongForLong_Long(t *testing.T) {
 	t.Parallel()
 	total := &record{kills: map[string]int{}}
 	w := newChaos(t, *chaosSeed, "two hosts", total)

@@ -65,7 +65,7 @@ func happened(w *demo.World, texts ...string) bool {
 	return slices.EqualFunc(w.Happenings(), texts, func(h demo.Happening, text string) bool { return h.Text == text })
 }
 
-func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp(t *testing.T) {
+func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp_Long(t *testing.T) {
 	t.Parallel()
 	// Nothing is split or merged but by this test, and a split takes longer than a few measurements.
 	w := start(t, demo.Options{Reshaping: demo.Reshaping{SplitAfter: time.Hour, SplitTakes: 10 * time.Second, MergeAfter: time.Hour}})
