@@ -104,11 +104,8 @@ func TestALongOutboxDelaysNobody(t *testing.T) {
 	})
 }
 
-// TestALongOutboxInATable has them removed from a table in one tick.
-func TestALongOutboxInATable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts Azurite")
-	}
+// TestALongOutboxInATable_Long has them removed from a table in one tick.
+func TestALongOutboxInATable_Long(t *testing.T) {
 	t.Parallel()
 	server, err := azurite.Start(t.Context())
 	if err != nil {

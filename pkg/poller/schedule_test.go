@@ -73,10 +73,10 @@ func expression(random *rand.Rand, timer bool) string {
 	}, " ")
 }
 
-// TestEachSlotIsPolledOnce has processors with schedules at random, whose timer fires up to 2 ms before
+// TestEachSlotIsPolledOnce_Long has processors with schedules at random, whose timer fires up to 2 ms before
 // its slot, as the Functions host does, or late, for 10,000 slots in all, while the clock is set back and
 // forth now and then.
-func TestEachSlotIsPolledOnce(t *testing.T) {
+func TestEachSlotIsPolledOnce_Long(t *testing.T) {
 	t.Parallel()
 	const schedules, slots = 100, 100
 	account, err := cosmos.NewAccount(cosmos.Options{Endpoint: "http://acct.invalid/", Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1, Transport: emptyAccount{}})

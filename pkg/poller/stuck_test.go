@@ -148,11 +148,11 @@ func TestWhatIsStuckIsSeen(t *testing.T) {
 }
 
 // runs is for `make chaos`, which has a thousand.
-var runs = flag.Uint64("runs", 6, "runs at random of TestNoStallIsMissedAndNoneIsInvented")
+var runs = flag.Uint64("runs", 6, "runs at random of TestNoStallIsMissedAndNoneIsInvented_Long")
 
-// TestNoStallIsMissedAndNoneIsInvented has runs at random: partitions, hosts, load, the pace of the
+// TestNoStallIsMissedAndNoneIsInvented_Long has runs at random: partitions, hosts, load, the pace of the
 // handler, the phase of polling, and when the behaviour turns.
-func TestNoStallIsMissedAndNoneIsInvented(t *testing.T) {
+func TestNoStallIsMissedAndNoneIsInvented_Long(t *testing.T) {
 	t.Parallel()
 	for seed := range *runs {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
