@@ -13,9 +13,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// TestMoreThanAnAccountMaySendIsAnError has an account that sends more than any: over the network, by the
+// TestMoreThanAnAccountMaySendIsAnError_Long has an account that sends more than any: over the network, by the
 // transport that is used where none is given.
-func TestMoreThanAnAccountMaySendIsAnError(t *testing.T) {
+func TestMoreThanAnAccountMaySendIsAnError_Long(t *testing.T) {
 	t.Parallel()
 	leases := func(t *testing.T, a *cosmos.Account) error {
 		documents, _, err := a.Leases(t.Context(), orders, []string{"p.."})

@@ -21,10 +21,10 @@ import (
 // seedVariable names the environment variable with a seed to run again.
 const seedVariable = "FEEDSCALE_TEST_SEED"
 
-// TestWhateverHappensTheLagIsThatOfThePlainModel lets writers, splits, merges and processors of
+// TestWhateverHappensTheLagIsThatOfThePlainModel_Long lets writers, splits, merges and processors of
 // every SDK act at random on one account, and holds what the estimator says after each step against
 // the model.
-func TestWhateverHappensTheLagIsThatOfThePlainModel(t *testing.T) {
+func TestWhateverHappensTheLagIsThatOfThePlainModel_Long(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1, uint64(time.Now().UnixNano())}
 	if text, ok := os.LookupEnv(seedVariable); ok {

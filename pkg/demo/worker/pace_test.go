@@ -70,11 +70,11 @@ func (s *shop) spread(leases, hosts int) time.Duration {
 	}
 }
 
-// TestLeasesMoveAtThePaceOfDotNet holds what was measured of Microsoft.Azure.Cosmos 3.64.0 with its
+// TestLeasesMoveAtThePaceOfDotNet_Long holds what was measured of Microsoft.Azure.Cosmos 3.64.0 with its
 // default times and 32 leases. How often hosts that start at once reach for the same lease is up to
 // their machines, and whoever loses waits for the next acquire interval: two of those are the
 // tolerance where there is stealing.
-func TestLeasesMoveAtThePaceOfDotNet(t *testing.T) {
+func TestLeasesMoveAtThePaceOfDotNet_Long(t *testing.T) {
 	t.Parallel()
 	const leases = 32
 	for _, c := range []struct {

@@ -161,9 +161,9 @@ func told(t *testing.T, p plan) (story string, atOnce int) {
 	return fmt.Sprintf("%x of %d lines, %d events, %v", h.Sum64(), len(lines), len(w.choices), w.failure), w.atOnce
 }
 
-// TestASeedTellsTheSameStoryTwice has seeds too in which one process has several requests at once at one
+// TestASeedTellsTheSameStoryTwice_Long has seeds too in which one process has several requests at once at one
 // account.
-func TestASeedTellsTheSameStoryTwice(t *testing.T) {
+func TestASeedTellsTheSameStoryTwice_Long(t *testing.T) {
 	atOnce := 0
 	for s := *seed; s < *seed+uint64(*stories); s++ {
 		p := plan{seed: s, ticks: 20}
@@ -178,8 +178,8 @@ func TestASeedTellsTheSameStoryTwice(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOutMovesNothingElse holds what shrinking rests on.
-func TestWhatIsLeftOutMovesNothingElse(t *testing.T) {
+// TestWhatIsLeftOutMovesNothingElse_Long holds what shrinking rests on.
+func TestWhatIsLeftOutMovesNothingElse_Long(t *testing.T) {
 	p := plan{seed: *seed, ticks: 60}
 	w := simulate(t, p, nil)
 	last := w.choices[len(w.choices)-1]
@@ -189,8 +189,8 @@ func TestWhatIsLeftOutMovesNothingElse(t *testing.T) {
 	}
 }
 
-// TestMemoryDoesNotGrowWithTicks looks at the heap after a third of a long run, and at its end.
-func TestMemoryDoesNotGrowWithTicks(t *testing.T) {
+// TestMemoryDoesNotGrowWithTicks_Long looks at the heap after a third of a long run, and at its end.
+func TestMemoryDoesNotGrowWithTicks_Long(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
