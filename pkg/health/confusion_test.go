@@ -191,11 +191,11 @@ func (m *leaseModel) measure(at time.Time) changefeed.ProcessorLag {
 	return changefeed.ProcessorLag{Time: at, Partitions: []changefeed.Partition{p}}
 }
 
-// TestNoStallIsMissedAndNoneIsInvented polls models at a random phase, for half an hour from the
+// TestNoStallIsMissedAndNoneIsInvented_Long polls models at a random phase, for half an hour from the
 // moment that their behaviour turns. What is wrong has to be shown within stalledAfter, a minute in
 // which the lease of a killed host expires, and two intervals of polling, and as long as it lasts;
 // anything else never.
-func TestNoStallIsMissedAndNoneIsInvented(t *testing.T) {
+func TestNoStallIsMissedAndNoneIsInvented_Long(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		interval time.Duration

@@ -209,9 +209,9 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 	return l
 }
 
-// TestProperties plays random stories; every property has to hold after each poll. A property
+// TestProperties_Long plays random stories; every property has to hold after each poll. A property
 // returns what is wrong, or "".
-func TestProperties(t *testing.T) {
+func TestProperties_Long(t *testing.T) {
 	t.Parallel()
 	properties := []struct {
 		rule  string
@@ -622,8 +622,8 @@ func memoryMayBeStored(story []tick) string {
 	return ""
 }
 
-// TestMonotoneInLag: where nothing was decided before, more lag never asks for fewer replicas.
-func TestMonotoneInLag(t *testing.T) {
+// TestMonotoneInLag_Long: where nothing was decided before, more lag never asks for fewer replicas.
+func TestMonotoneInLag_Long(t *testing.T) {
 	t.Parallel()
 	for number := range uint64(stories) {
 		g := newGenerator(number, nil)
