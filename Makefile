@@ -109,7 +109,7 @@ interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
 	pkg/emulator/interop/run-prometheus.sh
-	go test -count 1 -tags azuretypes,grafana ./infra/check
+	go test -count 1 -timeout 30m -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra
 infra: ## compile and lint infra/; needs the Bicep CLI
