@@ -20,15 +20,21 @@ import (
 // The cases of this file are what an account answers and what other scalers are known to get wrong
 // (docs/lag.md), as far as no other test has it.
 
-// one is a processor with one lease and two changes behind it.
+// one is a processor of one partition in a world of its own.
 func one(t *testing.T) (*world, estimator.Processor) {
 	t.Helper()
 	w := newWorld(t)
+	return w, w.one()
+}
+
+// one is a processor of one partition, two of whose three transactions are pending.
+func (w *world) one() estimator.Processor {
+	w.t.Helper()
 	w.Container("orders", 1)
 	w.Write("orders", 3)
 	p := w.processor("orders")
 	w.lease(p, "0", "1", "worker")
-	return w, p
+	return p
 }
 
 // TestWhatComesBeforeTheFeedsIsRetriedToo holds that one transient answer does not cost the poll.
@@ -153,27 +159,30 @@ func TestAnAccountThatDoesNotAnswerKeepsNoOtherFromBeingMeasured(t *testing.T) {
 	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadContainer, cosmosfake.ReadAccount, cosmosfake.QueryDocuments, cosmosfake.ReadRanges, cosmosfake.ReadChangeFeed} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			t.Parallel()
-			_, p := one(t)
-			other, silent := one(t)
-			other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, testworld.At(1)) // has the ranges read
-			silent.Account = testworld.Client(t, other.Account.Endpoint(), cosmosfake.WellKnownKey)
-			silent.LeaseAccount = silent.Account
-			other.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
-				if r.Kind == kind {
-					return &cosmosfake.Answer{Delay: time.Hour}
+			inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
+				inMemory := testworld.New(t, testworld.Options{InMemory: true})
+				other := &world{World: inMemory, t: t, account: inMemory.Client()}
+				p, silent := w.one(), other.one()
+				other.epk(silent, changefeed.Range{Min: "", Max: "1F"}, testworld.At(1)) // has the ranges read
+				silent.Account = other.Client()
+				silent.LeaseAccount = silent.Account
+				other.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+					if r.Kind == kind {
+						return &cosmosfake.Answer{Delay: time.Hour}
+					}
+					return nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				lags := estimator.New(16, time.Now).EstimateAll(ctx, []estimator.Processor{silent, p})
+				if ctx.Err() != nil {
+					t.Error("the other account's time is used up")
 				}
-				return nil
+				check(t, lags[1], "0=2 lagging")
+				if lags[0].Complete() {
+					t.Errorf("complete, though nobody answered: %s", describe(lags[0]))
+				}
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-			defer cancel()
-			lags := estimator.New(16, time.Now).EstimateAll(ctx, []estimator.Processor{silent, p})
-			if ctx.Err() != nil {
-				t.Error("the other account's time is used up")
-			}
-			check(t, lags[1], "0=2 lagging")
-			if lags[0].Complete() {
-				t.Errorf("complete, though nobody answered: %s", describe(lags[0]))
-			}
 		})
 	}
 }
