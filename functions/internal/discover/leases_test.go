@@ -56,7 +56,8 @@ func TestOwnersAreLiveForAMinuteAfterTheyRenewed(t *testing.T) {
 
 func TestAnOwnerWhoRenewsInTwoDaysIsNotLive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := testworld.New(t, testworld.Options{})
+	w.Container("orders", 1)
 	w.Put(testworld.Leases, w.LeasesOf("projection", host, "orders").DotNetPKOld("0", leasefake.Fields{Owner: "ahead", Updated: noon.Add(48 * time.Hour)}))
 	r, err := look(t, w)
 	testworld.Must(t, err)
