@@ -22,7 +22,7 @@ func isRenewal(r *servicebusfake.Request) bool {
 func TestTheLockIsRenewedAsLongAsAHandlerRuns(t *testing.T) {
 	t.Parallel()
 	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
-		spec.LockDuration, spec.MaxDeliveryCount = time.Second, 1
+		spec.LockDuration, spec.MaxDeliveryCount = 5*time.Second, 1 // a busy machine renews a lock of a second too late
 		s := startBroker(t, "", spec)
 		renewed := make(chan struct{}, 100)
 		s.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
@@ -35,7 +35,7 @@ func TestTheLockIsRenewedAsLongAsAHandlerRuns(t *testing.T) {
 		stop := consume(t, s.ConnectionString(), options(spec, &journal{}), h.handle)
 		publish(t, newPublisher(t, s.ConnectionString(), patient()), numbered(t, "orders", 1))
 		testworld.Came(t, "the event", h.begun)
-		for range 4 { // two lock durations at least
+		for range 3 { // one comes after each half of the lock
 			testworld.Came(t, "a renewal", renewed)
 		}
 		close(h.open)
