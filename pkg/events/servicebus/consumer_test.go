@@ -397,7 +397,7 @@ func TestEventsOfBadNamesHoldUpNobody(t *testing.T) {
 			}
 			return nil
 		})
-		if e := came(t, "the event of another processor", got); e.Processor != "orders" {
+		if e := testworld.Came(t, "the event of another processor", got); e.Processor != "orders" {
 			t.Errorf("%q is handled", e.Processor)
 		}
 		for _, m := range dead(t, s, bad) {
@@ -431,14 +431,14 @@ func TestAnEpochInTheFutureSilencesNobody(t *testing.T) {
 				p := newPublisher(t, s.ConnectionString(), patient())
 				publish(t, p, made(t, "orders", c.epoch, 1, 0))
 				if !c.dead {
-					came(t, "the event", got)
+					testworld.Came(t, "the event", got)
 					return
 				}
 				if m := dead(t, s, 1)[0]; m.Properties["DeadLetterReason"] != "its epoch is in the future" {
 					t.Errorf("the dead letter says %v", m.Properties)
 				}
 				publish(t, p, made(t, "orders", 5, 1, 0))
-				if e := came(t, "the event behind it", got); e.Epoch != 5 {
+				if e := testworld.Came(t, "the event behind it", got); e.Epoch != 5 {
 					t.Errorf("epoch %d is handled", e.Epoch)
 				}
 			})
@@ -458,19 +458,19 @@ func TestASubjectWhoseEventsAreDroppedIsAWarning(t *testing.T) {
 			for i := range n {
 				publish(t, p, made(t, "orders", 5, i+1, 0))
 			}
-			eventually(t, "an empty queue", isEmpty(s))
+			testworld.Eventually(t, "an empty queue", isEmpty(s))
 		}
 		for round := range int64(2) { // nine are none, whatever was before the last that was handled
 			publish(t, p, made(t, "orders", 6+round, 1, 0))
-			came(t, "an event that is handled", got)
-			eventually(t, "its completion", isEmpty(s))
+			testworld.Came(t, "an event that is handled", got)
+			testworld.Eventually(t, "its completion", isEmpty(s))
 			drop(9)
 			if lines := j.at(t, slog.LevelWarn); len(lines) != 0 {
 				t.Fatalf("nine are said: %v", lines)
 			}
 		}
 		drop(1)
-		eventually(t, "the warning", j.has(t, slog.LevelWarn, says))
+		testworld.Eventually(t, "the warning", j.has(t, slog.LevelWarn, says))
 		if lines := j.at(t, slog.LevelWarn); len(lines) != 1 || len(got) != 0 {
 			t.Errorf("got %v, and %d were handled", lines, len(got))
 		}
