@@ -121,6 +121,10 @@ bench: ## measure a tick against a bare HTTP loop
 	@go build -o bin/benchmark ./pkg/benchmark
 	@./bin/benchmark bin/handler
 
+.PHONY: policies
+policies: ## judge the default policy: writes decision 0011 anew
+	go run ./pkg/benchmark/policies $(or $(FLAGS),-record docs/decisions/0011-default-policy)
+
 # The first seed of what is drawn at random. TICKS is how many ticks of pollers there are, over all seeds.
 SEED ?= 1
 

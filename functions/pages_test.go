@@ -42,9 +42,8 @@ var scenes = []struct {
 		s.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/scale-event"
 	}},
 	{"docs/operate.md", "$ feedscale run", scene.shop},
-	{"docs/tune.md", "$ feedscale simulate --trace workday --seeds", func(scene) {}},
-	{"docs/tune.md", "$ feedscale simulate --trace workday --policies", func(scene) {}},
-	{"docs/tune.md", "$ feedscale simulate --trace burst", func(scene) {}},
+	{"docs/tune.md", "$ feedscale simulate --trace daily --seeds", func(scene) {}},
+	{"docs/tune.md", "$ feedscale simulate --trace daily --policies", func(scene) {}},
 }
 
 // shop is an account with two processors, of which orders has a backlog of ten minutes, and a namespace.

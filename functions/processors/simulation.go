@@ -22,13 +22,6 @@ const maxSimulated = 2_000_000
 // maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
 const maxReplayed = 50_000
 
-// The workers of a replay, where the history does not say: those of `feedscale simulate`.
-const (
-	simulatedThroughput = 25 // transactions per second that one replica works off
-	simulatedStartUp    = 30 * time.Second
-	simulatedRebalance  = time.Second
-)
-
 // simulation is what a policy would have made of what was recorded.
 type simulation struct {
 	Processor            string           `json:"processor"`
@@ -135,17 +128,11 @@ func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
 				partitions, time.Duration(seconds)*time.Second, (time.Duration(maxSimulated/partitions) * time.Second).Truncate(time.Minute), noLimit(name))
 		}
 	}
-	polls := make([]simulate.Sample, len(samples))
-	for i, s := range samples {
-		polls[i] = simulate.Sample{
-			Time: s.Time, Lag: s.Lag, Age: s.Age, Arrival: s.Arrival, Drain: s.DrainPerReplica, Partitions: s.PartitionCount, Incomplete: !s.Complete,
-		}
-	}
-	return simulate.FromSamples(name, polls, 0)
+	return simulate.FromSamples(name, samples, 0)
 }
 
 func replay(recording simulate.Recording, policy simulate.Scaler) simulation {
-	workers := simulate.Workers{Throughput: simulatedThroughput, StartUp: simulatedStartUp, Rebalance: simulatedRebalance, PollDelay: simulate.DefaultPollDelay}
+	workers := simulate.DefaultWorkers()
 	if recording.Drain != nil {
 		workers.Throughput = *recording.Drain
 	}

@@ -15,14 +15,6 @@ type NamedPolicy struct {
 	Name   string        // unique
 	Every  time.Duration // between two polls, at least 1 s
 	Policy scaling.Policy
-
-	Throughput *PolicyThroughput // nil = the throughput stays as it is
-}
-
-// PolicyThroughput is how a policy provisions the container of a simulation.
-type PolicyThroughput struct {
-	scaling.ThroughputPolicy
-	RUPerReplica int // request units a second that one replica uses; 0 = what the simulation says
 }
 
 // BuiltInPolicies returns the names that no entry of a policies file may have: "default" is the
@@ -101,28 +93,8 @@ func (d *documentReader) namedPolicy(n *node) NamedPolicy {
 		Every:  o.duration("every", 15*time.Second, time.Second),
 		Policy: d.policy(o),
 	}
-	if n := o.get("throughput"); n != nil {
-		p.Throughput = d.policyThroughput(n)
-	}
 	o.close()
 	return p
-}
-
-// policyThroughput reads the field throughput of a policy: that of a processor and its one container in
-// one, since a simulation has one.
-func (d *documentReader) policyThroughput(n *node) *PolicyThroughput {
-	o := d.object(n)
-	t := &PolicyThroughput{
-		ThroughputPolicy: scaling.ThroughputPolicy{
-			Min: o.throughput("min", 0), Max: o.throughput("max", defaultThroughput), ScaleDownAfter: o.duration("scaleDownAfter", time.Hour, 0),
-		},
-		RUPerReplica: integer(o, "ruPerReplica", 0, 1, mostThroughput),
-	}
-	if o.sound("min", "max") && t.Min > t.Max {
-		o.clash(fmt.Sprintf("min is %d and max %d; allowed is a min up to max", t.Min, t.Max), "min", "max")
-	}
-	o.close()
-	return t
 }
 
 func checkPolicyName(text string) error {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
 func TestDefaultPolicyIsThatOfAProcessorWhichSetsNothing(t *testing.T) {
@@ -52,32 +51,6 @@ policies:
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
-
-func TestAPolicyMayHaveThroughputFollow(t *testing.T) {
-	t.Parallel()
-	got, err := config.LoadPolicies("policies.yaml", []byte(`
-policies:
-- {name: stays}
-- {name: follows, throughput: {min: 1000, max: 4000, ruPerReplica: 250, scaleDownAfter: 30m}}
-- {name: simply, throughput: {}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	follows := config.PolicyThroughput{ThroughputPolicy: scaling.ThroughputPolicy{Min: 1000, Max: 4000, ScaleDownAfter: 30 * time.Minute}, RUPerReplica: 250}
-	simply := config.PolicyThroughput{ThroughputPolicy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour}}
-	if got[0].Throughput != nil || *got[1].Throughput != follows || *got[2].Throughput != simply {
-		t.Errorf("got %+v, %+v, %+v", got[0].Throughput, got[1].Throughput, got[2].Throughput)
-	}
-	for text, says := range map[string]string{
-		"{min: 4000, max: 1000}": "min is 4000 and max 1000; allowed is a min up to max",
-		"{max: 450}":             "450 is no throughput; allowed are multiples of 100",
-		"{mode: apply, containers: [{container: a}]}": "containers",
-	} {
-		_, err := config.LoadPolicies("policies.yaml", []byte("policies: [{name: p, throughput: "+text+"}]"))
-		contains(t, err, says)
 	}
 }
 

@@ -1,93 +1,141 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"runtime"
 	"slices"
-	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Comparison is scalers against the same traces, one for each seed.
 type Comparison struct {
-	Trace      func(seed uint64) Trace // asked once for each seed; a recorded trace is the same for all
-	Seeds      int                     // at least 1: Conditions.Seed and those after it
-	Workers    Workers
-	Conditions Conditions
-	Objective  Objective
-	Scalers    []Scaler
-	Yardsticks bool // whether the best fixed count and the clairvoyant bound follow the scalers
+	Trace     func(seed uint64) Trace // called once for each seed; a recorded trace is the same for all
+	Seed      uint64                  // the first one
+	Seeds     int                     // at least 1: Seed and those after it
+	Workers   Workers
+	Objective Objective
+	Scalers   []Scaler
+	BestFixed bool // whether the best fixed count follows the scalers
 }
 
-// Run replays every trace against every scaler, in parallel, and returns the means: of each scaler, in
-// their order, then of the best fixed count and of the bound. What runs beside what makes no difference
-// to them. It fails where the context is done before.
-func (c Comparison) Run(ctx context.Context, progress Progress) ([]Result, error) {
-	traces := make([]lentTrace, c.Seeds)
-	first := traces[0].take(c, 0)
-	duration := first.Duration()
-	own, scalers := len(c.Scalers), slices.Clone(c.Scalers)
-	each := own
-	if c.Yardsticks {
-		for _, n := range FixedCounts(first.Partitions) {
-			scalers = append(scalers, Fixed(n))
+// Run replays every trace against every scaler, in parallel, and returns the mean of each scaler, in
+// their order, then the best fixed count. What runs beside what makes no difference to them. It fails
+// if the context is done before.
+func (c Comparison) Run(ctx context.Context) ([]Result, error) {
+	var duration time.Duration
+	scalers, own := slices.Clone(c.Scalers), len(c.Scalers)
+	var results [][]Result // by scaler, by seed
+	for n := range c.Seeds {
+		// One trace at a time, since those of a hundred seeds would not fit into memory.
+		seed := c.Seed + uint64(n)
+		trace := c.Trace(seed)
+		if results == nil {
+			if duration = trace.Duration(); c.BestFixed {
+				for _, count := range FixedCounts(trace.Partitions) {
+					scalers = append(scalers, Fixed(count))
+				}
+			}
+			results = make([][]Result, len(scalers))
 		}
-		each = len(scalers) + 1
-	}
-	done := counter{all: each * c.Seeds, progress: progress}
-	results := make([][]Result, each)
-	for i := range results {
-		results[i] = make([]Result, c.Seeds)
-	}
-	err := parallel(ctx, done.all, func(i int) {
-		which, seed := i%each, i/each
-		t := traces[seed].take(c, seed)
-		defer traces[seed].giveBack(each)
-		conditions := c.Conditions
-		conditions.Seed += uint64(seed)
-		if which >= own {
-			conditions.Delay = 0 // nothing is decided
+		err := Parallel(ctx, len(scalers), func(i int) {
+			result := Run(trace, c.Workers, scalers[i], Conditions{Seed: seed}, c.Objective)
+			results[i] = append(results[i], result)
+		})
+		if err != nil {
+			return nil, err
 		}
-		if which < len(scalers) {
-			results[which][seed] = Run(t, c.Workers, scalers[which], conditions, c.Objective)
-		} else {
-			results[which][seed] = Bound(t, c.Workers, c.Objective)
-		}
-		done.one()
-	})
-	if err != nil {
-		return nil, err
 	}
-	means := make([]Result, each)
+	means := make([]Result, len(scalers))
 	for i := range means {
 		means[i] = Mean(results[i])
 	}
-	if !c.Yardsticks {
-		return means, nil
+	if c.BestFixed {
+		means = append(means[:own], BestFixed(means[own:], duration, c.Objective))
 	}
-	return append(means[:own:own], BestFixed(means[own:len(scalers)], duration, c.Objective), means[each-1]), nil
+	return means, nil
 }
 
-// lentTrace is the trace of one seed, which is there only while it is replayed: some hundred seeds of
-// it would not fit into memory.
-type lentTrace struct {
-	sync.Mutex
-	trace    *Trace
-	returned int
+// Parallel calls do for each number below n, on as many goroutines as may run at once. It fails if
+// the context is done before.
+func Parallel(ctx context.Context, n int, do func(i int)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			do(i)
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
-func (l *lentTrace) take(c Comparison, seed int) Trace {
-	l.Lock()
-	defer l.Unlock()
-	if l.trace == nil {
-		l.trace = new(c.Trace(c.Conditions.Seed + uint64(seed)))
+// FixedCounts are the numbers of replicas of which one is the best fixed count: those at which the
+// fullest replica has fewer leases than with one replica less.
+func FixedCounts(partitions int) []int {
+	fullest := func(n int) int { return (partitions + n - 1) / n }
+	var counts []int
+	for n := 1; n <= partitions; n++ {
+		if n == 1 || fullest(n) < fullest(n-1) {
+			counts = append(counts, n)
+		}
 	}
-	return *l.trace
+	return counts
 }
 
-// giveBack says that one of so many replays is done.
-func (l *lentTrace) giveBack(replays int) {
-	l.Lock()
-	defer l.Unlock()
-	if l.returned++; l.returned == replays {
-		l.trace = nil
+// nearlyAsGood is the share by which a fixed count may be worse than the best of all.
+const nearlyAsGood = 0.001
+
+// BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over the
+// same replays of so long a trace: the lowest count that is over the objectives for no more than a
+// thousandth of the time longer than the best of all, and that at the end leaves no more pending than
+// that one, but for as much as the objective allows. Without the second rule one replica would do
+// where no count keeps the objectives.
+func BestFixed(results []Result, replay time.Duration, o Objective) Result {
+	over := func(r Result) time.Duration { return r.OverLag + r.OverAge }
+	best := slices.MinFunc(results, func(a, b Result) int {
+		return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(a.Left, b.Left))
+	})
+	longest := over(best) + time.Duration(nearlyAsGood*float64(replay))
+	left := best.Left + int64(nearlyAsGood*float64(best.Left)) + min(o.Lag, math.MaxInt64/2)
+	return results[slices.IndexFunc(results, func(r Result) bool {
+		return over(r) <= longest && r.Left <= left
+	})]
+}
+
+// Mean is the mean of results of one scaler: whole numbers are rounded, and the series is that of the
+// first.
+func Mean(results []Result) Result {
+	mean := results[0]
+	mean.ReplicaHours = 0
+	for _, r := range results {
+		mean.ReplicaHours += r.ReplicaHours
 	}
+	mean.ReplicaHours /= float64(len(results))
+	mean.OverLag = meanOf(results, time.Second, func(r Result) time.Duration { return r.OverLag })
+	mean.OverAge = meanOf(results, time.Second, func(r Result) time.Duration { return r.OverAge })
+	mean.Out = meanOf(results, 1, func(r Result) int { return r.Out })
+	mean.In = meanOf(results, 1, func(r Result) int { return r.In })
+	mean.MaxLag = meanOf(results, 1, func(r Result) int64 { return r.MaxLag })
+	mean.MaxAge = meanOf(results, time.Second, func(r Result) time.Duration { return r.MaxAge })
+	mean.P99Age = meanOf(results, time.Second, func(r Result) time.Duration { return r.P99Age })
+	mean.Arrived = meanOf(results, 1, func(r Result) int64 { return r.Arrived })
+	mean.Left = meanOf(results, 1, func(r Result) int64 { return r.Left })
+	mean.Processed = mean.Arrived - mean.Left
+	return mean
+}
+
+// meanOf is a mean, rounded to units.
+func meanOf[N ~int | ~int64](results []Result, unit N, value func(Result) N) N {
+	sum := 0.0
+	for _, r := range results {
+		sum += float64(value(r) / unit)
+	}
+	return N(math.Round(sum/float64(len(results)))) * unit
 }

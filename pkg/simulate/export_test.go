@@ -2,10 +2,6 @@ package simulate
 
 import "math/rand/v2"
 
-// Aligned are conditions under which every loop begins in the first second and a consumer acts at
-// once, so that a test can write down what happens when.
-func Aligned() Conditions { return Conditions{aligned: true} }
-
 // Fleet is a processor that a test moves second by second.
 type Fleet struct {
 	*fleet
@@ -26,14 +22,6 @@ func (f *Fleet) Second() {
 	f.Row++
 }
 
-// Kill ends the youngest host without a word: it neither gives its leases back nor renews them.
-func (f *Fleet) Kill() {
-	last := len(f.hosts) - 1
-	f.hosts[last].died = f.Row
-	f.hosts = f.hosts[:last]
-	f.desired--
-}
-
 // Held is how many leases each working host has, by the leases' own owners.
 func (f *Fleet) Held() map[string]int {
 	held := make(map[string]int)
@@ -41,7 +29,7 @@ func (f *Fleet) Held() map[string]int {
 		held[h.name] = 0
 	}
 	for p := range f.leases {
-		if owner := f.leases[p].owner; owner != nil && owner.died > f.Row {
+		if owner := f.leases[p].owner; owner != nil {
 			held[owner.name]++
 		}
 	}

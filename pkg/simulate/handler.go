@@ -11,7 +11,7 @@ func (f *fleet) work(h *host, row int) {
 			f.read(l, row)
 		}
 		if l.batch > 0 {
-			l.spare = f.allowed()
+			l.spare = f.leaseSpeed
 			busy = append(busy, l)
 		}
 	}
@@ -36,8 +36,8 @@ func (f *fleet) work(h *host, row int) {
 // read takes the next batch of a lease; where there is nothing, the owner looks again after the poll
 // delay.
 func (f *fleet) read(l *lease, row int) {
-	if l.batch = min(f.batch, l.pending()); l.batch == 0 {
-		l.look = row + f.pollDelay
+	if l.batch = min(int64(f.Batch), l.pending()); l.batch == 0 {
+		l.look = row + wholeSeconds(f.PollDelay)
 	}
 }
 
@@ -75,6 +75,3 @@ func (f *fleet) checkpoint(l *lease, row int) {
 		}
 	}
 }
-
-// drop loses the batch in hand, whose changes come again to the next owner.
-func (l *lease) drop() { l.batch, l.progress = 0, 0 }

@@ -3,7 +3,6 @@ package simulate_test
 import (
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
@@ -31,21 +30,6 @@ func TestAHandlerCheckpointsOncePerBatch(t *testing.T) {
 			"the leases of a replica share it",
 			[]int64{10, 10}, simulate.Workers{Throughput: 10, Batch: 10}, 1,
 			[]int64{20, 20, 0, 0, 0, 0},
-		},
-		{
-			"a lease alone is no faster than its batches",
-			[]int64{20}, simulate.Workers{Throughput: 100, Batch: 10, BatchTime: 2 * time.Second}, 1,
-			[]int64{20, 20, 10, 10, 0, 0},
-		},
-		{
-			"what one lease may not use is there for the others",
-			[]int64{8, 8, 8}, simulate.Workers{Throughput: 10, Batch: 2, BatchTime: 500 * time.Millisecond}, 1,
-			[]int64{24, 18, 6, 0, 0, 0}, // 3.3, 6.6, 8 of each: 2, 6, 8 are done
-		},
-		{
-			"a batch slower than the replica allows is as slow as that",
-			[]int64{20}, simulate.Workers{Throughput: 5, Batch: 10, BatchTime: 100 * time.Millisecond}, 1,
-			[]int64{20, 20, 10, 10, 0, 0},
 		},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -1,9 +1,6 @@
 package simulate
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math"
 
 // The defaults of KEDA 2.21's azure-cosmosdb scaler (pkg/scalers/azure_cosmosdb_scaler.go in
 // kedacore/keda), of its ScaledObject (https://keda.sh/docs/2.21/reference/scaledobject-spec/), and
@@ -11,7 +8,6 @@ import (
 // in transactions, replicas and seconds.
 const (
 	kedaThreshold    = 100 // changeFeedLagThreshold
-	kedaActivation   = 0   // activationChangeFeedLagThreshold
 	kedaPolling      = 30  // pollingInterval
 	kedaCooldown     = 300 // cooldownPeriod
 	kedaMaxReplicas  = 100 // maxReplicaCount
@@ -23,20 +19,19 @@ const (
 type keda struct{}
 
 // KEDA is KEDA 2.21 with its azure-cosmosdb scaler and the HPA that it makes, every setting at its
-// default, whatever the way of acting.
+// default.
 func KEDA() Scaler { return keda{} }
 
+// Name is that of the built-in policy.
 func (keda) Name() string { return "keda" }
 
-func (keda) begin(c Conditions, f *fleet, random *rand.Rand) replicas {
-	k := newScaledObject(c, random)
-	k.target = kedaThreshold
-	return func(second, _ int) int {
-		return k.step(second, false, func() (metric int64, active, ok bool) {
-			if random.Float64() < c.FailedPolls {
-				return 0, false, false
-			}
-			metric, active = kedaMetric(f)
+// Begin has KEDA read its own trigger.
+func (keda) Begin(r *Replay) func(second int) int {
+	k := NewScaledObject(r)
+	k.Target = kedaThreshold
+	return func(second int) int {
+		return k.Step(second, false, func() (metric int64, active, ok bool) {
+			metric, active = kedaMetric(r.fleet)
 			return metric, active, true
 		})
 	}
@@ -51,52 +46,59 @@ func kedaMetric(f *fleet) (metric int64, active bool) {
 			limit += kedaThreshold
 		}
 	}
-	return min(f.pending, limit), f.pending > kedaActivation
+	return min(f.pending, limit), f.pending > 0 // activationChangeFeedLagThreshold is 0
 }
 
-// scaledObject is KEDA's loop over a trigger, and the HPA that KEDA makes for it. KEDA takes the
+// ScaledObject is KEDA's loop over a trigger, and the HPA that KEDA makes for it. KEDA takes the
 // steps between zero and one (pkg/scaling/executor/scale_scaledobjects.go), the HPA all others.
-type scaledObject struct {
-	hpa
-	activation int64
-	least      int // minReplicaCount
-	cooldown   int // cooldownPeriod, in seconds
-	polling    int // pollingInterval, in seconds
-	polls      int // second of the first poll of KEDA's
-	syncs      int // second of the first round of the HPA controller
-	replicas   int
-	lastActive int // second of the last read that was active
+// Times are in seconds.
+type ScaledObject struct {
+	Target   int64 // of the metric for each replica (AverageValue)
+	Min, Max int   // minReplicaCount, maxReplicaCount
+	Polling  int   // pollingInterval
+	Cooldown int   // cooldownPeriod
+	Window   int   // stabilizationWindowSeconds of scaleDown
+	AtOnce   bool  // whether the policies of scaleUp allow any step
+
+	polls, syncs    int // second of KEDA's first poll, and of the HPA controller's first round
+	replicas        int
+	lastActive      int // second of the last read that was active
+	recommendations []recommendation
 }
 
-func newScaledObject(c Conditions, random *rand.Rand) *scaledObject {
-	return &scaledObject{
-		hpa: hpa{most: kedaMaxReplicas, window: hpaStabilization}, polling: kedaPolling, cooldown: kedaCooldown,
-		polls: c.phase(kedaPolling, random), syncs: c.phase(hpaSync, random),
+type recommendation struct{ second, replicas int }
+
+// NewScaledObject has KEDA's defaults, but no Target.
+func NewScaledObject(r *Replay) *ScaledObject {
+	return &ScaledObject{
+		Max: kedaMaxReplicas, Polling: kedaPolling, Cooldown: kedaCooldown, Window: hpaStabilization,
+		polls: r.Phase(kedaPolling), syncs: r.Phase(hpaSync),
 	}
 }
 
-// step is one second. read asks the trigger, as both KEDA and, through KEDA's metrics server, the HPA
-// do each time; ok is false where it fails. pushed says that the trigger tells of its activity by
-// itself: KEDA then does at once what it does at a poll (startPushScalers in pkg/scaling/scale_handler.go).
-func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, active, ok bool)) int {
+// Step is one second, and returns the replicas. read asks the trigger, as both KEDA and, through
+// KEDA's metrics server, the HPA do each time; ok is false if it fails. pushed says that the trigger
+// tells of its activity by itself: KEDA then does at once what it does at a poll (startPushScalers in
+// pkg/scaling/scale_handler.go).
+func (k *ScaledObject) Step(second int, pushed bool, read func() (metric int64, active, ok bool)) int {
 	// The HPA first: it meets a replica that KEDA makes at its next round. At zero it does nothing.
 	if second%hpaSync == k.syncs && k.replicas > 0 {
 		if metric, _, ok := read(); ok {
-			k.replicas = k.sync(second, k.replicas, max(1, k.least), metric)
+			k.replicas = k.sync(second, metric)
 		}
 	}
-	if second%k.polling != k.polls%k.polling && !pushed {
+	if second%k.Polling != k.polls%k.Polling && !pushed {
 		return k.replicas
 	}
 	switch _, active, ok := read(); {
 	case !ok: // an error, and no fallback: nothing changes
 	case active && k.replicas == 0:
-		k.replicas, k.lastActive = max(1, k.least), second
+		k.replicas, k.lastActive = max(1, k.Min), second
 	case active:
 		k.lastActive = second
-	case k.replicas < k.least:
-		k.replicas = k.least
-	case k.replicas > 0 && k.least == 0 && second-k.lastActive >= k.cooldown:
+	case k.replicas < k.Min:
+		k.replicas = k.Min
+	case k.replicas > 0 && k.Min == 0 && second-k.lastActive >= k.Cooldown:
 		// KEDA compares clocks that have gone on a little since the poll, so that the poll after
 		// exactly the cooldown is past it.
 		k.replicas = 0
@@ -104,41 +106,31 @@ func (k *scaledObject) step(second int, pushed bool, read func() (metric int64, 
 	return k.replicas
 }
 
-// hpa is the HPA controller for an external metric with an AverageValue and without `behavior`,
-// which KEDA leaves out unless it is set (controllers/keda/hpa.go). The controller has rules of its
-// own for that case, which are not quite the documented defaults of behavior: normalizeDesiredReplicas
-// and stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go of kubernetes/kubernetes.
-type hpa struct {
-	target          int64 // AverageValue
-	most            int   // maxReplicas
-	window          int   // stabilizationWindowSeconds of scaleDown
-	atOnce          bool  // whether the policies of scaleUp allow any step
-	recommendations []recommendation
-}
-
-type recommendation struct{ second, replicas int }
-
-// sync is one round of the controller; GetExternalPerPodMetricReplicas in replica_calculator.go is
-// its first step.
-func (h *hpa) sync(second, current, least int, metric int64) int {
-	desired := current
-	if ratio := float64(metric) / (float64(h.target) * float64(current)); ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
-		desired = int(math.Ceil(float64(metric) / float64(h.target)))
+// sync is one round of the HPA controller for an external metric with an AverageValue and without
+// `behavior`, which KEDA leaves out unless it is set (controllers/keda/hpa.go). The controller has
+// rules of its own for that case, which are not quite the documented defaults of behavior:
+// GetExternalPerPodMetricReplicas in replica_calculator.go, and normalizeDesiredReplicas and
+// stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go of kubernetes/kubernetes.
+func (k *ScaledObject) sync(second int, metric int64) int {
+	desired, least := k.replicas, max(1, k.Min)
+	ratio := float64(metric) / (float64(k.Target) * float64(k.replicas))
+	if ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
+		desired = int(math.Ceil(float64(metric) / float64(k.Target)))
 	}
-	// The highest of the window counts, also where it is above the current replicas.
-	kept := h.recommendations[:0]
-	for _, r := range h.recommendations {
-		if h.window > 0 && r.second >= second-h.window {
+	// The highest of the window counts, also if it is above the current replicas.
+	kept := k.recommendations[:0]
+	for _, r := range k.recommendations {
+		if k.Window > 0 && r.second >= second-k.Window {
 			kept = append(kept, r)
 		}
 	}
-	h.recommendations = append(kept, recommendation{second, desired})
-	for _, r := range h.recommendations {
+	k.recommendations = append(kept, recommendation{second, desired})
+	for _, r := range k.recommendations {
 		desired = max(desired, r.replicas)
 	}
-	if h.atOnce {
-		return max(least, min(desired, h.most))
+	if k.AtOnce {
+		return max(least, min(desired, k.Max))
 	}
 	// Twice as many at most, or 4 (scaleUpLimitFactor, scaleUpLimitMinimum).
-	return max(least, min(desired, max(2*current, 4), h.most))
+	return max(least, min(desired, max(2*k.replicas, 4), k.Max))
 }

@@ -1,15 +1,12 @@
 package simulate
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
-// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3).
+// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3). The
+// third, leaseExpirationInterval, is not in the model: no owner dies.
 const (
 	acquireInterval = 13 // between two looks of a host at the leases
 	renewInterval   = 17 // between two renewals of a lease by its owner
-	expiration      = 60 // since the last renewal, after which a lease is anybody's
 )
 
 // A look at the leases takes the time of a query and of one write for each lease that is taken, in
@@ -30,15 +27,15 @@ type contender struct {
 // balance has the hosts whose time it is look at the leases, one after the other
 // (PartitionLoadBalancerCore.cs: at the start, then every acquireInterval).
 func (f *fleet) balance(row int) {
-	f.due = f.due[:0]
+	var due []contender
 	for _, h := range f.hosts {
 		if h.acquire <= row {
-			f.due = append(f.due, contender{host: h, at: f.random.IntN(1000)})
+			due = append(due, contender{host: h, at: f.random.IntN(1000)})
 		}
 	}
-	slices.SortStableFunc(f.due, func(a, b contender) int { return a.at - b.at })
+	slices.SortStableFunc(due, func(a, b contender) int { return a.at - b.at })
 	until := 0 // millisecond at which the last one that took leases had written them
-	for _, c := range f.due {
+	for _, c := range due {
 		c.acquire = row + acquireInterval
 		if c.at < until {
 			continue
@@ -50,49 +47,43 @@ func (f *fleet) balance(row int) {
 }
 
 // choose takes leases for a host, and returns how many: of those that nobody owns as many as its
-// share of the hosts that can be seen, which are those that own something; where none is free one of
+// share of the hosts that can be seen, which are those that own something; if none is free, one of
 // the host that owns most (EqualPartitionsBalancingStrategy.cs, which Java shares by source).
 func (f *fleet) choose(h *host, row int) (taken int) {
-	h.owned = 0
+	var free []*lease
+	workers := []*host{h}
+	f.looks++
+	h.seen = f.looks
 	for p := range f.leases {
-		if owner := f.leases[p].owner; owner != nil {
-			owner.owned = 0
-		}
-	}
-	workers, free := append(f.workers[:0], h), f.free[:0]
-	for p := range f.leases {
-		l := &f.leases[p]
-		if l.owner == nil || row-l.renewed(row) > expiration {
+		if l := &f.leases[p]; l.owner == nil {
 			free = append(free, l)
-			continue
-		}
-		if l.owner.owned++; l.owner.owned == 1 && l.owner != h {
+		} else if l.owner.seen != f.looks {
+			l.owner.seen = f.looks
 			workers = append(workers, l.owner)
 		}
 	}
-	f.workers, f.free = workers, free
 	share := (len(f.leases) + len(workers) - 1) / len(workers)
-	needed := share - h.owned
+	needed := share - len(h.leases)
 	if needed <= 0 {
 		return 0
 	}
 	if len(free) > 0 {
-		for _, l := range free[:min(needed, len(free))] {
+		taken = min(needed, len(free))
+		for _, l := range free[:taken] {
 			f.take(h, l, row)
-			taken++
 		}
 		return taken
 	}
 	most := h
 	for _, w := range workers {
-		if most.owned <= w.owned {
+		if len(most.leases) <= len(w.leases) {
 			most = w
 		}
 	}
 	if needed > 1 {
 		share--
 	}
-	if most.owned <= share {
+	if len(most.leases) <= share {
 		return 0
 	}
 	first := slices.IndexFunc(f.leases, func(l lease) bool { return l.owner == most })
@@ -106,8 +97,8 @@ func (f *fleet) take(h *host, l *lease, row int) {
 	if l.owner != nil {
 		l.owner.leases = slices.DeleteFunc(l.owner.leases, func(o *lease) bool { return o == l })
 	}
-	l.drop()
-	l.owner, l.acquired, l.look = h, row, row+f.rebalance
+	l.batch, l.progress = 0, 0
+	l.owner, l.acquired, l.look = h, row, row+wholeSeconds(f.Rebalance)
 	h.leases = append(h.leases, l)
 }
 
@@ -117,22 +108,17 @@ func (f *fleet) stop(row, hosts int) {
 	rest := len(f.hosts) - hosts
 	for _, h := range f.hosts[rest:] {
 		for _, l := range h.leases {
-			l.drop()
+			l.batch, l.progress = 0, 0
 			l.owner, l.written = nil, row
 		}
-		h.leases = nil
 	}
 	f.hosts = slices.Delete(f.hosts, rest, len(f.hosts))
 }
 
-// renewed is the row in which the lease document was last written, 0 where it never was.
+// renewed is the row in which the lease document was last written, 0 if it never was.
 func (l *lease) renewed(row int) int {
 	if l.owner == nil {
 		return l.written
 	}
-	held := min(row, l.owner.died) - l.acquired
-	return max(l.written, l.acquired+held/renewInterval*renewInterval)
+	return max(l.written, l.acquired+(row-l.acquired)/renewInterval*renewInterval)
 }
-
-// never is a row that does not come.
-const never = math.MaxInt

@@ -34,7 +34,7 @@ func policy(change func(*scaling.Policy)) scaling.Policy {
 // after each transaction unless the workers say otherwise.
 func run(t simulate.Trace, w simulate.Workers, s simulate.Scaler, o simulate.Objective) simulate.Result {
 	w.Batch = cmp.Or(w.Batch, 1)
-	return simulate.Run(t, w, s, simulate.Aligned(), o)
+	return simulate.Run(t, w, s, simulate.Conditions{Aligned: true}, o)
 }
 
 // fixed always asks for the same number of replicas.

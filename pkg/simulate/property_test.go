@@ -33,7 +33,7 @@ func generate(t *testing.T, name string, o simulate.Options) simulate.Trace {
 	return tr
 }
 
-// TestEveryReplayKeepsTheLaws holds what is true of every trace, scaler, way of acting and seed.
+// TestEveryReplayKeepsTheLaws holds what is true of every trace, scaler and seed.
 func TestEveryReplayKeepsTheLaws(t *testing.T) {
 	t.Parallel()
 	for _, name := range simulate.Names() {
@@ -43,15 +43,11 @@ func TestEveryReplayKeepsTheLaws(t *testing.T) {
 				o := simulate.Options{Seed: seed, Duration: 4 * time.Hour, Partitions: 3 + int(seed)*5, Rate: 20 * float64(seed+1)}
 				tr := generate(t, name, o)
 				w := simulate.Workers{
-					Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second, Rebalance: time.Duration(seed) * 4 * time.Second,
-					Batch: []int{10, 100, 1000}[seed], BatchTime: []time.Duration{0, 20 * time.Second, 120 * time.Second}[seed],
+					Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second,
+					Rebalance: time.Duration(seed) * 4 * time.Second, Batch: []int{10, 100, 1000}[seed],
 				}
-				for i, s := range append(scalers(), simulate.Fixed(o.Partitions)) {
-					c := simulate.Conditions{
-						Acting: simulate.Ways()[(i+int(seed))%len(simulate.Ways())], Delay: time.Duration(seed) * 15 * time.Second,
-						FailedPolls: 0.05 * float64(seed), Seed: seed,
-					}
-					r := simulate.Run(tr, w, s, c, simulate.Objective{Lag: 500, Age: time.Minute})
+				for _, s := range append(scalers(), simulate.Fixed(o.Partitions)) {
+					r := simulate.Run(tr, w, s, simulate.Conditions{Seed: seed}, simulate.Objective{Lag: 500, Age: time.Minute})
 					if r.Arrived != tr.Transactions() || r.Arrived != r.Processed+r.Left {
 						t.Errorf("%s: %d in the trace, %d arrived, %d processed, %d left", s.Name(), tr.Transactions(), r.Arrived, r.Processed, r.Left)
 					}
@@ -80,7 +76,6 @@ func TestNoLeaseIsWorkedOffFasterThanItsHandlerAndItsReplicaAre(t *testing.T) {
 	const leases, seconds = 5, 600
 	for _, w := range []simulate.Workers{
 		{Throughput: 30, Batch: 100},
-		{Throughput: 30, Batch: 10, BatchTime: 2 * time.Second},
 		{Throughput: 0.7, Batch: 1000},
 	} {
 		rows := quiet(leases, seconds)
@@ -90,11 +85,7 @@ func TestNoLeaseIsWorkedOffFasterThanItsHandlerAndItsReplicaAre(t *testing.T) {
 		for hosts := 1; hosts <= 7; hosts++ {
 			f := simulate.NewFleet(trace(leases, rows...), w, uint64(hosts))
 			f.Scale(hosts)
-			perLease := w.Throughput
-			if w.BatchTime > 0 {
-				perLease = min(perLease, float64(w.Batch)/w.BatchTime.Seconds())
-			}
-			most := min(float64(hosts)*w.Throughput, leases*perLease)
+			most := min(float64(hosts)*w.Throughput, leases*w.Throughput)
 			for second := range seconds {
 				f.Second()
 				_, processed, _ := f.Counts()
@@ -122,7 +113,7 @@ func TestTheSameSeedGivesTheSameReplay(t *testing.T) {
 			t.Errorf("%s: another seed gives the same trace", name)
 		}
 		for _, s := range scalers() {
-			c := simulate.Conditions{Acting: simulate.MetricsAPI, FailedPolls: 0.1, Seed: 42}
+			c := simulate.Conditions{Seed: 42}
 			a := simulate.Run(first, standard, s, c, simulate.Objective{Lag: 100})
 			b := simulate.Run(second, standard, s, c, simulate.Objective{Lag: 100})
 			if !reflect.DeepEqual(a, b) {
@@ -157,7 +148,7 @@ func BenchmarkADay(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := simulate.Workers{Throughput: 25, StartUp: 30 * time.Second, PollDelay: simulate.DefaultPollDelay}
+	w := simulate.DefaultWorkers()
 	for _, s := range append(scalers(), simulate.Fixed(4)) {
 		b.Run(s.Name(), func(b *testing.B) {
 			b.ReportAllocs()

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,6 @@ type Objective struct {
 type Result struct {
 	Scaler       string
 	Fixed        int           // replicas of a fixed count; 0 for every other scaler
-	Bound        bool          // whether this is the clairvoyant bound, which knows only hours, times over and changes; see Bound
 	ReplicaHours float64       // of all replicas there were, starting ones too
 	OverLag      time.Duration // for which the lag was above the objective
 	OverAge      time.Duration // for which the oldest pending change was older than the objective
@@ -26,11 +26,6 @@ type Result struct {
 	Arrived      int64         // transactions, with those pending at the start
 	Processed    int64
 	Left         int64 // pending at the end
-
-	// Of the container, where its throughput is limited; else 0.
-	RUHours   float64       // sum over full hours of the highest RU/s provisioned in each
-	PeakRU    int           // the highest RU/s provisioned
-	Throttled time.Duration // for which some partition had no request units left
 
 	Series []Point
 }
@@ -50,15 +45,25 @@ type Point struct {
 	Working int
 }
 
-// Run replays a trace, second by second: the scaler decides by what a poll would see, what it decided
-// some time ago takes effect, then the workers process what is pending, and what arrives meanwhile is
-// there for the next second, so that a feed on which changes keep coming is never found empty. It
-// begins without any replica, and with leases that nobody owns.
+// Conditions are what a replay meets beside the trace.
+type Conditions struct {
+	Seed    uint64 // of what happens by chance: when the loops begin, which of two hosts gets a lease
+	Aligned bool   // every loop begins in the first second, and a consumer acts at once
+}
+
+// Run replays a trace, second by second: the scaler decides by what a poll would see, then the
+// workers process what is pending, and what arrives meanwhile is there for the next second, so that a
+// feed on which changes keep coming is never found empty. It begins without any replica, and with
+// leases that nobody owns.
 func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	// Two sources, so that what one scaler draws does not change how the leases move.
 	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))
 	for row := range t.Backlog {
 		f.arrive(row)
+	}
+	replay := &Replay{fleet: f}
+	if !c.Aligned {
+		replay.random = rand.New(rand.NewPCG(c.Seed, 2))
 	}
 	r := Result{Scaler: s.Name()}
 	if count, ok := s.(fixed); ok {
@@ -66,12 +71,12 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
-	ages := make([]int, t.rows()+1) // seconds of the replay by the age they ended with
-	decide := s.begin(c, f, rand.New(rand.NewPCG(c.Seed, 2)))
-	effect := newDelay(wholeSeconds(c.Delay))
+	ages := make([]time.Duration, seconds) // with which each second ended
+	decide := s.Begin(replay)
 	for second := range seconds {
 		row := t.Backlog + second
-		desired := effect.pass(decide(second, row))
+		replay.row = row
+		desired := decide(second)
 		switch {
 		case desired > f.desired:
 			r.Out++
@@ -84,25 +89,26 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		f.second(row)
 		f.arrive(row)
 
-		lag, age := f.behind(row + 1)
-		ages[age]++
+		lag, old := f.behind(row + 1)
+		age := time.Duration(old) * time.Second
+		ages[second] = age
 		r.MaxLag = max(r.MaxLag, lag)
 		if lag > o.Lag {
 			r.OverLag += time.Second
 		}
-		if seconds := time.Duration(age) * time.Second; seconds > o.Age {
+		if age > o.Age {
 			r.OverAge += time.Second
 		}
-		r.plot(second, part, Point{Lag: lag, Age: time.Duration(age) * time.Second, Desired: f.desired, Working: len(f.hosts)})
+		r.plot(second, part, Point{Lag: lag, Age: age, Desired: f.desired, Working: len(f.hosts)})
 	}
+	slices.Sort(ages)
+	r.MaxAge, r.P99Age = ages[seconds-1], ages[(99*seconds+99)/100-1]
 	r.ReplicaHours = float64(f.replicaSeconds) / 3600
-	r.MaxAge, r.P99Age = quantile(ages, seconds, 100), quantile(ages, seconds, 99)
 	for p := range f.leases {
 		r.Arrived += f.leases[p].arrived
 		r.Processed += f.leases[p].done
 	}
 	r.Left = f.pending
-	r.bill(f.meter)
 	return r
 }
 
@@ -116,15 +122,4 @@ func (r *Result) plot(second, part int, p Point) {
 	last := &r.Series[len(r.Series)-1]
 	last.Lag, last.Age = max(last.Lag, p.Lag), max(last.Age, p.Age)
 	last.Desired, last.Working = max(last.Desired, p.Desired), max(last.Working, p.Working)
-}
-
-// quantile is the least age that a percentage of the seconds did not exceed.
-func quantile(ages []int, seconds, percent int) time.Duration {
-	below := 0
-	for age, n := range ages {
-		if below += n; below*100 >= seconds*percent {
-			return time.Duration(age) * time.Second
-		}
-	}
-	return 0
 }

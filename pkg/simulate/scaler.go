@@ -10,50 +10,109 @@ import (
 // Scaler is a way of deciding replicas: a policy of feedscale, KEDA, or a fixed count. It is a value
 // that any number of replays may use.
 type Scaler interface {
-	// Name stands for it in results.
+	// Name is its name in results.
 	Name() string
-	// begin returns what is asked at the beginning of every second of one replay how many replicas
-	// there are to be.
-	begin(c Conditions, f *fleet, random *rand.Rand) replicas
+	// Begin joins a replay. What it returns is called at the beginning of every second of it, from
+	// 0 on, and returns the replicas that there are to be.
+	Begin(r *Replay) func(second int) int
 }
 
-// replicas returns the replicas wanted at a second, which counts from 0 at the start of the replay
-// and which the fleet knows as row.
-type replicas func(second, row int) int
+// Replay is what a Scaler has of the replay that it joined.
+type Replay struct {
+	Limit   *scaling.Limit       // what holds scale-out at the next decision of feedscale; nil = nothing
+	Decided func(scaling.Memory) // called after each decision of feedscale, unless it is nil
+
+	fleet  *fleet
+	row    int
+	random *rand.Rand // nil: every loop begins in the first second, and a consumer acts at once
+}
+
+// Phase draws the second in which a loop goes round for the first time.
+func (r *Replay) Phase(every int) int {
+	if r.random == nil {
+		return 0
+	}
+	return r.random.IntN(every)
+}
+
+// Now returns the time at the beginning of the second.
+func (r *Replay) Now() time.Time { return r.fleet.now(r.row) }
+
+// Pending returns the lag, in transactions.
+func (r *Replay) Pending() int64 { return r.fleet.pending }
+
+// SetLeaseLimit sets the transactions per second by which each lease can be worked off from now on,
+// beside what the workers can do.
+func (r *Replay) SetLeaseLimit(rate float64) {
+	r.fleet.leaseSpeed = max(1, min(r.fleet.speed, perSecond(rate)))
+}
 
 // DefaultEvery is how often feedscale polls unless told otherwise (FEEDSCALE_TIMER_SCHEDULE).
 const DefaultEvery = 15 * time.Second
 
-type feedscale struct {
-	name   string
-	policy scaling.Policy
-	every  int
-
-	provisioning *Provisioning // nil = the throughput stays as it is
+// Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its decisions.
+type Policy struct {
+	scaling.Policy
+	name  string
+	every int // seconds
 }
 
 // Feedscale polls, and decides as scaling.Decide does, every so often (rounded up to seconds, at
-// least one). Conditions say who acts on it; a policy that is paused changes nothing.
-func Feedscale(name string, policy scaling.Policy, every time.Duration) Scaler {
-	return feedscale{name: name, policy: policy, every: max(1, wholeSeconds(every))}
+// least one). A policy that is paused changes nothing.
+func Feedscale(name string, policy scaling.Policy, every time.Duration) Policy {
+	return Policy{policy, name, max(1, wholeSeconds(every))}
 }
 
-func (s feedscale) Name() string { return s.name }
+// Name is that of the policy.
+func (p Policy) Name() string { return p.name }
 
-func (s feedscale) begin(c Conditions, f *fleet, random *rand.Rand) replicas {
-	var memory scaling.Memory
-	first, act := c.phase(s.every, random), s.act(c, random)
-	return func(second, row int) int {
-		polled := (second-first)%s.every == 0 && second >= first
-		if polled {
-			lag := f.failedPoll(row)
-			if random.Float64() >= c.FailedPolls {
-				lag = f.poll(row)
-			}
-			memory = scaling.Decide(scaling.Input{Now: f.now(row), Lag: lag, Policy: s.policy, Memory: memory, Limit: f.limit()}).Memory
-			f.follow(row, s.provisioning, memory)
+// consumerSeconds is what a scale event takes: through the outbox, the queue and the consumer to the
+// scale subresource.
+const consumerSeconds = 2
+
+// Begin has a consumer act on the decisions.
+func (p Policy) Begin(r *Replay) func(second int) int {
+	decisions, wanted, act := p.Decisions(r), 0, Delay(consumerSeconds)
+	if r.random == nil {
+		act = Delay(0)
+	}
+	return func(second int) int {
+		if m, _ := decisions(second); m.Replicas != nil {
+			wanted = *m.Replicas
 		}
-		return act(second, polled, &memory)
+		return act(wanted)
+	}
+}
+
+// Decisions polls and decides. What it returns is called at the beginning of every second: it
+// returns what the last decision left behind, and whether a poll has just been made.
+func (p Policy) Decisions(r *Replay) func(second int) (m *scaling.Memory, polled bool) {
+	var memory scaling.Memory
+	first := r.Phase(p.every)
+	return func(second int) (*scaling.Memory, bool) {
+		if second < first || (second-first)%p.every != 0 {
+			return &memory, false
+		}
+		memory = scaling.Decide(scaling.Input{
+			Now: r.Now(), Lag: r.fleet.poll(r.row), Policy: p.Policy, Memory: memory, Limit: r.Limit,
+		}).Memory
+		if r.Decided != nil {
+			r.Decided(memory)
+		}
+		return &memory, true
+	}
+}
+
+// Delay takes a number in at each second, and returns the one of so many seconds ago.
+func Delay(seconds int) func(n int) int {
+	ring, next := make([]int, max(1, seconds)), 0
+	if seconds == 0 {
+		return func(n int) int { return n }
+	}
+	return func(n int) int {
+		n, ring[next] = ring[next], n
+		next = (next + 1) % len(ring)
+		return n
 	}
 }
 
@@ -65,6 +124,5 @@ func Fixed(count int) Scaler { return fixed(count) }
 // Name is the same for every count: Result.Fixed says which.
 func (fixed) Name() string { return "fixed" }
 
-func (s fixed) begin(Conditions, *fleet, *rand.Rand) replicas {
-	return func(int, int) int { return int(s) }
-}
+// Begin asks for the count from the first second on.
+func (s fixed) Begin(*Replay) func(second int) int { return func(int) int { return int(s) } }

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -40,13 +42,65 @@ func (t Trace) rows() int { return len(t.Arrivals) / max(1, t.Partitions) }
 // with 8.
 const maxArrivals = 50_000_000
 
-// newTrace makes a trace in which nothing arrives.
-func newTrace(name string, start time.Time, seconds, backlog, partitions int) (Trace, error) {
-	if rows := seconds + backlog; partitions < 1 || seconds < 1 || rows > maxArrivals/partitions {
-		return Trace{}, fmt.Errorf("trace %s: %d seconds with %d partitions; allowed are from 1 second and 1 partition up to %d for seconds x partitions", name, rows, partitions, maxArrivals)
+// checkSize holds a trace to maxArrivals.
+func checkSize(name string, seconds, partitions int) error {
+	if partitions < 1 || seconds < 1 || seconds > maxArrivals/partitions {
+		return fmt.Errorf("trace %s: %d seconds with %d partitions; "+
+			"allowed are from 1 second and 1 partition up to %d for seconds x partitions",
+			name, seconds, partitions, maxArrivals)
 	}
-	return Trace{
-		Name: name, Start: start, Partitions: partitions, Backlog: backlog,
-		Arrivals: make([]int64, (seconds+backlog)*partitions),
-	}, nil
+	return nil
+}
+
+// Shape is the mean of a synthetic trace. Its functions are called for each second in order.
+type Shape struct {
+	Rate   func(second int) float64   // transactions per second over all partitions
+	Shares func(second int) []float64 // of each partition, with a sum of 1; nil = evenly
+}
+
+// syntheticStart is a Monday, so that schedules find weekdays and a weekend.
+var syntheticStart = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+
+// Draw makes a trace of a shape: whole transactions of a Poisson process. It fails where the seconds
+// or partitions are out of bounds.
+func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, error) {
+	if err := checkSize(name, seconds, partitions); err != nil {
+		return Trace{}, err
+	}
+	t := Trace{
+		Name: name, Start: syntheticStart, Partitions: partitions,
+		Arrivals: make([]int64, seconds*partitions),
+	}
+	shares := make([]float64, partitions)
+	for p := range shares {
+		shares[p] = 1 / float64(partitions)
+	}
+	for second := range seconds {
+		rate := s.Rate(second)
+		if s.Shares != nil {
+			shares = s.Shares(second)
+		}
+		for p := range partitions {
+			t.Arrivals[second*partitions+p] = poisson(r, rate*shares[p])
+		}
+	}
+	return t, nil
+}
+
+// poisson draws a number of events where mean are expected: exactly for small means, by the normal
+// distribution for big ones.
+func poisson(r *rand.Rand, mean float64) int64 {
+	if mean <= 0 {
+		return 0
+	}
+	if mean > 30 {
+		return max(0, int64(math.Round(mean+math.Sqrt(mean)*r.NormFloat64())))
+	}
+	limit, product := math.Exp(-mean), r.Float64()
+	n := int64(0)
+	for product > limit {
+		product *= r.Float64()
+		n++
+	}
+	return n
 }

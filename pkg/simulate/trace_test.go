@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // perSecond sums a trace over its partitions.
@@ -30,18 +31,6 @@ func sum(numbers []int64) (total int64) {
 func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 	t.Parallel()
 	const seconds = 24 * 3600
-	// shares are what each partition gets of a part of a trace.
-	shares := func(tr simulate.Trace, from, to int) []float64 {
-		of, all := make([]float64, tr.Partitions), 0.0
-		for i, n := range tr.Arrivals[from*tr.Partitions : to*tr.Partitions] {
-			of[i%tr.Partitions] += float64(n)
-			all += float64(n)
-		}
-		for p := range of {
-			of[p] /= all
-		}
-		return of
-	}
 	near := func(got, want float64) bool { return math.Abs(got-want) < 0.02*want }
 	hour := func(s []int64, from float64) float64 { return float64(sum(s[int(from*3600):][:3600])) / 3600 }
 	for _, c := range []struct {
@@ -85,10 +74,6 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			}
 			return moments == 12
 		}},
-		{"hot", "nine tenths in one partition, the rest evenly", func(tr simulate.Trace, _ []int64) bool {
-			of := shares(tr, 0, seconds)
-			return math.Abs(of[0]-0.9) < 0.01 && slices.Min(of[1:]) > 0.01 && slices.Max(of[1:]) < 0.02
-		}},
 		{"step", "half the rate, and twice the rate in the middle third", func(_ simulate.Trace, s []int64) bool {
 			return near(hour(s, 3), 25) && near(hour(s, 7), 25) && near(hour(s, 8), 100) && near(hour(s, 15), 100) && near(hour(s, 16), 25)
 		}},
@@ -100,40 +85,6 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 				}
 			}
 			return falls == 11 && near(hour(s, 0), 10+80*0.25) && near(hour(s, 23), 10+80*0.75)
-		}},
-		{"workday", "quiet before dawn, busiest in the evening", func(_ simulate.Trace, s []int64) bool {
-			return hour(s, 3) < 10 && hour(s, 20) > 70 && hour(s, 14) < hour(s, 20)
-		}},
-		{"weekly", "an office's day, which Monday is: two humps and batches in the night", func(_ simulate.Trace, s []int64) bool {
-			return hour(s, 9.5) > 90 && hour(s, 13.5) > hour(s, 11.5) && hour(s, 1.5) > 2*hour(s, 4)
-		}},
-		{"zipf", "the n-th partition gets an n-th of the first", func(tr simulate.Trace, _ []int64) bool {
-			of := shares(tr, 0, seconds)
-			for p := range of {
-				if !near(of[p]*float64(p+1), of[0]) {
-					return false
-				}
-			}
-			return true
-		}},
-		{"moving", "four tenths in one partition, in another each half an hour", func(tr simulate.Trace, _ []int64) bool {
-			seen := make(map[int]bool)
-			for from := 0; from < seconds; from += 1800 {
-				of := shares(tr, from, from+1800)
-				most := slices.Max(of)
-				if !near(most, 0.4) || !near(1-most, 0.6) {
-					return false
-				}
-				seen[slices.Index(of, most)] = true
-			}
-			return len(seen) > 4
-		}},
-		{"overload", "for three hours a quarter more than eight replicas do", func(_ simulate.Trace, s []int64) bool {
-			return near(hour(s, 11), 50) && near(hour(s, 12), 250) && near(hour(s, 14), 250) && near(hour(s, 15), 50)
-		}},
-		{"outrun", "one partition gets a fifth more than a replica does, on top of the rest", func(tr simulate.Trace, s []int64) bool {
-			of := shares(tr, 0, seconds)
-			return near(of[0]*80, 30+50.0/8) && near(of[5]*80, 50.0/8) && near(hour(s, 20), 80)
 		}},
 		{"sparse", "a handful after two minutes of silence or more", func(_ simulate.Trace, s []int64) bool {
 			last, handfuls := -1, 0
@@ -155,7 +106,7 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			if tr.Duration() != 24*time.Hour || tr.Partitions != 8 || tr.Name != c.name {
 				t.Errorf("%s, %d partitions, %s", tr.Duration(), tr.Partitions, tr.Name)
 			}
-			if mean := float64(tr.Transactions()) / seconds; !slices.Contains([]string{"sparse", "weekly", "workday", "overload", "outrun"}, c.name) && math.Abs(mean-50) > 1.5 {
+			if mean := float64(tr.Transactions()) / seconds; c.name != "sparse" && math.Abs(mean-50) > 1.5 {
 				t.Errorf("%.1f transactions a second, want about 50", mean)
 			}
 			if slices.Min(tr.Arrivals) < 0 {
@@ -166,32 +117,8 @@ func TestASyntheticTraceIsWhatItsNameSays(t *testing.T) {
 			}
 		})
 	}
-	if got, want := len(simulate.Names()), 15; got != want {
+	if got, want := len(simulate.Names()), 8; got != want {
 		t.Errorf("%d traces, want %d", got, want)
-	}
-}
-
-func TestAWeekHasAWeekend(t *testing.T) {
-	t.Parallel()
-	tr := generate(t, "weekly", simulate.Options{Seed: 5, Duration: 7 * 24 * time.Hour, Partitions: 2, Rate: 50})
-	s := perSecond(tr)
-	day := func(n int) float64 { return float64(sum(s[n*86400:][:86400])) / 86400 }
-	if mean := float64(tr.Transactions()) / (7 * 86400); math.Abs(mean-50) > 3 || day(0) < 50 || day(5) > 30 || day(6) > 25 {
-		t.Errorf("%.0f a second, Monday %.0f, Saturday %.0f, Sunday %.0f", mean, day(0), day(5), day(6))
-	}
-}
-
-func TestSkewFollowsZipfsLawWhereTheTraceDoesNotSay(t *testing.T) {
-	t.Parallel()
-	tr := generate(t, "steady", simulate.Options{Duration: 4 * time.Hour, Partitions: 4, Rate: 100, Skew: 2})
-	of := make([]float64, 4)
-	for i, n := range tr.Arrivals {
-		of[i%4] += float64(n)
-	}
-	for p, n := range of {
-		if want := of[0] / float64((p+1)*(p+1)); math.Abs(n-want) > 0.05*want {
-			t.Errorf("partition %d gets %.0f, want about %.0f", p, n, want)
-		}
 	}
 }
 
@@ -217,7 +144,6 @@ func TestOptionsOutOfBoundsAreRefused(t *testing.T) {
 		{"a name that is not known", "dayly", `allowed are ["steady" "ramp"`, func(*simulate.Options) {}},
 		{"no rate", "steady", "the rate is 0; allowed are numbers above 0", func(o *simulate.Options) { o.Rate = 0 }},
 		{"a rate that is no number", "steady", "the rate is NaN", func(o *simulate.Options) { o.Rate = math.NaN() }},
-		{"a skew below none", "steady", "the skew is -1; allowed are numbers from 0 to 5", func(o *simulate.Options) { o.Skew = -1 }},
 		{"no partition", "steady", "with 0 partitions", func(o *simulate.Options) { o.Partitions = 0 }},
 		{"no time", "steady", "0 seconds", func(o *simulate.Options) { o.Duration = 0 }},
 		{"more than memory holds", "steady", "up to 50000000 for seconds x partitions", func(o *simulate.Options) { o.Duration, o.Partitions = 365*24*time.Hour, 1000 }},
@@ -234,16 +160,16 @@ func TestOptionsOutOfBoundsAreRefused(t *testing.T) {
 }
 
 // sample is a poll a number of seconds after noon.
-func sample(second int, lag int64, arrival float64, partitions int) simulate.Sample {
-	return simulate.Sample{
+func sample(second int, lag int64, arrival float64, partitions int) state.Sample {
+	return state.Sample{
 		Time: time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC),
-		Lag:  &lag, Arrival: &arrival, Partitions: &partitions,
+		Lag:  &lag, Arrival: &arrival, PartitionCount: &partitions, Complete: true,
 	}
 }
 
 // unmeasured is a poll that failed.
-func unmeasured(second int) simulate.Sample {
-	return simulate.Sample{Time: sample(second, 0, 0, 0).Time}
+func unmeasured(second int) state.Sample {
+	return state.Sample{Time: sample(second, 0, 0, 0).Time}
 }
 
 func TestARecordingIsReplayedAsItWas(t *testing.T) {
@@ -252,38 +178,38 @@ func TestARecordingIsReplayedAsItWas(t *testing.T) {
 	age := int64(3)
 	aged.Age = &age
 	partial := sample(4, 0, 9, 1)
-	partial.Incomplete = true
+	partial.Complete = false
 	for _, c := range []struct {
 		rule    string
-		samples []simulate.Sample
+		samples []state.Sample
 		given   int // partitions
 		want    []int64
 		backlog int
 		guessed time.Duration
 	}{
-		{"a rate holds for the time before its sample", []simulate.Sample{sample(0, 0, 99, 1), sample(2, 0, 3, 1), sample(5, 0, 1, 1)}, 0,
+		{"a rate holds for the time before its sample", []state.Sample{sample(0, 0, 99, 1), sample(2, 0, 3, 1), sample(5, 0, 1, 1)}, 0,
 			[]int64{3, 3, 1, 1, 1}, 0, 0},
-		{"samples in any order", []simulate.Sample{sample(5, 0, 1, 1), sample(0, 0, 99, 1), sample(2, 0, 3, 1)}, 0,
+		{"samples in any order", []state.Sample{sample(5, 0, 1, 1), sample(0, 0, 99, 1), sample(2, 0, 3, 1)}, 0,
 			[]int64{3, 3, 1, 1, 1}, 0, 0},
-		{"partitions take turns", []simulate.Sample{sample(0, 0, 0, 2), sample(3, 0, 3, 2)}, 0,
+		{"partitions take turns", []state.Sample{sample(0, 0, 0, 2), sample(3, 0, 3, 2)}, 0,
 			[]int64{2, 1, 1, 2, 2, 1}, 0, 0},
-		{"fractions are carried over", []simulate.Sample{sample(0, 0, 0, 1), sample(4, 0, 0.75, 1)}, 0,
+		{"fractions are carried over", []state.Sample{sample(0, 0, 0, 1), sample(4, 0, 0.75, 1)}, 0,
 			[]int64{0, 1, 1, 1}, 0, 0},
-		{"partitions as given", []simulate.Sample{sample(0, 0, 0, 1), sample(1, 0, 4, 1)}, 3,
+		{"partitions as given", []state.Sample{sample(0, 0, 0, 1), sample(1, 0, 4, 1)}, 3,
 			[]int64{2, 1, 1}, 0, 0},
-		{"the most partitions that were seen", []simulate.Sample{sample(0, 0, 0, 1), sample(1, 0, 4, 2)}, 0,
+		{"the most partitions that were seen", []state.Sample{sample(0, 0, 0, 1), sample(1, 0, 4, 2)}, 0,
 			[]int64{2, 2}, 0, 0},
-		{"the first lag is pending at the start", []simulate.Sample{sample(0, 7, 0, 2), sample(2, 0, 2, 2)}, 0,
+		{"the first lag is pending at the start", []state.Sample{sample(0, 7, 0, 2), sample(2, 0, 2, 2)}, 0,
 			[]int64{4, 3, 1, 1, 1, 1}, 1, 0},
-		{"and came evenly in the time that it is old", []simulate.Sample{aged, sample(1, 0, 1, 1)}, 0,
+		{"and came evenly in the time that it is old", []state.Sample{aged, sample(1, 0, 1, 1)}, 0,
 			[]int64{2, 2, 3, 1}, 3, 0},
-		{"it begins with the first lag that is known", []simulate.Sample{unmeasured(0), sample(2, 0, 5, 1), sample(4, 0, 1, 1)}, 0,
+		{"it begins with the first lag that is known", []state.Sample{unmeasured(0), sample(2, 0, 5, 1), sample(4, 0, 1, 1)}, 0,
 			[]int64{1, 1}, 0, 0},
-		{"an unknown rate is guessed from the one before", []simulate.Sample{sample(0, 0, 0, 1), sample(2, 0, 3, 1), unmeasured(4), sample(5, 0, 1, 1)}, 0,
+		{"an unknown rate is guessed from the one before", []state.Sample{sample(0, 0, 0, 1), sample(2, 0, 3, 1), unmeasured(4), sample(5, 0, 1, 1)}, 0,
 			[]int64{3, 3, 3, 3, 1}, 0, 2 * time.Second},
-		{"or else from the next", []simulate.Sample{{Time: sample(0, 0, 0, 0).Time, Lag: new(int64)}, unmeasured(2), sample(3, 0, 4, 1)}, 0,
+		{"or else from the next", []state.Sample{{Time: sample(0, 0, 0, 0).Time, Lag: new(int64), Complete: true}, unmeasured(2), sample(3, 0, 4, 1)}, 0,
 			[]int64{4, 4, 4}, 0, 2 * time.Second},
-		{"a part of the rate is no rate", []simulate.Sample{sample(0, 0, 0, 1), sample(2, 0, 3, 1), partial}, 0,
+		{"a part of the rate is no rate", []state.Sample{sample(0, 0, 0, 1), sample(2, 0, 3, 1), partial}, 0,
 			[]int64{3, 3, 3, 3}, 0, 2 * time.Second},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -304,7 +230,7 @@ func TestARecordingLosesNoTransaction(t *testing.T) {
 	age := int64(100)
 	first := sample(0, 12_345, 0, 7)
 	first.Age = &age
-	samples := []simulate.Sample{first}
+	samples := []state.Sample{first}
 	for i := range 100 {
 		samples = append(samples, sample(30*(i+1), 0, float64(i)/7, 7))
 	}
@@ -343,10 +269,10 @@ func TestTheDrainIsTheMedianOfThoseRecorded(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			samples := []simulate.Sample{sample(0, 0, 0, 1), sample(60, 0, 1, 1)}
+			samples := []state.Sample{sample(0, 0, 0, 1), sample(60, 0, 1, 1)}
 			for i := range c.drains {
 				s := sample(i+1, 0, 1, 1)
-				s.Drain = &c.drains[i]
+				s.DrainPerReplica = &c.drains[i]
 				samples = append(samples, s)
 			}
 			r, err := simulate.FromSamples("orders", samples, 0)
@@ -365,22 +291,22 @@ func TestARecordingThatTellsTooLittleIsRefused(t *testing.T) {
 	rateless := sample(30, 0, 0, 4)
 	rateless.Arrival = nil
 	nowhere := sample(0, 0, 1, 0)
-	nowhere.Partitions = nil
+	nowhere.PartitionCount = nil
 	for _, c := range []struct {
 		rule    string
-		samples []simulate.Sample
+		samples []state.Sample
 		says    string
 	}{
 		{"no sample", nil, "no sample knows the lag"},
-		{"no lag", []simulate.Sample{unmeasured(0), unmeasured(30)}, "no sample knows the lag"},
-		{"one sample", []simulate.Sample{sample(0, 0, 1, 4)}, "span 0 seconds"},
-		{"no rate", []simulate.Sample{rateless}, "no sample has an arrival rate"},
-		{"no number of partitions", []simulate.Sample{nowhere, nowhere}, "no sample knows the number of partitions"},
-		{"a rate below zero", []simulate.Sample{sample(0, 0, 1, 4), sample(30, 0, -1, 4)}, "arrival rate -1"},
-		{"a rate that is no number", []simulate.Sample{sample(0, 0, 1, 4), sample(30, 0, math.NaN(), 4)}, "arrival rate NaN"},
-		{"a lag below zero", []simulate.Sample{sample(0, -1, 1, 4), sample(30, 0, 1, 4)}, "a lag of -1"},
-		{"more seconds than memory holds", []simulate.Sample{sample(0, 0, 1, 4), sample(50_000_001, 0, 1, 4)}, "span 50000001 seconds"},
-		{"more partitions than memory holds", []simulate.Sample{sample(0, 0, 1, 4_000_000), sample(30, 0, 1, 4_000_000)}, "up to 50000000"},
+		{"no lag", []state.Sample{unmeasured(0), unmeasured(30)}, "no sample knows the lag"},
+		{"one sample", []state.Sample{sample(0, 0, 1, 4)}, "span 0 seconds"},
+		{"no rate", []state.Sample{rateless}, "no sample has an arrival rate"},
+		{"no number of partitions", []state.Sample{nowhere, nowhere}, "no sample knows the number of partitions"},
+		{"a rate below zero", []state.Sample{sample(0, 0, 1, 4), sample(30, 0, -1, 4)}, "arrival rate -1"},
+		{"a rate that is no number", []state.Sample{sample(0, 0, 1, 4), sample(30, 0, math.NaN(), 4)}, "arrival rate NaN"},
+		{"a lag below zero", []state.Sample{sample(0, -1, 1, 4), sample(30, 0, 1, 4)}, "a lag of -1"},
+		{"more seconds than memory holds", []state.Sample{sample(0, 0, 1, 4), sample(50_000_001, 0, 1, 4)}, "span 50000001 seconds"},
+		{"more partitions than memory holds", []state.Sample{sample(0, 0, 1, 4_000_000), sample(30, 0, 1, 4_000_000)}, "up to 50000000"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

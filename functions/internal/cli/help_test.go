@@ -130,7 +130,7 @@ func TestNamesAndValuesAreCompleted(t *testing.T) {
 		{"those that are not there yet", []string{"poll", "orders", ""}, "views"},
 		{"a form", []string{"poll", "--output", ""}, "table json"},
 		{"an order", []string{"poll", "--sort", ""}, "status lag age replicas name"},
-		{"a way of acting", []string{"simulate", "--acting", ""}, "consumer metrics-api metric-value external-push keda"},
+		{"a trace", []string{"simulate", "--trace", ""}, "steady ramp step sawtooth burst daily herd sparse"},
 		{"a command", []string{"hist"}, "history"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

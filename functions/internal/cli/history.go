@@ -10,7 +10,6 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
-	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -46,13 +45,9 @@ func History(env Env) *cobra.Command {
 }
 
 func history(ctx context.Context, env Env, name string, since time.Duration, output string) error {
-	settings, err := settings(env)
-	if err != nil {
-		return err
-	}
 	until := env.Now().UTC()
 	w := waitFor(env, func() string { return "the state" })
-	samples, err := recorded(ctx, env, settings, name, until.Add(-since), until)
+	samples, err := recorded(ctx, env, name, since, until)
 	w.end()
 	if err := w.interrupted(ctx); err != nil {
 		return err
@@ -62,9 +57,6 @@ func history(ctx context.Context, env Env, name string, since time.Duration, out
 		return Usage(err)
 	case err != nil:
 		return err
-	}
-	if len(samples) == 0 {
-		return fmt.Errorf("nothing is recorded of processor %q in the last %s: is the name right, does FEEDSCALE_STATE name the state of the poller, and has it polled?", name, since)
 	}
 	switch output {
 	case "json":
@@ -76,9 +68,18 @@ func history(ctx context.Context, env Env, name string, since time.Duration, out
 	}
 }
 
-// recorded reads what is recorded of a processor.
-func recorded(ctx context.Context, env Env, settings config.Settings, name string, from, to time.Time) ([]state.Sample, error) {
+// recorded reads what is recorded of a processor, which is something.
+func recorded(ctx context.Context, env Env, name string, since time.Duration, until time.Time) ([]state.Sample, error) {
+	settings, err := settings(env)
+	if err != nil {
+		return nil, err
+	}
 	connections := connect.New(settings)
 	connections.Asking = env.asking
-	return connections.History(ctx, name, from, to)
+	samples, err := connections.History(ctx, name, until.Add(-since), until)
+	if err == nil && len(samples) == 0 {
+		err = fmt.Errorf("nothing is recorded of processor %q in the last %s: is the name right, "+
+			"does FEEDSCALE_STATE name the state of the poller, and has it polled?", name, console.Brief(since))
+	}
+	return samples, err
 }

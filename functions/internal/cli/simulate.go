@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,302 +24,276 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Simulate replays a trace, synthetic or recorded, against policies, and prints what each of them would
+// Simulate replays a trace, built-in or recorded, against policies, and prints what each of them would
 // have cost and kept.
 func Simulate(env Env) *cobra.Command {
 	c := &cobra.Command{
 		Use: "simulate", Short: "replay a trace against policies, to tune them",
-		Example:     "feedscale simulate --trace daily --compare\nfeedscale simulate --trace history:orders --policies policies.yaml\nfeedscale simulate --matrix --output csv > matrix.csv",
+		Example: "feedscale simulate --trace daily --compare\n" +
+			"feedscale simulate --trace history:orders --policies policies.yaml",
 		Annotations: Settings("FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
 	}
-	f := c.Flags()
-	f.String("trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
-	f.String("since", "168h", "`duration` to look back in history:PROCESSOR")
-	f.String("seed", "1", "whole `number`: the same one gives the same synthetic trace, and the same chances")
-	f.String("seeds", "1", "`number` of replays, each with the next seed; the results are means (with --matrix 5 by default)")
-	f.String("duration", "24h", "`duration` of a synthetic trace; of weekly 168h by default")
-	f.String("partitions", "8", "`number` of partitions; of a recorded trace its own by default")
-	f.String("rate", "40", "`number` of transactions per second, on average, of a synthetic trace; sparse has its own")
-	f.String("skew", "0", "`number`: the exponent of Zipf's law by which partitions share a synthetic trace; 0 = evenly. hot, zipf, moving and outrun have shares of their own")
-	f.String("throughput", "25", "`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
-	f.String("startup", "30s", "`duration` from the moment a replica is made to the moment it works")
-	f.String("rebalance", "1s", "`duration` for which nobody works off a lease that has got another owner")
-	f.String("poll-delay", "5s", "`duration` until a replica that found nothing looks again (the SDKs' feedPollDelay)")
-	f.String("batch", "100", "`number` of changes that the handler gets at most, and then checkpoints (the SDKs' maxItemCount)")
-	f.String("batch-time", "0s", "`duration` that a full batch takes at least; 0s = as fast as the replica is")
-	f.String("ru-per-change", "0", "request units `number` to read a change and to process it; with --ru-limit")
-	f.String("ru-limit", "0", "request units a second `number` that the container has at the start; 0 = no limit. A policy in --policies may have throughput follow")
-	f.String("acting", "consumer", "`way` in which a decision becomes replicas: consumer, metrics-api, metric-value, external-push; or keda, which asks nobody")
-	f.String("delay", "0s", "`duration` until a decision takes effect, beside what the way of acting takes")
-	f.String("poll", "15s", "`duration` between two polls of default; those of --policies have their own (every)")
-	f.String("failed-polls", "0", "`share` of the polls that fail, from 0 to 1")
-	f.String("lag-objective", "1000", "`transactions` that may be pending")
-	f.String("age-objective", "60s", "`duration` for which the oldest change may be pending")
-	f.String("policies", "", "a `file` of policies to try out")
-	f.String("policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
-	compare := f.Bool("compare", false, "default, keda and all of --policies side by side, with the best fixed count and the clairvoyant bound")
-	matrix := f.Bool("matrix", false, "every synthetic trace, start-up time, delay and way of acting, summed up, or each with --output csv; --trace, --startup and --delay leave only that one")
-	addOutput(c, "table", "json", "csv")
-	charts := f.Bool("chart", true, "charts below the table")
+	s := simulation{
+		env: env, flags: c.Flags(), since: 168 * time.Hour, poll: simulate.DefaultEvery,
+		options: simulate.Options{Seed: 1, Duration: 24 * time.Hour, Partitions: 8, Rate: 40},
+	}
+	s.Seeds, s.Workers, s.Objective = 1, simulate.DefaultWorkers(), simulate.Objective{Lag: 1000, Age: time.Minute}
+	s.addFlags()
+	output := addOutput(c, "table", "json")
 	complete(c, "trace", simulate.Names()...)
-	complete(c, "acting", actings()...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return simulateTrace(c.Context(), env, f, *compare, *matrix, *charts)
+		s.mistakes.choice("output", *output, "table", "json")
+		return s.run(c.Context(), *output)
 	}
 	return c
 }
 
-func simulateTrace(ctx context.Context, env Env, f *pflag.FlagSet, compare, matrix, charts bool) error {
-	in := flagReader{flags: f, history: func(processor string, since time.Duration) ([]state.Sample, error) {
-		settings, err := config.ReadSettings(env.Environ)
-		if err != nil {
-			return nil, err
-		}
-		until := env.Now()
-		return recorded(ctx, env, settings, processor, until.Add(-since), until)
-	}}
-	output := in.choice("output", "table", "json", "csv")
-	if matrix {
-		return simulateMatrix(ctx, env, &in, compare, output)
-	}
-	s, trace := in.simulation()
-	comparison := simulate.Comparison{
-		Trace: trace, Seeds: s.Seeds, Workers: s.Workers, Conditions: s.Met, Objective: s.Objective,
-		Scalers: in.scalers(compare), Yardsticks: compare,
-	}
-	if err := in.mistakes.refuse(env.Stderr, "simulate"); err != nil {
-		return err
-	}
-	if in.unread != nil {
-		return in.unread
-	}
-	var err error
-	if s.Results, err = comparison.Run(ctx, progressBar(env)); err != nil {
-		return err
-	}
-	switch output {
-	case "json":
-		return console.WriteJSON(env.Stdout, s.Report())
-	case "csv":
-		return s.WriteCSV(env.Stdout)
-	default:
-		return s.Write(env.Stdout, charts, env.Style())
-	}
-}
-
-// flagReader reads the flags of a simulation, and collects what is wrong with
-// them, so that all of it is said at once.
-type flagReader struct {
+// simulation is what the flags of simulate say, and what is wrong with them.
+type simulation struct {
+	console.Simulation
+	env      Env
 	flags    *pflag.FlagSet
 	mistakes flagMistakes
-	history  func(processor string, since time.Duration) ([]state.Sample, error)
-	unread   error // why a history could not be read, which is no mistake in the flags
+
+	trace, policies, policy string
+	compare                 bool
+	since, poll             time.Duration
+	options                 simulate.Options
 }
 
-func (r *flagReader) text(name string) string { return r.flags.Lookup(name).Value.String() }
+func (s *simulation) addFlags() {
+	const year, least, most = 8760 * time.Hour, 0.001, simulate.MaxRate
+	f, m := s.flags, &s.mistakes
+	f.StringVar(&s.trace, "trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+
+		"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
+	boundedVar(f, m, &s.since, "since", durations, time.Second, year, "`duration` to look back in history:PROCESSOR")
+	boundedVar(f, m, &s.options.Duration, "duration", durations, time.Second, year, "`duration` of a built-in trace")
+	boundedVar(f, m, &s.options.Seed, "seed", seeds, 0, math.MaxUint64,
+		"whole `number`: the same one gives the same built-in trace, and the same chances")
+	boundedVar(f, m, &s.Seeds, "seeds", wholeNumbers, 1, 1000,
+		"`number` of replays, each with the next seed; the results are means")
+	boundedVar(f, m, &s.options.Partitions, "partitions", wholeNumbers, 1, 100_000,
+		"`number` of partitions; of a recorded trace its own by default")
+	boundedVar(f, m, &s.options.Rate, "rate", rates, least, most,
+		"`number` of transactions per second, on average, of a built-in trace; sparse has its own")
+	boundedVar(f, m, &s.Workers.Throughput, "throughput", rates, least, most,
+		"`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
+	boundedVar(f, m, &s.Workers.StartUp, "startup", durations, 0, time.Hour,
+		"`duration` from the moment a replica is made to the moment it works")
+	boundedVar(f, m, &s.poll, "poll", durations, time.Second, time.Hour,
+		"`duration` between two polls of default; those of --policies have their own (every)")
+	f.StringVar(&s.policies, "policies", "", "a `file` of policies to try out")
+	f.StringVar(&s.policy, "policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
+	f.BoolVar(&s.compare, "compare", false, "default, keda and all of --policies side by side, with the best fixed count")
 
-// given reports whether a flag stands on the command line.
-func (r *flagReader) given(name string) (found bool) {
-	r.flags.Visit(func(f *pflag.Flag) { found = found || f.Name == name })
-	return found
+	removedFlags(f, m, inLaboratory, "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
+		"batch", "batch-time", "ru-per-change", "ru-limit")
+	removedSwitches(f, m, inLaboratory, "matrix")
+	removedSwitches(f, m, "a table always has its charts, --output json has none", "chart")
+	removedFlags(f, m, "the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
+		"lag-objective", "age-objective")
 }
 
-func (r *flagReader) choice(name string, allowed ...string) string {
-	r.mistakes.choice(name, r.text(name), allowed...)
-	return r.text(name)
+// inLaboratory says where flags and traces of earlier releases are now.
+const inLaboratory = "it is in the laboratory of the sources, make policies (docs/tune.md)"
+
+func (s *simulation) run(ctx context.Context, output string) error {
+	scalers := s.scalers()
+	draw, err := s.traces(ctx)
+	if err == nil {
+		err = s.mistakes.refuse(s.env.Stderr, "simulate")
+	}
+	if err != nil {
+		return err
+	}
+	w := waitFor(s.env, func() string { return "the replays" })
+	s.Results, err = simulate.Comparison{
+		Trace: draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
+		Scalers: scalers, BestFixed: s.compare,
+	}.Run(ctx)
+	w.end()
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return console.WriteJSON(s.env.Stdout, s.Report())
+	}
+	return s.Write(s.env.Stdout, s.env.Style())
 }
 
-func (r *flagReader) whole(name string, low, high uint64) uint64 {
-	n, err := strconv.ParseUint(r.text(name), 10, 64)
-	if err != nil || n < low || n > high {
-		r.mistakes.add("--%s is %q; allowed are whole numbers from %d to %d", name, r.text(name), low, high)
-	}
-	return n
-}
-
-// rate reads transactions per second.
-func (r *flagReader) rate(name string) float64 {
-	n, err := strconv.ParseFloat(r.text(name), 64)
-	if err != nil || !(n >= 0.001 && n <= simulate.MaxRate) {
-		r.mistakes.add("--%s is %q; allowed are transactions per second from 0.001 to %d", name, r.text(name), simulate.MaxRate)
-	}
-	return n
-}
-
-func (r *flagReader) duration(name string, low, high time.Duration) time.Duration {
-	d, err := time.ParseDuration(r.text(name))
-	if err != nil || d < low || d > high {
-		r.mistakes.add("--%s is %q; allowed are durations from %s to %s, such as 90s, 5m or 1h30m", name, r.text(name), console.Brief(low), console.Brief(high))
-	}
-	return d
-}
-
-// fraction reads a number from 0 to high.
-func (r *flagReader) fraction(name string, high float64) float64 {
-	n, err := strconv.ParseFloat(r.text(name), 64)
-	if err != nil || !(n >= 0 && n <= high) {
-		r.mistakes.add("--%s is %q; allowed are numbers from 0 to %v", name, r.text(name), high)
-	}
-	return n
-}
-
-// workers reads what the replicas can do.
-func (r *flagReader) workers() simulate.Workers {
-	return simulate.Workers{
-		Throughput: r.rate("throughput"),
-		StartUp:    r.duration("startup", 0, time.Hour),
-		Rebalance:  r.duration("rebalance", 0, time.Hour),
-		PollDelay:  r.duration("poll-delay", 0, time.Hour),
-		Batch:      int(r.whole("batch", 1, maxBatch)),
-		BatchTime:  r.duration("batch-time", 0, time.Hour),
-		Container:  r.container(),
-	}
-}
-
-func (r *flagReader) objective() simulate.Objective {
-	return simulate.Objective{
-		Lag: int64(r.whole("lag-objective", 0, math.MaxInt64)),
-		Age: r.duration("age-objective", 0, 365*24*time.Hour),
-	}
-}
-
-// conditions reads what a replay meets beside the trace.
-func (r *flagReader) conditions() simulate.Conditions {
-	return simulate.Conditions{
-		Acting:      simulate.Acting(r.choice("acting", actings()...)),
-		Delay:       r.duration("delay", 0, time.Hour),
-		FailedPolls: r.fraction("failed-polls", 1),
-	}
-}
-
-func actings() []string {
-	var names []string
-	for _, way := range append(simulate.Ways(), simulate.KEDATrigger) {
-		names = append(names, string(way))
-	}
-	return names
-}
-
-// simulation reads what is to be replayed, and by which workers, and returns the trace of each seed.
-func (r *flagReader) simulation() (s console.Simulation, trace func(seed uint64) simulate.Trace) {
-	s = console.Simulation{Workers: r.workers(), Objective: r.objective()}
-	if slices.Contains(simulate.Names(), r.text("trace")) {
-		trace = r.synthetic(&s)
-	} else {
-		r.recorded(&s)
-		trace = func(uint64) simulate.Trace { return s.Trace }
-	}
-	s.Met = r.conditions()
-	s.Seeds = int(r.whole("seeds", 1, maxSeeds))
-	if s.Seed != nil {
-		s.Met.Seed = *s.Seed
-	}
-	return s, trace
-}
-
-const (
-	maxPartitions = 100_000
-	maxBatch      = 100_000
-	maxSeeds      = 1000
-)
-
-// options reads what shapes a synthetic trace.
-func (r *flagReader) options() simulate.Options {
-	return simulate.Options{
-		Seed:       r.whole("seed", 0, math.MaxUint64),
-		Duration:   r.duration("duration", time.Second, 365*24*time.Hour),
-		Partitions: int(r.whole("partitions", 1, maxPartitions)),
-		Rate:       r.rate("rate"),
-		Skew:       r.fraction("skew", simulate.MaxSkew),
-	}
-}
-
-// synthetic draws a trace, and returns how to draw it for each seed.
-func (r *flagReader) synthetic(s *console.Simulation) func(seed uint64) simulate.Trace {
-	r.notSince()
-	before := len(r.mistakes)
-	o := r.options()
-	if len(r.mistakes) > before {
-		return nil
-	}
-	o.Throughput = s.Workers.Throughput
-	if r.text("trace") == "weekly" && !r.given("duration") {
-		o.Duration = 7 * 24 * time.Hour
-	}
-	var err error
-	if s.Trace, err = simulate.Generate(r.text("trace"), o); err != nil {
-		r.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
-	}
-	s.Seed = new(o.Seed)
-	return func(seed uint64) simulate.Trace {
-		if seed == o.Seed {
-			return s.Trace
+// traces returns the trace of each seed. The error says why a history could not be read, which is no
+// mistake in the flags.
+func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulate.Trace, err error) {
+	if !slices.Contains(simulate.Names(), s.trace) {
+		recording, err := s.recording(ctx)
+		s.Trace, s.Guessed = recording.Trace, recording.Guessed
+		if recording.Drain != nil && !s.flags.Changed("throughput") {
+			s.Workers.Throughput = *recording.Drain
 		}
-		next := o
-		next.Seed = seed
-		t, _ := simulate.Generate(r.text("trace"), next) // which options are allowed does not depend on the seed
+		return func(uint64) simulate.Trace { return s.Trace }, err
+	}
+	s.only("history:PROCESSOR", "since")
+	s.Seed = &s.options.Seed
+	draw = func(seed uint64) simulate.Trace {
+		o := s.options
+		o.Seed = seed
+		t, _ := simulate.Generate(s.trace, o) // which options are allowed does not depend on the seed
 		return t
+	}
+	if s.Trace, err = simulate.Generate(s.trace, s.options); err != nil {
+		s.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
+	}
+	return draw, nil
+}
+
+// only holds that flags of other traces are left out.
+func (s *simulation) only(of string, names ...string) {
+	for _, name := range names {
+		if s.flags.Changed(name) {
+			s.mistakes.add("--%s is for --trace %s; leave it out with another trace", name, of)
+		}
 	}
 }
 
 // scalers are those that --policy, --policies and --compare choose.
-func (r *flagReader) scalers(compare bool) []simulate.Scaler {
-	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), r.duration("poll", time.Second, time.Hour)), simulate.KEDA()}
-	builtIn := len(all)
-	file, name := r.text("policies"), r.text("policy")
-	if r.text("acting") == string(simulate.KEDATrigger) {
-		if file != "" || name != "" && name != "keda" {
-			r.mistakes.add("--acting keda asks no policy of feedscale; leave out --policies and --policy, or act in another way")
-		}
-		return all[1:2]
-	}
-	if compare && name != "" {
-		r.mistakes.add("--policy and --compare are given; allowed is one of them")
-	}
-	if file != "" {
-		policies, err := readPolicies(file)
-		if err != nil {
-			r.wrongPolicies(err)
-			return nil
-		}
-		for _, p := range policies {
-			all = append(all, r.policy(p))
-		}
+func (s *simulation) scalers() []simulate.Scaler {
+	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), s.poll), simulate.KEDA()}
+	own := all[:1]
+	if s.policies != "" {
+		own = s.named()
+		all = append(all, own...)
 	}
 	switch {
-	case compare:
+	case s.compare && s.policy != "":
+		s.mistakes.add("--policy and --compare are given; allowed is one of them")
+		return nil
+	case s.compare:
 		return all
-	case name == "" && file != "":
-		return all[builtIn:]
-	case name == "":
-		return all[:1]
+	case s.policy == "":
+		return own
 	}
 	var names []string
-	for _, s := range all {
-		if s.Name() == name {
-			return []simulate.Scaler{s}
+	for _, scaler := range all {
+		if scaler.Name() == s.policy {
+			return []simulate.Scaler{scaler}
 		}
-		names = append(names, s.Name())
+		names = append(names, scaler.Name())
 	}
-	r.mistakes.add("--policy is %q; allowed are %s, and the names in --policies", name, strings.Join(names, ", "))
+	s.mistakes.add("--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
 	return nil
 }
 
-func readPolicies(file string) ([]config.NamedPolicy, error) {
-	text, err := bounded.ReadFile(file)
+// named are the policies of --policies. The mistakes of the file are listed one by one.
+func (s *simulation) named() (scalers []simulate.Scaler) {
+	text, err := bounded.ReadFile(s.policies)
 	if err != nil {
-		return nil, err
+		s.mistakes.add("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+		return nil
 	}
-	return config.LoadPolicies(file, text)
+	policies, err := config.LoadPolicies(s.policies, text)
+	mistakes, _ := errors.AsType[config.Mistakes](err)
+	for _, m := range mistakes {
+		s.mistakes.add("%s", m)
+	}
+	for _, p := range policies {
+		scalers = append(scalers, simulate.Feedscale(p.Name, p.Policy, p.Every))
+	}
+	return scalers
 }
 
-// wrongPolicies lists the mistakes of a file one by one.
-func (r *flagReader) wrongPolicies(err error) {
-	mistakes, ok := errors.AsType[config.Mistakes](err)
-	if !ok {
-		r.mistakes.add("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+// recording makes the trace of what was recorded, in the state or in a file.
+func (s *simulation) recording(ctx context.Context) (r simulate.Recording, err error) {
+	s.only("with a built-in name", "seed", "duration", "rate")
+	partitions := 0
+	if s.flags.Changed("partitions") {
+		partitions = s.options.Partitions
 	}
-	for _, m := range mistakes {
-		r.mistakes.add("%s", m)
+	var samples []state.Sample
+	name, stored := strings.CutPrefix(s.trace, "history:")
+	switch {
+	case !stored:
+		s.only("history:PROCESSOR", "since")
+		name, samples, err = readHistory(s.trace)
+	case name == "":
+		err = errors.New("history: names no processor; allowed is, for example, history:orders")
+	case len(s.mistakes) > 0:
+		return r, nil
+	default:
+		if samples, err = recorded(ctx, s.env, name, s.since, s.env.Now()); err != nil {
+			return r, err
+		}
 	}
+	if err == nil {
+		r, err = simulate.FromSamples(name, samples, partitions)
+	}
+	if err != nil {
+		s.mistakes.add("--trace: %v", err)
+	}
+	return r, nil
+}
+
+// movedTraces are built-in traces of earlier releases.
+var movedTraces = []string{"workday", "weekly", "hot", "zipf", "moving", "overload", "outrun"}
+
+// readHistory reads what `feedscale history` printed, as JSON or as CSV, and whose it is: of CSV only
+// the file's name can tell.
+func readHistory(file string) (name string, samples []state.Sample, err error) {
+	text, err := bounded.ReadFile(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && slices.Contains(movedTraces, file):
+		return "", nil, fmt.Errorf("%s is no longer built in: %s", file, inLaboratory)
+	case errors.Is(err, os.ErrNotExist):
+		return "", nil, fmt.Errorf("there is no %q; allowed are %s, history:PROCESSOR, or a file that is there",
+			file, strings.Join(simulate.Names(), ", "))
+	case err != nil:
+		return "", nil, fmt.Errorf("%w; allowed is a file that can be read", err)
+	}
+	name = filepath.Base(file)
+	if text = bytes.TrimSpace(text); !bytes.HasPrefix(text, []byte("{")) {
+		samples, err = readHistoryCSV(text)
+	} else {
+		err = json.Unmarshal(text, &struct {
+			Processor *string         `json:"processor"`
+			Samples   *[]state.Sample `json:"samples"`
+		}{&name, &samples})
+	}
+	untimed := slices.IndexFunc(samples, func(s state.Sample) bool { return s.Time.IsZero() })
+	if err == nil && untimed >= 0 {
+		err = fmt.Errorf("sample %d has no time", untimed+1)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w; allowed is what feedscale history prints with --output json or csv", file, err)
+	}
+	return name, samples, err
+}
+
+// readHistoryCSV reads lines whose columns the first line names, in any order.
+func readHistoryCSV(text []byte) ([]state.Sample, error) {
+	columns := []string{"time", "lag", "arrivalPerSecond", "changeAgeSeconds", "complete", "partitionCount", "drainPerReplica"}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil || len(lines) == 0 {
+		return nil, fmt.Errorf("it is neither JSON nor CSV with a line of columns (%v)", err)
+	}
+	for _, column := range columns[:3] {
+		if !slices.Contains(lines[0], column) {
+			return nil, fmt.Errorf("it has no column %s", column)
+		}
+	}
+	samples := make([]state.Sample, len(lines)-1)
+	for i, line := range lines[1:] {
+		samples[i].Complete = true // unless the line says otherwise
+		for at, column := range lines[0] {
+			if line[at] == "" || !slices.Contains(columns, column) {
+				continue
+			}
+			value := line[at] // as in the JSON
+			if column == "time" {
+				value = fmt.Sprintf("%q", value)
+			}
+			if json.Unmarshal(fmt.Appendf(nil, "{%q: %s}", column, value), &samples[i]) != nil {
+				return nil, fmt.Errorf("sample %d: %s is %q, which cannot be read", i+1, column, line[at])
+			}
+		}
+	}
+	return samples, nil
 }

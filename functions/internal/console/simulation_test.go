@@ -31,8 +31,7 @@ func simulation() console.Simulation {
 	return console.Simulation{
 		Trace:     simulate.Trace{Name: "steady", Start: noon, Partitions: 2, Arrivals: arrivals},
 		Seed:      new(uint64(7)),
-		Workers:   simulate.Workers{Throughput: 25, StartUp: 30 * time.Second, Rebalance: 10 * time.Second, PollDelay: 5 * time.Second, Batch: 100},
-		Met:       simulate.Conditions{Acting: simulate.Consumer},
+		Workers:   simulate.Workers{Throughput: 25, StartUp: 30 * time.Second},
 		Objective: simulate.Objective{Lag: 20, Age: time.Minute},
 		Results:   []simulate.Result{result("default", 16, 2, 0, 0), result("slow", 64, 1, 75*time.Second, 60)},
 	}
@@ -40,7 +39,7 @@ func simulation() console.Simulation {
 
 func TestASimulationIsATableAndChartsOnOneScale(t *testing.T) {
 	t.Parallel()
-	golden(t, "simulation", func(w io.Writer, style console.Style) error { return simulation().Write(w, true, style) })
+	golden(t, "simulation", func(w io.Writer, style console.Style) error { return simulation().Write(w, style) })
 }
 
 func TestOfOnePolicyTheChartsAreTaller(t *testing.T) {
@@ -48,7 +47,7 @@ func TestOfOnePolicyTheChartsAreTaller(t *testing.T) {
 	golden(t, "simulation-of-one", func(w io.Writer, style console.Style) error {
 		s := simulation()
 		s.Results = s.Results[1:]
-		return s.Write(w, true, style)
+		return s.Write(w, style)
 	})
 }
 
@@ -57,12 +56,11 @@ func TestARecordedTraceSaysFromWhenAndWhatWasGuessed(t *testing.T) {
 	golden(t, "simulation-recorded", func(w io.Writer, style console.Style) error {
 		s := simulation()
 		s.Trace.Name, s.Seed, s.Guessed = "orders", nil, 90*time.Minute
-		return s.Write(w, false, style)
+		return s.Write(w, style)
 	})
 }
 
 func TestASimulationForOtherProgramsHasEveryField(t *testing.T) {
 	t.Parallel()
 	golden(t, "simulation-json", func(w io.Writer, _ console.Style) error { return console.WriteJSON(w, simulation().Report()) })
-	golden(t, "simulation-csv", func(w io.Writer, _ console.Style) error { return simulation().WriteCSV(w) })
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/report"
-	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -25,15 +24,6 @@ var painted = regexp.MustCompile("\x1b\\[[0-9]*m")
 // TestNothingIsWiderThanTheTerminal also captures what each terminal shows.
 func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
-	matrix := func(w io.Writer, style console.Style) error {
-		var cells []simulate.Cell
-		for _, acting := range []simulate.Acting{simulate.Consumer, simulate.KEDATrigger, ""} {
-			cells = append(cells, simulate.Cell{Trace: "steady", Acting: acting, Result: simulate.Result{
-				Scaler: "default", Bound: acting == "", ReplicaHours: 60.5, OverLag: 90 * time.Minute, OverAge: 26 * time.Hour, Out: 1200,
-			}})
-		}
-		return console.WriteMatrix(w, cells, style)
-	}
 	worstFirst := func() []state.State {
 		return console.Arrange(console.Listing{Sort: "status"}, polled(), report.New)
 	}
@@ -55,8 +45,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		"history": func(w io.Writer, style console.Style) error {
 			return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
 		},
-		"simulate":        func(w io.Writer, style console.Style) error { return simulation().Write(w, true, style) },
-		"simulate-matrix": matrix,
+		"simulate": func(w io.Writer, style console.Style) error { return simulation().Write(w, style) },
 	} {
 		for _, width := range []int{1, 2, 5, 13, 34} { // hardly room for anything: it need not fit, and nothing breaks
 			for _, wrap := range []bool{true, false} {

@@ -1,12 +1,24 @@
-package simulate
+package main
 
 import (
 	"math"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/simulate"
 )
+
+// credit is the unit in which capacity is counted, so that fractions of a transaction add up
+// exactly: a millionth.
+const credit = 1_000_000
+
+func credits(rate float64) int64 { return int64(math.Round(rate * credit)) }
 
 // boundSlot is the step of the clairvoyant, in seconds: as often as the fastest of the loops looks.
 const boundSlot = 15
+
+// boundName is the Scaler of the clairvoyant's results, which know only hours, times over the
+// objectives and changes.
+const boundName = "bound"
 
 // Bound is a clairvoyant: the fewest replica-hours with which anybody could have kept the objectives
 // wherever they can be kept at all. It is a lower bound of what a scaler of this model needs that
@@ -24,15 +36,15 @@ const boundSlot = 15
 // rather than too many: leases move at once and any share of the work is anybody's, handlers have no
 // batches and never wait for a poll delay, what arrives in a slot can be processed at any time of
 // it, and an age is kept where as much is processed as is due, whichever changes that are.
-func Bound(t Trace, w Workers, o Objective) Result {
+func Bound(t simulate.Trace, w simulate.Workers, o simulate.Objective) simulate.Result {
 	full := fullFleet(t, w, o)
 	d := newClairvoyant(w, t.Partitions)
 	for _, s := range full.slots {
 		d.slot(s)
 	}
 	best := d.best()
-	return Result{
-		Scaler: "bound", Bound: true,
+	return simulate.Result{
+		Scaler:       boundName,
 		ReplicaHours: float64(best.seconds) / 3600, Out: best.out, In: best.in,
 		OverLag: full.overLag, OverAge: full.overAge, Arrived: t.Transactions(),
 	}
@@ -51,13 +63,14 @@ type ideal struct {
 	overLag, overAge time.Duration
 }
 
-func fullFleet(t Trace, w Workers, o Objective) (i ideal) {
-	n, speed, age := t.Partitions, w.leaseSpeed(), int(min(o.Age/time.Second, math.MaxInt32))
+func fullFleet(t simulate.Trace, w simulate.Workers, o simulate.Objective) (i ideal) {
+	n, speed, age := t.Partitions, credits(w.Throughput), int(min(o.Age/time.Second, math.MaxInt32))
 	allowed := min(o.Lag, math.MaxInt64/credit) * credit
 	pending, recent := make([]int64, n), make([]int64, n) // recent: what is not older than the objective
 	var all, fresh int64                                  // their sums
 	var s slot
-	for row := range t.rows() {
+	rows := len(t.Arrivals) / n
+	for row := range rows {
 		working := row >= t.Backlog
 		for p := range n {
 			if working {
@@ -88,7 +101,7 @@ func fullFleet(t Trace, w Workers, o Objective) (i ideal) {
 				break
 			}
 		}
-		if s.seconds++; s.seconds == boundSlot || row == t.rows()-1 {
+		if s.seconds++; s.seconds == boundSlot || row == rows-1 {
 			s.slack = max(0, min(allowed, fresh)-all)
 			i.slots = append(i.slots, s)
 			s = slot{}
@@ -168,9 +181,9 @@ type clairvoyant struct {
 	grown   []frontier // scratch of slot
 }
 
-func newClairvoyant(w Workers, partitions int) *clairvoyant {
+func newClairvoyant(w simulate.Workers, partitions int) *clairvoyant {
 	d := &clairvoyant{
-		speed: perSecond(w.Throughput), startUp: int64(wholeSeconds(w.StartUp)),
+		speed: credits(w.Throughput), startUp: int64(math.Ceil(w.StartUp.Seconds())),
 		plans: make([]frontier, partitions+1), grown: make([]frontier, partitions+1),
 	}
 	d.plans[0] = frontier{{}}

@@ -1,4 +1,4 @@
-package simulate_test
+package main
 
 import (
 	"math"
@@ -49,7 +49,7 @@ func TestTheBoundIsTheBestOfAllPlans(t *testing.T) {
 			}
 		}
 		w := simulate.Workers{Throughput: speed, StartUp: time.Duration(startUp) * time.Second}
-		r := simulate.Bound(tr, w, simulate.Objective{Lag: allowed, Age: time.Hour})
+		r := Bound(tr, w, simulate.Objective{Lag: allowed, Age: time.Hour})
 		if want := byHand(arrivals, partitions, speed, float64(allowed), startUp); int(math.Round(r.ReplicaHours*3600)) != want {
 			t.Errorf("seed %d: %.0f replica-seconds, want %d", seed, r.ReplicaHours*3600, want)
 		}
@@ -80,8 +80,8 @@ func TestTheBoundOfWhatCanBeReckonedInTheHead(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := simulate.Bound(c.trace, simulate.Workers{Throughput: 12, StartUp: 10 * time.Second}, c.o)
-			if math.Abs(r.ReplicaHours*3600-c.seconds) > 25 || r.OverLag != c.over || !r.Bound {
+			r := Bound(c.trace, simulate.Workers{Throughput: 12, StartUp: 10 * time.Second}, c.o)
+			if math.Abs(r.ReplicaHours*3600-c.seconds) > 25 || r.OverLag != c.over || r.Scaler != "bound" {
 				t.Errorf("%.0f replica-seconds, %s over the lag; want about %.0f and %s", r.ReplicaHours*3600, r.OverLag, c.seconds, c.over)
 			}
 		})
@@ -90,13 +90,14 @@ func TestTheBoundOfWhatCanBeReckonedInTheHead(t *testing.T) {
 
 func TestNoFixedCountThatKeepsTheObjectivesIsBelowTheBound(t *testing.T) {
 	t.Parallel()
-	for _, name := range simulate.Names() {
-		t.Run(name, func(t *testing.T) {
+	for _, shape := range shapes {
+		t.Run(shape.Name, func(t *testing.T) {
 			t.Parallel()
-			tr := generate(t, name, simulate.Options{Seed: 2, Duration: 6 * time.Hour, Partitions: 8, Rate: 50})
+			shape.Times, shape.Share = 0, 0
+			tr := arrivals(t, shape, 2, Load{Duration: 6 * time.Hour, Partitions: 8, Rate: 50, Throughput: 25})
 			o := simulate.Objective{Lag: 1000, Age: time.Minute}
-			w := simulate.Workers{Throughput: 25, PollDelay: simulate.DefaultPollDelay}
-			bound := simulate.Bound(tr, w, o)
+			w := simulate.Workers{Throughput: 25, PollDelay: 5 * time.Second}
+			bound := Bound(tr, w, o)
 			if bound.ReplicaHours <= 0 || bound.ReplicaHours > 8*6 {
 				t.Errorf("a bound of %v hours, of 48 at most", bound.ReplicaHours)
 			}
@@ -119,6 +120,6 @@ func BenchmarkBound(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		simulate.Bound(tr, simulate.Workers{Throughput: 25, StartUp: 30 * time.Second}, simulate.Objective{Lag: 1000, Age: time.Minute})
+		Bound(tr, simulate.Workers{Throughput: 25, StartUp: 30 * time.Second}, simulate.Objective{Lag: 1000, Age: time.Minute})
 	}
 }

@@ -1,6 +1,10 @@
-package simulate
+package main
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/feedscale/feedscale/pkg/simulate"
+)
 
 // workdayHours is an hourly profile such as operators of online shops publish: hardly anything before
 // dawn, a climb to noon, a dip after lunch, the peak in the evening. Relative; midnight first.
@@ -47,16 +51,16 @@ func hourly(hours *[24]float64, r *rand.Rand) func(second int) float64 {
 }
 
 // workday is a day of recorded shape.
-func workday(o Options, _ int, r *rand.Rand) shape {
+func workday(l Load, _ int, r *rand.Rand) simulate.Shape {
 	of := hourly(&workdayHours, r)
-	return shape{rate: func(second int) float64 { return o.Rate * of(second) }}
+	return simulate.Shape{Rate: func(second int) float64 { return l.Rate * of(second) }}
 }
 
 // weekly is a week of recorded shape, from Monday on.
-func weekly(o Options, _ int, r *rand.Rand) shape {
+func weekly(l Load, _ int, r *rand.Rand) simulate.Shape {
 	of, mean := hourly(&officeHours, r), 0.0
 	for _, day := range weekdays {
 		mean += day / 7
 	}
-	return shape{rate: func(second int) float64 { return o.Rate * of(second) * weekdays[second/86400%7] / mean }}
+	return simulate.Shape{Rate: func(second int) float64 { return l.Rate * of(second) * weekdays[second/86400%7] / mean }}
 }

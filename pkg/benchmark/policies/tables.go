@@ -1,0 +1,260 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/simulate"
+)
+
+// columns are those of the CSV: a line for each contender in each cell.
+var columns = []string{
+	"trace", "partitions", "startUpSeconds", "delaySeconds", "acting", "policy", "seeds",
+	"replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
+	"maxLag", "maxAgeSeconds", "p99AgeSeconds", "arrived", "processed", "left", "fixedReplicas",
+}
+
+// writeCSV writes a line for each contender in each cell. The best fixed count and the bound follow
+// the contenders of each delay; nobody acts on them. What the bound cannot know is empty.
+func (m Matrix) writeCSV(w io.Writer, meetings []Meeting) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(columns) // an error stays with the writer until the end
+	for _, meeting := range meetings {
+		line := func(c Contender, r simulate.Result) {
+			_ = out.Write(append([]string{
+				meeting.Shape.Name, strconv.Itoa(meeting.Partitions), whole(meeting.StartUp), whole(c.Delay),
+				string(c.Acting), r.Scaler, strconv.Itoa(m.Seeds),
+			}, numbers(r)...))
+		}
+		for i, c := range m.Contenders {
+			line(c, meeting.Results[i].Result)
+			if i+1 == len(m.Contenders) || m.Contenders[i+1].Delay != c.Delay {
+				line(Contender{Delay: c.Delay}, meeting.Fixed.Result)
+				line(Contender{Delay: c.Delay}, meeting.Bound.Result)
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// whole is a duration as its number of seconds.
+func whole(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+
+// numbers are the columns of a result.
+func numbers(r simulate.Result) []string {
+	line := []string{
+		strconv.FormatFloat(r.ReplicaHours, 'f', -1, 64), whole(r.OverLag), whole(r.OverAge),
+		strconv.Itoa(r.Actions()), strconv.Itoa(r.Out), strconv.Itoa(r.In),
+	}
+	arrived := strconv.FormatInt(r.Arrived, 10)
+	if r.Scaler == boundName {
+		return append(line, "", "", "", arrived, "", "", "")
+	}
+	fixed := ""
+	if r.Fixed > 0 {
+		fixed = strconv.Itoa(r.Fixed)
+	}
+	return append(line, strconv.FormatInt(r.MaxLag, 10), whole(r.MaxAge), whole(r.P99Age),
+		arrived, strconv.FormatInt(r.Processed, 10), strconv.FormatInt(r.Left, 10), fixed)
+}
+
+// duel is what a contender and KEDA made of a cell, with the same delay.
+type duel struct {
+	Cell
+	Contender
+	own, keda, bound, fixed Result
+}
+
+// duels are those of the contenders that a function wants, by the shape of the cell.
+func (m Matrix) duels(meetings []Meeting, want func(Contender) bool) map[string][]duel {
+	of := make(map[string][]duel)
+	for _, meeting := range meetings {
+		for i, c := range m.Contenders {
+			if !want(c) {
+				continue
+			}
+			keda := slices.IndexFunc(m.Contenders, func(k Contender) bool {
+				return k.Acting == KEDATrigger && k.Delay == c.Delay
+			})
+			name := meeting.Shape.Name
+			of[name] = append(of[name], duel{
+				meeting.Cell, c, meeting.Results[i], meeting.Results[keda], meeting.Bound, meeting.Fixed,
+			})
+		}
+	}
+	return of
+}
+
+// wish is what is wanted of a policy in a cell.
+type wish struct {
+	name string
+	miss func(own, keda, bound simulate.Result) float64 // by how much it fails; not above 0 if it does not
+	says func(miss float64) string
+	of   []string // shapes; nil = all
+}
+
+// wishes are those of decision 0011.
+var wishes = []wish{
+	{
+		name: "hours",
+		miss: func(own, keda, _ simulate.Result) float64 { return own.ReplicaHours/keda.ReplicaHours - 1 },
+		says: func(miss float64) string { return fmt.Sprintf("+%.1f %%", 100*miss) },
+	},
+	{
+		name: "over the lag",
+		miss: func(own, keda, _ simulate.Result) float64 { return (own.OverLag - keda.OverLag).Seconds() },
+		says: func(miss float64) string { return fmt.Sprintf("+%.0f s", miss) },
+	},
+	{
+		name: "over the age",
+		miss: func(own, keda, _ simulate.Result) float64 { return (own.OverAge - keda.OverAge).Seconds() },
+		says: func(miss float64) string { return fmt.Sprintf("+%.0f s", miss) },
+	},
+	{
+		name: "actions", // at most a third of KEDA's
+		miss: func(own, keda, _ simulate.Result) float64 {
+			return float64(own.Actions())/float64(keda.Actions()) - mostActions
+		},
+		says: func(miss float64) string { return fmt.Sprintf("%.2f of KEDA's", miss+mostActions) },
+	},
+	{
+		name: "bound", // at most 1.3 times its hours
+		miss: func(own, _, bound simulate.Result) float64 { return own.ReplicaHours/bound.ReplicaHours - mostBound },
+		says: func(miss float64) string { return fmt.Sprintf("%.2f times", miss+mostBound) },
+		of:   []string{"steady", "ramp", "daily", "hot"},
+	},
+}
+
+const (
+	mostActions = 1.0 / 3
+	mostBound   = 1.3
+)
+
+// The heads of the tables of decision 0011.
+const (
+	figuresHead = "| trace | KEDA + HPA | default, consumer | metrics-api | external-push | metric-value | best fixed count | bound | × bound |\n|---|---|---|---|---|---|---|---|---|\n"
+	missesHead  = "| trace | wanted | cells that fail, of 48 | the worst: start-up, delay, way |\n|---|---|---|---|\n"
+)
+
+// figures are the lines of the first table of decision 0011.
+func (m Matrix) figures(meetings []Meeting) string {
+	var b strings.Builder
+	for _, name := range shapesIn(meetings) {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, acting := range []Acting{KEDATrigger, Consumer, MetricsAPI, ExternalPush, MetricValue} {
+			duels := m.duels(meetings, func(c Contender) bool { return c.Acting == acting })[name]
+			fmt.Fprintf(&b, " %.1f / %.0f / %.0f / %.0f |",
+				average(duels, func(d duel) float64 { return d.own.ReplicaHours }),
+				average(duels, func(d duel) float64 { return d.own.OverLag.Seconds() }),
+				average(duels, func(d duel) float64 { return d.own.OverAge.Seconds() }),
+				average(duels, func(d duel) float64 { return float64(d.own.Actions()) }))
+		}
+		duels := m.duels(meetings, follows)[name]
+		bound := average(duels, func(d duel) float64 { return d.bound.ReplicaHours })
+		fmt.Fprintf(&b, " %.1f | %.1f | %.2f |\n", average(duels, func(d duel) float64 { return d.fixed.ReplicaHours }),
+			bound, average(duels, func(d duel) float64 { return d.own.ReplicaHours })/bound)
+	}
+	return b.String()
+}
+
+// follows reports whether a way of acting follows the decision of feedscale.
+func follows(c Contender) bool { return c.Acting != KEDATrigger && c.Acting != MetricValue }
+
+func average(duels []duel, value func(duel) float64) (mean float64) {
+	for _, d := range duels {
+		mean += value(d) / float64(len(duels))
+	}
+	return mean
+}
+
+// misses are the lines of the second table of decision 0011, over the ways that follow the decision.
+func (m Matrix) misses(meetings []Meeting) string {
+	var b strings.Builder
+	duels := m.duels(meetings, follows)
+	for _, name := range shapesIn(meetings) {
+		for _, w := range wishes {
+			if w.of != nil && !slices.Contains(w.of, name) {
+				continue
+			}
+			fail, most, worst := 0, 0.0, duel{}
+			for _, d := range duels[name] {
+				miss := w.miss(d.own.Result, d.keda.Result, d.bound.Result)
+				if miss > 0 {
+					fail++
+				}
+				if miss > most {
+					most, worst = miss, d
+				}
+			}
+			if fail > 0 {
+				fmt.Fprintf(&b, "| %s | %s | %d | %s at %s s, %s s, %s |\n", name, w.name, fail, w.says(most), whole(worst.StartUp), whole(worst.Delay), worst.Acting)
+			}
+		}
+	}
+	return b.String()
+}
+
+// writeSummary writes a line for each shape, number of partitions, policy and way of acting: the means
+// over start-up times and delays, and in how many cells it is worse than KEDA in each.
+func (m Matrix) writeSummary(w io.Writer, meetings []Meeting) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "TRACE\tPARTITIONS\tPOLICY\tACTING\tHOURS\tx BOUND\tOVER LAG\tOVER AGE\tACTIONS\tRU/S-HOURS\tCELLS\tHOURS > KEDA\tLAG > KEDA\tAGE > KEDA\tACTIONS > KEDA\t")
+	for len(meetings) > 0 {
+		first, alike := meetings[0], 1
+		for alike < len(meetings) && meetings[alike].Shape.Name == first.Shape.Name && meetings[alike].Partitions == first.Partitions {
+			alike++
+		}
+		line := func(policy string, acting Acting, duels []duel, side func(duel) Result) {
+			of := func(value func(Result) float64) float64 {
+				return average(duels, func(d duel) float64 { return value(side(d)) })
+			}
+			hours := of(func(r Result) float64 { return r.ReplicaHours })
+			worse := [4]int{}
+			for _, d := range duels {
+				for i, w := range wishes[:3] {
+					if w.miss(side(d).Result, d.keda.Result, d.bound.Result) > 0 {
+						worse[i]++
+					}
+				}
+				if side(d).Actions() > d.keda.Actions() {
+					worse[3]++
+				}
+			}
+			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%.1f\t%.2f\t%.0f s\t%.0f s\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t\n", first.Shape.Name, first.Partitions, policy, acting,
+				hours, hours/average(duels, func(d duel) float64 { return d.bound.ReplicaHours }),
+				of(func(r Result) float64 { return r.OverLag.Seconds() }), of(func(r Result) float64 { return r.OverAge.Seconds() }),
+				of(func(r Result) float64 { return float64(r.Actions()) }), of(func(r Result) float64 { return r.RUHours }),
+				len(duels), worse[0], worse[1], worse[2], worse[3])
+		}
+		var duels []duel
+		for _, c := range m.Contenders {
+			if m.Contenders[0].Delay != c.Delay {
+				break // the same contenders again
+			}
+			same := func(other Contender) bool { return other.Acting == c.Acting && other.Name() == c.Name() }
+			duels = m.duels(meetings[:alike], same)[first.Shape.Name]
+			line(c.Name(), c.Acting, duels, func(d duel) Result { return d.own })
+		}
+		line("fixed", "", duels, func(d duel) Result { return d.fixed })
+		line(boundName, "", duels, func(d duel) Result { return d.bound })
+		meetings = meetings[alike:]
+	}
+	return out.Flush()
+}
+
+// shapesIn are the names of the shapes, in order.
+func shapesIn(meetings []Meeting) (names []string) {
+	for _, m := range meetings {
+		if !slices.Contains(names, m.Shape.Name) {
+			names = append(names, m.Shape.Name)
+		}
+	}
+	return names
+}
