@@ -41,11 +41,18 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 			}
 			results = make([][]Result, len(scalers))
 		}
-		err := Parallel(ctx, len(scalers), func(i int) {
-			result := Run(trace, c.Workers, scalers[i], Conditions{Seed: seed}, c.Objective)
-			results[i] = append(results[i], result)
-		})
-		if err != nil {
+		var g errgroup.Group
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		for i, s := range scalers {
+			g.Go(func() error {
+				if ctx.Err() == nil {
+					result := Run(trace, c.Workers, s, Conditions{Seed: seed}, c.Objective)
+					results[i] = append(results[i], result)
+				}
+				return ctx.Err()
+			})
+		}
+		if err := g.Wait(); err != nil {
 			return nil, err
 		}
 	}
@@ -57,23 +64,6 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 		means = append(means[:own], BestFixed(means[own:], duration, c.Objective))
 	}
 	return means, nil
-}
-
-// Parallel calls do for each number below n, on as many goroutines as may run at once. It fails if
-// the context is done before.
-func Parallel(ctx context.Context, n int, do func(i int)) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			do(i)
-			return nil
-		})
-	}
-	return g.Wait()
 }
 
 // FixedCounts are the numbers of replicas of which one is the best fixed count: those at which the

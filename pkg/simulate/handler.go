@@ -58,20 +58,11 @@ func (f *fleet) process(l *lease, credits int64, row int) (used int64) {
 
 // checkpoint ends a batch: its changes, the oldest of the partition, are done.
 func (f *fleet) checkpoint(l *lease, row int) {
-	n := l.batch
+	l.done += l.batch
+	f.pending -= l.batch
 	l.batch, l.progress, l.written = 0, 0, row
-	l.done += n
-	f.pending -= n
-	for {
-		taken := min(n, l.left)
-		n -= taken
-		l.left -= taken
-		if l.left > 0 || l.arrived == l.done {
-			return
-		}
-		for l.left == 0 {
-			l.head++
-			l.left = f.trace.Arrivals[l.head*len(f.leases)+l.index]
-		}
+	for l.through <= l.done && l.done < l.arrived {
+		l.head++
+		l.through += f.trace.Arrivals[l.head*len(f.leases)+l.index]
 	}
 }

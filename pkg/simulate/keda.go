@@ -29,12 +29,11 @@ func (keda) Name() string { return "keda" }
 func (keda) Begin(r *Replay) func(second int) int {
 	k := NewScaledObject(r)
 	k.Target = kedaThreshold
-	return func(second int) int {
-		return k.Step(second, false, func() (metric int64, active, ok bool) {
-			metric, active = kedaMetric(r.fleet)
-			return metric, active, true
-		})
+	read := func() (metric int64, active, ok bool) {
+		metric, active = kedaMetric(r.fleet)
+		return metric, active, true
 	}
+	return func(second int) int { return k.Step(second, false, read) }
 }
 
 // kedaMetric is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to a

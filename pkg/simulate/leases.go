@@ -18,30 +18,24 @@ const (
 	writeTime = 28
 )
 
-// contender is a host whose look at the leases falls into this second.
-type contender struct {
-	*host
-	at int // millisecond
-}
-
 // balance has the hosts whose time it is look at the leases, one after the other
 // (PartitionLoadBalancerCore.cs: at the start, then every acquireInterval).
 func (f *fleet) balance(row int) {
-	var due []contender
+	var due []*host
 	for _, h := range f.hosts {
 		if h.acquire <= row {
-			due = append(due, contender{host: h, at: f.random.IntN(1000)})
+			h.acquire, h.at = row+acquireInterval, f.random.IntN(1000)
+			due = append(due, h)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b contender) int { return a.at - b.at })
+	slices.SortStableFunc(due, func(a, b *host) int { return a.at - b.at })
 	until := 0 // millisecond at which the last one that took leases had written them
-	for _, c := range due {
-		c.acquire = row + acquireInterval
-		if c.at < until {
+	for _, h := range due {
+		if h.at < until {
 			continue
 		}
-		if taken := f.choose(c.host, row); taken > 0 {
-			until = c.at + queryTime + writeTime*taken
+		if taken := f.choose(h, row); taken > 0 {
+			until = h.at + queryTime + writeTime*taken
 		}
 	}
 }

@@ -35,8 +35,11 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 		return refused("no sample knows the lag of every partition, so there is nothing to begin with; record a longer time")
 	}
 	samples = samples[first:]
-	if partitions == 0 {
-		partitions = mostPartitions(samples)
+	given := partitions > 0
+	for _, s := range samples {
+		if !given && s.PartitionCount != nil {
+			partitions = max(partitions, *s.PartitionCount)
+		}
 	}
 	if partitions == 0 {
 		return refused("no sample knows the number of partitions; give it")
@@ -109,16 +112,6 @@ func (t *Trace) spread(transactions int64, turn *int) {
 		row[*turn]++
 		*turn = (*turn + 1) % t.Partitions
 	}
-}
-
-func mostPartitions(samples []state.Sample) int {
-	most := 0
-	for _, s := range samples {
-		if s.PartitionCount != nil {
-			most = max(most, *s.PartitionCount)
-		}
-	}
-	return most
 }
 
 func medianDrain(samples []state.Sample) *float64 {

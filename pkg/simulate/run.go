@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
 // Objective is what the processor is to keep.
@@ -61,12 +63,12 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	for row := range t.Backlog {
 		f.arrive(row)
 	}
-	replay := &Replay{fleet: f}
+	replay := &Replay{fleet: f, Decide: func(in scaling.Input) scaling.Memory { return scaling.Decide(in).Memory }}
 	if !c.Aligned {
 		replay.random = rand.New(rand.NewPCG(c.Seed, 2))
 	}
 	r := Result{Scaler: s.Name()}
-	if count, ok := s.(fixed); ok {
+	if count, ok := s.(Fixed); ok {
 		r.Fixed = int(count)
 	}
 	seconds := t.rows() - t.Backlog

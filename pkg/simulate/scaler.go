@@ -19,8 +19,7 @@ type Scaler interface {
 
 // Replay is what a Scaler has of the replay that it joined.
 type Replay struct {
-	Limit   *scaling.Limit       // what holds scale-out at the next decision of feedscale; nil = nothing
-	Decided func(scaling.Memory) // called after each decision of feedscale, unless it is nil
+	Decide func(scaling.Input) scaling.Memory // takes the decisions of feedscale
 
 	fleet  *fleet
 	row    int
@@ -34,12 +33,6 @@ func (r *Replay) Phase(every int) int {
 	}
 	return r.random.IntN(every)
 }
-
-// Now returns the time at the beginning of the second.
-func (r *Replay) Now() time.Time { return r.fleet.now(r.row) }
-
-// Pending returns the lag, in transactions.
-func (r *Replay) Pending() int64 { return r.fleet.pending }
 
 // SetLeaseLimit sets the transactions per second by which each lease can be worked off from now on,
 // beside what the workers can do.
@@ -93,36 +86,27 @@ func (p Policy) Decisions(r *Replay) func(second int) (m *scaling.Memory, polled
 		if second < first || (second-first)%p.every != 0 {
 			return &memory, false
 		}
-		memory = scaling.Decide(scaling.Input{
-			Now: r.Now(), Lag: r.fleet.poll(r.row), Policy: p.Policy, Memory: memory, Limit: r.Limit,
-		}).Memory
-		if r.Decided != nil {
-			r.Decided(memory)
-		}
+		lag := r.fleet.poll(r.row)
+		memory = r.Decide(scaling.Input{Now: lag.Time, Lag: lag, Policy: p.Policy, Memory: memory})
 		return &memory, true
 	}
 }
 
 // Delay takes a number in at each second, and returns the one of so many seconds ago.
 func Delay(seconds int) func(n int) int {
-	ring, next := make([]int, max(1, seconds)), 0
-	if seconds == 0 {
-		return func(n int) int { return n }
-	}
+	waiting := make([]int, seconds)
 	return func(n int) int {
-		n, ring[next] = ring[next], n
-		next = (next + 1) % len(ring)
+		waiting = append(waiting, n)
+		n, waiting = waiting[0], waiting[1:]
 		return n
 	}
 }
 
-type fixed int
-
 // Fixed is a number of replicas that never changes.
-func Fixed(count int) Scaler { return fixed(count) }
+type Fixed int
 
 // Name is the same for every count: Result.Fixed says which.
-func (fixed) Name() string { return "fixed" }
+func (Fixed) Name() string { return "fixed" }
 
 // Begin asks for the count from the first second on.
-func (s fixed) Begin(*Replay) func(second int) int { return func(int) int { return int(s) } }
+func (f Fixed) Begin(*Replay) func(second int) int { return func(int) int { return int(f) } }

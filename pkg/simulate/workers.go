@@ -68,6 +68,7 @@ type host struct {
 	name    string
 	leases  []*lease
 	acquire int // row of its next look at the leases
+	at      int // millisecond of that look
 	seen    int // number of the last look that saw it
 }
 
@@ -84,7 +85,7 @@ type lease struct {
 
 	arrived, done int64 // transactions; done = up to the checkpoint
 	head          int   // row in which the oldest pending transaction arrived
-	left          int64 // of those that arrived in that row, how many are pending
+	through       int64 // transactions that arrived up to the end of that row
 
 	polled struct{ lag, age, session, checkpoint int64 } // what the measurement points to
 }
@@ -113,7 +114,7 @@ func (f *fleet) arrive(row int) {
 		}
 		l := &f.leases[p]
 		if l.arrived == l.done {
-			l.head, l.left = row, n
+			l.head, l.through = row, l.arrived+n
 		}
 		l.arrived += n
 		f.pending += n

@@ -111,19 +111,11 @@ func (b *boundedValue[T]) Set(text string) error {
 }
 
 // removedFlags adds flags of an earlier release that help does not list. They are refused with a
-// sentence that says what there is in their place.
+// sentence that says what there is in their place. Those that took no value need a NoOptDefVal.
 func removedFlags(f *pflag.FlagSet, m *flagMistakes, instead string, names ...string) {
 	for _, name := range names {
 		f.Var(removedValue{m, name, instead}, name, "")
 		f.Lookup(name).Hidden = true
-	}
-}
-
-// removedSwitches are removedFlags that took no value.
-func removedSwitches(f *pflag.FlagSet, m *flagMistakes, instead string, names ...string) {
-	removedFlags(f, m, instead, names...)
-	for _, name := range names {
-		f.Lookup(name).NoOptDefVal = "true"
 	}
 }
 

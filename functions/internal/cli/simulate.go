@@ -86,12 +86,12 @@ func (s *simulation) addFlags() {
 	f.StringVar(&s.policy, "policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
 	f.BoolVar(&s.compare, "compare", false, "default, keda and all of --policies side by side, with the best fixed count")
 
-	removedFlags(f, m, inLaboratory, "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
+	removedFlags(f, m, inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
 		"batch", "batch-time", "ru-per-change", "ru-limit")
-	removedSwitches(f, m, inLaboratory, "matrix")
-	removedSwitches(f, m, "a table always has its charts, --output json has none", "chart")
+	removedFlags(f, m, "a table always has its charts, --output json has none", "chart")
 	removedFlags(f, m, "the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
 		"lag-objective", "age-objective")
+	f.Lookup("matrix").NoOptDefVal, f.Lookup("chart").NoOptDefVal = "true", "true"
 }
 
 // inLaboratory says where flags and traces of earlier releases are now.

@@ -30,10 +30,11 @@ const rangeServes = 10_000
 type meter struct {
 	simulate.Scaler
 	Container
-	partitions  int
+	trace       simulate.Trace
 	perReplica  float64 // request units a second
 	replay      *simulate.Replay
 	provisioned int
+	limit       *scaling.Limit // that holds scale-out at the next decision
 	memory      scaling.ThroughputMemory
 
 	hour    time.Time
@@ -42,20 +43,25 @@ type meter struct {
 	peak    int
 }
 
-func newMeter(s simulate.Scaler, c Container, w simulate.Workers, partitions int) *meter {
-	return &meter{Scaler: s, Container: c, partitions: partitions, perReplica: w.Throughput * c.RUPerChange}
+func newMeter(s simulate.Scaler, c Container, t simulate.Trace, w simulate.Workers) *meter {
+	return &meter{Scaler: s, Container: c, trace: t, perReplica: w.Throughput * c.RUPerChange}
 }
 
 // Begin joins the replay.
 func (m *meter) Begin(r *simulate.Replay) func(second int) int {
 	m.replay = r
 	m.provision(m.RUPerSecond)
-	if m.Follow != nil {
-		r.Decided = m.follow
+	if decide := r.Decide; m.Follow != nil {
+		r.Decide = func(in scaling.Input) scaling.Memory {
+			in.Limit = m.limit
+			memory := decide(in)
+			m.follow(in, memory)
+			return memory
+		}
 	}
 	replicas := m.Scaler.Begin(r)
 	return func(second int) int {
-		m.begin(r.Now())
+		m.begin(m.trace.Start.Add(time.Duration(second) * time.Second))
 		return replicas(second)
 	}
 }
@@ -64,7 +70,7 @@ func (m *meter) Begin(r *simulate.Replay) func(second int) int {
 // (https://learn.microsoft.com/azure/cosmos-db/scaling-provisioned-throughput-best-practices).
 func (m *meter) provision(ruPerSecond int) {
 	m.provisioned = ruPerSecond
-	share := min(float64(ruPerSecond)/float64(m.partitions), rangeServes)
+	share := min(float64(ruPerSecond)/float64(m.trace.Partitions), rangeServes)
 	m.replay.SetLeaseLimit(min(share/m.RUPerChange, simulate.MaxRate))
 	m.highest, m.peak = max(m.highest, ruPerSecond), max(m.peak, ruPerSecond)
 }
@@ -84,18 +90,18 @@ func (m *meter) begin(now time.Time) {
 }
 
 // follow provisions what a decision needs.
-func (m *meter) follow(w scaling.Memory) {
-	if w.Replicas == nil {
+func (m *meter) follow(in scaling.Input, decided scaling.Memory) {
+	if decided.Replicas == nil {
 		return
 	}
 	d, memory := scaling.DecideThroughput(scaling.ThroughputInput{
-		Now: m.replay.Now(), Provisioned: scaling.Provisioned{RUPerSecond: m.provisioned}, Before: m.RUPerSecond,
-		Demands: []scaling.Demand{{Processor: "simulated", Replicas: *w.Replicas, PerReplica: m.perReplica}},
+		Now: in.Now, Provisioned: scaling.Provisioned{RUPerSecond: m.provisioned}, Before: m.RUPerSecond,
+		Demands: []scaling.Demand{{Processor: "simulated", Replicas: *decided.Replicas, PerReplica: m.perReplica}},
 		Policy:  *m.Follow, Memory: m.memory,
 	})
-	m.memory, m.replay.Limit = memory, nil
+	m.memory, m.limit = memory, nil
 	if d.AtLimit && d.RUPerSecond == m.provisioned {
-		m.replay.Limit = &scaling.Limit{Container: "simulated", RUPerSecond: m.provisioned, LagBefore: new(m.replay.Pending())}
+		m.limit = &scaling.Limit{Container: "simulated", RUPerSecond: m.provisioned, LagBefore: in.Lag.Lag()}
 	}
 	if d.RUPerSecond != m.provisioned {
 		m.provision(d.RUPerSecond)

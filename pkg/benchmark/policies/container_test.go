@@ -13,7 +13,7 @@ import (
 // which takes 20 RU.
 func on(t simulate.Trace, ruPerSecond int, follow *scaling.ThroughputPolicy, s simulate.Scaler, o simulate.Objective) (simulate.Result, *meter) {
 	w := simulate.Workers{Throughput: 25, StartUp: 10 * time.Second, Rebalance: time.Second, PollDelay: 5 * time.Second, Batch: 10}
-	m := newMeter(s, Container{20, ruPerSecond, follow}, w, t.Partitions)
+	m := newMeter(s, Container{20, ruPerSecond, follow}, t, w)
 	return simulate.Run(t, w, m, simulate.Conditions{Seed: 1}, o), m
 }
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
@@ -58,24 +61,24 @@ type Meeting struct {
 // done. What runs beside what makes no difference to the results.
 func (m Matrix) Run(ctx context.Context, cells []Cell, told func(done, all int)) ([]Meeting, error) {
 	var lock sync.Mutex
-	var failed error
 	done, all := 0, len(cells)*m.Seeds
 	replays := make([][]Result, all) // by cell, by seed
-	err := simulate.Parallel(ctx, all, func(i int) {
-		results, err := m.replay(cells[i/m.Seeds], m.Seed+uint64(i%m.Seeds))
-		lock.Lock()
-		defer lock.Unlock()
-		if err != nil {
-			failed = err
-		}
-		replays[i] = results
-		done++
-		told(done, all)
-	})
-	if err == nil {
-		err = failed
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range replays {
+		g.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			replays[i], err = m.replay(cells[i/m.Seeds], m.Seed+uint64(i%m.Seeds))
+			lock.Lock()
+			defer lock.Unlock()
+			done++
+			told(done, all)
+			return err
+		})
 	}
-	if err != nil {
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	meetings := make([]Meeting, len(cells))
@@ -96,7 +99,7 @@ func (m Matrix) replay(cell Cell, seed uint64) (results []Result, err error) {
 	run := func(s simulate.Scaler) {
 		var r Result
 		if m.Container.limited() {
-			on := newMeter(s, m.Container, w, cell.Partitions)
+			on := newMeter(s, m.Container, t, w)
 			r.Result = simulate.Run(t, w, on, simulate.Conditions{Seed: seed}, m.Objective)
 			r.RUHours, r.PeakRU = on.ruHours(), float64(on.peak)
 		} else {

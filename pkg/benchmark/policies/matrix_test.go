@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,6 +181,33 @@ func TestTheRecordIsMadeOfItsCSV(t *testing.T) {
 		want, _ := os.ReadFile(record + end)
 		if got, _ := os.ReadFile(there + end); !bytes.Equal(got, want) {
 			t.Errorf("%s is not made of these numbers", record+end)
+		}
+	}
+}
+
+// TestTheModelGivesWhatIsRecorded replays one cell of the record, without the policies of feedscale: a
+// change of those needs no new record at once, a change of the model does.
+func TestTheModelGivesWhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/decisions/0011-default-policy.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, meetings := recorded(t, text)
+	i := slices.IndexFunc(meetings, func(m Meeting) bool { return m.Shape.Name == "hot" && m.StartUp == 5*time.Second })
+	want := meetings[i]
+	m := Matrix{
+		Load: Load{Duration: 24 * time.Hour, Rate: 40}, Workers: simulate.DefaultWorkers(),
+		Objective: simulate.Objective{Lag: 1000, Age: time.Minute}, Seed: 1, Seeds: 5,
+		Contenders: contenders(nil, []time.Duration{0}),
+	}
+	got, err := m.Run(t.Context(), cells(shapesNamed([]string{"hot"}), []int{8}, []time.Duration{5 * time.Second}), nobody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ got, want Result }{{got[0].Results[0], want.Results[4]}, {got[0].Fixed, want.Fixed}, {got[0].Bound, want.Bound}} {
+		if got, want := numbers(c.got.Result), numbers(c.want.Result); c.got.Scaler != c.want.Scaler || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, recorded is %v", c.got.Scaler, got, want)
 		}
 	}
 }
