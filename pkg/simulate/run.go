@@ -85,9 +85,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		case desired < f.desired:
 			r.In++
 		}
-		if desired != f.desired {
-			f.scale(row, desired)
-		}
+		f.scale(row, desired)
 		f.second(row)
 		f.arrive(row)
 

@@ -90,7 +90,7 @@ func TestAMatrixStopsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestTheSummarySaysWhereAPolicyIsWorseThanKEDA(t *testing.T) {
+func TestTheSummarySaysInHowManyCellsAWishFails(t *testing.T) {
 	t.Parallel()
 	m := Matrix{Contenders: []Contender{{simulate.Fixed(1), Consumer, 0}, {simulate.KEDA(), KEDATrigger, 0}}}
 	var meetings []Meeting
@@ -109,10 +109,10 @@ func TestTheSummarySaysWhereAPolicyIsWorseThanKEDA(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
-	if got, want := strings.Join(strings.Fields(lines[1]), " "), "steady 8 fixed consumer 70.0 1.40 60 s 0 s 2 0 2 1 0 0 1"; got != want {
+	if got, want := strings.Join(strings.Fields(lines[1]), " "), "steady fixed consumer 70.0 1.40 100.0 60 s 0 s 2 0 2 1 0 0 2 1"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if len(lines) != 6 || !strings.Contains(lines[2], "keda") || !strings.Contains(lines[4], "bound") {
+	if len(lines) != 4 || !strings.Contains(lines[2], "keda") {
 		t.Errorf("lines\n%s", b.String())
 	}
 }
@@ -219,8 +219,8 @@ func TestTheCommandSumsUpAPart(t *testing.T) {
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	// The default in four ways, KEDA, the best fixed count and the bound.
-	if lines := strings.Count(out.String(), "\n"); lines != 1+4+1+2 || !strings.Contains(progress.String(), "1 of 1") {
+	// The default in four ways, and KEDA.
+	if lines := strings.Count(out.String(), "\n"); lines != 1+4+1 || !strings.Contains(progress.String(), "1 of 1") {
 		t.Errorf("%d lines\n%s\n%s", lines, out.String(), progress.String())
 	}
 	for rule, args := range map[string][]string{

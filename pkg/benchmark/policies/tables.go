@@ -174,6 +174,20 @@ func average(duels []duel, value func(duel) float64) (mean float64) {
 	return mean
 }
 
+// fails counts the duels in which a wish fails, and returns the worst of them.
+func (w wish) fails(duels []duel) (n int, most float64, worst duel) {
+	for _, d := range duels {
+		miss := w.miss(d.own.Result, d.keda.Result, d.bound.Result)
+		if miss > 0 {
+			n++
+		}
+		if miss > most {
+			most, worst = miss, d
+		}
+	}
+	return n, most, worst
+}
+
 // misses are the lines of the second table of decision 0011, over the ways that follow the decision.
 func (m Matrix) misses(meetings []Meeting) string {
 	var b strings.Builder
@@ -183,68 +197,42 @@ func (m Matrix) misses(meetings []Meeting) string {
 			if w.of != nil && !slices.Contains(w.of, name) {
 				continue
 			}
-			fail, most, worst := 0, 0.0, duel{}
-			for _, d := range duels[name] {
-				miss := w.miss(d.own.Result, d.keda.Result, d.bound.Result)
-				if miss > 0 {
-					fail++
-				}
-				if miss > most {
-					most, worst = miss, d
-				}
-			}
-			if fail > 0 {
-				fmt.Fprintf(&b, "| %s | %s | %d | %s at %s s, %s s, %s |\n", name, w.name, fail, w.says(most), whole(worst.StartUp), whole(worst.Delay), worst.Acting)
+			if n, most, worst := w.fails(duels[name]); n > 0 {
+				fmt.Fprintf(&b, "| %s | %s | %d | %s at %s s, %s s, %s |\n", name, w.name, n, w.says(most),
+					whole(worst.StartUp), whole(worst.Delay), worst.Acting)
 			}
 		}
 	}
 	return b.String()
 }
 
-// writeSummary writes a line for each shape, number of partitions, policy and way of acting: the means
-// over start-up times and delays, and in how many cells it is worse than KEDA in each.
+// writeSummary writes a line for each shape, policy and way of acting: the means over the cells, and in
+// how many of them each wish fails.
 func (m Matrix) writeSummary(w io.Writer, meetings []Meeting) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "TRACE\tPARTITIONS\tPOLICY\tACTING\tHOURS\tx BOUND\tOVER LAG\tOVER AGE\tACTIONS\tRU/S-HOURS\tCELLS\tHOURS > KEDA\tLAG > KEDA\tAGE > KEDA\tACTIONS > KEDA\t")
-	for len(meetings) > 0 {
-		first, alike := meetings[0], 1
-		for alike < len(meetings) && meetings[alike].Shape.Name == first.Shape.Name && meetings[alike].Partitions == first.Partitions {
-			alike++
-		}
-		line := func(policy string, acting Acting, duels []duel, side func(duel) Result) {
-			of := func(value func(Result) float64) float64 {
-				return average(duels, func(d duel) float64 { return value(side(d)) })
-			}
-			hours := of(func(r Result) float64 { return r.ReplicaHours })
-			worse := [4]int{}
-			for _, d := range duels {
-				for i, w := range wishes[:3] {
-					if w.miss(side(d).Result, d.keda.Result, d.bound.Result) > 0 {
-						worse[i]++
-					}
-				}
-				if side(d).Actions() > d.keda.Actions() {
-					worse[3]++
-				}
-			}
-			fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%.1f\t%.2f\t%.0f s\t%.0f s\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t\n", first.Shape.Name, first.Partitions, policy, acting,
-				hours, hours/average(duels, func(d duel) float64 { return d.bound.ReplicaHours }),
-				of(func(r Result) float64 { return r.OverLag.Seconds() }), of(func(r Result) float64 { return r.OverAge.Seconds() }),
-				of(func(r Result) float64 { return float64(r.Actions()) }), of(func(r Result) float64 { return r.RUHours }),
-				len(duels), worse[0], worse[1], worse[2], worse[3])
-		}
-		var duels []duel
+	fmt.Fprint(out, "TRACE\tPOLICY\tACTING\tHOURS\tx BOUND\tFIXED\tOVER LAG\tOVER AGE\tACTIONS\tRU/S-HOURS\tCELLS\t")
+	for _, w := range wishes {
+		fmt.Fprintf(out, "FAIL: %s\t", strings.ToUpper(w.name))
+	}
+	fmt.Fprintln(out)
+	for _, name := range shapesIn(meetings) {
 		for _, c := range m.Contenders {
-			if m.Contenders[0].Delay != c.Delay {
-				break // the same contenders again
+			if c.Delay != m.Contenders[0].Delay {
+				break // the same ones again
 			}
-			same := func(other Contender) bool { return other.Acting == c.Acting && other.Name() == c.Name() }
-			duels = m.duels(meetings[:alike], same)[first.Shape.Name]
-			line(c.Name(), c.Acting, duels, func(d duel) Result { return d.own })
+			duels := m.duels(meetings, func(o Contender) bool { return o.Acting == c.Acting && o.Name() == c.Name() })[name]
+			of := func(value func(duel) float64) float64 { return average(duels, value) }
+			hours := of(func(d duel) float64 { return d.own.ReplicaHours })
+			fmt.Fprintf(out, "%s\t%s\t%s\t%.1f\t%.2f\t%.1f\t%.0f s\t%.0f s\t%.0f\t%.0f\t%d\t", name, c.Name(), c.Acting,
+				hours, hours/of(func(d duel) float64 { return d.bound.ReplicaHours }), of(func(d duel) float64 { return d.fixed.ReplicaHours }),
+				of(func(d duel) float64 { return d.own.OverLag.Seconds() }), of(func(d duel) float64 { return d.own.OverAge.Seconds() }),
+				of(func(d duel) float64 { return float64(d.own.Actions()) }), of(func(d duel) float64 { return d.own.RUHours }), len(duels))
+			for _, w := range wishes {
+				n, _, _ := w.fails(duels)
+				fmt.Fprintf(out, "%d\t", n)
+			}
+			fmt.Fprintln(out)
 		}
-		line("fixed", "", duels, func(d duel) Result { return d.fixed })
-		line(boundName, "", duels, func(d duel) Result { return d.bound })
-		meetings = meetings[alike:]
 	}
 	return out.Flush()
 }
