@@ -1,6 +1,9 @@
 package simulate
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The defaults of KEDA 2.21's azure-cosmosdb scaler (pkg/scalers/azure_cosmosdb_scaler.go in
 // kedacore/keda), of its ScaledObject (https://keda.sh/docs/2.21/reference/scaledobject-spec/), and
@@ -29,23 +32,19 @@ func (keda) Name() string { return "keda" }
 func (keda) Begin(r *Replay) func(second int) int {
 	k := NewScaledObject(r)
 	k.Target = kedaThreshold
-	read := func() (metric int64, active, ok bool) {
-		metric, active = kedaMetric(r.fleet)
-		return metric, active, true
-	}
-	return func(second int) int { return k.Step(second, false, read) }
+	return func(second int) int { return k.Step(second, false, r.fleet.kedaTrigger) }
 }
 
-// kedaMetric is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to a
+// kedaTrigger is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to a
 // threshold for each partition that has one.
-func kedaMetric(f *fleet) (metric int64, active bool) {
+func (f *fleet) kedaTrigger() (metric int64, active, ok bool) {
 	limit := int64(0)
 	for p := range f.leases {
 		if f.leases[p].pending() > 0 {
 			limit += kedaThreshold
 		}
 	}
-	return min(f.pending, limit), f.pending > 0 // activationChangeFeedLagThreshold is 0
+	return min(f.pending, limit), f.pending > 0, true // activationChangeFeedLagThreshold is 0
 }
 
 // ScaledObject is KEDA's loop over a trigger, and the HPA that KEDA makes for it. KEDA takes the
@@ -117,13 +116,8 @@ func (k *ScaledObject) sync(second int, metric int64) int {
 		desired = int(math.Ceil(float64(metric) / float64(k.Target)))
 	}
 	// The highest of the window counts, also if it is above the current replicas.
-	kept := k.recommendations[:0]
-	for _, r := range k.recommendations {
-		if k.Window > 0 && r.second >= second-k.Window {
-			kept = append(kept, r)
-		}
-	}
-	k.recommendations = append(kept, recommendation{second, desired})
+	old := func(r recommendation) bool { return r.second < second-k.Window }
+	k.recommendations = append(slices.DeleteFunc(k.recommendations, old), recommendation{second, desired})
 	for _, r := range k.recommendations {
 		desired = max(desired, r.replicas)
 	}
