@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
@@ -58,14 +58,14 @@ func New(log *slog.Logger, controls bool) *Handler {
 	}
 }
 
-// script puts the script together. The words about the statuses are those of package report.
+// script puts the script together. The severities of the statuses are those of package report.
 func script() string {
-	advice, err := json.Marshal(report.Advices())
-	if err != nil {
-		panic(err) // texts alone
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "'use strict';\nconst ADVICE = %s;\n", advice)
+	b.WriteString("'use strict';\nconst SEVERITY = {")
+	for _, status := range changefeed.Statuses() { // worst first, which a map would not keep
+		fmt.Fprintf(&b, "%s: '%s', ", status, report.SeverityOf(status))
+	}
+	b.WriteString("};\n")
 	for _, name := range scripts {
 		b.WriteString(part(name))
 	}

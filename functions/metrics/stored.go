@@ -293,7 +293,7 @@ func (c *stored) load() {
 
 // of returns the series of one processor.
 func (c *stored) of(name string, record state.Record) []prometheus.Metric {
-	p := &processor{report.NewStored(record.State), record}
+	p := &processor{report.NewStored(report.Lookup{State: record.State}), record}
 	metrics := gather(nil, c.ofProcessor, p, name)
 	for _, status := range changefeed.Statuses() {
 		value := 0.0

@@ -114,24 +114,15 @@ func (h *Handler) List(ctx context.Context, names []string) report.List {
 	loads.SetLimit(parallel)
 	for i, p := range asked.Processors {
 		loads.Go(func() error {
-			s, problem := h.load(ctx, "processor", p.Name)
-			s.Group = p.Group
-			processors[i] = report.NewStored(s)
-			processors[i].Stale = report.Asked{State: s, Next: p.Next}.Stale(now)
-			if problem != "" {
-				processors[i].Error = &problem
-			}
+			found := h.load(ctx, "processor", p.Name, p.Next, now)
+			found.Group = p.Group
+			processors[i] = report.NewStored(found)
 			return nil
 		})
 	}
 	for i, g := range asked.Groups {
 		loads.Go(func() error {
-			s, problem := h.load(ctx, "group", g.Name)
-			groups[i] = report.NewStoredGroup(s)
-			groups[i].Stale = report.Asked{State: s, Next: g.Next}.Stale(now)
-			if problem != "" {
-				groups[i].Error = &problem
-			}
+			groups[i] = report.NewStoredGroup(h.load(ctx, "group", g.Name, g.Next, now))
 			return nil
 		})
 	}
@@ -164,18 +155,19 @@ func (h *Handler) named(names []string) choice {
 	return c
 }
 
-// load reads a State for the list. problem is why there is nothing to see in it; "" where there is.
-func (h *Handler) load(ctx context.Context, kind, name string) (s state.State, problem string) {
+// load looks a State up for the list. next is when it is polled for the first time after a time.
+func (h *Handler) load(ctx context.Context, kind, name string, next func(state.State, time.Time) time.Time, now time.Time) report.Lookup {
 	record, err := state.Load(ctx, h.Store, name)
-	switch s = record.State; {
+	found := report.Lookup{State: record.State, Stale: report.Asked{State: record.State, Next: next}.Stale(now)}
+	switch {
 	case err != nil:
 		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
-		problem = "the state cannot be read: " + err.Error()
-	case s.AttemptedAt.IsZero() && h.NeverPolled != "":
-		problem = report.NeverPolled(kind+" "+name, h.NeverPolled)
+		found.Problem = "the state cannot be read: " + err.Error()
+	case found.AttemptedAt.IsZero() && h.NeverPolled != "":
+		found.Problem = report.NeverPolled(kind+" "+name, h.NeverPolled)
 	}
-	s.Processor, s.Decision = name, s.Standing()
-	return s, problem
+	found.Processor, found.Decision = name, found.Standing()
+	return found
 }
 
 // one answers with what is known of a processor or group, or refuses with 503, so that a scaler applies
@@ -189,9 +181,9 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
 	case h.isGroup(name):
-		h.write(w, r, report.NewStoredGroup(s))
+		h.write(w, r, report.NewStoredGroup(report.Lookup{State: s}))
 	default:
-		h.write(w, r, report.NewStored(s))
+		h.write(w, r, report.NewStored(report.Lookup{State: s}))
 	}
 }
 

@@ -114,6 +114,9 @@ func decodeData(raw json.RawMessage) (Data, error) {
 	r.required("status", &d.Status)
 	r.required("reasons", &d.Reasons)
 	r.required("target", &d.Target)
+	if r.has("findings") {
+		r.required("findings", &d.Findings)
+	}
 	if r.has("throughput") {
 		r.required("throughput", &d.Throughput)
 	}

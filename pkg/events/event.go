@@ -34,7 +34,7 @@ type ScaleEvent struct {
 
 // Data is what a scale event says, of a processor or of a group of processors that run in one deployment.
 // A nil number is unknown, which is never the same as zero. Every field is present in the encoded event,
-// but for Members in that of a processor, and for Throughput.
+// but for Members in that of a processor, and for Findings and Throughput where there are none.
 type Data struct {
 	Processor         string            `json:"processor"`        // "" in the event of a group, encoded as null
 	Group             string            `json:"group"`            // "" in the event of a processor, encoded as null
@@ -53,6 +53,7 @@ type Data struct {
 	Status            string            `json:"status"`   // the worst of the partitions
 	Reasons           []Reason          `json:"reasons"`  // every step that had a say, in order
 	Target            map[string]string `json:"target"`   // the labels the processors file gives to what is scaled
+	Findings          []Finding         `json:"findings,omitempty"` // what an operator should know of the subject, the worst first
 	Members           []Member          `json:"members,omitempty"`
 	Throughput        []Throughput      `json:"throughput,omitempty"` // of the containers that follow the subject; none where there are none
 }
@@ -82,6 +83,14 @@ type Reason struct {
 	Step     string `json:"step"`
 	Replicas int    `json:"replicas"`
 	Why      string `json:"why"`
+}
+
+// Finding is something that an operator should know of the subject (docs/status.md).
+type Finding struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"` // critical, warning or info
+	Sentence string `json:"sentence"`
+	Remedy   string `json:"remedy"`
 }
 
 // Subject is the name of the processor or group that the event is about.

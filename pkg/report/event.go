@@ -38,5 +38,8 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 	for _, r := range d.Reasons {
 		data.Reasons = append(data.Reasons, events.Reason(r))
 	}
+	for _, f := range Findings(Lookup{State: s}) {
+		data.Findings = append(data.Findings, events.Finding{Code: f.Code, Severity: string(f.Severity), Sentence: f.Sentence, Remedy: f.Remedy})
+	}
 	return events.ScaleEvent{Time: d.Time, Data: data}
 }

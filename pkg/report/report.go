@@ -9,6 +9,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -38,6 +39,7 @@ type Processor struct {
 	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
 	Requests          int                `json:"requests"`
 	Error             *string            `json:"error"`
+	Findings          []Finding          `json:"findings"` // the worst first; nil from a release that has none
 	Reasons           []scaling.Reason   `json:"reasons"`
 	Partitions        []Partition        `json:"partitions"`
 	Throughput        []Throughput       `json:"throughput"` // of the containers that follow it
@@ -73,6 +75,7 @@ type Group struct {
 	Complete         bool               `json:"complete"`
 	Status           changefeed.Status  `json:"status"` // the worst of its members
 	Error            *string            `json:"error"`
+	Findings         []Finding          `json:"findings"`
 	Reasons          []scaling.Reason   `json:"reasons"`
 	Throughput       []Throughput       `json:"throughput"` // of the containers that follow its members
 }
@@ -119,7 +122,9 @@ type List struct {
 }
 
 // New reports the last poll of a processor. Of a State that was never polled everything is unknown.
-func New(s state.State) Processor {
+func New(s state.State) Processor { return newProcessor(Lookup{State: s}) }
+
+func newProcessor(s Lookup) Processor {
 	totals := s.Lag.Totals()
 	r := Processor{
 		Name:             s.Processor,
@@ -130,11 +135,12 @@ func New(s state.State) Processor {
 		Status:           changefeed.StatusUnknown,
 		RequestCharge:    math.Round(s.Lag.Charge*100) / 100, // the service's own precision, which sums do not keep
 		Requests:         s.Lag.Requests,
-		Error:            optional(s.Lag.Problem()),
+		Error:            optional(cmp.Or(s.Problem, s.Lag.Problem())),
+		Findings:         Findings(s),
 		Leftover:         append([]string{}, s.Lag.Leftover...),
 		Reasons:          []scaling.Reason{},
 		Partitions:       make([]Partition, 0, len(s.Lag.Partitions)),
-		Throughput:       throughputOf(s),
+		Throughput:       throughputOf(s.State),
 	}
 	if s.Lag.Retention > 0 {
 		r.RetentionSeconds = new(int64(s.Lag.Retention / time.Second))
@@ -161,12 +167,14 @@ func New(s state.State) Processor {
 }
 
 // NewGroup reports the last decision of a group.
-func NewGroup(s state.State) Group {
+func NewGroup(s state.State) Group { return newGroup(Lookup{State: s}) }
+
+func newGroup(s Lookup) Group {
 	totals := s.Totals()
 	r := Group{
 		Name: s.Processor, Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
-		Members: make([]Member, 0, len(s.Members)), Reasons: []scaling.Reason{},
-		Throughput: throughputOf(s),
+		Members: make([]Member, 0, len(s.Members)), Error: optional(s.Problem), Findings: Findings(s), Reasons: []scaling.Reason{},
+		Throughput: throughputOf(s.State),
 	}
 	if len(s.Members) > 0 {
 		r.Status = totals.Status
@@ -182,13 +190,13 @@ func NewGroup(s state.State) Group {
 }
 
 // NewStored reports the State of a processor as the store holds it.
-func NewStored(s state.State) Stored { return Stored{New(s), kept(s)} }
+func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
 
 // NewStoredGroup reports the State of a group as the store holds it.
-func NewStoredGroup(s state.State) StoredGroup { return StoredGroup{NewGroup(s), kept(s)} }
+func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
 
-func kept(s state.State) Kept {
-	k := Kept{Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
+func kept(s Lookup) Kept {
+	k := Kept{Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
 	if !s.AttemptedAt.IsZero() {
 		k.AttemptedAt = &s.AttemptedAt
 	}
@@ -198,7 +206,7 @@ func kept(s state.State) Kept {
 	if drain := s.Memory.DrainPerReplica; drain > 0 {
 		k.DrainPerReplica = &drain
 	}
-	if seconds, known := CatchUpSeconds(s); known && !math.IsInf(seconds, 1) {
+	if seconds, known := CatchUpSeconds(s.State); known && !math.IsInf(seconds, 1) {
 		k.CatchUpSeconds = &seconds
 	}
 	return k

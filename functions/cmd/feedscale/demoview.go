@@ -118,7 +118,7 @@ func (v view) table(style console.Style) []string {
 			{Text: r.Name},
 			console.StatusCell(r),
 			{Text: console.Number(r.Lag), Right: true},
-			{Text: console.Age(r.ChangeAgeSeconds), Right: true},
+			{Text: report.Age(r.ChangeAgeSeconds), Right: true},
 			{Text: console.CatchUp(p), Right: true},
 			{Text: console.Replicas(r.DesiredReplicas, r.Direction), Right: true},
 			{Text: fmt.Sprint(service.Replicas), Right: true},

@@ -84,9 +84,9 @@ function drawStatus(scene) {
   const parts = bands.map((b) => {
     const kind = severity(b.value), left = x(b.from), wide = Math.max(1, x(b.to) - left);
     const rect = svg('rect', { class: 'band ' + kind, x: left, y: height - STANDS[kind], width: wide, height: STANDS[kind] });
-    return wide > b.value.length * 7 + 8 && kind === 'bad' ? [rect, svg('text', { class: 'band-name', x: left + 4, y: height - 5 }, b.value)] : [rect];
+    return wide > b.value.length * 7 + 8 && kind === 'critical' ? [rect, svg('text', { class: 'band-name', x: left + 4, y: height - 5 }, b.value)] : [rect];
   });
-  const seen = joined(bands.filter((b) => severity(b.value) === 'bad' || severity(b.value) === 'warn'), (b) => b.value);
+  const seen = joined(bands.filter((b) => severity(b.value) === 'critical' || severity(b.value) === 'warning'), (b) => b.value);
   const words = seen.slice(-5).map((b) => b.value + ' from ' + clock(b.from, scene.now) + ' to ' + clock(b.to, scene.now));
   const cursor = svg('line', { class: 'cursor', y1: 0, y2: height });
   return {

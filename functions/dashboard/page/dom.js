@@ -39,9 +39,8 @@ function show(parent, id, content, make) {
 }
 
 // pill is a status with its sign, so that it needs no color.
-function pill(status, text) {
-  const kind = severity(status);
-  return el('span', { className: 'pill ' + kind, title: SEVERITIES[kind].word }, el('span', { className: 'sign', 'aria-hidden': 'true' }, SEVERITIES[kind].sign + ' '), text ?? status);
+function pill(status, kind = severity(status)) {
+  return el('span', { className: 'pill ' + kind, title: SEVERITIES[kind].word }, el('span', { className: 'sign', 'aria-hidden': 'true' }, SEVERITIES[kind].sign + ' '), status);
 }
 
 // table is one of text with a caption that screen readers name it by.

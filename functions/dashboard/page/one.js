@@ -19,7 +19,7 @@ function showOne() {
   }
   show(box, 'title', [one.name, p?.status, p?.paused, p?.group, !!p?.members], () => title(p));
   if (!p) return;
-  show(box, 'meaning', [p.status, p.error, p.members ? p.members.map((m) => m.processor + m.status) : p.partitions.filter((q) => q.status !== 'ok' && q.status !== 'lagging')], () => meaning(p));
+  show(box, 'findings', [p.findings], () => findings(p.findings));
   show(box, 'facts', [facts(p)], () => el('dl', { className: 'facts' }, ...facts(p).map(([term, text]) => el('div', {}, el('dt', {}, term), el('dd', { className: text === UNKNOWN ? 'unknown' : '' }, text)))));
   show(box, 'now', [p.reasons], () => el('section', { 'aria-label': 'Why' }, el('h3', {}, 'Why ' + (p.desiredReplicas === null ? 'nothing is decided' : count(p.desiredReplicas, 'replica'))), reasons(p.reasons)));
   if (p.members) show(box, 'members', [p.members], () => members(p));
@@ -44,29 +44,15 @@ function title(p) {
   return el('div', {}, back, el('div', { className: 'title' }, name, ...(p ? [pill(p.status)] : [el('span', { className: 'dim' }, 'loading …')]), ...badges, ...group));
 }
 
-// troubles are the statuses of partitions that ask for a look, with how many have them.
-const troubles = (list) => STATUSES.filter((s) => severity(s) === 'bad' || severity(s) === 'warn').map((s) => [s, list.filter((q) => q.status === s).length]).filter(([, n]) => n > 0);
-
-const membersWith = (p, status) => p.members.filter((m) => m.status === status).slice(0, 3).map((m) => el('p', {}, 'Member ', el('a', { href: addressOf(m.processor), 'data-focus': 'look ' + m.processor }, m.processor), '.'));
-
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
 
-// meaning says what each status means and what to do about it, the worst first.
-function meaning(p) {
-  const found = p.members ? [] : troubles(p.partitions);
-  if (!found.some(([status]) => status === p.status)) found.unshift([p.status, 0]);
-  const parts = found.map(([status, n]) => {
-    const advice = ADVICE.find((a) => a.status === status);
-    const kind = severity(status);
-    const of = (n ? p.partitions : []).filter((q) => q.status === status && note(q, now()) !== '' && q.error === null);
-    return el('div', { className: 'advice ' + kind },
-      el('p', {}, pill(status, n ? count(n, 'partition') + ' ' + status : status), ' ', advice ? sentence(advice.why) : 'A status that this page does not know: it is older than the server.'),
-      ...(p.members ? membersWith(p, status) : []),
-      ...of.slice(0, 3).map((q) => el('p', {}, el('b', {}, 'Partition ' + q.lease + ': '), sentence(note(q, now())))),
-      ...(advice && advice.do !== 'nothing' ? [el('p', {}, el('b', {}, 'What to do: '), sentence(advice.do))] : []));
-  });
-  if (p.error !== null) parts.splice(1, 0, el('p', { className: 'error' }, p.error));
-  return el('section', { 'aria-label': 'What to do' }, ...parts);
+// findings says what was found and what to do about it, the worst first. Findings of the same remedy have
+// it once.
+function findings(list) {
+  const parts = list.map((f, i) => el('div', { className: 'advice ' + f.severity },
+    el('p', {}, pill(f.code, f.severity), ' ', sentence(f.sentence)),
+    ...(f.remedy === list[i + 1]?.remedy ? [] : [el('p', {}, el('b', {}, 'What to do: '), sentence(f.remedy))])));
+  return el('section', { 'aria-label': 'What to do', hidden: !list.length }, ...parts);
 }
 
 function facts(p) {

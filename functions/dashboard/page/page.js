@@ -167,7 +167,7 @@ function render() {
     document.title = one.name + (one.p ? ': ' + one.p.status : '') + ' – feedscale';
     showOne();
   } else if (list) {
-    const loud = list.data.processors.filter((p) => severity(p.status) === 'bad').length;
+    const loud = list.data.processors.filter((p) => severity(p.status) === 'critical').length;
     document.title = (loud ? '(' + loud + ') ' : '') + 'feedscale';
     showList(list.data);
   }

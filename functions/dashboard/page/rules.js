@@ -1,21 +1,17 @@
 // What is shown, in which words and in which order: no function of this file knows the page.
 
-// The statuses, worst first, and how loud each one is.
-const SEVERITY = {
-  unknown: 'bad', stalled: 'bad', expiring: 'bad', bootstrap: 'warn', splitting: 'warn',
-  unclaimed: 'warn', uncheckpointed: 'warn', lagging: 'busy', ok: 'ok',
-};
+// The statuses, worst first: SEVERITY is that of package report.
 const STATUSES = Object.keys(SEVERITY);
 // What each severity is called, and the sign before a status, so that neither needs a color.
 const SEVERITIES = {
-  bad: { word: 'act now', sign: '✖' }, warn: { word: 'watch', sign: '▲' }, busy: { word: 'at work', sign: '●' }, ok: { word: 'fine', sign: '✓' },
+  critical: { word: 'act now', sign: '✖' }, warning: { word: 'watch', sign: '▲' }, info: { word: 'nothing to do', sign: '●' }, ok: { word: 'fine', sign: '✓' },
 };
 const UNKNOWN = '?';
 const NOTHING = '–';
 const collator = new Intl.Collator('en', { numeric: true });
 
 // severity of a status; one that this page has never heard of is the worst.
-const severity = (status) => SEVERITY[status] ?? 'bad';
+const severity = (status) => SEVERITY[status] ?? 'critical';
 
 // An unknown number stands above every known one.
 const orMost = (n) => n ?? Infinity;
@@ -164,8 +160,8 @@ const pause = (took, failures) => Math.min(60_000, Math.max(EVERY, 10 * took, fa
 
 // news is what a screen reader is told: which processors turned bad since the last answer.
 function news(before, after) {
-  const bad = new Set(before.filter((p) => severity(p.status) === 'bad').map((p) => p.name + ' ' + p.status));
-  const fresh = after.filter((p) => severity(p.status) === 'bad' && !bad.has(p.name + ' ' + p.status));
+  const bad = new Set(before.filter((p) => severity(p.status) === 'critical').map((p) => p.name + ' ' + p.status));
+  const fresh = after.filter((p) => severity(p.status) === 'critical' && !bad.has(p.name + ' ' + p.status));
   if (fresh.length === 0) return '';
   if (fresh.length > 3) return count(fresh.length, 'processor') + ' turned bad.';
   return fresh.map((p) => p.name + ' is ' + p.status).join(', ') + '.';

@@ -33,7 +33,7 @@ func (s *samples) processor(polled state.State) {
 	if s.every == 0 {
 		return
 	}
-	p := report.NewStored(polled)
+	p := report.NewStored(report.Lookup{State: polled})
 	if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
 		s.log.Info("sample", s.line(polled, p)...)
 	}

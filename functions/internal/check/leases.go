@@ -9,6 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // measure measures, as a tick does, the processors that no line says something against, and says what
@@ -46,29 +47,22 @@ func (c *checker) measure(ctx context.Context, lines []Line) []Line {
 	return found
 }
 
-// leasesFinding says what a measurement found of the leases of a processor.
+// leasesFinding says what a measurement found of the leases of a processor: the worst that a tick would find.
 func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
-	switch {
-	case lag.Problem() != "":
-		return bad("", "%s", lag.Problem())
-	case lag.Nearest != "":
-		return bad("correct processorName, accountHost or leaseContainerId of "+p.Name+" in the processors file", "no lease is its own. %s", lag.Nearest)
-	case lag.Bootstrap:
-		return doubtful("start the processor once; if it has run, correct leaseContainerId",
-			"the lease container holds no leases: the processor has never run, or keeps its leases elsewhere")
+	if problem := lag.Problem(); problem != "" {
+		return bad("", "%s", problem)
 	}
-	uncheckpointed, owned := 0, 0
+	measured := report.Lookup{State: state.State{Processor: p.Name, AttemptedAt: lag.Time, Lag: lag}}
+	if found := report.Findings(measured); len(found) > 0 && found[0].Severity == report.Critical {
+		return bad(found[0].Remedy, "%s", found[0].Sentence)
+	} else if len(found) > 0 && found[0].Severity == report.Warning {
+		return doubtful(found[0].Remedy, "%s", found[0].Sentence)
+	}
+	owned := 0
 	for _, l := range lag.Partitions {
-		if l.Status == changefeed.StatusUncheckpointed {
-			uncheckpointed++
-		}
 		if l.Owner != "" {
 			owned++
 		}
-	}
-	if uncheckpointed > 0 {
-		return doubtful("let each partition see a first change, or start the processor from the beginning (docs/lag.md)",
-			"%d of %s never checkpointed: the position is in the memory of the owner alone, and what is written while no replica runs, or a lease moves, is skipped for good", uncheckpointed, report.Count(len(lag.Partitions), "partition"))
 	}
 	return good("%s, %d owned", report.Count(len(lag.Partitions), "lease"), owned)
 }

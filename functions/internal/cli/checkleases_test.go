@@ -23,14 +23,14 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 		{"all is well", func(*testworld.Shop, map[string]string) {}, "find leases", check.OK, "1 lease, 1 owned"},
 		{"a processor name that nobody uses", func(_ *testworld.Shop, s map[string]string) {
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, processorName: mistyped,", 1)
-		}, "find leases", check.Fail, "no lease is its own. "},
+		}, "find leases", check.Fail, "it has no lease: lease container shop/leases holds no lease of this processor"},
 		{"a lease container without leases", func(w *testworld.Shop, s map[string]string) {
 			w.Container("empty", 1)
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, leaseContainerId: empty,", 1)
-		}, "find leases", check.Warn, "the lease container holds no leases"},
+		}, "find leases", check.Warn, "it has no lease: it never ran, or its leases are in another container"},
 		{"a partition that was never checkpointed", func(w *testworld.Shop, _ map[string]string) {
 			w.Put(testworld.Leases, w.LeasesOf("", testworld.OrdersHost, testworld.Orders).DotNetPKOld("0", leasefake.Fields{Owner: "worker"}))
-		}, "find leases", check.Warn, "1 of 1 partition never checkpointed"},
+		}, "find leases", check.Warn, "no checkpoint exists for partition 0: "},
 		{"a lease container with another key", func(w *testworld.Shop, s map[string]string) {
 			w.Create(cosmosfake.ContainerSpec{ID: "other", PartitionKey: []string{"/pk"}, Partitions: 1})
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, leaseContainerId: other,", 1)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/report"
 )
@@ -15,7 +14,7 @@ import (
 // told is the JSON of status.
 type told struct {
 	report.List
-	Problems []console.Problem
+	Problems []struct{ Name, Kind, Says, Do, Page string }
 }
 
 func TestStatusSaysWhatThePollerLeft(t *testing.T) {
@@ -24,7 +23,7 @@ func TestStatusSaysWhatThePollerLeft(t *testing.T) {
 	w.Write(testworld.Orders, 25)
 	p.alsoMissing("")
 	never := p.run(t, "status", "orders")
-	if never.Status != 1 || !strings.Contains(never.Stdout, "orders: this processor was never polled") {
+	if never.Status != 1 || !strings.Contains(never.Stdout, "orders: it was never polled") {
 		t.Errorf("before the first poll: %+v", never)
 	}
 	p.leavesNoFile(t)
@@ -48,7 +47,7 @@ func TestStatusSaysWhatThePollerLeft(t *testing.T) {
 		t.Errorf("another name: %+v", r)
 	}
 	clock.Advance(time.Hour)
-	if r := p.run(t, "status", "orders"); r.Status != 1 || !strings.Contains(r.Stdout, "it was last polled at 12:00 UTC") {
+	if r := p.run(t, "status", "orders"); r.Status != 1 || !strings.Contains(r.Stdout, "it was last polled at 2026-03-01 12:00 UTC") {
 		t.Errorf("where the poller is gone: %+v", r)
 	}
 }
@@ -80,6 +79,7 @@ func TestStatusAsksAFeedscaleThatRunsElsewhere(t *testing.T) {
 		says                    string
 	}{
 		{"it tells", "application/json", orders, 200, nil, 0, "orders     ok             2    0    -  10s ago"},
+		{"it has no findings, which is not the same as none", "application/json", orders, 200, nil, 0, "has no findings: it is of an earlier release"},
 		{"it has no such processor", "application/json", orders, 200, []string{"nobody"}, 2, `no processor or group is named "nobody"`},
 		{"it refuses the key", "", "", 401, nil, 1, "set FEEDSCALE_API_KEY"},
 		{"it is another program", "text/html", "<html>", 200, nil, 1, "answers something else than feedscale"},

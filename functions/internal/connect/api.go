@@ -111,7 +111,13 @@ func (a *API) about(name string, more ...string) (*url.URL, error) {
 // List asks for everything there is, or for what has one of some names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List
-	return all, a.ask(ctx, "", a.base.JoinPath("api", "processors"), url.Values{"name": names}, &all)
+	err := a.ask(ctx, "", a.base.JoinPath("api", "processors"), url.Values{"name": names}, &all)
+	for i := range all.Processors {
+		if p := &all.Processors[i]; p.Findings == nil { // which is not the same as none
+			p.Findings = []report.Finding{{Code: "unknown", Severity: report.Warning, Sentence: "the feedscale at " + a.base.Host + " has no findings: it is of an earlier release", Remedy: "update it"}}
+		}
+	}
+	return all, err
 }
 
 // state asks for the whole State that is stored under a name; nil where none is.

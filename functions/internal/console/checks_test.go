@@ -41,7 +41,7 @@ func TestTheLastLineOfChecksSaysHowItStands(t *testing.T) {
 	golden(t, "checks-warn", func(w io.Writer, style console.Style) error {
 		return console.WriteChecks(w, check.Report{OK: true, Checks: []check.Line{
 			checked().Checks[0],
-			{Target: "processor p0", Check: "find leases", Status: check.Warn, Detail: "2 of 3 partitions never checkpointed", Processors: []string{"p0"}, Fix: new("let each see a first change")},
+			{Target: "processor p0", Check: "find leases", Status: check.Warn, Detail: "no checkpoint exists for partitions 0 and 1", Processors: []string{"p0"}, Fix: new("let each see a first change")},
 		}}, style)
 	})
 }

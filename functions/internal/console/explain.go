@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -42,9 +41,7 @@ func (e explanation) write(b *strings.Builder) {
 		e.steps(b)
 	}
 	e.throughput(b, e.r.Throughput)
-	if e.r.Error != nil {
-		fmt.Fprintf(b, "  %s %s\n", e.style.Paint("Unknown:", Red), oneLine(*e.r.Error))
-	}
+	e.style.findings(b, "  ", "", e.r.Findings)
 	for _, line := range e.consequence() {
 		fmt.Fprintf(b, "  %s\n", line)
 	}
@@ -73,11 +70,8 @@ func (e explanation) measured() []string {
 		return e.members()
 	}
 	lag := e.s.Lag
-	if lag.Error != "" {
-		return nil
-	}
-	if lag.Bootstrap {
-		return []string{"There is no lease yet, so that how much is pending cannot be measured."}
+	if lag.Error != "" || lag.Bootstrap {
+		return nil // the findings say so
 	}
 	var lines []string
 	pending := lag.Lag()
@@ -89,11 +83,11 @@ func (e explanation) measured() []string {
 	default:
 		line := fmt.Sprintf("%s pending in %d of %s", report.Count(int(*pending), "transaction"), lag.PartitionsWithLag(), report.Count(lag.PartitionCount(), "partition"))
 		if oldest := lag.Age(); oldest != nil {
-			line += fmt.Sprintf(", the oldest for %s", Age(oldest))
+			line += fmt.Sprintf(", the oldest for %s", report.Age(oldest))
 		}
 		lines = append(lines, line+".")
 	}
-	return append(append(lines, e.rates()...), e.statuses()...)
+	return append(lines, e.rates()...)
 }
 
 // members says what each member of a group asks for.
@@ -133,27 +127,6 @@ func (e explanation) rates() []string {
 	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
 }
 
-// statuses counts the partitions that an operator should look at.
-func (e explanation) statuses() []string {
-	counts := make(map[changefeed.Status]int)
-	for i := range e.s.Lag.Partitions {
-		counts[e.s.Lag.Partitions[i].Status]++
-	}
-	var found []string
-	for _, s := range changefeed.Statuses() {
-		if s == changefeed.StatusLagging || s == changefeed.StatusOK {
-			continue
-		}
-		if counts[s] > 0 {
-			found = append(found, fmt.Sprintf("%d %s", counts[s], e.style.Paint(string(s), statusColor(s))))
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return []string{"Partitions to look at: " + strings.Join(found, ", ") + "."}
-}
-
 // steps tells each step that had a say, and what it did to the replicas.
 func (e explanation) steps(b *strings.Builder) {
 	before := 0
@@ -180,7 +153,7 @@ func (e explanation) steps(b *strings.Builder) {
 func (e explanation) consequence() []string {
 	d := e.s.Decision
 	if d == nil {
-		return []string{"HTTP answers 503 until a poll works, so that a scaler applies its own fallback. Nothing is published."}
+		return []string{"Until a poll works, a scaler applies its own fallback. Nothing is published."}
 	}
 	activity := "inactive"
 	if d.Active {

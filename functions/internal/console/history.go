@@ -154,7 +154,7 @@ func (h History) decisions(style Style) string {
 			{s.Time.UTC().Format(time.RFC3339), Plain, false},
 			{fmt.Sprintf("%s → %d", from, *s.Replicas), Plain, true},
 			{Number(s.Lag), Plain, true},
-			{Age(s.Age), Plain, true},
+			{report.Age(s.Age), Plain, true},
 			{string(s.Status), statusColor(s.Status), false},
 			{report.Why(s.Reasons), Dim, false},
 		})

@@ -47,8 +47,8 @@ func leaseRows(processors []discover.Processor) [][]Cell {
 			{orDash(join(p.Modes)), Plain, false},
 			{fmt.Sprint(p.Partitions), Plain, true},
 			{fmt.Sprintf("%d/%d", live, len(p.Owners)), Plain, true},
-			{Age(p.NewestSeconds), Plain, true},
-			{Age(p.OldestSeconds), Plain, true},
+			{report.Age(p.NewestSeconds), Plain, true},
+			{report.Age(p.OldestSeconds), Plain, true},
 			{list, Dim, false},
 		})
 	}
@@ -78,7 +78,7 @@ func owners(p discover.Processor) (live int, list string) {
 		case o.RenewedSeconds == nil:
 			name += " (never seen)"
 		default:
-			name += " (gone for " + Age(o.RenewedSeconds) + ")"
+			name += " (gone for " + report.Age(o.RenewedSeconds) + ")"
 		}
 		names = append(names, name)
 	}

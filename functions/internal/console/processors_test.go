@@ -81,6 +81,7 @@ func polled() []state.State {
 		{
 			Processor: "paused", Paused: true, Lag: lag(1, partition("0", "worker-1", 3, 2, changefeed.StatusLagging)),
 			Decision: decision(new(1), scaling.None, 3, because("paused", 1, "it is paused")),
+			Memory:   scaling.Memory{Replicas: new(1), Active: true, MetricValue: 3},
 		},
 		{
 			Processor: "new", Lag: changefeed.ProcessorLag{Time: noon, Bootstrap: true, Charge: 1, Requests: 1},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -12,57 +11,78 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// WriteStatus prints one line for each processor and group, the worst first, then a sentence for each
-// problem, with what to do, and what is said of the throughput.
+// WriteStatus prints one line for each processor and group, the worst first, then the findings of each with
+// their remedies, and what is said of the throughput.
 func WriteStatus(w io.Writer, all report.List, style Style) error {
 	all = worstFirst(all)
 	var b strings.Builder
 	b.WriteString(style.Table(statusRows(all), "POLLED", "AGE"))
-	problems := Problems(all)
-	for i, p := range problems {
-		if i == 0 || problems[i-1].Name != p.Name {
+	each(all, func(name string, findings []report.Finding) {
+		if len(findings) > 0 {
 			b.WriteString("\n")
 		}
-		end := "."
-		if strings.HasSuffix(p.Says, "?") {
-			end = "" // a nearest name is asked for
-		}
-		style.sentence(&b, p.Name, Bold, ": "+p.Says+end)
-		if last := i == len(problems)-1; last || problems[i+1].Name != p.Name || problems[i+1].Do != p.Do {
-			style.sentence(&b, "  Do:", Dim, " "+p.Do+". "+p.Page)
-		}
-	}
+		style.findings(&b, "", name, findings)
+	})
 	writeThroughput(&b, all, style)
 	return style.print(w, b.String())
 }
 
-// WriteStatusJSON prints the same as JSON: what the API answers, and the problems.
-func WriteStatusJSON(w io.Writer, all report.List) error {
-	all = worstFirst(all)
-	return WriteJSON(w, struct {
-		report.List
-		Problems []Problem `json:"problems"`
-	}{all, Problems(all)})
+// findings writes a sentence for each finding, which begins with a name or, where that is "", with its
+// code. Findings of the same remedy have it once.
+func (s Style) findings(b *strings.Builder, indent, name string, findings []report.Finding) {
+	for i, f := range findings {
+		end := "."
+		if strings.HasSuffix(f.Sentence, "?") {
+			end = "" // it asks whether a name was meant
+		}
+		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+oneLine(f.Sentence)+end)
+		if i == len(findings)-1 || findings[i+1].Remedy != f.Remedy {
+			s.sentence(b, indent+"  ", s.Paint("Do:", Dim)+" "+f.Remedy+". "+f.Page())
+		}
+	}
 }
 
-// worstFirst orders by status, then by lag: what is unknown may be the most, and what was not polled for
-// too long is as good as unknown.
+// problem is a finding as the JSON of status lists it.
+type problem struct {
+	Name string `json:"name"` // of the processor or group
+	Kind string `json:"kind"`
+	Says string `json:"says"`
+	Do   string `json:"do"`
+	Page string `json:"page"`
+}
+
+// WriteStatusJSON prints the same as JSON: what the API answers, and the findings of all as problems.
+func WriteStatusJSON(w io.Writer, all report.List) error {
+	all = worstFirst(all)
+	problems := []problem{}
+	each(all, func(name string, findings []report.Finding) {
+		for _, f := range findings {
+			problems = append(problems, problem{name, f.Code, f.Sentence, f.Remedy, f.Page()})
+		}
+	})
+	return WriteJSON(w, struct {
+		report.List
+		Problems []problem `json:"problems"`
+	}{all, problems})
+}
+
+// each visits the findings of every processor and group.
+func each(all report.List, visit func(name string, findings []report.Finding)) {
+	for _, p := range all.Processors {
+		visit(p.Name, p.Findings)
+	}
+	for _, g := range all.Groups {
+		visit(g.Name, g.Findings)
+	}
+}
+
+// worstFirst orders by status and lag: what was not polled for too long is as good as unknown.
 func worstFirst(all report.List) report.List {
-	statuses := changefeed.Statuses()
-	rank := func(p report.Stored) int {
+	all.Processors = Arrange(Listing{Sort: "status"}, all.Processors, func(p report.Stored) report.Processor {
 		if p.Stale {
-			return 0
+			p.Status = changefeed.StatusUnknown
 		}
-		return slices.Index(statuses[:], p.Status)
-	}
-	lag := func(n *int64) int64 {
-		if n == nil {
-			return math.MaxInt64
-		}
-		return *n
-	}
-	slices.SortStableFunc(all.Processors, func(a, b report.Stored) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(lag(b.Lag), lag(a.Lag)), cmp.Compare(a.Name, b.Name))
+		return p.Processor
 	})
 	return all
 }
@@ -77,12 +97,12 @@ func statusRows(all report.List) [][]Cell {
 		polled := Cell{"never", Red, false}
 		if kept.AttemptedAt != nil {
 			seconds := max(0, int64(all.Time.Sub(*kept.AttemptedAt).Seconds()))
-			polled = Cell{Age(&seconds) + " ago", Dim, false}
+			polled = Cell{report.Age(&seconds) + " ago", Dim, false}
 		}
 		if kept.Stale {
 			polled.Text, polled.Color = polled.Text+", overdue", Red
 		}
-		rows = append(rows, []Cell{{name, Plain, false}, word, {replicas, Plain, true}, {Number(lag), Plain, true}, {Age(age), Plain, true}, polled})
+		rows = append(rows, []Cell{{name, Plain, false}, word, {replicas, Plain, true}, {Number(lag), Plain, true}, {report.Age(age), Plain, true}, polled})
 	}
 	for _, p := range all.Processors {
 		row(p.Name, p.Status, Replicas(p.DesiredReplicas, p.Direction), p.Lag, p.ChangeAgeSeconds, p.Kept)
@@ -107,19 +127,19 @@ func writeThroughput(b *strings.Builder, all report.List, style Style) {
 		b.WriteString("\n")
 	}
 	for _, t := range containers {
-		style.sentence(b, "Throughput of "+t.Container, Bold, ": "+throughputHeadline(t)+".")
+		style.sentence(b, "", style.Paint("Throughput of "+t.Container, Bold)+": "+throughputHeadline(t)+".")
 		if why := t.Why(); why != "" {
-			style.sentence(b, "  ", Plain, oneLine(why))
+			style.sentence(b, "  ", oneLine(why))
 		}
 		if t.Bill.Hours > 0 {
-			style.sentence(b, "  ", Plain, throughputBill(t))
+			style.sentence(b, "  ", throughputBill(t))
 		}
 	}
 }
 
-// sentence writes a text of which the beginning is in a color.
-func (s Style) sentence(b *strings.Builder, beginning, color, rest string) {
-	b.WriteString(s.wrapLines(s.Paint(beginning, color) + rest + "\n"))
+// sentence writes a text on lines of their own.
+func (s Style) sentence(b *strings.Builder, indent, text string) {
+	b.WriteString(s.wrapLines(indent + text + "\n"))
 }
 
 // WriteScreen prints a text in place of what a terminal of so many lines shows; 0 = it does not say. What

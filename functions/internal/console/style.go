@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Style is how to print for whoever reads.
@@ -58,10 +59,10 @@ func oneLine(text string) string {
 }
 
 func statusColor(s changefeed.Status) string {
-	switch s {
-	case changefeed.StatusOK:
+	switch report.SeverityOf(s) {
+	case report.OK:
 		return Green
-	case changefeed.StatusUnknown, changefeed.StatusStalled, changefeed.StatusExpiring:
+	case report.Critical:
 		return Red
 	default:
 		return Yellow

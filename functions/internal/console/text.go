@@ -24,20 +24,6 @@ func Number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// Age is a number of seconds as people say it; "-" where nothing is pending.
-func Age(seconds *int64) string {
-	switch {
-	case seconds == nil:
-		return "-"
-	case *seconds < 120:
-		return fmt.Sprintf("%ds", *seconds)
-	case *seconds < 2*3600:
-		return fmt.Sprintf("%dm", *seconds/60)
-	default:
-		return fmt.Sprintf("%dh", *seconds/3600)
-	}
-}
-
 // CatchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
 // pending or a rate is not known yet.
 func CatchUp(s state.State) string {
@@ -49,7 +35,7 @@ func CatchUp(s state.State) string {
 		return "never"
 	default:
 		whole := int64(math.Ceil(min(seconds, math.MaxInt32)))
-		return Age(&whole)
+		return report.Age(&whole)
 	}
 }
 
@@ -74,7 +60,6 @@ func Partitions(r report.Processor) string {
 	}
 }
 
-// count writes a number with what it counts.
 // Brief is a duration to the second as people write it: 1h30m rather than 1h30m0s.
 func Brief(d time.Duration) string {
 	text := d.Round(time.Second).String()

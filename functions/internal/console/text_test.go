@@ -8,18 +8,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
-func TestAnAgeIsAsPeopleSayIt(t *testing.T) {
-	t.Parallel()
-	if got := console.Age(nil); got != "-" {
-		t.Errorf("nothing pending: %s", got)
-	}
-	for seconds, want := range map[int64]string{0: "0s", 119: "119s", 120: "2m", 7199: "119m", 7200: "2h", 360_000: "100h"} {
-		if got := console.Age(&seconds); got != want {
-			t.Errorf("%d seconds: %s, want %s", seconds, got, want)
-		}
-	}
-}
-
 func TestADurationHasNoPartThatIsZeroAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

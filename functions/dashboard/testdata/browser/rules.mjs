@@ -116,11 +116,11 @@ await rule('a processor has an address, the focus goes to its name, and back to 
   assert.ok(await page.getByRole('link', { name: 'payments' }).evaluate((e) => e === document.activeElement));
 });
 
-await rule('a status says why it is, where, and what to do', 'thirty#/processors/payments', async (page) => {
-  const meaning = page.getByRole('region', { name: 'What to do' });
-  await meaning.getByText('1 partition stalled').waitFor();
-  await meaning.getByText('look into the application', { exact: false }).waitFor();
-  await meaning.getByText('Hung since 02:14:30 UTC, owners seen: payments-7c9f-2').waitFor();
+await rule('a finding says what is wrong, where, and what to do', 'thirty#/processors/payments', async (page) => {
+  const findings = page.getByRole('region', { name: 'What to do' });
+  await findings.getByText('stalled', { exact: true }).waitFor();
+  await findings.getByText('look at the change at that position', { exact: false }).waitFor();
+  await findings.getByText('since 02:14 UTC; the handler does not return, since its owner payments-7c9f-2 keeps the lease', { exact: false }).waitFor();
   const partitions = page.getByRole('table', { name: 'Partitions, the worst first' });
   assert.match(await partitions.getByRole('row').nth(1).innerText(), /^3\s+✖ stalled\s+2,412/);
 });
