@@ -74,7 +74,7 @@ func TestAStorageAccountWithAnotherKeyIsSaidOnceWithWhatMendsIt(t *testing.T) {
 	if len(failed) != 1 || got.OK || r.Status != 1 {
 		t.Fatalf("status %d, %d lines fail, want one:\n%s", r.Status, len(failed), r.Stdout)
 	}
-	const fix = "az storage account show-connection-string --name STORAGE_ACCOUNT --resource-group RESOURCE_GROUP --query connectionString --output tsv   # into setting TABLES"
+	const fix = "az storage account show-connection-string --resource-group RESOURCE_GROUP --name STORAGE_ACCOUNT --query connectionString   # copy it again from the storage account; or let this machine through the account's network rules"
 	if l := failed[0]; !strings.HasSuffix(l.Target, "/feedscale") || l.Check != "write state" || !strings.Contains(l.Detail, "account key") || l.Fix == nil || *l.Fix != fix {
 		t.Errorf("%s", r.Stdout)
 	}

@@ -166,11 +166,6 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 			}
 		}
 	}
-	problems, err := os.ReadFile("internal/console/problems.go")
-	testworld.Must(t, err)
-	for _, link := range regexp.MustCompile(`"(docs/[a-z]+\.md#[a-z-]+)"`).FindAllStringSubmatch(string(problems), -1) {
-		leads("problems.go", link[1])
-	}
 }
 
 // TestTheFirstProcessorIsWatchedAsThePageSays runs the first part of docs/start.md, and holds the output to

@@ -167,7 +167,7 @@ var tested = []struct{ page, begins, test string }{
 	{"docs/stand-ins.md", "$ feedscale emulate --tls", "TestStandInsWithTLSHold"},
 	{"docs/stand-ins.md", "# to publish", "TestEachConsumerOfATopicGetsTheDecision"},
 	{"docs/start.md", "", "TestTheFirstProcessorIsWatchedAsThePageSays"},
-	{"docs/status.md", "", "TestEachStatusHasItsSentenceOnItsPage"},
+	{"docs/status.md", "", "TestEachCodeIsOnThePage"},
 	{"docs/tune.md", "$ feedscale history", "TestHistoryDrawsWhatWasRecorded"},
 }
 

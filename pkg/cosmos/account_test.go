@@ -103,7 +103,7 @@ func TestEveryRefusalIsOneSentenceThatSaysWhatToDo(t *testing.T) {
 		account *cosmos.Account
 		says    []string
 	}{
-		{"a key that is not the account's", testworld.Client(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "az cosmosdb keys list"}},
+		{"a key that is not the account's", testworld.Client(t, server.Endpoint(), badKey), []string{"setting COSMOS", "401", "put a valid key into setting COSMOS"}},
 		{"an identity without the role", withIdentity(t, server.Endpoint(), &credential{token: "secret-token"}), []string{"403", "Cosmos DB Built-in Data Reader"}},
 		{"no identity at all", withIdentity(t, server.Endpoint(), &credential{err: errors.New("secret-token")}), []string{"127.0.0.1"}},
 	} {

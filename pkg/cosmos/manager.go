@@ -234,7 +234,7 @@ func (m *Manager) send(ctx context.Context, method string, about subject, body a
 }
 
 func (m *Manager) refusal(about subject, kind RefusalKind) *Refusal {
-	return &Refusal{Kind: kind, Account: m.name, Setting: m.o.Setting, Container: about.container, Doing: about.doing, Manager: true}
+	return &Refusal{Kind: kind, Account: m.name, Setting: m.o.Setting, Container: about.container, Doing: about.doing, Manager: true, scope: m.id}
 }
 
 // failed turns the error of a request into one that says what to do.

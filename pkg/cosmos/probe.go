@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 )
@@ -32,11 +33,13 @@ func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
 	return err
 }
 
-// ProbeLeases reads a page of the leases in a container. The error is ErrMissing where the container
-// does not exist.
+// ProbeLeases reads a page of the leases in a container.
 func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	var t tally
 	_, err := a.queryPage(ctx, &t, c, selectLeases(anyLease), []parameter{}, 1, "", func([]byte) {})
+	if errors.Is(err, ErrMissing) {
+		return a.refusal(subject{container: c, leases: true}, http.StatusNotFound, 0)
+	}
 	return err
 }
 

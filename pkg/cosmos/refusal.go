@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -49,6 +51,8 @@ type Refusal struct {
 	Route     Route     // how the request reached the account's firewall; "" where it does not say
 	Address   string    // the caller's IP address as the firewall saw it; "" where it does not say
 	Words     string    // the service's own message, on one line and at most 300 characters; "" where it had none
+
+	scope string // resource id of the account; "" where it is not known
 }
 
 // Route is how a request reached an account, in the words of the firewall's message
@@ -262,45 +266,81 @@ func (r *Refusal) meaning() string {
 
 // Advice returns what to do about it.
 func (r *Refusal) Advice() string {
+	advice, _ := r.remedy()
+	return advice
+}
+
+// Command returns the command of the Azure CLI for that; "" where there is none.
+func (r *Refusal) Command() string {
+	_, command := r.remedy()
+	return command
+}
+
+// dataReader is the id of the role Cosmos DB Built-in Data Reader, the same in every account.
+const dataReader = "00000000-0000-0000-0000-000000000001"
+
+func (r *Refusal) remedy() (advice, command string) {
+	c, name := r.Container, azurecli.Cosmos.Resource(r.Account)
 	switch r.Kind {
 	case NotPermitted:
-		if r.Manager {
-			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (docs/throughput.md)"
+		switch {
+		case r.Manager:
+			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (docs/throughput.md)",
+				azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
+		case r.Doing != "":
+			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (docs/throughput.md)", ""
 		}
-		if r.Doing != "" {
-			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (docs/throughput.md)"
-		}
-		return "give it the role Cosmos DB Built-in Data Reader there (az cosmosdb sql role assignment create)"
+		return "give it the role Cosmos DB Built-in Data Reader there", azurecli.InGroup("cosmosdb sql role assignment create", "--account-name", name, "--scope", "/",
+			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
 	case KeyRefused:
-		return "put a valid key there (az cosmosdb keys list)"
+		return "put a valid key into setting " + r.Setting, azurecli.InGroup("cosmosdb keys list", "--name", name, "--type", "connection-strings")
 	case KeysDisabled:
-		return fmt.Sprintf("set %s__accountEndpoint in place of the key, to use an identity", r.Setting)
+		return fmt.Sprintf("set %s__accountEndpoint in place of the key, to use an identity", r.Setting), ""
 	case Firewall, Forbidden:
-		return "let this network through the account's firewall"
+		advice = "let this network through the account's firewall"
+		switch r.Route {
+		case ServiceEndpoint:
+			return advice, azurecli.InGroup("cosmosdb network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
+		case PrivateEndpoint:
+			return advice, azurecli.InGroup("cosmosdb private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
+		}
+		return advice, azurecli.InGroup("cosmosdb update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
 	case Missing:
-		return "correct databaseId and containerId"
+		switch {
+		case r.Leases:
+			return "correct leaseContainerId, or create it", azurecli.InGroup("cosmosdb sql container create", "--account-name", name, "--database-name", c.Database,
+				"--name", c.ID, "--partition-key-path", "/id")
+		case c.ID != "":
+			command = azurecli.InGroup("cosmosdb sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name")
+		case c.Database != "":
+			command = azurecli.InGroup("cosmosdb sql database list", "--account-name", name, "--query", "[].name")
+		}
+		return "correct databaseId and containerId", command
 	case Throttled:
 		if r.Doing != "" {
-			return "the next poll tries again"
+			return "the next poll tries again", ""
 		}
-		return "raise its throughput, or poll less often"
+		if c.ID != "" {
+			command = azurecli.InGroup("cosmosdb sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
+		}
+		return "raise its throughput, or poll less often", command
 	case Serverless:
-		return "leave throughput out for what is in this account"
+		return "leave throughput out for what is in this account", ""
 	case SharedThroughput:
-		return "name the database alone, without the container, or give the container throughput of its own"
+		return "name the database alone, without the container, or give the container throughput of its own", ""
 	case NoThroughput:
 		if r.Manager {
-			return "check " + r.Setting + "__resourceId and the names of database and container"
+			return "check " + r.Setting + "__resourceId and the names of database and container", ""
 		}
-		return "give it throughput of its own, or leave it out"
+		return "give it throughput of its own, or leave it out", ""
 	case NotAllowed:
-		return "keep min and max within what the service allows"
+		return "keep min and max within what the service allows", ""
 	case Changed:
-		return "it is left alone; the next poll reads it again"
+		return "it is left alone; the next poll reads it again", ""
 	case Unavailable:
-		return "the next poll tries again; if it stays so, look at the health of the account"
+		return "the next poll tries again; if it stays so, look at the health of the account", ""
 	default:
-		return "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container"
+		return "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", ""
 	}
 }
 

@@ -86,3 +86,39 @@ func TestNoErrorHoldsASecret(t *testing.T) {
 		})
 	}
 }
+
+func TestARefusalHasTheCommandThatFixesIt(t *testing.T) {
+	t.Parallel()
+	const host, group = "shop.documents.azure.com", " --resource-group RESOURCE_GROUP "
+	orders := cosmos.Container{Database: "shop", ID: "my order's"}
+	for _, c := range []struct {
+		rule string
+		r    cosmos.Refusal
+		want string
+	}{
+		{"an identity without the role", cosmos.Refusal{Kind: cosmos.NotPermitted},
+			"az cosmosdb sql role assignment create" + group + "--account-name shop --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
+		{"one that asks Azure Resource Manager", cosmos.Refusal{Kind: cosmos.NotPermitted, Manager: true},
+			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Cosmos DB Operator' " +
+				"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop"},
+		{"a key", cosmos.Refusal{Kind: cosmos.KeyRefused}, "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
+		{"keys are switched off, which a setting fixes", cosmos.Refusal{Kind: cosmos.KeysDisabled}, ""},
+		{"a firewall", cosmos.Refusal{Kind: cosmos.Firewall, Address: "203.0.113.7"}, "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,203.0.113.7"},
+		{"a firewall that does not say whom it refuses", cosmos.Refusal{Kind: cosmos.Forbidden}, "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,PUBLIC_IP"},
+		{"a service endpoint", cosmos.Refusal{Kind: cosmos.Firewall, Route: cosmos.ServiceEndpoint}, "az cosmosdb network-rule add" + group + "--name shop --virtual-network VNET --subnet SUBNET"},
+		{"a private endpoint", cosmos.Refusal{Kind: cosmos.Firewall, Route: cosmos.PrivateEndpoint}, "az cosmosdb private-endpoint-connection approve" + group + "--account-name shop --name CONNECTION"},
+		{"a container that is missing", cosmos.Refusal{Kind: cosmos.Missing, Container: orders}, "az cosmosdb sql container list" + group + "--account-name shop --database-name shop --query '[].name'"},
+		{"a lease container that is missing", cosmos.Refusal{Kind: cosmos.Missing, Container: orders, Leases: true},
+			"az cosmosdb sql container create" + group + `--account-name shop --database-name shop --name 'my order'\''s' --partition-key-path /id`},
+		{"a database that is missing", cosmos.Refusal{Kind: cosmos.Missing, Container: cosmos.Container{Database: "shop"}}, "az cosmosdb sql database list" + group + "--account-name shop --query '[].name'"},
+		{"an account that is missing", cosmos.Refusal{Kind: cosmos.Missing}, ""},
+		{"a container that throttles", cosmos.Refusal{Kind: cosmos.Throttled, Container: orders},
+			"az cosmosdb sql container throughput update" + group + `--account-name shop --database-name shop --name 'my order'\''s' --throughput REQUEST_UNITS`},
+		{"the account throttles, which no container's throughput fixes", cosmos.Refusal{Kind: cosmos.Throttled}, ""},
+	} {
+		c.r.Account = host
+		if got := c.r.Command(); got != c.want || c.r.Advice() == "" {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
+		}
+	}
+}

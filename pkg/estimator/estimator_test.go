@@ -510,7 +510,7 @@ func TestAFailureStaysWithItsProcessorAndSaysWhatToDo(t *testing.T) {
 		processor estimator.Processor
 		says      []string
 	}{
-		{"a bad key", badKey, []string{"the key in setting COSMOS is refused (401)", "az cosmosdb keys list"}},
+		{"a bad key", badKey, []string{"the key in setting COSMOS is refused (401)", "put a valid key into setting COSMOS"}},
 		{"an unreachable account", unreachable, []string{"127.0.0.1 cannot be reached", "setting COSMOS"}},
 		{"an unknown host", unknownHost, []string{"the host of account nowhere.invalid cannot be found", "setting COSMOS"}},
 		{"a missing container", missing, []string{"there is no container missing in database shop", "databaseId and containerId"}},

@@ -49,10 +49,10 @@ type Data struct {
 	ChangeAgeSeconds  *int64            `json:"changeAgeSeconds"` // of the oldest pending change, at least 0
 	PartitionCount    *int              `json:"partitionCount"`
 	PartitionsWithLag *int              `json:"partitionsWithLag"`
-	Complete          bool              `json:"complete"` // no partition is unknown
-	Status            string            `json:"status"`   // the worst of the partitions
-	Reasons           []Reason          `json:"reasons"`  // every step that had a say, in order
-	Target            map[string]string `json:"target"`   // the labels the processors file gives to what is scaled
+	Complete          bool              `json:"complete"`           // no partition is unknown
+	Status            string            `json:"status"`             // the worst of the partitions
+	Reasons           []Reason          `json:"reasons"`            // every step that had a say, in order
+	Target            map[string]string `json:"target"`             // the labels the processors file gives to what is scaled
 	Findings          []Finding         `json:"findings,omitempty"` // what an operator should know of the subject, the worst first
 	Members           []Member          `json:"members,omitempty"`
 	Throughput        []Throughput      `json:"throughput,omitempty"` // of the containers that follow the subject; none where there are none

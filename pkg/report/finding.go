@@ -181,7 +181,7 @@ func (l Lookup) bootstrap() []Finding {
 		return nil
 	case l.Lag.Nearest != "":
 		return []Finding{{string(changefeed.StatusBootstrap), Critical, "it has no lease: " + l.Lag.Nearest,
-			"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds"}}
+			"correct processorName, accountHost or leaseContainerId of " + l.Processor + " in the processors file; feedscale leases lists what the container holds"}}
 	}
 	return found(changefeed.StatusBootstrap, "start the processor once; one replica is asked for. If it has run, correct leaseContainerId",
 		"it has no lease: it never ran, or its leases are in another container")

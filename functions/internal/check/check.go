@@ -1,10 +1,10 @@
 // Package check tries every name and permission that a configuration needs, measures each processor
-// once, and says what mends what does not hold, as values. It sends no event and decides nothing; of the
+// once, and says what fixes what does not hold, as values. It sends no event and decides nothing; of the
 // state it writes a row that it deletes again.
 //
 // Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
 // cosmos.go, leases.go, throughput.go, state.go, events.go and signals.go ask the services, target.go asks who else scales, and
-// remedy.go has the commands that mend.
+// remedy.go says what fixes the network and an identity; what fixes a refusal, the refusal says itself.
 //
 // The package is internal to the program: its API may change in any release.
 package check

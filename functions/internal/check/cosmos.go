@@ -2,12 +2,11 @@ package check
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -62,7 +61,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, id cos
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := httpEndpoint(cosmosService, by.Endpoint, by.Setting)
+	endpoint, err := httpEndpoint(azurecli.Cosmos, by.Endpoint, by.Setting)
 	if err != nil {
 		return nil, err
 	}
@@ -119,92 +118,68 @@ func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line 
 	return inOrder(c.config.Settings.Concurrency, tasks)
 }
 
-// cosmosAccess is who asks, for the advice on what is refused.
-type cosmosAccess struct {
-	connect.Access
-	endpoint serviceEndpoint
-	who      principal // where an identity signs in
-
-	resourceID string // of the account, where its connection tells
-}
-
 func (c *checker) checkConnection(ctx context.Context, network *section, e *accountEndpoint, a *accountConnection, suffix string) []Line {
 	s := network.part(e.target+suffix, a.processors)
-	access := cosmosAccess{Access: connect.CosmosAccess(a.connection), endpoint: e.endpoint}
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
-		if access.ByKey() {
-			return notTried("setting %s holds a key: no token is needed", access.Setting)
-		}
-		access.who, f = c.tokenOf(ctx, *access.Identity, a.account.Credential(), a.account.Scope())
-		return f
-	})
+	who := c.signIn(ctx, s, connect.CosmosAccess(a.connection), a.account.Credential(), a.account.Scope())
 	s.try(ctx, "read metadata", func(ctx context.Context) finding {
-		return access.finding(a.account.ProbeAccount(ctx), cosmos.Container{}, false, "the account's metadata can be read")
+		return holds(a.account.ProbeAccount(ctx), who, "the account's metadata can be read")
 	})
 	s.unhurried = c.config.Settings.RUBudget > 0
 	tasks := []func() []Line{func() []Line { return s.lines }}
 	for _, d := range a.databases {
 		tasks = append(tasks, func() []Line {
-			return c.checkDatabase(ctx, a.account, access, d, s.part(e.target+"/"+d.id+suffix, d.processors), suffix)
+			return c.checkDatabase(ctx, a.account, who, d, s.part(e.target+"/"+d.id+suffix, d.processors), suffix)
 		})
 	}
 	return inOrder(c.config.Settings.Concurrency, tasks)
 }
 
-func (c *checker) checkDatabase(ctx context.Context, account *cosmos.Account, access cosmosAccess, d *checkedDatabase, s *section, suffix string) []Line {
+func (c *checker) checkDatabase(ctx context.Context, account *cosmos.Account, who principal, d *checkedDatabase, s *section, suffix string) []Line {
 	s.try(ctx, "read metadata", func(ctx context.Context) finding {
-		return access.finding(account.ProbeDatabase(ctx, d.id), cosmos.Container{Database: d.id}, false, "the database exists")
+		return holds(account.ProbeDatabase(ctx, d.id), who, "the database exists")
 	})
 	tasks := []func() []Line{func() []Line { return s.lines }}
 	for _, k := range d.containers {
 		target := strings.TrimSuffix(s.target, suffix) + "/" + k.container.ID + suffix
-		tasks = append(tasks, func() []Line { return checkContainer(ctx, account, access, k, s, target) })
+		tasks = append(tasks, func() []Line { return checkContainer(ctx, account, who, k, s, target) })
 	}
 	return inOrder(c.config.Settings.Concurrency, tasks)
 }
 
-func checkContainer(ctx context.Context, account *cosmos.Account, access cosmosAccess, k *checkedContainer, database *section, target string) []Line {
+func checkContainer(ctx context.Context, account *cosmos.Account, who principal, k *checkedContainer, database *section, target string) []Line {
 	monitored, leases := database.part(target, k.monitored), database.part(target, k.leases)
 	if len(k.monitored) > 0 {
 		monitored.try(ctx, "read metadata", func(ctx context.Context) finding {
-			return access.finding(account.ProbeContainer(ctx, k.container), k.container, false, "the container exists")
+			return holds(account.ProbeContainer(ctx, k.container), who, "the container exists")
 		})
 		monitored.try(ctx, "read feed", func(ctx context.Context) finding {
-			return access.finding(account.ProbeFeed(ctx, k.container), k.container, false, "partition key ranges and change feed can be read")
+			return holds(account.ProbeFeed(ctx, k.container), who, "partition key ranges and change feed can be read")
 		})
 	}
 	if len(k.leases) > 0 {
 		leases.try(ctx, "query leases", func(ctx context.Context) finding {
-			return access.finding(account.ProbeLeases(ctx, k.container), k.container, true, "leases can be queried")
+			return holds(account.ProbeLeases(ctx, k.container), who, "leases can be queried")
 		})
-		leases.try(ctx, "partition key", func(ctx context.Context) finding { return access.partitionKey(ctx, account, k.container) })
+		leases.try(ctx, "partition key", func(ctx context.Context) finding { return partitionKey(ctx, account, who, k.container) })
 	}
 	return append(monitored.lines, leases.lines...)
 }
 
-// finding says what an error of a probe means, and what mends it. c is what was asked for: its ID is ""
-// for a database, and Database too for the account.
-func (a cosmosAccess) finding(err error, c cosmos.Container, leases bool, holds string) finding {
-	if err == nil {
-		return good("%s", holds)
+// holds says that something holds, or why it does not.
+func holds(err error, who principal, what string) finding {
+	if err != nil {
+		return refused(err, who)
 	}
-	if errors.Is(err, cosmos.ErrMissing) {
-		err = &cosmos.Refusal{Kind: cosmos.Missing, Status: http.StatusNotFound, Container: c, Leases: leases}
-	}
-	r, ok := errors.AsType[*cosmos.Refusal](err)
-	if !ok {
-		return bad("", "%v", err)
-	}
-	return bad(a.fix(r), "%s", r.Detail())
+	return good("%s", what)
 }
 
 // partitionKey reports whether the SDKs take a container for leases. .NET's allow /partitionKey too,
 // for accounts of Gremlin (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreManagerBuilder.cs), and
 // containers that were made without a key, which have a key of the service's own.
-func (a cosmosAccess) partitionKey(ctx context.Context, account *cosmos.Account, c cosmos.Container) finding {
+func partitionKey(ctx context.Context, account *cosmos.Account, who principal, c cosmos.Container) finding {
 	d, _, err := account.Describe(ctx, c)
 	if err != nil {
-		return a.finding(err, c, true, "")
+		return refused(err, who)
 	}
 	switch path := strings.Join(d.PartitionKey, ", "); path {
 	case "", "/id", "/_partitionKey":

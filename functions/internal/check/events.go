@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -26,35 +27,30 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 		s.add("send", notTried("events go to standard output, which needs no permission"))
 		return s.lines
 	}
-	s, access, publisher, entity := c.trySend(ctx, settings)
+	s, publisher, entity := c.trySend(ctx, settings)
 	if publisher == nil {
 		return s.lines
 	}
 	defer publisher.Close(ctx)
 	if entity == servicebus.Topic || entity == servicebus.UnknownEntity {
 		s.try(ctx, "subscriptions", func(ctx context.Context) finding {
-			if !access.endpoint.tls {
+			e := busEndpoint(settings.ServiceBus)
+			if !e.tls {
 				return notTried("a development emulator without TLS is not asked for subscriptions: %s", unheard)
 			}
-			return access.subscriptionFinding(publisher.Subscriptions(ctx))
+			n, isTopic, err := publisher.Subscriptions(ctx)
+			return subscriptionFinding(e, settings.Queue, n, isTopic, err)
 		})
 	}
 	return s.lines
 }
 
 // trySend tries to send to a queue or topic. The publisher is nil where nothing can be sent.
-func (c *checker) trySend(ctx context.Context, to config.Events) (s *section, access queueAccess, publisher *servicebus.Publisher, entity servicebus.Entity) {
-	bus := to.ServiceBus
-	access = queueAccess{Access: connect.BusAccess(bus), queue: to.Queue, endpoint: busEndpoint(bus)}
-	s = &section{target: access.endpoint.name() + "/" + to.Queue, processors: c.processors}
-	s.reach(ctx, access.endpoint)
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
-		if access.ByKey() {
-			return notTried("setting %s holds a connection string: no token is needed", access.Setting)
-		}
-		access.who, f = c.signIn(ctx, *access.Identity, serviceBusScope)
-		return f
-	})
+func (c *checker) trySend(ctx context.Context, to config.Events) (s *section, publisher *servicebus.Publisher, entity servicebus.Entity) {
+	bus, e := to.ServiceBus, busEndpoint(to.ServiceBus)
+	s = &section{target: e.name() + "/" + to.Queue, processors: c.processors}
+	s.reach(ctx, e)
+	who := c.signIn(ctx, s, connect.BusAccess(bus), nil, serviceBusScope)
 	s.try(ctx, "send", func(ctx context.Context) finding {
 		opened, err := c.connections.Queue(to)
 		if err != nil {
@@ -62,12 +58,12 @@ func (c *checker) trySend(ctx context.Context, to config.Events) (s *section, ac
 		}
 		if err := opened.Probe(ctx); err != nil {
 			_ = opened.Close(ctx)
-			return access.refused(err)
+			return refused(err, who)
 		}
 		publisher, entity = opened, opened.Entity(ctx)
 		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(entity, "queue or topic"))
 	})
-	return s, access, publisher, entity
+	return s, publisher, entity
 }
 
 // checkShards tries the queue of shards, to which the timer function sends, and from which the host takes.
@@ -76,7 +72,7 @@ func (c *checker) checkShards(ctx context.Context) []Line {
 	if settings.Queue == "" {
 		return nil
 	}
-	s, access, publisher, entity := c.trySend(ctx, settings)
+	s, publisher, entity := c.trySend(ctx, settings)
 	if publisher == nil {
 		return s.lines
 	}
@@ -86,7 +82,8 @@ func (c *checker) checkShards(ctx context.Context) []Line {
 		case servicebus.Queue:
 			return good("the queue can be received from")
 		case servicebus.UnknownEntity:
-			return bad(access.signalFix(servicebus.NotPermitted), "the queue cannot be received from, so that nobody would poll its shards")
+			return bad("use a policy with the Send and the Listen right, or give the identity the role Azure Service Bus Data Receiver",
+				"the queue cannot be received from, so that nobody would poll its shards")
 		}
 		return bad("make a queue without sessions", "it is a %s, from which the function shard cannot take", entity)
 	})
@@ -96,26 +93,31 @@ func (c *checker) checkShards(ctx context.Context) []Line {
 // unheard is what becomes of what is sent to a topic that nobody subscribes to.
 const unheard = "a topic without one drops every event"
 
+// mayNotManage reports whether a service refused what takes the Manage right.
+func mayNotManage(err error) bool {
+	refusal, ok := errors.AsType[*servicebus.Refusal](err)
+	return ok && refusal.Kind == servicebus.NotPermitted
+}
+
 // subscriptionFinding says whether what is sent to a topic gets anywhere.
-func (a queueAccess) subscriptionFinding(n int, isTopic bool, err error) finding {
-	var refusal *servicebus.Refusal
+func subscriptionFinding(e serviceEndpoint, queue string, n int, isTopic bool, err error) finding {
 	switch {
-	case errors.As(err, &refusal) && refusal.Kind == servicebus.NotPermitted:
-		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", a.queue, unheard)
+	case mayNotManage(err):
+		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", queue, unheard)
 	case err != nil:
-		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, a.queue, unheard)
+		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, queue, unheard)
 	case !isTopic:
-		return good("%s is a queue, which needs none", a.queue)
+		return good("%s is a queue, which needs none", queue)
 	case n == 0:
-		return doubtful(commandLine("az servicebus topic subscription create", "--resource-group", unknownGroup, "--namespace-name", a.endpoint.resource(),
-			"--topic-name", a.queue, "--name", "CONSUMER"), "the topic has no subscription, so that it drops every event")
+		return doubtful(azurecli.InGroup("servicebus topic subscription create", "--namespace-name", azurecli.ServiceBus.Resource(e.host), "--topic-name", queue, "--name", "CONSUMER"),
+			"the topic has no subscription, so that it drops every event")
 	}
 	return good("the topic has %s", report.Count(n, "subscription"))
 }
 
 // busEndpoint is where the SDK connects to: a development emulator has no TLS.
 func busEndpoint(bus config.ServiceBusConnection) serviceEndpoint {
-	e := serviceEndpoint{kind: busService, host: bus.Namespace, port: amqpsPort, tls: true, setting: bus.Setting}
+	e := serviceEndpoint{service: azurecli.ServiceBus, host: bus.Namespace, port: amqpsPort, tls: true, setting: bus.Setting}
 	if strings.HasSuffix(bus.ConnectionString.Reveal(), ";UseDevelopmentEmulator=true") {
 		e.port, e.tls = "5672", false
 	}
@@ -123,27 +125,4 @@ func busEndpoint(bus config.ServiceBusConnection) serviceEndpoint {
 		e.host, e.port = host, port
 	}
 	return e
-}
-
-// queueAccess is who sends where, for the advice on what is refused.
-type queueAccess struct {
-	connect.Access
-	queue    string
-	endpoint serviceEndpoint
-	who      principal // where an identity signs in
-}
-
-func (a queueAccess) refused(err error) finding {
-	var refusal *servicebus.Refusal
-	if !errors.As(err, &refusal) {
-		return bad("", "%v", err)
-	}
-	switch fix := a.fix(refusal.Kind); {
-	case refusal.Kind == servicebus.NotPermitted && !a.ByKey():
-		return bad(fix, "the identity may not send to queue %s", a.queue)
-	case refusal.Kind == servicebus.NotPermitted:
-		return bad(fix, "the key in setting %s may not send to queue %s", a.Setting, a.queue)
-	default:
-		return bad(fix, "%v", err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -22,14 +23,23 @@ type principal struct {
 	person bool // rather than a service principal
 }
 
-// signIn gets a token for a scope, and reads from it whose it is. The token is
-// shown to nobody.
-func (c *checker) signIn(ctx context.Context, i config.Identity, scope string) (principal, finding) {
-	credential, err := c.connections.Credential(i)
-	if err != nil {
-		return principal{}, bad(identityFix(c.getenv, i), "the %s cannot be used: its environment is not there", credentialName(i))
-	}
-	return c.tokenOf(ctx, i, credential, scope)
+// signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the
+// connection's own; nil where it has none. The token is shown to nobody.
+func (c *checker) signIn(ctx context.Context, s *section, access connect.Access, credential azcore.TokenCredential, scope string) (who principal) {
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+		if access.ByKey() {
+			return notTried("setting %s holds a key: no token is needed", access.Setting)
+		}
+		if credential == nil {
+			var err error
+			if credential, err = c.connections.Credential(*access.Identity); err != nil {
+				return bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", credentialName(*access.Identity))
+			}
+		}
+		who, f = c.tokenOf(ctx, *access.Identity, credential, scope)
+		return f
+	})
+	return who
 }
 
 // tokenOf gets the token of an identity by a credential that proves it.

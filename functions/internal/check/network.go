@@ -15,12 +15,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // serviceEndpoint is where a service is reached.
 type serviceEndpoint struct {
-	kind    serviceKind
+	service azurecli.Service
 	host    string // without a port
 	port    string
 	url     string // of a service that speaks HTTP; "" = AMQP
@@ -29,12 +30,12 @@ type serviceEndpoint struct {
 }
 
 // httpEndpoint is the endpoint of a URL, which the configuration has checked.
-func httpEndpoint(kind serviceKind, address, setting string) (serviceEndpoint, error) {
+func httpEndpoint(service azurecli.Service, address, setting string) (serviceEndpoint, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return serviceEndpoint{}, fmt.Errorf("the endpoint in setting %s is not a URL", setting)
 	}
-	e := serviceEndpoint{kind: kind, host: u.Hostname(), url: address, tls: u.Scheme == "https", setting: setting}
+	e := serviceEndpoint{service: service, host: u.Hostname(), url: address, tls: u.Scheme == "https", setting: setting}
 	e.port = cmp.Or(u.Port(), map[bool]string{true: "443", false: "80"}[e.tls])
 	return e, nil
 }

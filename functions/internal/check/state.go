@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -80,35 +80,34 @@ func writableFolder(path string) (string, error) {
 }
 
 func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
-	access := tableAccess{Access: connect.TableAccess(t), table: t}
+	access := connect.TableAccess(t)
+	var endpoint serviceEndpoint
 	address, err := t.ServiceURL, error(nil)
 	if access.ByKey() {
 		address, err = tablestore.Endpoint(t.Connection.ConnectionString.Reveal())
 	}
 	s := section{target: "state table " + t.Name, processors: c.processors}
 	if err == nil {
-		access.endpoint, err = httpEndpoint(tableService, address, access.Setting)
+		endpoint, err = httpEndpoint(azurecli.Table, address, access.Setting)
 	}
 	if err != nil {
 		s.add("dns", bad("correct setting "+access.Setting, "%v", err))
 		return s.lines
 	}
-	s.target = access.endpoint.name() + "/" + t.Name
-	s.reach(ctx, access.endpoint)
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
-		if access.ByKey() {
-			return notTried("setting %s holds a connection string: no token is needed", access.Setting)
-		}
-		access.who, f = c.signIn(ctx, *access.Identity, storageScope)
-		return f
-	})
+	s.target = endpoint.name() + "/" + t.Name
+	s.reach(ctx, endpoint)
+	who := c.signIn(ctx, &s, access, nil, storageScope)
 	s.try(ctx, "write state", func(ctx context.Context) finding {
 		store, err := c.connections.Table(t)
 		if err != nil {
 			return bad("correct setting "+access.Setting, "%v", err)
 		}
+		done := "a row can be written, read and deleted"
 		created, err := store.Probe(ctx)
-		return access.finding(created, err)
+		if created {
+			done = "the table was missing and is created; " + done
+		}
+		return holds(err, who, done)
 	})
 	s.try(ctx, "one poller", func(ctx context.Context) finding {
 		store, err := c.connections.Table(t)
@@ -136,31 +135,4 @@ func (c *checker) rivals(ctx context.Context, store state.Store) finding {
 		}
 	}
 	return good("no second process polls into it")
-}
-
-// tableAccess is who writes the state where, for the advice on what is refused.
-type tableAccess struct {
-	connect.Access
-	table    config.Table
-	endpoint serviceEndpoint
-	who      principal // where an identity signs in
-}
-
-func (a tableAccess) finding(created bool, err error) finding {
-	switch {
-	case err != nil:
-		fix := ""
-		if r, ok := errors.AsType[*tablestore.Refusal](err); ok {
-			fix = a.fix(r)
-		}
-		return bad(fix, "%v", err)
-	case created:
-		return good("the table was missing and is created; a row can be written, read and deleted")
-	}
-	return good("a row can be written, read and deleted")
-}
-
-// signed reports whether the connection string has a shared access signature.
-func (a tableAccess) signed() bool {
-	return strings.Contains(strings.ToLower(a.table.Connection.ConnectionString.Reveal()), "sharedaccesssignature=")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -41,18 +42,17 @@ func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way connect.Throughput, unusable error) []Line {
 	container := cosmos.Container{Database: f.DatabaseID, ID: f.ContainerID}
 	s := section{processors: f.processors, target: f.Connection.Host + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
-	endpoint, err := httpEndpoint(cosmosService, f.Connection.Endpoint, f.Connection.Setting)
+	endpoint, err := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting)
 	if err = errors.Join(unusable, err); err != nil {
 		s.add("read throughput", bad("", "%v", err))
 		return s.lines
 	}
 	s.target = endpoint.name() + "/" + container.String()
-	access := cosmosAccess{Access: connect.CosmosAccess(f.Connection), endpoint: endpoint, resourceID: f.Connection.ResourceID}
 	var there cosmos.Throughput
 	s.try(ctx, "read throughput", func(ctx context.Context) finding {
 		var err error
 		there, err = way.ReadThroughput(ctx, container)
-		return access.finding(err, container, false, provisioned(there))
+		return holds(err, principal{}, provisioned(there))
 	})
 	if !f.apply {
 		return s.lines
@@ -62,7 +62,7 @@ func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way c
 		if errors.Is(err, cosmos.ErrPermissionsHidden) {
 			return notTried("%v, so whether it may replace the throughput shows with the first change: grant it that, too", err)
 		}
-		return access.finding(err, container, false, "the throughput may be replaced; nothing was written")
+		return holds(err, principal{}, "the throughput may be replaced; nothing was written")
 	})
 	return s.lines
 }

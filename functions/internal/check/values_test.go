@@ -11,17 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
-	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
 // What the commands of the tool never meet where everything runs on one machine: hosts of Azure, and
 // platforms.
 
-const clientID = "66666666-7777-8888-9999-000000000000"
+const (
+	objectID = "11111111-2222-3333-4444-555555555555"
+	clientID = "66666666-7777-8888-9999-000000000000"
+)
 
 func TestATokenTellsWhoseItIs(t *testing.T) {
 	t.Parallel()
@@ -82,7 +84,7 @@ func TestAnIdentityIsMendedWhereTheProgramRuns(t *testing.T) {
 		{"anywhere else", nil, system, "az functionapp identity assign --name FUNCTION_APP --resource-group RESOURCE_GROUP"},
 		{"a developer", nil, config.Identity{}, "az login"},
 		{"a developer in another tenant", nil, config.Identity{TenantID: clientID}, "az login --tenant " + clientID},
-		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --name feedscale --identity-name IDENTITY --resource-group RESOURCE_GROUP " +
+		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --resource-group RESOURCE_GROUP --name feedscale --identity-name IDENTITY " +
 			"--issuer OIDC_ISSUER --subject system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT --audiences api://AzureADTokenExchange"},
 	} {
 		if got := identityFix(func(name string) string { return c.environ[name] }, c.identity); got != c.want {
@@ -146,8 +148,8 @@ func TestAPrivateEndpointIsToldFromThePublicOne(t *testing.T) {
 
 func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 	t.Parallel()
-	web := func(kind serviceKind, address string) serviceEndpoint {
-		e, err := httpEndpoint(kind, address, "SETTING")
+	web := func(service azurecli.Service, address string) serviceEndpoint {
+		e, err := httpEndpoint(service, address, "SETTING")
 		testworld.Must(t, err)
 		return e
 	}
@@ -155,41 +157,23 @@ func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 		return busEndpoint(config.ServiceBusConnection{Setting: "SERVICEBUS", Namespace: namespace, ConnectionString: config.NewSecret(connectionString)})
 	}
 	for _, c := range []struct {
-		rule         string
-		endpoint     serviceEndpoint
-		port, name   string
-		resource     string
-		tls, inAzure bool
+		rule       string
+		endpoint   serviceEndpoint
+		port, name string
+		tls        bool
 	}{
-		{"an account in Azure", web(cosmosService, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", "shop", true, true},
-		{"in another cloud", web(cosmosService, "https://shop.documents.azure.us:443/"), "443", "shop.documents.azure.us", "shop", true, true},
-		{"a stand-in", web(cosmosService, "http://127.0.0.1:8081/"), "8081", "127.0.0.1:8081", "ACCOUNT", false, false},
-		{"plain text at its usual port", web(tableService, "http://storage/"), "80", "storage", "STORAGE_ACCOUNT", false, false},
-		{"the host of another service", web(tableService, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", "STORAGE_ACCOUNT", true, false},
-		{"a namespace", bus("shop.servicebus.windows.net", "Endpoint=sb://shop.servicebus.windows.net/"), "5671", "shop.servicebus.windows.net", "shop", true, true},
-		{"an emulator of one", bus("localhost", "Endpoint=sb://localhost/;UseDevelopmentEmulator=true"), "5672", "localhost:5672", "NAMESPACE", false, false},
-		{"at a port of its own", bus("127.0.0.1:4444", "Endpoint=sb://127.0.0.1:4444/;UseDevelopmentEmulator=true"), "4444", "127.0.0.1:4444", "NAMESPACE", false, false},
+		{"an account in Azure", web(azurecli.Cosmos, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", true},
+		{"in another cloud", web(azurecli.Cosmos, "https://shop.documents.azure.us:443/"), "443", "shop.documents.azure.us", true},
+		{"a stand-in", web(azurecli.Cosmos, "http://127.0.0.1:8081/"), "8081", "127.0.0.1:8081", false},
+		{"plain text at its usual port", web(azurecli.Table, "http://storage/"), "80", "storage", false},
+		{"the host of another service", web(azurecli.Table, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", true},
+		{"a namespace", bus("shop.servicebus.windows.net", "Endpoint=sb://shop.servicebus.windows.net/"), "5671", "shop.servicebus.windows.net", true},
+		{"an emulator of one", bus("localhost", "Endpoint=sb://localhost/;UseDevelopmentEmulator=true"), "5672", "localhost:5672", false},
+		{"at a port of its own", bus("127.0.0.1:4444", "Endpoint=sb://127.0.0.1:4444/;UseDevelopmentEmulator=true"), "4444", "127.0.0.1:4444", false},
 	} {
 		e := c.endpoint
-		if e.port != c.port || e.name() != c.name || e.resource() != c.resource || e.tls != c.tls || e.azure() != c.inAzure {
-			t.Errorf("%s: got %+v, called %s, of resource %s", c.rule, e, e.name(), e.resource())
-		}
-	}
-}
-
-func TestAPortThatIsNotReachedIsMendedWhereTheServiceIs(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rule, address, want string
-	}{
-		{"in Azure", "https://shop.documents.azure.com/", "az network nsg rule create --resource-group RESOURCE_GROUP --nsg-name NSG --name feedscale-azurecosmosdb --priority PRIORITY --direction Outbound " +
-			"--access Allow --protocol Tcp --destination-address-prefixes AzureCosmosDB --destination-port-ranges 443"},
-		{"on this machine", "http://localhost:8081/", "start what is to listen at localhost:8081, or correct setting COSMOS"},
-		{"elsewhere", "https://cosmos.example/", "open port 443 to cosmos.example in the firewalls between, or correct setting COSMOS"},
-	} {
-		e, err := httpEndpoint(cosmosService, c.address, "COSMOS")
-		if err != nil || e.routeFix() != c.want {
-			t.Errorf("%s: %v\ngot  %s\nwant %s", c.rule, err, e.routeFix(), c.want)
+		if e.port != c.port || e.name() != c.name || e.tls != c.tls {
+			t.Errorf("%s: got %+v, called %s", c.rule, e, e.name())
 		}
 	}
 }
@@ -207,64 +191,43 @@ func TestACertificateThatHasEndedIsRenewed(t *testing.T) {
 	}
 }
 
-func TestAnAccountInAzureIsNamedInWhatMendsIt(t *testing.T) {
+func TestAnEndpointThatIsNotReachedIsFixedWhereTheServiceIs(t *testing.T) {
 	t.Parallel()
-	endpoint, err := httpEndpoint(cosmosService, "https://shop.documents.azure.com/", "COSMOS")
-	testworld.Must(t, err)
-	a := cosmosAccess{Access: connect.Access{Setting: "COSMOS"}, endpoint: endpoint}
-	for _, c := range []struct {
-		rule string
-		err  error
-		want string
-	}{
-		{"keys are switched off", &cosmos.Refusal{Kind: cosmos.KeysDisabled, Status: 403}, "set COSMOS__accountEndpoint=https://shop.documents.azure.com/ in place of COSMOS, and give the identity the role Cosmos DB Built-in Data Reader"},
-		{"an identity without the role, which does not say who it is", &cosmos.Refusal{Kind: cosmos.NotPermitted, Status: 403},
-			"az cosmosdb sql role assignment create --account-name shop --resource-group RESOURCE_GROUP --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
-		{"the account itself throttles, which no container's throughput mends", &cosmos.Refusal{Kind: cosmos.Throttled, Status: 429}, ""},
-		{"the account is missing", &cosmos.Refusal{Kind: cosmos.Missing, Status: 404}, ""},
-		{"what is no refusal", errors.New("connection reset"), ""},
+	for address, want := range map[string][2]string{
+		"https://shop.documents.azure.com/": {"correct the host in setting COSMOS; with a private endpoint, link the private DNS zone privatelink.documents.azure.com to this network",
+			"open port 443 to shop.documents.azure.com in the firewalls and security groups between, or correct setting COSMOS"},
+		"http://localhost:8081/": {"correct the host in setting COSMOS", "start what is to listen at localhost:8081, or correct setting COSMOS"},
 	} {
-		if got := a.finding(c.err, cosmos.Container{}, false, "it can be read"); got.status != Fail || got.fix != c.want {
-			t.Errorf("%s:\ngot  %+v\nwant %s", c.rule, got, c.want)
+		e, err := httpEndpoint(azurecli.Cosmos, address, "COSMOS")
+		if got := [2]string{e.nameFix(), e.routeFix()}; err != nil || got != want {
+			t.Errorf("%v\ngot  %q\nwant %q", err, got, want)
 		}
 	}
 }
 
-func TestATableInAzureIsNamedInWhatMendsIt(t *testing.T) {
+func TestWhoAskedIsNamedInTheFixOfARefusal(t *testing.T) {
 	t.Parallel()
-	endpoint, err := httpEndpoint(tableService, "https://shop.table.core.windows.net", "TABLES")
-	testworld.Must(t, err)
-	byKey := config.Table{Name: "feedscale", Connection: config.StorageConnection{Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=c2VjcmV0")}}
-	byIdentity := config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}
-	const role = "az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal --role 'Storage Table Data Contributor' " +
-		"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/shop"
+	refusal := fmt.Errorf("probing: %w", &cosmos.Refusal{Kind: cosmos.NotPermitted, Status: 403, Manager: true})
+	const role = " --role 'Cosmos DB Operator' --scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/ACCOUNT   # give it the role "
 	for _, c := range []struct {
-		rule    string
-		table   config.Table
-		created bool
-		err     error
-		status  Status
-		want    string // the fix
+		rule   string
+		err    error
+		who    principal
+		detail string
+		fix    string // its beginning
 	}{
-		{"it is there", byKey, false, nil, OK, ""},
-		{"it was missing", byKey, true, nil, OK, ""},
-		{"an identity without the role", byIdentity, false, &tablestore.Refusal{Kind: tablestore.NotPermitted, Status: 403}, Fail, role},
-		{"an identity that may not create it", byIdentity, false, &tablestore.Refusal{Kind: tablestore.NotPermitted, Status: 403, Creating: true}, Fail,
-			"az storage table create --name feedscale --account-name shop --auth-mode login"},
-		{"what is no refusal", byKey, false, errors.New("connection reset"), Fail, ""},
+		{"an application", refusal, principal{object: objectID}, "the identity is not permitted to read the account's metadata (403)",
+			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal" + role},
+		{"a person", refusal, principal{object: objectID, person: true}, "the identity is not permitted to read the account's metadata (403)",
+			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type User" + role},
+		{"who does not say", refusal, principal{}, "the identity is not permitted to read the account's metadata (403)",
+			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type ServicePrincipal" + role},
+		{"a refusal without a command", &cosmos.Refusal{Kind: cosmos.Unavailable, Status: 503}, principal{}, "the account could not read the account's metadata (503)", "the next poll tries again"},
+		{"what is no refusal", errors.New("connection reset"), principal{}, "connection reset", ""},
 	} {
-		a := tableAccess{Access: connect.TableAccess(c.table), table: c.table, endpoint: endpoint, who: principal{object: objectID}}
-		if got := a.finding(c.created, c.err); got.status != c.status || got.fix != c.want {
-			t.Errorf("%s:\ngot  %+v\nwant %s", c.rule, got, c.want)
+		if got := refused(c.err, c.who); got.status != Fail || got.detail != c.detail || !strings.HasPrefix(got.fix, c.fix) || (c.fix == "") != (got.fix == "") {
+			t.Errorf("%s:\ngot  %+v\nwant %s, %s", c.rule, got, c.detail, c.fix)
 		}
-	}
-}
-
-func TestWhatTheShellWouldReadIsQuoted(t *testing.T) {
-	t.Parallel()
-	const want = `az x plain a-b_c./:,=@9 'two words' '' 'it'\''s' '$(reboot)' 'größe'`
-	if got := commandLine("az x", "plain", "a-b_c./:,=@9", "two words", "", "it's", "$(reboot)", "größe"); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

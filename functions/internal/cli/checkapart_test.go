@@ -80,7 +80,7 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 	}{
 		{"with the role", 200, claims, func(string) error { return nil }, "system-assigned managed identity, object id " + objectID + ", client id " + clientID, nil},
 		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5301)",
-			"az cosmosdb sql role assignment create --account-name ACCOUNT --resource-group RESOURCE_GROUP --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
+			"az cosmosdb sql role assignment create --resource-group RESOURCE_GROUP --account-name ACCOUNT --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
 		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},
 		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "system-assigned managed identity",
@@ -216,7 +216,7 @@ func TestAnAccountInAzureIsNamed(t *testing.T) {
 	p.settings["COSMOS"] = "AccountEndpoint=http://shop.documents.azure.com:80/;AccountKey=" + badKey + ";"
 	p.settings["HTTP_PROXY"] = proxy.URL
 	got, r := p.checkApart(t)
-	wantOnly(t, got, remedy{"shop.documents.azure.com", "read metadata", "is refused (401)", "az cosmosdb keys list --name shop "})
+	wantOnly(t, got, remedy{"shop.documents.azure.com", "read metadata", "is refused (401)", "az cosmosdb keys list --resource-group RESOURCE_GROUP --name shop "})
 	if !strings.Contains(r.Stdout, "left to the proxy "+strings.TrimPrefix(proxy.URL, "http://")) {
 		t.Errorf("the proxy is not told: %s", r.Stdout)
 	}
@@ -232,9 +232,9 @@ func TestAStorageAccountInAzureIsNamed(t *testing.T) {
 		rule, signIn, code, fix string
 		missing                 bool // it is the creation of the table that is refused
 	}{
-		{"a wrong key", byKey, "AuthenticationFailed", "az storage account show-connection-string --name shop --resource-group RESOURCE_GROUP ", false},
-		{"the network rules", byKey, "AuthorizationFailure", "az storage account network-rule add --account-name shop --resource-group RESOURCE_GROUP --ip-address PUBLIC_IP", false},
-		{"an account without keys", byKey, "KeyBasedAuthenticationNotPermitted", "set FEEDSCALE_STATE=https://shop.table.core.windows.net/feedscale", false},
+		{"a wrong key", byKey, "AuthenticationFailed", "az storage account show-connection-string --resource-group RESOURCE_GROUP --name shop ", false},
+		{"the network rules", byKey, "AuthorizationFailure", "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop --ip-address PUBLIC_IP", false},
+		{"an account without keys", byKey, "KeyBasedAuthenticationNotPermitted", "set FEEDSCALE_STATE=https://shop.table.core.windows.net/feedscale, with an identity that has the role Storage Table Data Contributor", false},
 		{"a signature that lacks a right", signed, "AuthorizationPermissionMismatch", "az storage account generate-sas --account-name shop --services t ", false},
 		{"a table that is missing and must not be created", signed, "AuthorizationPermissionMismatch", "az storage table create --name feedscale --account-name shop --auth-mode login", true},
 	} {

@@ -19,7 +19,7 @@ func TestTheQueueOfShardsIsTriedWithWhatMendsIt(t *testing.T) {
 	}{
 		{"it is there", servicebusfake.QueueSpec{Name: "shards"}, false, remedy{}},
 		{"it is not there", servicebusfake.QueueSpec{Name: "other"}, false, remedy{"/shards", "send", `queue "shards" does not exist`, "az servicebus queue create"}},
-		{"nobody may take from it", servicebusfake.QueueSpec{Name: "shards"}, true, remedy{"/shards", "receive", "nobody would poll its shards", "the Send and the Listen right"}},
+		{"nobody may take from it", servicebusfake.QueueSpec{Name: "shards"}, true, remedy{"/shards", "receive", "nobody would poll its shards", "the Send and the Listen right, or give the identity the role"}},
 		{"it requires sessions", servicebusfake.QueueSpec{Name: "shards", RequiresSession: true}, false, remedy{"/shards", "receive", "requires sessions", "without sessions"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -38,8 +39,10 @@ type Connections struct {
 	// nil where nobody is to be told.
 	Asking func(address string)
 
-	settings   config.Settings
-	accounts   map[accountKey]*cosmos.Account
+	settings config.Settings
+	accounts map[accountKey]*cosmos.Account
+
+	mu         sync.Mutex // guards identities: check signs in to several services at once
 	identities map[config.Identity]azcore.TokenCredential
 }
 
@@ -155,8 +158,11 @@ func clientOptions() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: bounded.NewClient()}
 }
 
-// Credential returns the credential that proves an identity. It asks for no token.
+// Credential returns the credential that proves an identity. It asks for no token, and is safe for concurrent
+// use.
 func (c *Connections) Credential(i config.Identity) (credential azcore.TokenCredential, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if credential = c.identities[i]; credential != nil {
 		return credential, nil
 	}

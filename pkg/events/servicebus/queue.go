@@ -58,10 +58,11 @@ func (q queue) nextSession(ctx context.Context, client *azservicebus.Client) (*a
 // access is what a queue is opened for, in the words of refusals.
 type access struct {
 	verb, activity string
-	right          string // of a shared access policy
-	role           string // of an identity
-	throttled      string // what mends it where the queue is throttled
-	wrongEntity    string // what mends it where the entity, called NAME here, is not for that
+	right          string   // of a shared access policy
+	role           string   // of an identity
+	create         []string // arguments of the command that creates the queue
+	throttled      string   // what mends it where the queue is throttled
+	wrongEntity    string   // what mends it where the entity, called NAME here, is not for that
 
 	// sessions is what is wrong with the queue where it refuses a receiver with its sessions, or the
 	// lack of them; "" for a sender, whose messages have a session in any case.
@@ -71,6 +72,7 @@ type access struct {
 func sending() access {
 	return access{
 		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
+		create:      []string{"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M"},
 		throttled:   "publish less often, or move the namespace to a larger tier",
 		wrongEntity: "where it is a subscription, publish to its topic",
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
 
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -33,10 +34,21 @@ type Refusal struct {
 	Kind      Kind
 	Condition string // the AMQP error condition, such as amqp:not-found
 	Meaning   string // what is refused, and by whom
-	Remedy    string // what mends it, as a request to the reader
+	Remedy    string // what fixes it, as a request to the reader
+
+	command string
 }
 
 func (r *Refusal) Error() string { return r.Meaning + ": " + r.Remedy }
+
+// Detail returns the Meaning.
+func (r *Refusal) Detail() string { return r.Meaning }
+
+// Advice returns the Remedy.
+func (r *Refusal) Advice() string { return r.Remedy }
+
+// Command returns the command of the Azure CLI for the Remedy; "" where there is none.
+func (r *Refusal) Command() string { return r.command }
 
 // Is reports whether the refusal is what a publisher of any kind calls by that error.
 func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }
@@ -111,17 +123,24 @@ func (q queue) refusal(err error, tries int) *Refusal {
 		r.Meaning, r.Remedy = meaning, remedy
 		return r
 	}
+	az := func(name string, arguments ...string) {
+		r.command = azurecli.InGroup("servicebus "+name, append([]string{"--namespace-name", azurecli.ServiceBus.Resource(q.host)}, arguments...)...)
+	}
 	here := fmt.Sprintf("%s of Service Bus namespace %s", q, q.host)
 	switch r.Kind {
 	case QueueNotFound:
+		az("queue create", append([]string{"--name", q.name}, q.access.create...)...)
 		return say(fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, q.host), "create it, or correct its name")
 	case NotPermitted:
 		if q.byKey {
+			az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString")
 			return say(fmt.Sprintf("the key for %s is refused by Service Bus namespace %s", q, q.host),
 				"use a current connection string whose policy has the "+q.access.right+" right")
 		}
+		r.command = azurecli.Assign(q.access.role, azurecli.ServiceBus.ID(q.host)+"/queues/"+q.name)
 		return say("the identity may not "+q.access.verb+" "+here, "give it the role "+q.access.role+" there")
 	case NetworkDenied:
+		az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow")
 		return say(fmt.Sprintf("the network rules of Service Bus namespace %s do not let this network in", q.host), "allow its address there")
 	case QueueFull:
 		return say(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size")

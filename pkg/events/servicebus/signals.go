@@ -158,11 +158,11 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	if q := s.queues[key]; q != nil {
 		return q, nil
 	}
-	sender, err := s.open(name, sending())
+	sender, err := s.open(name, ofSignals(sending()))
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := s.open(name, countingSignals())
+	receiver, err := s.open(name, ofSignals(receiving(false)))
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +171,12 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	return q, nil
 }
 
-// countingSignals is access to count signals and to take them back.
-func countingSignals() access {
-	a := receiving(false)
-	a.sessionsRemedy = "create it anew without requiresSession"
+// NoTimeToLive is the time to live of a queue whose messages stay, as its settings have it.
+const NoTimeToLive = "P10675199DT2H48M5.4775807S"
+
+// ofSignals is access to a queue of signals.
+func ofSignals(a access) access {
+	a.sessionsRemedy, a.create = "create it anew without requiresSession", []string{"--default-message-time-to-live", NoTimeToLive}
 	return a
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/feedscale/feedscale/pkg/azurecli"
 )
 
 // OpenWithConnectionString opens a table with a storage connection string: an account key, a shared
@@ -28,9 +30,15 @@ func OpenWithConnectionString(connectionString, table string, options azcore.Cli
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
 	}
-	using := signIn{name: "account key", advice: "copy it again from the storage account"}
+	using := signIn{"account key", "copy it again from the storage account", func(host string) string {
+		return azurecli.InGroup("storage account show-connection-string", "--name", azurecli.Table.Resource(host), "--query", "connectionString")
+	}}
 	if parsed.signature != "" {
-		using = signIn{name: "shared access signature", advice: "issue one for the Table service that is not expired and allows read, add, update, delete and query"}
+		const advice = "issue one for the Table service that is not expired and allows read, add, update, delete and query"
+		using = signIn{"shared access signature", advice, func(host string) string {
+			return azurecli.Command("storage account generate-sas", "--account-name", azurecli.Table.Resource(host), "--services", "t", "--resource-types", "sco",
+				"--permissions", "rwdlacu", "--expiry", "EXPIRY", "--https-only")
+		}}
 	}
 	return open(service, parsed.endpoint, table, using)
 }
@@ -47,7 +55,9 @@ func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredentia
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: %w", table, err)
 	}
-	return open(service, serviceURL, table, signIn{name: "identity", advice: "assign it the role " + role + ", and wait some minutes"})
+	return open(service, serviceURL, table, signIn{"identity", "assign it the role " + role + ", and wait some minutes", func(host string) string {
+		return azurecli.Assign(role, azurecli.Table.ID(host))
+	}})
 }
 
 // withRetries sets few and short retries, since the next tick tries again.

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/feedscale/feedscale/pkg/azurecli"
 )
 
 // The key of the row that a probe writes. No processor can have that name, and no row of an outbox
@@ -60,7 +63,9 @@ func exists(err error) bool {
 func (s *Store) unproved(what string, creating bool, err error) error {
 	explained := s.explain(err)
 	if refused, ok := errors.AsType[*Refusal](explained); ok {
-		refused.Creating = creating
+		if refused.Creating = creating; creating && refused.Status == http.StatusForbidden {
+			refused.advice, refused.command = "create it", azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
+		}
 	}
 	return fmt.Errorf("state table %s: %s: %w", s.table, what, explained)
 }

@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"github.com/feedscale/feedscale/pkg/azurecli"
 )
 
 // role is the Azure role that an identity needs on the storage account or the table.
@@ -16,8 +18,9 @@ const role = "Storage Table Data Contributor"
 
 // signIn describes, for messages, how the store signs in.
 type signIn struct {
-	name   string // as in "the account key"
-	advice string // what to do where it is refused or lacks a permission
+	name    string                   // as in "the account key"
+	advice  string                   // what to do where it is refused or lacks a permission
+	command func(host string) string // of the Azure CLI, for that
 }
 
 // RefusalKind is the cause of a refusal.
@@ -45,11 +48,19 @@ type Refusal struct {
 	Request  string // id by which Azure support finds the request; "" where there is none
 	Creating bool   // the table does not exist, and creating it was refused
 
-	meaning string
+	meaning, advice, command string
 }
 
 // Error returns a sentence that says what the service refused and what to do.
 func (r *Refusal) Error() string {
+	if r.advice == "" {
+		return r.Detail()
+	}
+	return r.Detail() + ": " + r.advice
+}
+
+// Detail returns what the service refused.
+func (r *Refusal) Detail() string {
 	sentence := fmt.Sprintf("%s (%d", r.meaning, r.Status)
 	if r.Code != "" {
 		sentence += " " + r.Code
@@ -59,6 +70,12 @@ func (r *Refusal) Error() string {
 	}
 	return sentence + ")"
 }
+
+// Advice returns what to do about it; "" where the next tick does.
+func (r *Refusal) Advice() string { return r.advice }
+
+// Command returns the command of the Azure CLI for that; "" where there is none.
+func (r *Refusal) Command() string { return r.command }
 
 // explain turns an error into one that says what to do: a *Refusal where the service answered. It
 // leaves out the URL, which may contain a signature.
@@ -88,32 +105,36 @@ func (s *Store) explain(err error) error {
 // refusal returns the Refusal of an error answer.
 func (s *Store) refusal(a answer) *Refusal {
 	r := &Refusal{Status: a.status, Code: a.code, Request: a.request}
-	r.Kind, r.meaning = s.meaning(a)
-	return r
-}
-
-func (s *Store) meaning(a answer) (RefusalKind, string) {
+	say := func(kind RefusalKind, meaning, advice, command string) *Refusal {
+		r.Kind, r.meaning, r.advice, r.command = kind, meaning, advice, command
+		return r
+	}
+	denied := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name)
 	switch aztables.TableErrorCode(a.code) {
 	case "KeyBasedAuthenticationNotPermitted":
-		return KeysDisabled, s.host + " takes no account keys: give the table as https://ACCOUNT.table.core.windows.net/TABLE, with an identity that has the role " + role
+		return say(KeysDisabled, s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
 	case "AuthenticationFailed", "InvalidAuthenticationInfo":
-		return NotAccepted, fmt.Sprintf("%s does not accept the %s: %s, and check the clock of this machine", s.host, s.signIn.name, s.signIn.advice)
-	case "AuthorizationFailure":
-		return Firewall, fmt.Sprintf("%s does not let the %s do this: %s; or let this machine through the account's network rules", s.host, s.signIn.name, s.signIn.advice)
+		return say(NotAccepted, fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice+", and check the clock of this machine", s.signIn.command(s.host))
+	case "AuthorizationFailure": // Azurite says so of a wrong key, too
+		command := s.signIn.command(s.host)
+		if azurecli.Table.Hosts(s.host) {
+			command = azurecli.InGroup("storage account network-rule add", "--account-name", azurecli.Table.Resource(s.host), "--ip-address", azurecli.Address)
+		}
+		return say(Firewall, denied, s.signIn.advice+"; or let this machine through the account's network rules", command)
 	case aztables.TableNotFound:
-		return Missing, "the table is gone: the next tick creates it"
+		return say(Missing, "the table is gone: the next tick creates it", "", "")
 	case aztables.TableBeingDeleted:
-		return Unavailable, "the table is still being deleted: wait a minute, or name another one"
+		return say(Unavailable, "the table is still being deleted", "wait a minute, or name another one", "")
 	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
-		return TooLarge, "the state is too big for a table: keep it in a file, with bolt:PATH"
+		return say(TooLarge, "the state is too big for a table", "keep it in a file, with bolt:PATH", "")
 	}
 	switch a.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return NotPermitted, fmt.Sprintf("%s does not let the %s do this: %s", s.host, s.signIn.name, s.signIn.advice)
+		return say(NotPermitted, denied, s.signIn.advice, s.signIn.command(s.host))
 	case http.StatusNotFound:
-		return Missing, s.host + " has no such table: check the names of the account and of the table"
+		return say(Missing, s.host+" has no such table", "check the names of the account and of the table", "")
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return Unavailable, s.host + " is busy or out of order: the next tick tries again"
+		return say(Unavailable, s.host+" is busy or out of order: the next tick tries again", "", "")
 	}
-	return Rejected, s.host + " refuses the request"
+	return say(Rejected, s.host+" refuses the request", "", "")
 }
