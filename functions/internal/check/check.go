@@ -24,11 +24,13 @@ import (
 // environment, which says where this process runs. An error is one of the configuration's connections.
 // kinds are those that look at what is scaled.
 func Run(ctx context.Context, c config.Config, getenv func(string) string, kinds actions.Kinds) (Report, error) {
-	checker, err := newChecker(c, getenv)
-	if err != nil {
-		return Report{}, err
+	checker := &checker{config: c, getenv: getenv, kinds: kinds, connections: connect.New(c.Settings)}
+	for _, p := range c.Processors {
+		checker.processors = append(checker.processors, p.Name)
+		if err := checker.plan(p); err != nil {
+			return Report{}, fmt.Errorf("processor %s: %w", p.Name, err)
+		}
 	}
-	checker.kinds = kinds
 	return checker.run(ctx), nil
 }
 
@@ -52,18 +54,6 @@ type checker struct {
 	processors  []string // the names of all
 }
 
-// newChecker wires a configuration and makes no request.
-func newChecker(c config.Config, getenv func(string) string) (*checker, error) {
-	checker := &checker{config: c, getenv: getenv, connections: connect.New(c.Settings)}
-	for _, p := range c.Processors {
-		checker.processors = append(checker.processors, p.Name)
-		if err := checker.plan(p); err != nil {
-			return nil, fmt.Errorf("processor %s: %w", p.Name, err)
-		}
-	}
-	return checker, nil
-}
-
 // run tries everything and returns the lines in the order of the configuration.
 func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
@@ -74,11 +64,7 @@ func (c *checker) run(ctx context.Context) Report {
 		func() []Line { return c.checkState(ctx) },
 		func() []Line { return c.checkEvents(ctx) },
 		func() []Line { return c.checkShards(ctx) },
-	}
-	signals, end := c.checkSignals()
-	defer end()
-	for _, look := range signals {
-		tasks = append(tasks, func() []Line { return look(ctx) })
+		func() []Line { return c.checkSignals(ctx) },
 	}
 	tasks = append(tasks, c.checkThroughput(ctx)...)
 	tasks = append(tasks, c.checkTargets(ctx)...)
@@ -87,4 +73,24 @@ func (c *checker) run(ctx context.Context) Report {
 		report.OK = report.OK && l.Status != Fail
 	}
 	return report
+}
+
+// subject is a processor, or a group with its members.
+type subject struct {
+	name, signalQueue string
+	target            map[string]string
+	processors        []string
+	member            bool // a processor whose group has the target
+}
+
+func (c *checker) subjects() (all []subject) {
+	members := make(map[string][]string)
+	for _, p := range c.config.Processors {
+		all = append(all, subject{p.Name, p.SignalQueue, p.Target, []string{p.Name}, p.Group != ""})
+		members[p.Group] = append(members[p.Group], p.Name)
+	}
+	for _, g := range c.config.Groups {
+		all = append(all, subject{g.Name, g.SignalQueue, g.Target, members[g.Name], false})
+	}
+	return all
 }

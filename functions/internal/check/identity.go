@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -49,7 +50,7 @@ func (c *checker) tokenOf(ctx context.Context, i config.Identity, credential azc
 		return principal{}, bad(identityFix(c.getenv, i), "the %s gives no token for %s%s", credentialName(i), scope, tokenReason(ctx, err))
 	}
 	who := principalOf(token.Token)
-	return who, good("%s, object id %s, client id %s", credentialName(i), idOrUnknown(who.object), idOrUnknown(who.client))
+	return who, good("%s, object id %s, client id %s", credentialName(i), cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
 }
 
 func credentialName(i config.Identity) string {
@@ -101,24 +102,13 @@ func principalOf(token string) principal {
 	if json.Unmarshal(payload, &claims) != nil {
 		return principal{}
 	}
-	who := principal{object: guid(claims.Object), client: guid(claims.Application), person: claims.Kind == "user" || claims.Delegated != ""}
-	if who.client == "" {
-		who.client = guid(claims.Party)
-	}
-	return who
+	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party)), claims.Kind == "user" || claims.Delegated != ""}
 }
 
 // guid is a text where it is a GUID, and otherwise nothing.
 func guid(text string) string {
 	if !regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(text) {
 		return ""
-	}
-	return text
-}
-
-func idOrUnknown(text string) string {
-	if text == "" {
-		return "unknown"
 	}
 	return text
 }

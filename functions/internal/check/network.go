@@ -42,10 +42,8 @@ func httpEndpoint(service azurecli.Service, address, setting string) (serviceEnd
 
 // handshake is what a service shows to whoever connects.
 type handshake struct {
-	certificate *x509.Certificate // nil without TLS
-	version     uint16            // of TLS
-	ahead       time.Duration     // of this machine's clock; below 0 it is behind
-	dated       bool              // the service told its time
+	tls   *tls.ConnectionState // nil without TLS
+	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil where the service told no time
 }
 
 // reach adds whether the service can be found and reached, what certificate it
@@ -70,20 +68,20 @@ func (s *section) reach(ctx context.Context, e serviceEndpoint) {
 		switch {
 		case tlsError != nil:
 			return e.untrusted(tlsError)
-		case shown.certificate == nil:
+		case shown.tls == nil:
 			return notTried("plain text, as stand-ins speak it: there is no certificate")
 		}
-		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.version), shown.certificate.NotAfter.UTC().Format(time.DateOnly))
+		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.tls.Version), shown.tls.PeerCertificates[0].NotAfter.UTC().Format(time.DateOnly))
 	})
 	if e.url == "" {
 		return // AMQP tells no time
 	}
 	cause := s.cause
 	s.try(ctx, "clock", func(context.Context) finding {
-		if !shown.dated {
+		if shown.ahead == nil {
 			return notTried("the answer bears no date")
 		}
-		return clockFinding(shown.ahead)
+		return clockFinding(*shown.ahead)
 	})
 	s.cause = cause // a wrong clock does not keep anything from being tried
 }
@@ -110,11 +108,11 @@ func (e serviceEndpoint) resolve(ctx context.Context) finding {
 
 // proxy is the host of the proxy that requests go through, "" = none.
 func (e serviceEndpoint) proxy() string {
-	request, err := http.NewRequest(http.MethodGet, e.url, nil)
+	u, err := url.Parse(e.url)
 	if err != nil || e.url == "" {
 		return ""
 	}
-	proxy, err := http.ProxyFromEnvironment(request)
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	if err != nil || proxy == nil {
 		return ""
 	}
@@ -152,7 +150,7 @@ func (e serviceEndpoint) connect(ctx context.Context) (handshake, error) {
 		return handshake{}, err
 	}
 	state := secured.ConnectionState()
-	return handshake{certificate: state.PeerCertificates[0], version: state.Version}, nil
+	return handshake{tls: &state}, nil
 }
 
 func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
@@ -168,12 +166,9 @@ func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
 	}
 	took := time.Since(sent)
 	defer response.Body.Close()
-	var shown handshake
-	if response.TLS != nil {
-		shown.certificate, shown.version = response.TLS.PeerCertificates[0], response.TLS.Version
-	}
+	shown := handshake{tls: response.TLS}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		shown.ahead, shown.dated = sent.Add(took/2).Sub(date), true
+		shown.ahead = new(sent.Add(took / 2).Sub(date))
 	}
 	return shown, nil
 }

@@ -66,24 +66,23 @@ func (e serviceEndpoint) routeFix() string {
 
 // identityFix fixes an identity that gives no token, by where this process runs.
 func identityFix(getenv func(string) string, i config.Identity) string {
-	command, assigned := "functionapp identity assign", "--identities"
-	app, group := cmp.Or(getenv("WEBSITE_SITE_NAME"), "FUNCTION_APP"), cmp.Or(getenv("WEBSITE_RESOURCE_GROUP"), azurecli.Group)
-	switch containerApp := getenv("CONTAINER_APP_NAME"); {
+	app, containerApp := getenv("WEBSITE_SITE_NAME"), getenv("CONTAINER_APP_NAME")
+	switch {
 	case i.Credential == config.CredentialWorkloadIdentity:
 		return azurecli.InGroup("identity federated-credential create", "--name", "feedscale", "--identity-name", "IDENTITY",
 			"--issuer", "OIDC_ISSUER", "--subject", "system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT", "--audiences", "api://AzureADTokenExchange")
+	case containerApp != "" && i.ClientID != "":
+		return azurecli.InGroup("containerapp identity assign", "--name", containerApp, "--user-assigned", "IDENTITY_RESOURCE_ID")
 	case containerApp != "":
-		command, app, assigned = "containerapp identity assign", containerApp, "--user-assigned"
-	case getenv("WEBSITE_SITE_NAME") == "" && i.Credential == config.CredentialDefault && i.TenantID != "":
+		return azurecli.InGroup("containerapp identity assign", "--name", containerApp, "--system-assigned")
+	case app == "" && i.Credential == config.CredentialDefault && i.TenantID != "":
 		return azurecli.Command("login", "--tenant", i.TenantID)
-	case getenv("WEBSITE_SITE_NAME") == "" && i.Credential == config.CredentialDefault:
+	case app == "" && i.Credential == config.CredentialDefault:
 		return azurecli.Command("login")
 	}
-	fix := azurecli.Command(command, "--name", app, "--resource-group", group)
+	assign := []string{"--name", cmp.Or(app, "FUNCTION_APP")}
 	if i.ClientID != "" {
-		fix += " " + assigned + " IDENTITY_RESOURCE_ID"
-	} else if assigned == "--user-assigned" {
-		fix += " --system-assigned"
+		assign = append(assign, "--identities", "IDENTITY_RESOURCE_ID")
 	}
-	return fix
+	return azurecli.InGroup("functionapp identity assign", assign...)
 }

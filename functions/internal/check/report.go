@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -125,7 +124,7 @@ func outOfTime(ctx context.Context) finding {
 }
 
 func (s *section) add(check string, f finding) {
-	line := Line{Target: s.target, Check: check, Status: f.status, Detail: oneLine(f.detail), Processors: append([]string{}, s.processors...)}
+	line := Line{Target: s.target, Check: check, Status: f.status, Detail: strings.Join(strings.Fields(f.detail), " "), Processors: append([]string{}, s.processors...)}
 	if f.fix != "" {
 		line.Fix = &f.fix
 	}
@@ -146,9 +145,4 @@ func inOrder(limit int, tasks []func() []Line) []Line {
 	}
 	_ = running.Wait() // what fails is a line
 	return slices.Concat(lines...)
-}
-
-// oneLine is a text that neither breaks a line nor tells a terminal what to do.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }

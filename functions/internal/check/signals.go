@@ -9,36 +9,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// checkSignals looks at the signal queue of each processor and of each group. The caller calls end once all
-// tasks have ended.
-func (c *checker) checkSignals() (tasks []func(context.Context) []Line, end func()) {
-	queues := make(map[string][]string) // the processors that depend on each
-	members := make(map[string][]string)
-	var order []string
-	add := func(queue string, processors ...string) {
-		if queue != "" {
-			queues[queue] = processors
-			order = append(order, queue)
+// checkSignals looks at the signal queue of each processor and of each group.
+func (c *checker) checkSignals(ctx context.Context) []Line {
+	signals, err := c.connections.Signals(c.config.Settings.Events)
+	if err != nil || signals == nil {
+		return nil // the same is wrong with the connection of the events, whose line says so
+	}
+	defer signals.Close(ctx)
+	var tasks []func() []Line
+	for _, of := range c.subjects() {
+		if of.signalQueue != "" {
+			tasks = append(tasks, func() []Line { return c.checkSignal(ctx, signals, of.signalQueue, of.processors) })
 		}
 	}
-	for _, p := range c.config.Processors {
-		add(p.SignalQueue, p.Name)
-		members[p.Group] = append(members[p.Group], p.Name)
-	}
-	for _, g := range c.config.Groups {
-		add(g.SignalQueue, members[g.Name]...)
-	}
-	if len(order) == 0 {
-		return nil, func() {}
-	}
-	signals, err := c.connections.Signals(c.config.Settings.Events)
-	if err != nil {
-		return nil, func() {} // the same is wrong with the connection of the events, whose line says so
-	}
-	for _, queue := range order {
-		tasks = append(tasks, func(ctx context.Context) []Line { return c.checkSignal(ctx, signals, queue, queues[queue]) })
-	}
-	return tasks, func() { _ = signals.Close(context.Background()) }
+	return inOrder(c.config.Settings.Concurrency, tasks)
 }
 
 func (c *checker) checkSignal(ctx context.Context, signals *servicebus.Signals, queue string, processors []string) []Line {

@@ -97,8 +97,8 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 	s.target = endpoint.name() + "/" + t.Name
 	s.reach(ctx, endpoint)
 	who := c.signIn(ctx, &s, access, nil, storageScope)
+	store, err := c.connections.Table(t)
 	s.try(ctx, "write state", func(ctx context.Context) finding {
-		store, err := c.connections.Table(t)
 		if err != nil {
 			return bad("correct setting "+access.Setting, "%v", err)
 		}
@@ -109,13 +109,7 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 		}
 		return holds(err, who, done)
 	})
-	s.try(ctx, "one poller", func(ctx context.Context) finding {
-		store, err := c.connections.Table(t)
-		if err != nil {
-			return bad("correct setting "+access.Setting, "%v", err)
-		}
-		return c.rivals(ctx, store)
-	})
+	s.try(ctx, "one poller", func(ctx context.Context) finding { return c.rivals(ctx, store) })
 	return s.lines
 }
 

@@ -11,41 +11,28 @@ import (
 
 // checkTargets looks at what is scaled: the target of each processor without a group, and of each
 // group.
-func (c *checker) checkTargets(ctx context.Context) []func() []Line {
-	var tasks []func() []Line
-	add := func(subject string, target map[string]string, signalQueue string, processors ...string) {
+func (c *checker) checkTargets(ctx context.Context) (tasks []func() []Line) {
+	for _, of := range c.subjects() {
 		for _, kind := range c.kinds {
-			if kind.Rivals != nil {
-				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, subject, target, signalQueue, processors) })
+			if kind.Rivals != nil && !of.member {
+				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, of) })
 			}
 		}
-	}
-	members := make(map[string][]string)
-	for _, p := range c.config.Processors {
-		if p.Group == "" {
-			add(p.Name, p.Target, p.SignalQueue, p.Name)
-		} else {
-			members[p.Group] = append(members[p.Group], p.Name)
-		}
-	}
-	for _, g := range c.config.Groups {
-		add(g.Name, g.Target, g.SignalQueue, members[g.Name]...)
 	}
 	return tasks
 }
 
-// checkTarget says whether something other than feedscale acts on the target of a subject, which is a
-// processor or a group. There is no line where
-// the kind acts on nothing that the target names.
-func checkTarget(ctx context.Context, kind actions.Kind, subject string, target map[string]string, signalQueue string, processors []string) []Line {
+// checkTarget says whether something other than feedscale acts on the target of a subject. There is no line
+// if the kind acts on nothing that the target names.
+func checkTarget(ctx context.Context, kind actions.Kind, of subject) []Line {
 	var seen actions.Seen
-	s := section{processors: processors}
+	s := section{processors: of.processors}
 	s.try(ctx, "scale target", func(ctx context.Context) finding {
 		var err error
-		if seen, err = kind.Rivals(ctx, target); err != nil {
+		if seen, err = kind.Rivals(ctx, of.target); err != nil {
 			return notTried("%v", err)
 		}
-		return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, subject, signalQueue) })
+		return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, of.name, of.signalQueue) })
 	})
 	if seen.Target == "" {
 		return nil
@@ -73,10 +60,8 @@ func judge(seen actions.Seen, asksFeedscale func(actions.Trigger) bool) finding 
 		}
 	}
 	switch {
-	case len(fighting) == 1:
-		return bad(fixes[0]+takeAsTrigger, "%s acts on it, too: it and feedscale would undo each other's changes for ever", fighting[0])
-	case len(fighting) > 1:
-		return bad(strings.Join(fixes, " && ")+takeAsTrigger, "%s act on it, too: they and feedscale would undo each other's changes for ever", strings.Join(fighting, " and "))
+	case len(fighting) > 0:
+		return bad(strings.Join(fixes, " && ")+takeAsTrigger, "%s and feedscale would undo each other's changes for ever: each acts on it", strings.Join(fighting, ", "))
 	case len(harmless) > 0:
 		return good("%s", strings.Join(harmless, "; "))
 	}

@@ -74,14 +74,14 @@ func TestAnIdentityIsMendedWhereTheProgramRuns(t *testing.T) {
 		identity config.Identity
 		want     string
 	}{
-		{"a function app", map[string]string{"WEBSITE_SITE_NAME": "scaler", "WEBSITE_RESOURCE_GROUP": "prod"}, system, "az functionapp identity assign --name scaler --resource-group prod"},
+		{"a function app", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, system, "az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"},
 		{"a function app that does not say its group", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, assigned,
-			"az functionapp identity assign --name scaler --resource-group RESOURCE_GROUP --identities IDENTITY_RESOURCE_ID"},
-		{"a function app signs in with its own identity by default", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, config.Identity{}, "az functionapp identity assign --name scaler --resource-group RESOURCE_GROUP"},
-		{"a container app", map[string]string{"CONTAINER_APP_NAME": "scaler"}, system, "az containerapp identity assign --name scaler --resource-group RESOURCE_GROUP --system-assigned"},
+			"az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler --identities IDENTITY_RESOURCE_ID"},
+		{"a function app signs in with its own identity by default", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, config.Identity{}, "az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"},
+		{"a container app", map[string]string{"CONTAINER_APP_NAME": "scaler"}, system, "az containerapp identity assign --resource-group RESOURCE_GROUP --name scaler --system-assigned"},
 		{"a container app with an identity of its user", map[string]string{"CONTAINER_APP_NAME": "scaler"}, assigned,
-			"az containerapp identity assign --name scaler --resource-group RESOURCE_GROUP --user-assigned IDENTITY_RESOURCE_ID"},
-		{"anywhere else", nil, system, "az functionapp identity assign --name FUNCTION_APP --resource-group RESOURCE_GROUP"},
+			"az containerapp identity assign --resource-group RESOURCE_GROUP --name scaler --user-assigned IDENTITY_RESOURCE_ID"},
+		{"anywhere else", nil, system, "az functionapp identity assign --resource-group RESOURCE_GROUP --name FUNCTION_APP"},
 		{"a developer", nil, config.Identity{}, "az login"},
 		{"a developer in another tenant", nil, config.Identity{TenantID: clientID}, "az login --tenant " + clientID},
 		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --resource-group RESOURCE_GROUP --name feedscale --identity-name IDENTITY " +

@@ -84,7 +84,7 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},
 		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "system-assigned managed identity",
-			"az functionapp identity assign --name scaler --resource-group prod"}},
+			"az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

@@ -74,25 +74,25 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 	}{
 		{"nothing", "alone", nil, nil, check.OK, "nothing else acts on it in cluster http://127.0.0.1:", ""},
 		{"an HPA", "by-hpa", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "cpu", "by-hpa", nil)}, nil,
-			check.Fail, "HPA cpu acts on it, too", "kubectl delete hpa cpu -n shop"},
+			check.Fail, "HPA cpu and feedscale would undo", "kubectl delete hpa cpu -n shop"},
 		{"a ScaledObject that asks others", "by-cron", nil, []any{scaledObject("cron", "by-cron", nil, trigger("cron", nil))},
-			check.Fail, "ScaledObject cron acts on it, too", "kubectl delete scaledobject cron -n shop"},
+			check.Fail, "ScaledObject cron and feedscale would undo", "kubectl delete scaledobject cron -n shop"},
 		{"one that asks another API", "by-api", nil, []any{scaledObject("api", "by-api", nil, trigger("metrics-api", map[string]string{"url": "https://shop.example/api/orders?of=/api/processors/"}))},
-			check.Fail, "ScaledObject api acts on it, too", "kubectl delete scaledobject api -n shop"},
+			check.Fail, "ScaledObject api and feedscale would undo", "kubectl delete scaledobject api -n shop"},
 		{"one that asks another external scaler", "by-external", nil, []any{scaledObject("external", "by-external", nil, trigger("external", map[string]string{"scalerAddress": "cosmos-scaler.keda:4050"}))},
-			check.Fail, "ScaledObject external acts on it, too", "kubectl delete scaledobject external -n shop"},
+			check.Fail, "ScaledObject external and feedscale would undo", "kubectl delete scaledobject external -n shop"},
 		{"one that asks feedscale", "by-feedscale", nil, []any{scaledObject("asking", "by-feedscale", nil, asking("by-feedscale"))}, check.OK, "ScaledObject asking asks feedscale", ""},
 		{"one that asks feedscale's API for another processor", "by-slip", nil, []any{scaledObject("slip", "by-slip", nil, asking("by-feedscale"))},
-			check.Fail, "ScaledObject slip acts on it, too", "kubectl delete scaledobject slip -n shop"},
+			check.Fail, "ScaledObject slip and feedscale would undo", "kubectl delete scaledobject slip -n shop"},
 		{"one that asks feedscale among others", "by-both", nil, []any{scaledObject("both", "by-both", nil, trigger("cron", nil), asking("by-both"))}, check.OK, "ScaledObject both asks feedscale", ""},
 		{"one that asks feedscale's external scaler, whatever its Service is called", "by-push", nil, []any{scaledObject("push", "by-push", nil, trigger("external-push", map[string]string{"scalerAddress": "scaling.shop:6000", "processor": "by-push"}))},
 			check.OK, "ScaledObject push asks feedscale", ""},
 		{"one that asks feedscale for another processor", "by-mistake", nil, []any{scaledObject("mistake", "by-mistake", nil, trigger("external", map[string]string{"scalerAddress": "feedscale.shop:6000", "processor": "by-push"}))},
-			check.Fail, "ScaledObject mistake acts on it, too", "kubectl delete scaledobject mistake -n shop"},
+			check.Fail, "ScaledObject mistake and feedscale would undo", "kubectl delete scaledobject mistake -n shop"},
 		{"an HPA beside one that asks feedscale", "by-two", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "memory", "by-two", nil)}, []any{scaledObject("asks", "by-two", nil, asking("by-two"))},
-			check.Fail, "HPA memory acts on it, too", "kubectl delete hpa memory -n shop"},
+			check.Fail, "HPA memory and feedscale would undo", "kubectl delete hpa memory -n shop"},
 		{"two that ask others", "by-many", []any{scalerOf("autoscaling/v2", "HorizontalPodAutoscaler", "many", "by-many", nil)}, []any{scaledObject("more", "by-many", nil, trigger("cron", nil))},
-			check.Fail, "ScaledObject more and HPA many act on it, too", "kubectl delete scaledobject more -n shop && kubectl delete hpa many -n shop"},
+			check.Fail, "ScaledObject more, HPA many and feedscale would undo", "kubectl delete scaledobject more -n shop && kubectl delete hpa many -n shop"},
 		{"a paused one", "by-paused", nil, []any{scaledObject("resting", "by-paused", paused, trigger("cron", nil))}, check.OK, "ScaledObject resting is paused; it acts on it again once it is resumed", ""},
 		{"a paused one that asks feedscale", "by-resting", nil, []any{scaledObject("waiting", "by-resting", paused, asking("by-resting"))}, check.OK, "ScaledObject waiting asks feedscale, and is paused", ""},
 	}
@@ -131,7 +131,7 @@ func TestWhatFightsOverATargetIsSaidWithWhatEndsIt(t *testing.T) {
 	t.Run("a group, in place of its members", func(t *testing.T) {
 		t.Parallel()
 		l := lines["Deployment crew/both"]
-		if l.Status != check.Fail || !strings.HasPrefix(l.Detail, "HPA crew acts on it") || !slices.Equal(l.Processors, []string{"both-a", "both-b"}) {
+		if l.Status != check.Fail || !strings.HasPrefix(l.Detail, "HPA crew and feedscale would undo") || !slices.Equal(l.Processors, []string{"both-a", "both-b"}) {
 			t.Errorf("got %+v", l)
 		}
 	})

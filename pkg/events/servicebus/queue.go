@@ -91,6 +91,15 @@ func receiving(sessions bool) access {
 	return a
 }
 
+// NoTimeToLive is the time to live of a queue whose messages stay, as its settings have it.
+const NoTimeToLive = "P10675199DT2H48M5.4775807S"
+
+// ofSignals is access to a queue of signals.
+func ofSignals(a access) access {
+	a.sessionsRemedy, a.create = "create it anew without requiresSession", []string{"--default-message-time-to-live", NoTimeToLive}
+	return a
+}
+
 // queueByKey takes the queue from the connection string where none is named.
 func queueByKey(connectionString, name string, a access, o azservicebus.ClientOptions) (queue, error) {
 	connectionString = strings.TrimSpace(connectionString)

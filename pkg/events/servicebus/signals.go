@@ -171,15 +171,6 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	return q, nil
 }
 
-// NoTimeToLive is the time to live of a queue whose messages stay, as its settings have it.
-const NoTimeToLive = "P10675199DT2H48M5.4775807S"
-
-// ofSignals is access to a queue of signals.
-func ofSignals(a access) access {
-	a.sessionsRemedy, a.create = "create it anew without requiresSession", []string{"--default-message-time-to-live", NoTimeToLive}
-	return a
-}
-
 // signalQueue is one queue of signals.
 type signalQueue struct {
 	sending, receiving queue // the same queue, for refusals of the one and of the other
