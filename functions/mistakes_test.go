@@ -286,7 +286,7 @@ func mistakes() []mistake {
 		},
 		{
 			done: "a wrong `processorName`", status: 1, args: []string{"check"},
-			make: more("processorName: projection"), place: "orders", allowed: "processorName", do: "as it says; without a check the processor is `bootstrap` for ever, at one replica",
+			make: more("processorName: projection"), place: "lease container shop/leases", allowed: "processorName", do: "as it says; without a check the processor is `bootstrap` for ever, at one replica",
 		},
 		{
 			done: "a lease container that there is not", status: 1, args: []string{"check"},

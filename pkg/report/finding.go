@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -54,55 +53,85 @@ type Lookup struct {
 	Problem string // why the State cannot be read, or why nothing is ever polled; "" = neither
 }
 
-// finders are everything that is looked for, in the order in which people read it. A new one has its
-// function here, its cases in finding_test.go, and its section in docs/status.md.
-var finders = []func(Lookup) []Finding{
-	Lookup.neverPolled, Lookup.stale, Lookup.unknown, Lookup.stalled, Lookup.expiring, Lookup.bootstrap, Lookup.splitting, Lookup.unclaimed,
-	Lookup.uncheckpointed, Lookup.growing, Lookup.limited, Lookup.rewound, Lookup.leftover, Lookup.paused, Lookup.undecided, Lookup.members,
+// finder finds one kind of finding: a sentence for each.
+type finder struct {
+	code      string
+	severity  Severity
+	sentences func(Lookup) []string
+	remedy    string
+}
+
+const (
+	readTheError = "read the error: it says what to correct"
+	findTheLimit = "check what limits it: maxReplicaCount, the number of partitions, the request units, the handler"
+	seeTheMember = "see the findings of that member"
+)
+
+// finders are everything that is looked for, in the order in which people read it. A new one has its line and
+// its function here, its cases in finding_test.go, and its section in docs/status.md.
+var finders = []finder{
+	{"unknown", Critical, Lookup.unreadable, readTheError},
+	{"stale", Critical, Lookup.stale,
+		"check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"},
+	{"unknown", Critical, Lookup.unknown, readTheError},
+	{"stalled", Critical, Lookup.stalled,
+		"look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
+	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
+		"since half of the retention: check what limits them, maxReplicaCount or the number of partitions"},
+	{"bootstrap", Critical, Lookup.misnamed,
+		"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds"},
+	{"bootstrap", Warning, Lookup.bootstrap,
+		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId"},
+	{"splitting", Warning, Lookup.splitting,
+		"nothing: a running replica replaces the lease. If it stays, check that replicas run"},
+	{"unclaimed", Warning, Lookup.unclaimed,
+		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container"},
+	{"uncheckpointed", Warning, Lookup.uncheckpointed,
+		"nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning"},
+	{"lagging", Warning, Lookup.growing, findTheLimit},
+	{"lagging", Warning, Lookup.limited, findTheLimit},
+	{"rewound", Warning, Lookup.rewound,
+		"ask who reset or restored the leases. Handlers see changes again, and have to tolerate that"},
+	{"leftover", Info, Lookup.leftover,
+		"nothing: it is not counted. If it stays, delete it while no replica runs"},
+	{"paused", Info, Lookup.paused, "remove paused from the processors file to scale again"},
+	{"group", Critical, Lookup.undecided, seeTheMember},
+	{"group", Warning, Lookup.members, seeTheMember},
 }
 
 // Findings returns what an operator should know, the worst first; empty where there is nothing.
 func Findings(l Lookup) []Finding {
 	all := []Finding{}
-	for _, find := range finders {
-		for _, f := range find(l) {
-			f.Sentence = strings.Join(strings.Fields(f.Sentence), " ")
-			all = append(all, f)
+	for _, f := range finders {
+		for _, text := range f.sentences(l) {
+			all = append(all, Finding{f.code, f.severity, strings.Join(strings.Fields(text), " "), f.remedy})
 		}
 	}
 	return all
 }
 
-// found makes a finding with the severity of its status.
-func found(status changefeed.Status, remedy, format string, args ...any) []Finding {
-	return []Finding{{string(status), SeverityOf(status), fmt.Sprintf(format, args...), remedy}}
-}
-
-const (
-	readTheError    = "read the error: it says what to correct"
-	lookAtThePoller = "check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"
-)
-
-func (l Lookup) neverPolled() []Finding {
-	switch {
-	case !l.AttemptedAt.IsZero():
-		return nil
-	case l.Problem != "":
-		return found(changefeed.StatusUnknown, readTheError, "%s", l.Problem)
-	}
-	return []Finding{{"stale", Critical, "it was never polled", lookAtThePoller}}
-}
-
-func (l Lookup) stale() []Finding {
-	if !l.Stale {
+// one makes a sentence, where a condition holds.
+func one(holds bool, format string, args ...any) []string {
+	if !holds {
 		return nil
 	}
-	return []Finding{{"stale", Critical, fmt.Sprintf("it was last polled at %s, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
-		l.AttemptedAt.UTC().Format(dayAndMinute)), lookAtThePoller}}
+	return []string{fmt.Sprintf(format, args...)}
+}
+
+func (l Lookup) unreadable() []string {
+	return one(l.AttemptedAt.IsZero() && l.Problem != "", "%s", l.Problem)
+}
+
+func (l Lookup) stale() []string {
+	if l.AttemptedAt.IsZero() {
+		return one(l.Problem == "", "it was never polled")
+	}
+	return one(l.Stale, "it was last polled at %s, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
+		l.AttemptedAt.UTC().Format(dayAndMinute))
 }
 
 // unknown says what could not be measured, and which decision holds meanwhile.
-func (l Lookup) unknown() []Finding {
+func (l Lookup) unknown() []string {
 	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() {
 		return nil
 	}
@@ -126,16 +155,15 @@ func (l Lookup) unknown() []Finding {
 	case failure != "":
 		text += fmt.Sprintf("; the last decision, %s, holds (%s)", Count(l.Decision.Replicas, "replica"), failure)
 	}
-	return found(changefeed.StatusUnknown, readTheError, "%s", text)
+	return []string{text}
 }
 
-func (l Lookup) stalled() (all []Finding) {
-	const remedy = "look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"
+func (l Lookup) stalled() (all []string) {
 	stalled := l.with(changefeed.StatusStalled)
-	slices.SortStableFunc(stalled, func(a, b *changefeed.Partition) int { return cmp.Compare(pending(b), pending(a)) })
-	for i, p := range stalled {
+	for i, p := range stalled.Partitions {
 		if i == shown {
-			return append(all, found(changefeed.StatusStalled, remedy, "%s stalled as well", list("partition", leases(stalled[shown:])))...)
+			stalled.Partitions = stalled.Partitions[shown:]
+			return append(all, partitions(stalled)+" stalled as well")
 		}
 		text := "partition " + p.Lease + " has not moved"
 		if p.CheckpointLSN != nil {
@@ -146,189 +174,135 @@ func (l Lookup) stalled() (all []Finding) {
 			owners := strings.Join(s.Owners, ", ")
 			switch {
 			case s.Kind == changefeed.StallFlapping:
-				text += "; the handler throws or its process dies, since the lease is released and taken again"
-				if owners != "" {
-					text += ", by " + owners
-				}
+				text += "; the handler throws or its process dies, since the lease is released and taken again" +
+					strings.TrimSuffix(", by "+owners, ", by ")
 			case p.Owner != "":
 				text += "; the handler does not return, since its owner " + p.Owner + " keeps the lease"
 			case owners != "":
 				text += "; its owner was " + owners
 			}
 		}
-		all = append(all, found(changefeed.StatusStalled, remedy, "%s", text)...)
+		all = append(all, text)
 	}
 	return all
 }
 
-func (l Lookup) expiring() []Finding {
-	expiring := l.with(changefeed.StatusExpiring)
-	if len(expiring) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("changes of %s are about to be lost: the oldest is %s old", list("partition", leases(expiring)), Age(oldest(expiring)))
+func (l Lookup) expiring() []string {
+	expiring, kept := l.with(changefeed.StatusExpiring), ""
 	if l.Lag.Retention > 0 {
 		seconds := int64(l.Lag.Retention / time.Second)
-		text += fmt.Sprintf(", and the container keeps a change for %s", Age(&seconds))
+		kept = ", and the container keeps a change for " + Age(&seconds)
 	}
-	return found(changefeed.StatusExpiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas since half of the retention: "+
-		"check what limits them, maxReplicaCount or the number of partitions", "%s", text)
+	return one(len(expiring.Partitions) > 0, "changes of %s are about to be lost: the oldest is %s old%s",
+		partitions(expiring), Age(expiring.Age()), kept)
 }
 
-func (l Lookup) bootstrap() []Finding {
-	switch {
-	case !l.Lag.Bootstrap:
-		return nil
-	case l.Lag.Nearest != "":
-		return []Finding{{string(changefeed.StatusBootstrap), Critical, "it has no lease: " + l.Lag.Nearest,
-			"correct processorName, accountHost or leaseContainerId of " + l.Processor + " in the processors file; feedscale leases lists what the container holds"}}
-	}
-	return found(changefeed.StatusBootstrap, "start the processor once; one replica is asked for. If it has run, correct leaseContainerId",
-		"it has no lease: it never ran, or its leases are in another container")
+func (l Lookup) misnamed() []string {
+	return one(l.Lag.Bootstrap && l.Lag.Nearest != "", "it has no lease: %s", l.Lag.Nearest)
 }
 
-func (l Lookup) splitting() []Finding {
+func (l Lookup) bootstrap() []string {
+	return one(l.Lag.Bootstrap && l.Lag.Nearest == "", "it has no lease: it never ran, or its leases are in another container")
+}
+
+func (l Lookup) splitting() []string {
 	splitting := l.with(changefeed.StatusSplitting)
-	if len(splitting) == 0 {
-		return nil
-	}
-	return found(changefeed.StatusSplitting, "nothing: a running replica replaces the lease. If it stays, check that replicas run",
-		"after a split or merge, no replica has replaced the lease of %s yet", list("partition", leases(splitting)))
+	return one(len(splitting.Partitions) > 0, "after a split or merge, no replica has replaced the lease of %s yet",
+		partitions(splitting))
 }
 
-func (l Lookup) unclaimed() []Finding {
-	unclaimed := l.with(changefeed.StatusUnclaimed)
-	if len(unclaimed) == 0 {
-		return nil
-	}
-	var sum int64
-	for _, p := range unclaimed {
-		sum = changefeed.AddLag(sum, pending(p))
-	}
-	asked := "replicas"
+func (l Lookup) unclaimed() []string {
+	unclaimed, asked := l.with(changefeed.StatusUnclaimed), "replicas"
 	if l.Decision != nil {
 		asked = Count(l.Decision.Replicas, "replica")
 	}
-	return found(changefeed.StatusUnclaimed, "check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container",
-		"no host owns %s, though the decision asks for %s: %s pending, the oldest for %s", list("partition", leases(unclaimed)), asked, Count(int(sum), "transaction"), Age(oldest(unclaimed)))
+	return one(len(unclaimed.Partitions) > 0, "no host owns %s, though the decision asks for %s: %s",
+		partitions(unclaimed), asked, backlog(unclaimed))
 }
 
-func (l Lookup) uncheckpointed() []Finding {
+func (l Lookup) uncheckpointed() []string {
 	uncheckpointed := l.with(changefeed.StatusUncheckpointed)
-	if len(uncheckpointed) == 0 {
-		return nil
-	}
-	return found(changefeed.StatusUncheckpointed, "nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning",
-		"no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone", list("partition", leases(uncheckpointed)))
+	return one(len(uncheckpointed.Partitions) > 0, "no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
+		partitions(uncheckpointed))
 }
 
 // remarkable is the age from which on, in seconds, a growing backlog is worth a finding: the measured rate
 // of a replica is a lower bound, so a young backlog proves nothing.
 const remarkable = 60
 
-const findTheLimit = "check what limits it: maxReplicaCount, the number of partitions, the request units, the handler"
-
-// backlog describes what is pending; "" where nothing is, or where another finding describes it.
-func (l Lookup) backlog() string {
-	lag, status := l.Lag.Lag(), l.Lag.Status()
-	if lag == nil || *lag == 0 || l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
-		return ""
-	}
-	return fmt.Sprintf("%s pending, the oldest for %s", Count(int(*lag), "transaction"), Age(l.Lag.Age()))
+// lagging reports whether a backlog is processed that no other finding describes.
+func (l Lookup) lagging() bool {
+	status := l.Lag.Status()
+	return l.Decision != nil && (status == changefeed.StatusLagging || status == changefeed.StatusExpiring)
 }
 
-func (l Lookup) growing() []Finding {
-	age, drain := l.Lag.Age(), l.Memory.DrainPerReplica
-	backlog, seconds, known := l.backlog(), 0.0, false
-	if backlog != "" {
-		seconds, known = CatchUpSeconds(l.State)
-	}
-	if !known || !math.IsInf(seconds, 1) || age == nil || *age < remarkable {
+func (l Lookup) growing() []string {
+	seconds, known := CatchUpSeconds(l.State)
+	if age := l.Lag.Age(); !l.lagging() || !known || !math.IsInf(seconds, 1) || age == nil || *age < remarkable {
 		return nil
 	}
-	return []Finding{{string(changefeed.StatusLagging), Warning, fmt.Sprintf("%s, and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
-		backlog, *l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), drain), findTheLimit}}
+	return one(true, "%s, and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
+		backlog(l.Lag), *l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), l.Memory.DrainPerReplica)
 }
 
 // limiting are the steps of a decision whose reason says that replicas alone do not help, or not enough.
 var limiting = []string{"maxChangeAge", "retention", "throughput", "hotPartition", "notEffective"}
 
-func (l Lookup) limited() (all []Finding) {
-	backlog := l.backlog()
-	if backlog == "" {
+func (l Lookup) limited() (all []string) {
+	if !l.lagging() {
 		return nil
 	}
-	before := 0
+	backlog, before := backlog(l.Lag), 0
 	for i, r := range l.Decision.Reasons {
-		text := ""
 		if r.Step == "clamp" && i > 0 && r.Replicas < before {
-			text = fmt.Sprintf("%s: it needs %s and gets %d, since %s", backlog, Count(before, "replica"), r.Replicas, r.Why)
+			all = append(all, fmt.Sprintf("%s: it needs %s and gets %d, since %s", backlog, Count(before, "replica"), r.Replicas, r.Why))
 		} else if slices.Contains(limiting, r.Step) {
-			text = backlog + ": " + r.Why
-		}
-		if text != "" {
-			all = append(all, Finding{string(changefeed.StatusLagging), Warning, text, findTheLimit})
+			all = append(all, backlog+": "+r.Why)
 		}
 		before = r.Replicas
 	}
 	return all
 }
 
-func (l Lookup) rewound() (all []Finding) {
-	const remedy = "ask who reset or restored the leases. Handlers see changes again, and have to tolerate that"
-	n := 0
+func (l Lookup) rewound() (all []string) {
 	for i := range l.Lag.Partitions {
-		p := &l.Lag.Partitions[i]
-		if p.Rewound == nil {
-			continue
-		}
-		if n++; n <= shown {
-			all = append(all, Finding{"rewound", Warning, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
-				p.Lease, p.Rewound.From, p.Rewound.To, l.at(p.Rewound.Time)), remedy})
+		if p := &l.Lag.Partitions[i]; p.Rewound != nil {
+			all = append(all, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
+				p.Lease, p.Rewound.From, p.Rewound.To, l.at(p.Rewound.Time)))
 		}
 	}
-	if n > shown {
-		all = append(all, Finding{"rewound", Warning, Count(n-shown, "partition") + " more went back as well", remedy})
+	if more := len(all) - shown; more > 0 {
+		all = append(all[:shown], Count(more, "partition")+" more went back as well")
 	}
 	return all
 }
 
-func (l Lookup) leftover() []Finding {
-	if len(l.Lag.Leftover) == 0 {
-		return nil
-	}
-	return []Finding{{"leftover", Info, "other leases replaced " + list("lease", l.Lag.Leftover) + ", and nobody deleted what they replaced", "nothing: it is not counted. If it stays, delete it while no replica runs"}}
+func (l Lookup) leftover() []string {
+	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", list("lease",
+		l.Lag.Leftover))
 }
 
-func (l Lookup) paused() []Finding {
-	if !l.Paused {
-		return nil
-	}
+func (l Lookup) paused() []string {
 	told := "nothing was decided before, so HTTP answers 503"
 	if d := l.Standing(); d != nil {
 		told = "scalers are told " + Count(d.Replicas, "replica") + ", as decided before"
 	}
-	return []Finding{{"paused", Info, "it is paused: nothing is published, and " + told, "remove paused from the processors file to scale again"}}
+	return one(l.Paused, "it is paused: nothing is published, and %s", told)
 }
 
-const seeTheMember = "see the findings of that member"
-
-func (l Lookup) undecided() []Finding {
-	if len(l.Members) == 0 || l.Decision != nil {
-		return nil
-	}
-	return []Finding{{"group", Critical, "nothing is decided for the group, and HTTP answers 503: a member that was never decided may need any number", seeTheMember}}
+func (l Lookup) undecided() []string {
+	return one(len(l.Members) > 0 && l.Decision == nil, "nothing is decided for the group, and HTTP answers 503: a member that was never decided may need any number")
 }
 
-func (l Lookup) members() (all []Finding) {
+func (l Lookup) members() (all []string) {
 	for _, m := range l.Members {
 		switch {
 		case m.Status != changefeed.StatusUnknown:
-			continue
 		case m.Replicas == nil:
-			all = append(all, Finding{"group", Warning, "its member " + m.Processor + " is unknown and was never decided: the group does not go below its own last decision", seeTheMember})
+			all = append(all, "its member "+m.Processor+" is unknown and was never decided: the group does not go below its own last decision")
 		default:
-			all = append(all, Finding{"group", Warning, fmt.Sprintf("its member %s is unknown, and holds its last decision, %s", m.Processor, Count(*m.Replicas, "replica")), seeTheMember})
+			all = append(all, fmt.Sprintf("its member %s is unknown, and holds its last decision, %s",
+				m.Processor, Count(*m.Replicas, "replica")))
 		}
 	}
 	return all
@@ -339,7 +313,10 @@ const shown = 3
 
 // list names things, the first ones where there are many.
 func list(what string, names []string) string {
-	if len(names) == 1 {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
 		return what + " " + names[0]
 	}
 	first, last := names[:len(names)-1], names[len(names)-1]
@@ -350,13 +327,30 @@ func list(what string, names []string) string {
 }
 
 // with returns the partitions that have a status.
-func (l Lookup) with(status changefeed.Status) (all []*changefeed.Partition) {
-	for i := range l.Lag.Partitions {
-		if p := &l.Lag.Partitions[i]; p.Status == status {
-			all = append(all, p)
+func (l Lookup) with(status changefeed.Status) (found changefeed.ProcessorLag) {
+	for _, p := range l.Lag.Partitions {
+		if p.Status == status {
+			found.Partitions = append(found.Partitions, p)
 		}
 	}
-	return all
+	return found
+}
+
+// partitions names those of a lag.
+func partitions(lag changefeed.ProcessorLag) string {
+	names := make([]string, len(lag.Partitions))
+	for i, p := range lag.Partitions {
+		names[i] = p.Lease
+	}
+	return list("partition", names)
+}
+
+// backlog says what is pending; "" where that is unknown.
+func backlog(lag changefeed.ProcessorLag) string {
+	if lag.Lag() == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s pending, the oldest for %s", Count(int(*lag.Lag()), "transaction"), Age(lag.Age()))
 }
 
 // reason returns why a step of the decision had a say; "" where it had none.
@@ -380,32 +374,6 @@ func (l Lookup) at(t time.Time) string {
 		return t.Format("15:04 UTC")
 	}
 	return t.Format(dayAndMinute)
-}
-
-func leases(partitions []*changefeed.Partition) []string {
-	names := make([]string, len(partitions))
-	for i, p := range partitions {
-		names[i] = p.Lease
-	}
-	return names
-}
-
-// pending returns the lag of a partition, 0 where it is unknown.
-func pending(p *changefeed.Partition) int64 {
-	if p.Lag == nil {
-		return 0
-	}
-	return *p.Lag
-}
-
-// oldest returns the greatest age of some partitions, in seconds; nil where none is known.
-func oldest(partitions []*changefeed.Partition) (age *int64) {
-	for _, p := range partitions {
-		if p.Age != nil && (age == nil || *p.Age > *age) {
-			age = p.Age
-		}
-	}
-	return age
 }
 
 // Age writes a number of seconds as people say it; "-" where nothing is pending.
