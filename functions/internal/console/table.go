@@ -200,69 +200,45 @@ func (s Style) wrapLines(text string) string {
 // color is what paints, and takes no room.
 var color = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// wrap breaks a text into lines at its blanks; first is the width of the first line.
+// room is how many characters of a line a text takes.
+func room(text string) int { return utf8.RuneCountInString(color.ReplaceAllString(text, "")) }
+
+// wrap breaks a text into lines at its blanks; first is the width of the first line. A word that is longer
+// than a line is broken after a sign, such as those in an address, or at the end of the line.
 func wrap(text string, first, others int) (lines []string) {
-	room := func(text string) int { return utf8.RuneCountInString(color.ReplaceAllString(text, "")) }
 	line, width := "", max(1, first)
-	flush := func() {
-		lines = append(lines, strings.TrimRight(line, " "))
-		line, width = "", max(1, others)
+	for i, word := range strings.Split(strings.TrimRight(text, " "), " ") {
+		if i > 0 && room(line+" "+word) <= width {
+			line += " " + word
+			continue
+		}
+		if i > 0 {
+			lines, width = append(lines, line), max(1, others)
+		}
+		for room(word) > width && !color.MatchString(word) {
+			part := string([]rune(word)[:width])
+			if sign := strings.LastIndexAny(part, "/:-_="); sign > width/3 {
+				part = part[:sign+1]
+			}
+			lines, word, width = append(lines, part), strings.TrimPrefix(word, part), max(1, others)
+		}
+		line = word
 	}
-	for i, word := range strings.Split(text, " ") {
-		if i > 0 && (line != "" || len(lines) == 0) {
-			word = " " + word
-		}
-		if strings.TrimSpace(line) != "" && room(line+word) > width {
-			flush()
-			word = strings.TrimLeft(word, " ")
-		}
-		for line+word != "" && room(line+word) > width && !color.MatchString(word) {
-			runes := []rune(line + word)
-			at := insideWord(runes, width)
-			line, word = string(runes[:at]), string(runes[at:])
-			flush()
-		}
-		line += word
-	}
-	return append(lines, strings.TrimRight(line, " "))
+	return append(lines, line)
 }
 
-// insideWord is where a word that is longer than a line is broken: behind a sign, not too near to its begin,
-// such as those between the parts of an address, or else at its end.
-func insideWord(text []rune, width int) int {
-	for at := width; at > width/3; at-- {
-		if strings.ContainsRune("/:.-_,=", text[at-1]) && outsideNumber(text, at) == at {
-			return at
-		}
-	}
-	return outsideNumber(text, width)
-}
-
-// cut shortens a line to a width in characters, at a word where one ends in its second half, and not
+// cut shortens a line to a width in characters, at a blank in its second half if there is one, and never
 // inside a number; 0 is any.
 func cut(line string, width int) string {
 	runes := []rune(line)
 	if width <= 0 || len(runes) <= width {
 		return line
 	}
-	at := outsideNumber(runes, width-1)
-	for blank := at; blank > width/2; blank-- {
-		if runes[blank] == ' ' {
-			at = blank
-			break
-		}
+	line = string(runes[:width-1])
+	if blank := strings.LastIndex(line, " "); blank > width/2 && runes[width-1] != ' ' {
+		line = line[:blank]
+	} else if unicode.IsDigit(runes[width-1]) {
+		line = strings.TrimRight(line, "0123456789.,")
 	}
-	return strings.TrimRight(string(runes[:at]), " ") + "…"
-}
-
-// outsideNumber is the greatest place up to some where no number is broken; that place itself where a
-// number fills all.
-func outsideNumber(text []rune, at int) int {
-	number := func(r rune) bool { return unicode.IsDigit(r) || r == '.' || r == ',' }
-	for i := at; i > 0; i-- {
-		if !number(text[i]) || !number(text[i-1]) {
-			return i
-		}
-	}
-	return at
+	return strings.TrimRight(line, " ") + "…"
 }

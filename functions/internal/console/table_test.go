@@ -83,7 +83,7 @@ func TestWhatIsWrappedKeepsEachWord(t *testing.T) {
 		{"enough room", "one two three", "  ", 13, "one two three"},
 		{"one character too few", "one two three", "  ", 12, "one two\n  three"},
 		{"two blanks in a row", "a  one two", "   ", 6, "a  one\n   two"},
-		{"a word that is longer than a line", "see shop.documents.azure.com", "", 12, "see\nshop.\ndocuments.\nazure.com"},
+		{"a word that is longer than a line", "see shop/orders:leases-4711", "", 12, "see\nshop/orders:\nleases-4711"},
 		{"a word without signs", "abcdefghij", "", 4, "abcd\nefgh\nij"},
 		{"colors take no room", "\x1b[1mone\x1b[0m two", "", 7, "\x1b[1mone\x1b[0m two"},
 	} {
