@@ -147,6 +147,11 @@ func TestAnIdentityIsToldItsRole(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Storage Table Data Contributor") {
 		t.Errorf("got %v, want an error that names the role", err)
 	}
+	const command = "az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Storage Table Data Contributor' " +
+		"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/shop"
+	if refusal, ok := errors.AsType[*tablestore.Refusal](err); !ok || refusal.Command() != command {
+		t.Errorf("got %+v, want %s", refusal, command)
+	}
 }
 
 func TestAServiceThatDoesNotAnswerIsLeftAtTheDeadline(t *testing.T) {

@@ -62,10 +62,8 @@ func exists(err error) bool {
 
 func (s *Store) unproved(what string, creating bool, err error) error {
 	explained := s.explain(err)
-	if refused, ok := errors.AsType[*Refusal](explained); ok {
-		if refused.Creating = creating; creating && refused.Status == http.StatusForbidden {
-			refused.advice, refused.command = "create it", azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
-		}
+	if refused, ok := errors.AsType[*Refusal](explained); ok && creating && refused.Status == http.StatusForbidden {
+		refused.advice, refused.command = "create it", azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
 	}
 	return fmt.Errorf("state table %s: %s: %w", s.table, what, explained)
 }

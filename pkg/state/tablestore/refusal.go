@@ -23,30 +23,13 @@ type signIn struct {
 	command func(host string) string // of the Azure CLI, for that
 }
 
-// RefusalKind is the cause of a refusal.
-type RefusalKind int
-
-// The causes of a refusal.
-const (
-	Rejected     RefusalKind = iota // the request itself is wrong for the service
-	KeysDisabled                    // the account accepts identities alone
-	NotAccepted                     // the key, signature or token is not valid
-	NotPermitted                    // it is valid, and lacks a permission
-	Firewall                        // network rules, or a permission that a signature lacks: the service does not distinguish them
-	Missing                         // the table or the account does not exist
-	TooLarge
-	Unavailable // the service cannot answer at the moment
-)
-
 // Refusal is the error of a request that the service answered with an error. Its text says what to
 // do. It leaves out the URL, which may contain a signature, and the service's text, which may quote
 // one.
 type Refusal struct {
-	Kind     RefusalKind
-	Status   int    // HTTP status
-	Code     string // of the Table service; "" where it gave none
-	Request  string // id by which Azure support finds the request; "" where there is none
-	Creating bool   // the table does not exist, and creating it was refused
+	Status  int    // HTTP status
+	Code    string // of the Table service; "" where it gave none
+	Request string // id by which Azure support finds the request; "" where there is none
 
 	meaning, advice, command string
 }
@@ -105,36 +88,35 @@ func (s *Store) explain(err error) error {
 // refusal returns the Refusal of an error answer.
 func (s *Store) refusal(a answer) *Refusal {
 	r := &Refusal{Status: a.status, Code: a.code, Request: a.request}
-	say := func(kind RefusalKind, meaning, advice, command string) *Refusal {
-		r.Kind, r.meaning, r.advice, r.command = kind, meaning, advice, command
+	say := func(meaning, advice, command string) *Refusal {
+		r.meaning, r.advice, r.command = meaning, advice, command
 		return r
 	}
-	denied := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name)
+	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command(s.host)
 	switch aztables.TableErrorCode(a.code) {
 	case "KeyBasedAuthenticationNotPermitted":
-		return say(KeysDisabled, s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
+		return say(s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
 	case "AuthenticationFailed", "InvalidAuthenticationInfo":
-		return say(NotAccepted, fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice+", and check the clock of this machine", s.signIn.command(s.host))
+		return say(fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice+", and check the clock of this machine", command)
 	case "AuthorizationFailure": // Azurite says so of a wrong key, too
-		command := s.signIn.command(s.host)
 		if azurecli.Table.Hosts(s.host) {
 			command = azurecli.InGroup("storage account network-rule add", "--account-name", azurecli.Table.Resource(s.host), "--ip-address", azurecli.Address)
 		}
-		return say(Firewall, denied, s.signIn.advice+"; or let this machine through the account's network rules", command)
+		return say(denied, s.signIn.advice+"; or let this machine through the account's network rules", command)
 	case aztables.TableNotFound:
-		return say(Missing, "the table is gone: the next tick creates it", "", "")
+		return say("the table is gone: the next tick creates it", "", "")
 	case aztables.TableBeingDeleted:
-		return say(Unavailable, "the table is still being deleted", "wait a minute, or name another one", "")
+		return say("the table is still being deleted", "wait a minute, or name another one", "")
 	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
-		return say(TooLarge, "the state is too big for a table", "keep it in a file, with bolt:PATH", "")
+		return say("the state is too big for a table", "keep it in a file, with bolt:PATH", "")
 	}
 	switch a.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return say(NotPermitted, denied, s.signIn.advice, s.signIn.command(s.host))
+		return say(denied, s.signIn.advice, command)
 	case http.StatusNotFound:
-		return say(Missing, s.host+" has no such table", "check the names of the account and of the table", "")
+		return say(s.host+" has no such table", "check the names of the account and of the table", "")
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return say(Unavailable, s.host+" is busy or out of order: the next tick tries again", "", "")
+		return say(s.host+" is busy or out of order: the next tick tries again", "", "")
 	}
-	return say(Rejected, s.host+" refuses the request", "", "")
+	return say(s.host+" refuses the request", "", "")
 }
