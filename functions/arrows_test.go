@@ -61,8 +61,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"what is shown and what is replayed link no SDK", []string{"pkg/report", "pkg/state", "pkg/simulate"}, append(azure, network[2:]...)},
 		{"what answers HTTP from the state makes no call to Cosmos DB", []string{"functions/processors", "functions/dashboard", "functions/metrics"}, append(azure, network[2:]...)},
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
-		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"pkg/config/imports"}},
-		{"what is imported is read without files and network", []string{"pkg/config/imports"}, append(azure, network[2:]...)},
+		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"functions/internal/importer"}},
+		{"what is imported is read without files and network", []string{"functions/internal/importer", "pkg/yamltree"}, append(azure, network[2:]...)},
 		{"the handler and the commands of both programs carry no gRPC", []string{"functions", "functions/internal/cli"}, gRPC},
 		{"what answers KEDA knows no service", []string{"pkg/scaler"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
@@ -138,7 +138,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 // TestPurePackagesReadNoClock looks at the sources: time comes into them as a value.
 func TestPurePackagesReadNoClock(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range []string{"changefeed", "health", "scaling", "scaling/sizing", "simulate", "report", "state", "events", "config/imports"} {
+	for _, pkg := range []string{"changefeed", "health", "scaling", "scaling/sizing", "simulate", "report", "state", "events", "yamltree", "../functions/internal/importer"} {
 		files, err := filepath.Glob(filepath.Join("..", "pkg", pkg, "*.go"))
 		testworld.Must(t, err)
 		if len(files) == 0 {

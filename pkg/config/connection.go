@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // connectionSettings are the settings that the name of a connection stands for, by the convention
@@ -23,7 +25,7 @@ type connectionSettings struct {
 // connection string; what says in the error which settings are allowed.
 func findConnection(lookup func(string) (string, bool), name, what string, fields ...string) (connectionSettings, error) {
 	if !isSettingName(name) {
-		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", shown(name))
+		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
 	}
 	for _, candidate := range []string{
 		"ConnectionStrings__AzureWebJobs" + name,

@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
 
 // minimalDocument is the example of a processors file in mistakes.
 const minimalDocument = "processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders}]"
@@ -48,7 +52,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	items := o.list("processors")
 	o.close()
 	if len(items) == 0 && (root.isNull() || o.sound("processors")) {
-		mistakes.add(Mistake{File: file, Line: root.line, Column: root.column, Field: "processors", Text: "is empty; allowed is at least one processor, as in " + minimalDocument})
+		mistakes.Add(Mistake{File: file, Line: root.line, Column: root.column, Field: "processors", Text: "is empty; allowed is at least one processor, as in " + minimalDocument})
 	}
 	var read Document
 	taken := names{}
@@ -103,7 +107,7 @@ func (d *documentReader) takeName(taken names, kind, name string, item *node) {
 		if first.kind == kind {
 			other = "another " + kind
 		}
-		d.mistake(at, fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", plain(name), other, first.line))
+		d.mistake(at, fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", yamltree.QuoteName(name), other, first.line))
 		return
 	}
 	taken[name] = namedEntry{kind, at.line}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // durationForm says in mistakes what a duration looks like.
@@ -17,12 +19,12 @@ const maxDuration = 365 * 24 * time.Hour
 // ones make no sense for polls.
 func parseDuration(text string) (time.Duration, error) {
 	if strings.HasPrefix(text, "-") {
-		return 0, fmt.Errorf("%s is negative; allowed is %s", shown(text), durationForm)
+		return 0, fmt.Errorf("%s is negative; allowed is %s", yamltree.Quote(text), durationForm)
 	}
 	d, err := time.ParseDuration(text)
 	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789.hms", r) }
 	if err != nil || strings.ContainsFunc(text, foreign) {
-		return 0, fmt.Errorf("%s is no duration; allowed is %s", shown(text), durationForm)
+		return 0, fmt.Errorf("%s is no duration; allowed is %s", yamltree.Quote(text), durationForm)
 	}
 	return d, nil
 }

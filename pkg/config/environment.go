@@ -51,7 +51,7 @@ func (e *environment) reportUnknown(mistakes *Mistakes) {
 	known := settingNames()
 	for name := range e.values {
 		if strings.HasPrefix(strings.ToUpper(name), "FEEDSCALE_") && !slices.Contains(known, name) && !e.asked[name] {
-			mistakes.add(Mistake{Field: name, Text: unknown("setting", name, known)})
+			mistakes.Add(Mistake{Field: name, Text: unknown("setting", name, known)})
 		}
 	}
 }

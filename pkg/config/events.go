@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Events says where scale events go to, or come from: a Service Bus queue or topic, or a subscription
@@ -42,10 +44,10 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 		}
 		queue, subscription, isSubscription := cutSubscription(path)
 		if !wellNamed(queue, 260, "._-/") {
-			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", shown(queue))
+			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(queue))
 		}
 		if isSubscription && !wellNamed(subscription, 50, "._-") {
-			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", shown(subscription))
+			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
 		}
 		connection, err := ParseServiceBusConnection(lookup, setting, queue)
 		return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
@@ -70,5 +72,5 @@ func (e Events) publishMistake() string {
 		return ""
 	}
 	return fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
-		shown(e.Path()), e.ServiceBus.Setting, e.Queue)
+		yamltree.Quote(e.Path()), e.ServiceBus.Setting, e.Queue)
 }

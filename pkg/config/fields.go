@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // reader reads the values of a document and collects the mistakes in them.
@@ -19,7 +21,7 @@ type reader struct {
 }
 
 func (r *reader) mistake(at *node, text string) {
-	r.mistakes.add(Mistake{File: r.file, Line: at.line, Column: at.column, Field: at.path(), Text: text})
+	r.mistakes.Add(Mistake{File: r.file, Line: at.line, Column: at.column, Field: at.path(), Text: text})
 }
 
 // object reads the fields of one object. A field that was not read before close is unknown.
@@ -50,7 +52,7 @@ func (o *object) close() {
 	}
 	for _, m := range o.node.members {
 		if !slices.Contains(o.known, m.name) {
-			o.mistakes.add(Mistake{File: o.file, Line: m.line, Column: m.column, Field: m.value.path(), Text: unknownField(m.name, o.known)})
+			o.mistakes.Add(Mistake{File: o.file, Line: m.line, Column: m.column, Field: m.value.path(), Text: unknownField(m.name, o.known)})
 		}
 	}
 }
@@ -142,7 +144,7 @@ func choice[T ~string](o *object, name string, fallback T, allowed ...T) T {
 		for i, a := range allowed {
 			names[i] = string(a)
 		}
-		return fmt.Errorf("%s is unknown; allowed are %s", shown(text), oneOf(names))
+		return fmt.Errorf("%s is unknown; allowed are %s", yamltree.Quote(text), oneOf(names))
 	}))
 }
 
@@ -174,10 +176,10 @@ func integer[T int | int64](o *object, name string, fallback, low, high T) T {
 	}
 	switch {
 	case value < int64(low):
-		o.wrong(name, n, plain(n.source.Value)+" is out of range; allowed are "+between(int64(low), int64(high)))
+		o.wrong(name, n, yamltree.QuoteName(n.source.Value)+" is out of range; allowed are "+between(int64(low), int64(high)))
 		return fallback
 	case value > int64(high):
-		o.wrong(name, n, fmt.Sprintf("%s is out of range; allowed are whole numbers from %d to %d", plain(n.source.Value), low, high))
+		o.wrong(name, n, fmt.Sprintf("%s is out of range; allowed are whole numbers from %d to %d", yamltree.QuoteName(n.source.Value), low, high))
 		return fallback
 	}
 	return T(value)
@@ -254,7 +256,7 @@ func (o *object) duration(name string, fallback, low time.Duration) time.Duratio
 		return fallback
 	}
 	if value < low || value > maxDuration {
-		o.wrong(name, n, fmt.Sprintf("%s is out of range; allowed are durations from %s to 8760h", plain(n.source.Value), brief(low)))
+		o.wrong(name, n, fmt.Sprintf("%s is out of range; allowed are durations from %s to 8760h", yamltree.QuoteName(n.source.Value), brief(low)))
 		return fallback
 	}
 	return value

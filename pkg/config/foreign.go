@@ -1,5 +1,7 @@
 package config
 
+import "github.com/feedscale/feedscale/pkg/yamltree"
+
 // foreign has, for each field that other files have for what the processors file says otherwise,
 // what to write instead: those of KEDA's ScaledObjects and their Cosmos DB triggers
 // (https://keda.sh/docs/latest/scalers/azure-cosmosdb/ and
@@ -101,7 +103,7 @@ func foreignDocument(root *node) string {
 		case "ScaledObject", "TriggerAuthentication", "ClusterTriggerAuthentication", "List", "ScaledObjectList":
 			return "this is a " + kind.source.Value + ": run feedscale import FILE, which makes a processors file from it"
 		}
-		return "this is a Kubernetes object, " + plain(kind.source.Value) + "; allowed is a processors file, as in " + minimalDocument
+		return "this is a Kubernetes object, " + yamltree.QuoteName(kind.source.Value) + "; allowed is a processors file, as in " + minimalDocument
 	case root.member("bindings") != nil:
 		return "this is the function.json of an Azure Function: run feedscale import FILE, which makes a processors file from it"
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Group is processors that run in one deployment, which gets the highest count that any of them asks
@@ -63,7 +64,7 @@ func (d *documentReader) checkGroup(name string, at *node, groups []Group) {
 		}
 	}
 	if len(known) == 0 {
-		d.mistake(at, fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", plain(name), minimalGroups))
+		d.mistake(at, fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(name), minimalGroups))
 		return
 	}
 	d.mistake(at, unknown("group", name, known))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // ncrontabForm says in mistakes what an NCRONTAB expression looks like.
@@ -25,11 +27,11 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 	fields := strings.Fields(expression)
 	switch {
 	case len(fields) == 1 && strings.Contains(expression, ":"):
-		return Schedule{}, fmt.Errorf("%s is a TimeSpan, which is not supported; %s", shown(expression), ncrontabForm)
+		return Schedule{}, fmt.Errorf("%s is a TimeSpan, which is not supported; %s", yamltree.Quote(expression), ncrontabForm)
 	case len(fields) == 5:
-		return Schedule{}, fmt.Errorf("%s has five fields; put the second in front, as in %q; %s", shown(expression), "0 "+strings.Join(fields, " "), ncrontabForm)
+		return Schedule{}, fmt.Errorf("%s has five fields; put the second in front, as in %q; %s", yamltree.Quote(expression), "0 "+strings.Join(fields, " "), ncrontabForm)
 	case len(fields) != 6:
-		return Schedule{}, fmt.Errorf("%s has %d fields; %s", shown(expression), len(fields), ncrontabForm)
+		return Schedule{}, fmt.Errorf("%s has %d fields; %s", yamltree.Quote(expression), len(fields), ncrontabForm)
 	}
 	spec := cron.SpecSchedule{Location: time.UTC}
 	for i, field := range []struct {
@@ -51,7 +53,7 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 	}
 	spec.Dom |= starBit // both days have to match
 	if !fires(spec) {
-		return Schedule{}, fmt.Errorf("%s %w", shown(expression), errNeverFires)
+		return Schedule{}, fmt.Errorf("%s %w", yamltree.Quote(expression), errNeverFires)
 	}
 	return Schedule{expression: strings.Join(fields, " "), spec: spec}, nil
 }
@@ -72,7 +74,7 @@ func (f ncrontabField) parse(text string) (uint64, error) {
 		if stepped {
 			n, err := strconv.ParseUint(stepText, 10, 32)
 			if err != nil || n == 0 {
-				return 0, fmt.Errorf("the %s %s has a bad step; allowed is a whole number from 1 after the slash, as in */5", f.name, shown(text))
+				return 0, fmt.Errorf("the %s %s has a bad step; allowed is a whole number from 1 after the slash, as in */5", f.name, yamltree.Quote(text))
 			}
 			step = n
 		}
@@ -120,7 +122,7 @@ func (f ncrontabField) number(text string) (uint, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n < uint64(f.min) || n > uint64(f.max) {
-		return 0, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b), steps (*/n) and lists (a,b)", f.name, shown(text), allowed)
+		return 0, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b), steps (*/n) and lists (a,b)", f.name, yamltree.Quote(text), allowed)
 	}
 	return uint(n), nil
 }

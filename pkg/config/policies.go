@@ -7,6 +7,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // NamedPolicy is one entry of a policies file: a policy for `feedscale simulate` to compare,
@@ -36,7 +37,7 @@ func DefaultPolicy() scaling.Policy {
 func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var mistakes Mistakes
 	policies := loadPolicies(file, text, &mistakes)
-	if err := mistakes.err(); err != nil {
+	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}
 	return policies, nil
@@ -62,7 +63,7 @@ func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
 	items := o.list("policies")
 	o.close()
 	if len(items) == 0 && (root.isNull() || o.sound("policies")) {
-		mistakes.add(Mistake{File: file, Line: root.line, Column: root.column, Field: "policies", Text: "is empty; allowed is at least one policy, as in " + minimalPolicies})
+		mistakes.Add(Mistake{File: file, Line: root.line, Column: root.column, Field: "policies", Text: "is empty; allowed is at least one policy, as in " + minimalPolicies})
 	}
 	policies := make([]NamedPolicy, len(items))
 	lines := map[string]int{} // of each name
@@ -74,7 +75,7 @@ func loadPolicies(file string, text []byte, mistakes *Mistakes) []NamedPolicy {
 		p := d.namedPolicy(overlay(defaults, item))
 		if name := item.member("name"); name != nil && p.Name != "" {
 			if line, twice := lines[p.Name]; twice {
-				d.mistake(name, fmt.Sprintf("%s is the name of another policy, on line %d; allowed is a name of its own", plain(p.Name), line))
+				d.mistake(name, fmt.Sprintf("%s is the name of another policy, on line %d; allowed is a name of its own", yamltree.QuoteName(p.Name), line))
 			} else {
 				lines[p.Name] = name.line
 			}
@@ -99,7 +100,7 @@ func (d *documentReader) namedPolicy(n *node) NamedPolicy {
 
 func checkPolicyName(text string) error {
 	if slices.Contains(BuiltInPolicies(), text) {
-		return fmt.Errorf("%s is built in; allowed is another name", shown(text))
+		return fmt.Errorf("%s is built in; allowed is another name", yamltree.Quote(text))
 	}
 	return checkName(text)
 }

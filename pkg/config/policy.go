@@ -6,6 +6,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // maxThreshold, in transactions, keeps the threshold times the number of partitions within 64 bits.
@@ -126,7 +127,7 @@ func (d *documentReader) floor(n *node) scaling.Schedule {
 	o.text("timezone", "", func(text string) error {
 		location, err := time.LoadLocation(text)
 		if err != nil || text == "" || text == "Local" {
-			return fmt.Errorf("%s is no time zone; allowed are IANA names such as UTC or Europe/London", shown(text))
+			return fmt.Errorf("%s is no time zone; allowed are IANA names such as UTC or Europe/London", yamltree.Quote(text))
 		}
 		s.Location = location
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Price is an amount of money. Zero is no price, rather than one of nothing.
@@ -30,5 +32,5 @@ func parsePrice(text string) (Price, error) {
 			return Price{n, fields[1]}, nil
 		}
 	}
-	return Price{}, fmt.Errorf("%s is no price; allowed is the price of 100 RU/s for an hour and its currency, as in 0.008 USD", shown(text))
+	return Price{}, fmt.Errorf("%s is no price; allowed is the price of 100 RU/s for an hour and its currency, as in 0.008 USD", yamltree.Quote(text))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Processor is one entry of the processors file (docs/configure.md, The processors file), with
@@ -162,7 +163,7 @@ func (d *documentReader) target(n *node) map[string]string {
 
 func checkName(text string) error {
 	if !events.IsName(text) {
-		return fmt.Errorf("%s is not a name; allowed are %s", shown(text), events.NameForm)
+		return fmt.Errorf("%s is not a name; allowed are %s", yamltree.Quote(text), events.NameForm)
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func checkName(text string) error {
 // checkID applies the rules of Cosmos DB for the ids of databases and containers.
 func checkID(text string) error {
 	if text == "" || strings.HasSuffix(text, " ") {
-		return fmt.Errorf("%s is not an id; allowed are 1 to 255 characters without / \\ # ? and without a space at the end", shown(text))
+		return fmt.Errorf("%s is not an id; allowed are 1 to 255 characters without / \\ # ? and without a space at the end", yamltree.Quote(text))
 	}
 	return checkProcessorName(text)
 }
@@ -179,14 +180,14 @@ func checkID(text string) error {
 // with the name of their processor.
 func checkProcessorName(text string) error {
 	if utf8.RuneCountInString(text) > 255 || strings.ContainsAny(text, `/\#?`) {
-		return fmt.Errorf("%s cannot stand in an id; allowed are up to 255 characters without / \\ # ?", shown(text))
+		return fmt.Errorf("%s cannot stand in an id; allowed are up to 255 characters without / \\ # ?", yamltree.Quote(text))
 	}
 	return nil
 }
 
 func checkHost(text string) error {
 	if !wellNamed(text, 253, "._-") {
-		return fmt.Errorf("%s is not a host name; allowed is a name such as shop.documents.azure.com, without https:// and without a port", shown(text))
+		return fmt.Errorf("%s is not a host name; allowed is a name such as shop.documents.azure.com, without https:// and without a port", yamltree.Quote(text))
 	}
 	return nil
 }

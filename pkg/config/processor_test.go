@@ -362,7 +362,7 @@ processors:
 				}
 				return
 			}
-			want := "processors.yaml:5: processors[1] (second): its target names the same " + c.what + " as that of first, on line 4; allowed is a target of its own, " +
+			want := "processors.yaml:5: processors[1] (second).target: names the same " + c.what + " as the target of first, on line 4; allowed is a target of its own, " +
 				"or one group that holds both, as in groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
 			if len(list) != 1 || list[0].String() != want {
 				t.Errorf("got  %v\nwant %s", list, want)

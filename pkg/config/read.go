@@ -37,7 +37,7 @@ func Read(in Input) (Config, error) {
 	var mistakes Mistakes
 	settings, raw := readSettings(env, &mistakes)
 	if text := settings.Events.publishMistake(); text != "" {
-		mistakes.add(Mistake{Field: "FEEDSCALE_EVENTS", Text: text})
+		mistakes.Add(Mistake{Field: "FEEDSCALE_EVENTS", Text: text})
 	}
 	in.checkShards(env, settings, &mistakes)
 	source, text, ok := document(in, env, raw, &mistakes)
@@ -48,7 +48,7 @@ func Read(in Input) (Config, error) {
 		signals.check(settings.Events)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
-	if err := mistakes.err(); err != nil {
+	if err := mistakes.Err(); err != nil {
 		return Config{}, err
 	}
 	return Config{Settings: settings, Document: read, Source: source, env: env}, nil
@@ -60,7 +60,7 @@ func ReadSettings(environ []string) (Settings, error) {
 	env := newEnvironment(environ)
 	var mistakes Mistakes
 	settings, _ := readSettings(env, &mistakes)
-	if err := mistakes.err(); err != nil {
+	if err := mistakes.Err(); err != nil {
 		return Settings{}, err
 	}
 	return settings, nil
@@ -77,7 +77,7 @@ func Lookup(environ []string) func(name string) (value string, ok bool) {
 func Load(name string, text []byte, lookup func(string) (string, bool)) (Document, error) {
 	var mistakes Mistakes
 	read, _ := load(name, text, lookup, &mistakes)
-	if err := mistakes.err(); err != nil {
+	if err := mistakes.Err(); err != nil {
 		return Document{}, err
 	}
 	return read, nil
@@ -100,9 +100,9 @@ func document(in Input, env *environment, raw variables, mistakes *Mistakes) (na
 	text, err := in.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		mistakes.add(Mistake{File: file, Text: "there is no such file; name the processors file with --config or FEEDSCALE_CONFIG, or put its content into FEEDSCALE_PROCESSORS"})
+		mistakes.Add(Mistake{File: file, Text: "there is no such file; name the processors file with --config or FEEDSCALE_CONFIG, or put its content into FEEDSCALE_PROCESSORS"})
 	case err != nil:
-		mistakes.add(Mistake{File: file, Text: "cannot be read (" + cause(err) + "); allowed is a readable YAML or JSON file"})
+		mistakes.Add(Mistake{File: file, Text: "cannot be read (" + cause(err) + "); allowed is a readable YAML or JSON file"})
 	}
 	return file, text, err == nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // rivals finds entries that would work against each other: those that read the same leases, whose
@@ -56,9 +57,12 @@ func (r *rivals) addTarget(name string, target map[string]string, at *node) {
 	if name == "" {
 		return
 	}
+	if own := at.member("target"); own != nil {
+		at = own
+	}
 	for _, thing := range things(target) {
 		if first, taken := r.targets[thing]; taken {
-			r.mistake(at, fmt.Sprintf("its target names the same %s as that of %s, on line %d; allowed is a target of its own, or one group that holds both, as in %s", thing.what, first.name, first.line, minimalGroups))
+			r.mistake(at, fmt.Sprintf("names the same %s as the target of %s, on line %d; allowed is a target of its own, or one group that holds both, as in %s", thing.what, first.name, first.line, minimalGroups))
 			continue
 		}
 		r.targets[thing] = rival{name: name, line: at.line}
@@ -75,7 +79,7 @@ func things(target map[string]string) []thing {
 	object := func(kind, name string) {
 		if name != "" {
 			_, what, _ := strings.Cut(kind, "/")
-			all = append(all, thing{plain(what), kind + " " + target["namespace"] + " " + name})
+			all = append(all, thing{yamltree.QuoteName(what), kind + " " + target["namespace"] + " " + name})
 		}
 	}
 	deployment, statefulSet := target["deployment"], target["statefulset"]

@@ -17,7 +17,7 @@ func readScaler(raw variables, mistakes *Mistakes) Scaler {
 	}
 	needs := func(name, value, other, otherValue string) {
 		if value != "" && otherValue == "" {
-			mistakes.add(Mistake{Field: name, Text: "is of no use alone; set " + other + " beside it"})
+			mistakes.Add(Mistake{Field: name, Text: "is of no use alone; set " + other + " beside it"})
 		}
 	}
 	needs("FEEDSCALE_SCALER_CERT_FILE", s.CertFile, "FEEDSCALE_SCALER_KEY_FILE", s.KeyFile)

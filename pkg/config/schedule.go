@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Schedule is a parsed cron expression that fires at some time. The zero Schedule is none.
@@ -83,22 +85,22 @@ func parseKEDACron(expression string) (Schedule, error) {
 	trimmed, fields := strings.TrimSpace(expression), strings.Fields(expression)
 	switch {
 	case strings.HasPrefix(trimmed, "@"):
-		return Schedule{}, fmt.Errorf("%s is a descriptor, which KEDA's cron trigger does not know; %s", shown(expression), allowed)
+		return Schedule{}, fmt.Errorf("%s is a descriptor, which KEDA's cron trigger does not know; %s", yamltree.Quote(expression), allowed)
 	case strings.HasPrefix(trimmed, "TZ=") || strings.HasPrefix(trimmed, "CRON_TZ="):
 		// cron/v3 would accept it, and panic where nothing follows the zone.
 		return Schedule{}, fmt.Errorf("the time zone does not belong here; %s, and the zone in timezone", allowed)
 	case strings.ContainsFunc(trimmed, foreignToCron):
-		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", shown(expression), allowed)
+		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", yamltree.Quote(expression), allowed)
 	case len(fields) == 6:
-		return Schedule{}, fmt.Errorf("%s has six fields; leave the second out, as in %q; %s", shown(expression), strings.Join(fields[1:], " "), allowed)
+		return Schedule{}, fmt.Errorf("%s has six fields; leave the second out, as in %q; %s", yamltree.Quote(expression), strings.Join(fields[1:], " "), allowed)
 	}
 	parsed, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(trimmed)
 	if err != nil {
-		return Schedule{}, fmt.Errorf("%s is no cron expression (%w); %s", shown(expression), err, allowed)
+		return Schedule{}, fmt.Errorf("%s is no cron expression (%w); %s", yamltree.Quote(expression), err, allowed)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok || !fires(*spec) {
-		return Schedule{}, fmt.Errorf("%s %w", shown(expression), errNeverFires)
+		return Schedule{}, fmt.Errorf("%s %w", yamltree.Quote(expression), errNeverFires)
 	}
 	return Schedule{expression: trimmed, spec: *spec}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // ServiceBusConnection is a Service Bus namespace and how to sign in to it.
@@ -58,7 +60,7 @@ func serviceBusConnectionString(text, queue string) (namespace, entity string, s
 		return "", "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
 	}
 	if entity = fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
-		return "", "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", shown(entity), shown(queue))
+		return "", "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(entity), yamltree.Quote(queue))
 	}
 	canonical := "Endpoint=sb://" + u.Host + "/"
 	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]

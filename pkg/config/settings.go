@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Settings are the parsed FEEDSCALE_* variables (docs/configure.md, Settings), except those that
@@ -105,7 +107,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 	// be a secret.
 	raw, err := env.ParseAsWithOptions[variables](env.Options{Environment: e.values})
 	if err != nil {
-		mistakes.add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
+		mistakes.Add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
 	}
 	s := Settings{
 		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
@@ -148,7 +150,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		s.Listen = setting(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
 	}
 	if err := checkAPIKey(s.APIKey, s.Listen); err != nil {
-		mistakes.add(Mistake{Field: "FEEDSCALE_API_KEY", Text: err.Error()})
+		mistakes.Add(Mistake{Field: "FEEDSCALE_API_KEY", Text: err.Error()})
 	}
 	return s, raw
 }
@@ -157,7 +159,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T, error)) T {
 	value, err := parse(strings.TrimSpace(text))
 	if err != nil {
-		mistakes.add(Mistake{Field: name, Text: err.Error()})
+		mistakes.Add(Mistake{Field: name, Text: err.Error()})
 	}
 	return value
 }
@@ -187,10 +189,10 @@ func parseTickTimeout(text string) (time.Duration, error) {
 func parseListen(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface", shown(text))
+		return "", fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface", yamltree.Quote(text))
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", fmt.Errorf("the port %s is not a number from 0 to 65535; allowed is, for example, 127.0.0.1:7071 (0 = any free port)", shown(port))
+		return "", fmt.Errorf("the port %s is not a number from 0 to 65535; allowed is, for example, 127.0.0.1:7071 (0 = any free port)", yamltree.Quote(port))
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -222,7 +224,7 @@ func checkAPIKey(key Secret, listen string) error {
 func parseConcurrency(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 1024 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers from 1 to 1024", shown(text))
+		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers from 1 to 1024", yamltree.Quote(text))
 	}
 	return n, nil
 }
@@ -233,7 +235,7 @@ func parseRUBudget(text string) (float64, error) {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 1 && n <= 1e9) {
-		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", shown(text))
+		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", yamltree.Quote(text))
 	}
 	return n, nil
 }
@@ -246,7 +248,7 @@ func parsePriority(text string) (string, error) {
 			return level, nil
 		}
 	}
-	return "", fmt.Errorf("%s is no priority; allowed are Low and High, or leave it out", shown(text))
+	return "", fmt.Errorf("%s is no priority; allowed are Low and High, or leave it out", yamltree.Quote(text))
 }
 
 // parseBucket accepts the ids that throughput buckets have
@@ -254,7 +256,7 @@ func parsePriority(text string) (string, error) {
 func parseBucket(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > 5 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are 0 (none) and the throughput buckets 1 to 5", shown(text))
+		return 0, fmt.Errorf("%s is not allowed; allowed are 0 (none) and the throughput buckets 1 to 5", yamltree.Quote(text))
 	}
 	return n, nil
 }
@@ -277,7 +279,7 @@ func parseSwitch(text string) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, fmt.Errorf("%s is not allowed; allowed are true and false", shown(text))
+	return false, fmt.Errorf("%s is not allowed; allowed are true and false", yamltree.Quote(text))
 }
 
 func parseLogLevel(text string) (slog.Level, error) {
@@ -291,5 +293,5 @@ func parseLogLevel(text string) (slog.Level, error) {
 	case "error":
 		return slog.LevelError, nil
 	}
-	return 0, fmt.Errorf("%s is no log level; allowed are debug, info, warn or error", shown(text))
+	return 0, fmt.Errorf("%s is no log level; allowed are debug, info, warn or error", yamltree.Quote(text))
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // shardConnection is the setting by which the queue of shards is reached: function.json of the function shard
@@ -18,7 +20,7 @@ func parseShardQueue(lookup func(string) (string, bool), text string) (Events, e
 		return Events{}, nil
 	}
 	if !wellNamed(text, 260, "._-/") {
-		return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", shown(text))
+		return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(text))
 	}
 	return Events{Queue: text, ServiceBus: connection}, err
 }
@@ -26,7 +28,7 @@ func parseShardQueue(lookup func(string) (string, bool), text string) (Events, e
 func parseShardSize(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers of leases, 0 = never hand over", shown(text))
+		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers of leases, 0 = never hand over", yamltree.Quote(text))
 	}
 	return n, nil
 }
@@ -40,6 +42,6 @@ func (in Input) checkShards(e *environment, s Settings, mistakes *Mistakes) {
 		return err
 	}
 	if s.Shards.Queue != "" && staged("poll") == nil && errors.Is(staged("shard"), fs.ErrNotExist) {
-		mistakes.add(Mistake{Field: "FEEDSCALE_SHARD_QUEUE", Text: "is set, and the function shard, which takes from that queue, is not staged; allowed are an app staged by make dist FANOUT=1, or no queue"})
+		mistakes.Add(Mistake{Field: "FEEDSCALE_SHARD_QUEUE", Text: "is set, and the function shard, which takes from that queue, is not staged; allowed are an app staged by make dist FANOUT=1, or no queue"})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // State says where state is kept: in a file where BoltPath is not empty, else in a table.
@@ -72,7 +74,7 @@ func parseTableURL(text string) (serviceURL, name string, err error) {
 // checkTableName applies the naming rules of the Table service.
 func checkTableName(name string) error {
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`).MatchString(name) || strings.EqualFold(name, "tables") {
-		return fmt.Errorf("%s is not the name of a table; allowed are 3 to 63 letters and digits, beginning with a letter", shown(name))
+		return fmt.Errorf("%s is not the name of a table; allowed are 3 to 63 letters and digits, beginning with a letter", yamltree.Quote(name))
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // The limits of a document. They leave room for 5,000 processors with every field set, and stop
@@ -89,13 +91,13 @@ func (n *node) is() string {
 	case "!!null":
 		return "is empty"
 	case "!!str":
-		return "is " + strings.Replace(shown(n.source.Value), `"`, `the text "`, 1)
+		return "is " + strings.Replace(yamltree.Quote(n.source.Value), `"`, `the text "`, 1)
 	case "!!bool":
-		return "is " + plain(n.source.Value)
+		return "is " + yamltree.QuoteName(n.source.Value)
 	case "!!int", "!!float":
-		return "is the number " + plain(n.source.Value)
+		return "is the number " + yamltree.QuoteName(n.source.Value)
 	case "!!timestamp":
-		return "is the time " + plain(n.source.Value)
+		return "is the time " + yamltree.QuoteName(n.source.Value)
 	}
 	return "has a type of its own"
 }
@@ -127,7 +129,7 @@ func overlay(base, over *node) *node {
 func parseTree(file string, text []byte, mistakes *Mistakes) *node {
 	if mistake := checkText(text); mistake != nil {
 		mistake.File = file
-		mistakes.add(*mistake)
+		mistakes.Add(*mistake)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(withoutJSONEscapes(text)))
@@ -136,7 +138,7 @@ func parseTree(file string, text []byte, mistakes *Mistakes) *node {
 		if errors.Is(err, io.EOF) {
 			return &node{source: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, line: 1, column: 1}
 		}
-		mistakes.add(syntaxMistake(file, text, err))
+		mistakes.Add(syntaxMistake(file, text, err))
 		return nil
 	}
 	b := treeBuilder{file: file, mistakes: mistakes}
@@ -146,9 +148,9 @@ func parseTree(file string, text []byte, mistakes *Mistakes) *node {
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); err == nil {
-		mistakes.add(Mistake{File: file, Line: second.Line, Column: second.Column, Text: "a second document begins here; allowed is one document, with all processors in its list"})
+		mistakes.Add(Mistake{File: file, Line: second.Line, Column: second.Column, Text: "a second document begins here; allowed is one document, with all processors in its list"})
 	} else if !errors.Is(err, io.EOF) {
-		mistakes.add(syntaxMistake(file, text, err))
+		mistakes.Add(syntaxMistake(file, text, err))
 	}
 	return root
 }
@@ -181,7 +183,7 @@ func syntaxMistake(file string, text []byte, err error) Mistake {
 		problem = problem[len(m[0]):]
 		line, _ = strconv.Atoi(m[1])
 	} else if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(problem); m != nil {
-		problem = "the anchor " + shown(m[1]) + " is not defined above"
+		problem = "the anchor " + yamltree.Quote(m[1]) + " is not defined above"
 		if before, _, ok := strings.Cut(string(text), "*"+m[1]); ok {
 			line += strings.Count(before, "\n")
 		}
@@ -202,7 +204,7 @@ type treeBuilder struct {
 }
 
 func (b *treeBuilder) mistake(at *node, text string) {
-	b.mistakes.add(Mistake{File: b.file, Line: at.line, Column: at.column, Field: at.path(), Text: text})
+	b.mistakes.Add(Mistake{File: b.file, Line: at.line, Column: at.column, Field: at.path(), Text: text})
 }
 
 func (b *treeBuilder) refuse(at *node, text string) {
@@ -253,7 +255,7 @@ func label(source *yaml.Node) string {
 			value = value.Alias
 		}
 		if key.Value == "name" && value.Kind == yaml.ScalarNode && value.Value != "" {
-			return "(" + plain(value.Value) + ")"
+			return "(" + yamltree.QuoteName(value.Value) + ")"
 		}
 	}
 	return ""
@@ -270,14 +272,14 @@ func (b *treeBuilder) buildMembers(n *node) {
 			merges = append(merges, value)
 			continue
 		}
-		child := b.build(n, "."+plain(key.Value), value)
+		child := b.build(n, "."+yamltree.QuoteName(key.Value), value)
 		switch first, twice := lines[key.Value]; {
 		case b.refused:
 			return
 		case key.Kind != yaml.ScalarNode:
-			b.mistakes.add(Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: n.path(), Text: "has a field whose name is no plain text; allowed are names such as processors"})
+			b.mistakes.Add(Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: n.path(), Text: "has a field whose name is no plain text; allowed are names such as processors"})
 		case twice:
-			b.mistakes.add(Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: child.path(), Text: fmt.Sprintf("stands twice, first on line %d; allowed is once", first)})
+			b.mistakes.Add(Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: child.path(), Text: fmt.Sprintf("stands twice, first on line %d; allowed is once", first)})
 		default:
 			lines[key.Value] = key.Line
 			n.members = append(n.members, member{name: key.Value, line: key.Line, column: key.Column, value: child})

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/importer"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/config/imports"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed handler
@@ -33,8 +34,8 @@ func runImport(env cli.Env, names []string, output string) error {
 	}
 	files, mistakes := readFiles(names)
 	// Those that can be read are looked at all the same, so that everything is said at once.
-	result, err := imports.Convert(files, config.Lookup(env.Environ))
-	if wrong, ok := errors.AsType[config.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
+	result, err := importer.Convert(files, config.Lookup(env.Environ))
+	if wrong, ok := errors.AsType[yamltree.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
 		mistakes = append(mistakes, wrong...)
 	} else if err != nil && !ok {
 		return err
@@ -63,17 +64,17 @@ func runImport(env cli.Env, names []string, output string) error {
 }
 
 // readFiles reads the files, and says which cannot be read.
-func readFiles(names []string) (files []imports.File, mistakes config.Mistakes) {
+func readFiles(names []string) (files []importer.File, mistakes yamltree.Mistakes) {
 	for _, name := range names {
 		text, err := bounded.ReadFile(name)
 		if err != nil {
 			if cause, ok := errors.AsType[*fs.PathError](err); ok {
 				err = cause.Err
 			}
-			mistakes = append(mistakes, config.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
+			mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
 			continue
 		}
-		files = append(files, imports.File{Name: name, Text: text})
+		files = append(files, importer.File{Name: name, Text: text})
 	}
 	return files, mistakes
 }

@@ -1,0 +1,186 @@
+package importer
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// apps makes entries of the functions of Functions apps.
+type apps struct {
+	*output
+	*settings
+	local    map[string]*yamltree.Node // the local.settings.json, whose values are secrets, by its folder
+	triggers []functionTrigger
+}
+
+// functionTrigger is the Cosmos DB trigger of a function, of version 4 of the extension
+// (https://github.com/Azure/azure-webjobs-sdk-extensions, src/WebJobs.Extensions.CosmosDB/Trigger).
+type functionTrigger struct {
+	*yamltree.Node        // the binding
+	name           string // of the function
+	folder         string // of its app
+	disabled       *yamltree.Node
+}
+
+// function keeps the trigger of a function, if it is one of Cosmos DB.
+func (a *apps) function(v *yamltree.Node, name, folder string) {
+	for _, binding := range v.Get("bindings").Items {
+		if strings.EqualFold(binding.Get("type").Text(), "cosmosDBTrigger") {
+			a.triggers = append(a.triggers, functionTrigger{binding, name, folder, v.Get("disabled")})
+			return
+		}
+	}
+	a.remark(v, "this function has no cosmosDBTrigger; it is passed over")
+}
+
+// functions makes entries of the triggers. Those of one app run in the same instances, as a group
+// does.
+func (a *apps) functions() {
+	members := map[string]int{}
+	for _, t := range a.triggers {
+		members[t.folder]++
+	}
+	groups := map[string]*entry{}
+	for _, t := range a.triggers {
+		e := a.processor(t)
+		if e == nil {
+			continue
+		}
+		if members[t.folder] > 1 {
+			g := groups[t.folder]
+			if g == nil {
+				g = &entry{at: t.Node, name: a.freeName(cmp.Or(strings.Trim(path.Base(t.folder), "./"), "functions"))}
+				groups[t.folder] = g
+				a.groups = append(a.groups, g)
+			}
+			e.fields = append([]field{{name: "group", node: text(g.name), at: t.Node}}, e.fields...)
+		}
+		e.name = a.freeName(t.name, e.get("containerId"))
+		a.processors = append(a.processors, e)
+		a.remark(t.Get("target"), "nothing says what runs the function; give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}, if feedscale is to scale it, and none if a plan of Azure Functions does")
+	}
+}
+
+// processor makes the entry of a trigger; nil if the trigger lacks a field that every entry needs.
+func (a *apps) processor(t functionTrigger) *entry {
+	e := &entry{at: t.Node}
+	a.rest(t.Fields, "there is nothing to write for it",
+		"type", "name", "direction", "dataType", "properties", "cardinality",
+		"connection", "databaseName", "containerName", "leaseConnection", "leaseDatabaseName", "leaseContainerName",
+		"leaseContainerPrefix", "startFromBeginning", "startFromTime", "leaseExpirationInterval", "maxItemsPerInvocation")
+	database, container := t.Get("databaseName"), t.Get("containerName")
+	if !a.there(database, container) {
+		return nil
+	}
+	connection := a.connection(t, t.Get("connection"), "CosmosDB")
+	e.set("connection", text(connection), t.Get("connection"))
+	databaseID := a.resolved(t, database)
+	e.set("databaseId", text(databaseID), database)
+	e.set("containerId", text(a.resolved(t, container)), container)
+	if v := t.Get("leaseConnection"); v.Text() != "" {
+		if lease := a.connection(t, v, ""); lease != connection {
+			e.set("leaseConnection", text(lease), v)
+		}
+	}
+	for _, f := range []struct{ from, to, implied string }{
+		{"leaseDatabaseName", "leaseDatabaseId", databaseID},
+		{"leaseContainerName", "leaseContainerId", "leases"},
+		{"leaseContainerPrefix", "processorName", ""}, // TryCreateAsync of the extension: the prefix is the processor's name
+	} {
+		if v := t.Get(f.from); v.Text() != "" {
+			if id := a.resolved(t, v); id != f.implied {
+				e.set(f.to, text(id), v)
+			}
+		}
+	}
+	if beginning, from := t.Get("startFromBeginning"), t.Get("startFromTime"); from.Text() != "" {
+		e.set("startFrom", text(from.Text()), from)
+		if isTrue(beginning) {
+			a.remark(beginning, "the trigger does not start with both this and startFromTime, which is carried over")
+		}
+	} else if isTrue(beginning) {
+		e.set("startFrom", text("beginning"), beginning)
+	}
+	if v := t.Get("leaseExpirationInterval"); v.Present() {
+		if d, err := time.ParseDuration(v.Text() + "ms"); err == nil {
+			e.set("leaseExpiration", text(d.String()), v)
+		}
+	}
+	// As many items per instance are what the target scaler of the extension aims at
+	// (CosmosDBTargetScaler).
+	if v := t.Get("maxItemsPerInvocation"); v.Present() {
+		e.set("changeFeedLagThreshold", plain(v.Text()), v)
+		a.remark(v, "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
+	}
+	if isTrue(t.disabled) {
+		e.set("paused", plain("true"), t.disabled)
+		a.remark(t.disabled, "is carried over as paused: true: it is measured and shown, and nothing is published")
+	} else if t.disabled.Present() && !strings.EqualFold(t.disabled.Text(), "false") {
+		a.remark(t.disabled, "a setting says whether the function runs; write paused: true where it does not")
+	}
+	return e
+}
+
+// connection is the connection that a property names: the same name, since both look settings up
+// alike. fallback is that of the extension.
+func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) string {
+	name := a.resolved(t, v)
+	if name == "" {
+		name = fallback
+		a.remark(v, "is missing; the trigger connects by %s then, and so does the entry", name)
+	}
+	app := []string{strings.TrimSpace("the Functions app " + strings.Trim(path.Base(t.folder), "./"))}
+	if !settingForm.MatchString(name) {
+		a.remark(v, "is not the name of a setting; put what the application connects by into the setting that is listed")
+		return a.account("app "+t.folder+" "+name, "COSMOS", need{what: "a connection string, as in the settings of", from: app})
+	}
+	var needs []need
+	if local := a.local[t.folder]; local != nil {
+		for _, f := range local.Get("Values").Fields {
+			prefix, suffix, fielded := strings.Cut(strings.ReplaceAll(f.Name, ":", "__"), "__")
+			if fielded && strings.EqualFold(prefix, name) {
+				needs = append(needs, need{suffix: "__" + suffix, what: "as in the settings of", from: app})
+			}
+		}
+	}
+	if needs == nil {
+		needs = []need{{what: "a connection string, or __accountEndpoint behind it, as in the settings of", from: app}}
+	}
+	return a.account("env "+name, name, needs...) // KEDA triggers name the same variables
+}
+
+// resolved puts the values of settings in place of %NAME%, as the host does. A value is taken from
+// the settings of this process, else from local.settings.json; it is shown only if it can be the
+// name of something, and is no secret.
+func (a *apps) resolved(t functionTrigger, v *yamltree.Node) string {
+	return placeholder.ReplaceAllStringFunc(v.Text(), func(found string) string {
+		return a.setting(t, v, strings.Trim(found, "%"))
+	})
+}
+
+var placeholder = regexp.MustCompile(`%[^%]+%`)
+
+// setting is the value for %NAME%, or %NAME% itself.
+func (a *apps) setting(t functionTrigger, v *yamltree.Node, name string) string {
+	const asItIs = "%%%s%% stands here as it is"
+	from := "the environment"
+	value, _ := a.lookup(name)
+	if local := a.local[t.folder]; value == "" && local != nil && !isTrue(local.Get("IsEncrypted")) {
+		value, from = local.Get("Values", name).Text(), "local.settings.json"
+	}
+	switch {
+	case value == "":
+		a.remark(v, asItIs+": feedscale knows no such placeholder; write the value of the setting %s", name, name)
+	case len(value) > 64 || strings.ContainsAny(value, `=;/\#?`):
+		a.remark(v, asItIs+": the value of %s in %s may be a secret, and is no name; write the name", name, name, from)
+	default:
+		a.remark(v, "%%%s%% is the value of %s in %s; check that it is the same where the application runs", name, name, from)
+		return value
+	}
+	return "%" + name + "%"
+}

@@ -1,0 +1,156 @@
+// Package importer makes a processors file (docs/configure.md) from files that already describe
+// change feed processors: KEDA's ScaledObjects with their TriggerAuthentications, and the
+// function.json and host.json of Azure Functions. What it does not carry over it says, line by line
+// (docs/import.md).
+//
+// It reads no file and no environment by itself, knows neither KEDA's nor Kubernetes' packages, and
+// repeats no secret that it comes across. What a processors file allows it leaves to package config:
+// a field that config refuses is left out, and said.
+//
+// Start with Convert. keda.go and functions.go say what becomes of each field.
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// File is one of the files to import.
+type File struct {
+	Name string // as the user gave it; the folder of a function.json is the name of its function
+	Text []byte
+}
+
+// Result is what comes of an import.
+type Result struct {
+	Processors []byte            // a processors file
+	Remarks    yamltree.Mistakes // what was not carried over, or otherwise than expected, by file and line
+	Settings   []Setting         // what the connections of Processors still need, by name
+}
+
+// Convert makes a processors file from files. lookup finds the settings that are there already; their
+// values replace %NAME%, and they are not listed as missing. The error is a yamltree.Mistakes with
+// everything that cannot be read.
+func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
+	said := &remarks{}
+	out := &output{remarks: said, names: map[string]bool{}}
+	settings := &settings{lookup: lookup, names: map[string]string{}}
+	k := keda{output: out, settings: settings, authentications: map[objectKey]authentication{}}
+	a := apps{output: out, settings: settings, local: map[string]*yamltree.Node{}}
+	var mistakes yamltree.Mistakes
+	for _, f := range files {
+		mistakes = append(mistakes, read(f, &k, &a)...)
+	}
+	if err := mistakes.Err(); err != nil {
+		return Result{}, err
+	}
+	for _, object := range k.objects {
+		k.scaledObject(object)
+	}
+	a.functions()
+	if err := out.settle(); err != nil {
+		return Result{}, err
+	}
+	sorted, _ := said.list.Err().(yamltree.Mistakes) // each once: the members of a group share fields
+	if len(out.processors) == 0 {
+		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
+	}
+	return Result{Processors: out.render(), Remarks: sorted, Settings: settings.missing()}, nil
+}
+
+// remarks collects what is said about the files.
+type remarks struct{ list yamltree.Mistakes }
+
+func (r *remarks) remark(at *yamltree.Node, format string, args ...any) {
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // what a file says stays in one line
+	r.list.Add(yamltree.Mistake{File: at.File, Line: at.NameLine, Field: at.Path(), Text: text})
+}
+
+// rest says what to do about the fields that were not carried over; otherwise is for those that
+// config does not know.
+func (r *remarks) rest(fields []*yamltree.Node, otherwise string, carried ...string) {
+	for _, f := range fields {
+		if !slices.Contains(carried, f.Name) {
+			r.remark(f, "%s", cmp.Or(instead(f.Name), otherwise))
+		}
+	}
+}
+
+// instead is what to do in place of a field of KEDA or Functions, "" if config does not know it.
+func instead(field string) string {
+	text, _ := config.Instead(field)
+	return strings.TrimSuffix(text, "; leave it out")
+}
+
+const importable = "allowed are ScaledObjects and TriggerAuthentications of KEDA, and function.json, functions.metadata, host.json and local.settings.json of Azure Functions"
+
+// read sorts what a file holds by its kind.
+func read(f File, k *keda, a *apps) yamltree.Mistakes {
+	folder, base := path.Split(filepath.ToSlash(f.Name))
+	folder = path.Clean(folder)
+	if base == "host.json" {
+		return nil // what it says of Cosmos DB is the application's own
+	}
+	if path.Ext(base) == ".json" {
+		f.Text = withoutComments(f.Text)
+	}
+	all, mistakes := yamltree.Parse(f.Name, f.Text)
+	if len(all) == 0 && len(mistakes) == 0 {
+		return yamltree.Mistakes{{File: f.Name, Text: "is empty; " + importable}}
+	}
+	used := false
+	for _, document := range all {
+		switch {
+		case document.Get("apiVersion").Present() && document.Get("kind").Present():
+			used = k.object(document) || used
+			continue
+		case document.Get("bindings").IsList():
+			a.function(document, strings.Trim(path.Base(folder), "."), path.Dir(folder))
+		case len(document.Items) > 0 && document.Items[0].Get("bindings").IsList(): // functions.metadata
+			for _, function := range document.Items {
+				a.function(function, function.Get("name").Text(), folder)
+			}
+		case document.Get("Values").IsObject():
+			a.local[folder] = document
+		case document.Get("processors").IsList():
+			mistakes.Add(document.Mistake("is a processors file already; feedscale check looks at it"))
+		default:
+			mistakes.Add(document.Mistake("is nothing that can be imported; " + importable))
+		}
+		used = true
+	}
+	if !used && len(all) > 0 {
+		k.remark(all[0], "there is no object of KEDA in this file; it is passed over")
+	}
+	return mistakes
+}
+
+var stringOrComment = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?s:.*?)\*/`)
+
+// withoutComments leaves out the comments of JSON, which the Functions host allows. Each line keeps
+// its number.
+func withoutComments(text []byte) []byte {
+	return stringOrComment.ReplaceAllFunc(text, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
+		}
+		return bytes.Repeat([]byte("\n"), bytes.Count(found, []byte("\n")))
+	})
+}
+
+// everySetting is a lookup in which every connection is there, each to an account of its own.
+func everySetting(name string) (string, bool) {
+	if strings.HasSuffix(name, "tokenScope") {
+		return "", false // a key signs in
+	}
+	return fmt.Sprintf("AccountEndpoint=https://a%x.documents.azure.com/;AccountKey=AAAA", name), true
+}

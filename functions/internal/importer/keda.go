@@ -1,0 +1,258 @@
+package importer
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// keda makes entries of KEDA's objects.
+type keda struct {
+	*output
+	*settings
+	objects         []*yamltree.Node // ScaledObjects
+	authentications map[objectKey]authentication
+}
+
+// object keeps a Kubernetes object, or those of a list of them. It reports whether any is KEDA's.
+func (k *keda) object(v *yamltree.Node) (used bool) {
+	switch kind := v.Get("kind").Text(); kind {
+	case "ScaledObject":
+		k.objects = append(k.objects, v)
+	case "TriggerAuthentication", "ClusterTriggerAuthentication":
+		k.authentication(kind, v)
+	case "ScaledJob":
+		k.remark(v, "a ScaledJob starts a job for each piece of work; a change feed processor runs on, and owns leases: run it in a Deployment, and give that a ScaledObject")
+	default:
+		if strings.HasSuffix(kind, "List") {
+			for _, item := range v.Get("items").Items {
+				used = k.object(item) || used
+			}
+		}
+		return used
+	}
+	return true
+}
+
+// scaledObject makes entries of a ScaledObject
+// (https://keda.sh/docs/latest/reference/scaledobject-spec/).
+func (k *keda) scaledObject(v *yamltree.Node) {
+	spec, name, namespace := v.Get("spec"), v.Get("metadata", "name").Text(), v.Get("metadata", "namespace").Text()
+	target, workload := scaleTarget(spec.Get("scaleTargetRef"), namespace)
+	var triggers []trigger
+	var windows []*yamltree.Node
+	for _, t := range spec.Get("triggers").Items {
+		kind, m := t.Get("type").Text(), t.Get("metadata")
+		switch {
+		case kind == "azure-cosmosdb", isExternal(kind) && m.Get("databaseId").Present() && m.Get("containerId").Present():
+			triggers = append(triggers, k.newTrigger(t, namespace, workload))
+		case kind == "cron":
+			windows = append(windows, t)
+		case isExternal(kind) && m.Get("processor").Present():
+			k.remark(t, "asks feedscale for processor %q already", m.Get("processor").Text())
+		default:
+			k.remark(t, "a trigger of type %q measures something else than Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (docs/act.md)", kind)
+		}
+	}
+	if len(triggers) == 0 {
+		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; KEDA goes on with it")
+		return
+	}
+	shared, targets := k.shared(v, triggers, windows), []field(nil)
+	if target != nil {
+		targets = []field{{name: "target", node: target, at: spec.Get("scaleTargetRef")}}
+	} else {
+		k.remark(spec.Get("scaleTargetRef"), "fill in by hand: write target: {deployment: NAME, namespace: NAMESPACE}")
+	}
+	if len(triggers) == 1 {
+		if e := k.processor(triggers[0]); e != nil {
+			e.name = k.freeName(name, name+"-"+namespace)
+			e.fields = slices.Concat(e.fields, scalars(spec, "minReplicaCount", "maxReplicaCount"), shared, targets)
+			k.processors = append(k.processors, e)
+		}
+		return
+	}
+	group := &entry{at: v, name: k.freeName(name, name+"-"+namespace), fields: slices.Concat(scalars(spec, "minReplicaCount", "maxReplicaCount"), targets)}
+	for _, t := range triggers {
+		e := k.processor(t)
+		if e == nil {
+			continue
+		}
+		own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
+		e.name = k.freeName(group.name + "-" + own)
+		e.fields = slices.Concat([]field{{name: "group", node: text(group.name), at: v}}, e.fields, shared)
+		k.processors = append(k.processors, e)
+	}
+	k.groups = append(k.groups, group)
+}
+
+// scaleTarget returns the labels for what a ScaledObject scales (docs/act.md, kubernetes), nil if it
+// has no name, and what to call it.
+func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node, workload string) {
+	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")
+	kind := cmp.Or(ref.Get("kind").Text(), "Deployment")
+	switch apps := strings.HasPrefix(version, "apps/"); {
+	case name == "":
+		return nil, "the workload"
+	case apps && (kind == "Deployment" || kind == "StatefulSet"):
+		target = object(strings.ToLower(kind), text(name))
+	default:
+		target = object("apiVersion", text(version), "kind", text(kind), "name", text(name))
+	}
+	workload = kind + " " + name
+	if namespace != "" {
+		target.Content = append(target.Content, text("namespace"), text(namespace))
+		workload = kind + " " + namespace + "/" + name
+	}
+	if container := ref.Get("envSourceContainerName").Text(); container != "" {
+		workload += ", container " + container
+	}
+	return onOneLine(target), workload
+}
+
+// scalars are fields that are carried over as they are.
+func scalars(v *yamltree.Node, names ...string) []field {
+	var all []field
+	for _, name := range names {
+		if f := v.Get(name); f.Present() {
+			all = append(all, field{name: name, node: plain(f.Text()), at: f})
+		}
+	}
+	return all
+}
+
+// shared is what a ScaledObject says for each of its triggers. It says what has no equivalent.
+func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.Node) []field {
+	spec := v.Get("spec")
+	all := append(k.interval(spec, triggers), scalars(spec, "cooldownPeriod")...)
+	if fallback := spec.Get("fallback"); fallback.IsObject() {
+		made := onOneLine(copied(fallback))
+		if !fallback.Get("behavior").Present() { // KEDA's default
+			made.Content = append(made.Content, text("behavior"), text("static"))
+		}
+		all = append(all, field{name: "fallback", node: made, at: fallback})
+	}
+	all = append(all, k.advanced(spec.Get("advanced"))...)
+	if len(windows) > 0 {
+		schedules := field{name: "schedules", node: list(), at: windows[0]}
+		for _, w := range windows {
+			m := w.Get("metadata")
+			schedules.node.Content = append(schedules.node.Content, onOneLine(object(
+				"timezone", text(m.Get("timezone").Text()), "start", text(strings.TrimSpace(m.Get("start").Text())),
+				"end", text(strings.TrimSpace(m.Get("end").Text())), "desiredReplicas", plain(m.Get("desiredReplicas").Text()))))
+			schedules.items = append(schedules.items, m)
+		}
+		all = append(all, schedules)
+	}
+	k.rest(spec.Fields, "is no field of a ScaledObject, and nothing is written for it",
+		"scaleTargetRef", "minReplicaCount", "maxReplicaCount", "pollingInterval", "cooldownPeriod", "fallback", "advanced", "triggers")
+	return append(all, k.annotations(v.Get("metadata", "annotations"))...)
+}
+
+const hpaInterval = 15 // seconds, in which the HorizontalPodAutoscaler asks, and feedscale polls, by default
+
+// interval carries over pollingInterval. KEDA's own loop decides at its pace on the way from and to
+// zero alone; in between the HorizontalPodAutoscaler asks for the metric, every 15 s, unless the
+// trigger caches it (IsPollingIntervalRelevant in
+// https://github.com/kedacore/keda, apis/keda/v1alpha1/scaledobject_types.go). So it is the pace of a
+// processor that has nothing to do.
+func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
+	v, name := spec.Get("pollingInterval"), "idleSchedule"
+	if slices.ContainsFunc(triggers, func(t trigger) bool { return isTrue(t.Get("useCachedMetrics")) }) {
+		name = "schedule"
+	}
+	sleeps := cmp.Or(spec.Get("minReplicaCount").Text(), "0") == "0" || spec.Get("idleReplicaCount").Present()
+	seconds, err := strconv.Atoi(v.Text())
+	schedule, ok := every(max(seconds, 1))
+	switch {
+	case err != nil, seconds < 1, seconds == hpaInterval:
+	case name == "idleSchedule" && !sleeps:
+		k.remark(v, "has no effect in KEDA where minReplicaCount is above 0, and none here: the HorizontalPodAutoscaler asks every %d s, and so does FEEDSCALE_TIMER_SCHEDULE by default", hpaInterval)
+	case seconds < hpaInterval:
+		k.remark(v, "is more often than FEEDSCALE_TIMER_SCHEDULE is by default, every %d s; set that to poll all processors so often", hpaInterval)
+	case !ok:
+		k.remark(v, "fill in by hand: no schedule fires every %d s; write one as %s", seconds, name)
+	default:
+		return []field{{name: name, node: text(schedule), at: v}}
+	}
+	return nil
+}
+
+// advanced carries over the behavior of the HorizontalPodAutoscaler.
+func (k *keda) advanced(v *yamltree.Node) []field {
+	k.rest(v.Fields, "nothing is written for it", "horizontalPodAutoscalerConfig")
+	hpa := v.Get("horizontalPodAutoscalerConfig")
+	k.rest(hpa.Fields, "there is no HorizontalPodAutoscaler; nothing is written for it", "behavior")
+	behavior := hpa.Get("behavior")
+	if !behavior.IsObject() {
+		return nil
+	}
+	made := copied(behavior)
+	for i := 1; i < len(made.Content); i += 2 {
+		direction := made.Content[i]
+		if len(direction.Content) == 2 {
+			onOneLine(direction)
+		}
+	}
+	return []field{{name: "behavior", node: made, at: behavior}}
+}
+
+// copied is a value as it stands in its file, without comments and quotes that are not needed.
+func copied(v *yamltree.Node) *yaml.Node {
+	switch {
+	case v.IsObject():
+		made := object()
+		for _, f := range v.Fields {
+			made.Content = append(made.Content, text(f.Name), copied(f))
+		}
+		return made
+	case v.IsList():
+		made := list()
+		for _, item := range v.Items {
+			made.Content = append(made.Content, onOneLine(copied(item)))
+		}
+		return made
+	case v.Name == "tolerance": // a Kubernetes quantity: 50m is 0.05
+		thousandths, err := strconv.ParseFloat(strings.TrimSuffix(v.Text(), "m"), 64)
+		if err == nil && strings.HasSuffix(v.Text(), "m") {
+			return plain(strconv.FormatFloat(thousandths/1000, 'f', -1, 64))
+		}
+		return plain(v.Text())
+	}
+	if value, ok := v.Value().(string); ok {
+		return text(value)
+	}
+	return plain(v.Text())
+}
+
+// annotations carries over a pause.
+func (k *keda) annotations(v *yamltree.Node) (paused []field) {
+	const prefix = "autoscaling.keda.sh/"
+	for _, a := range v.Fields {
+		name, ours := strings.CutPrefix(a.Name, prefix)
+		text, known := annotations[name]
+		if !ours || !known || strings.EqualFold(a.Text(), "false") {
+			continue
+		}
+		k.remark(a, "%s", text)
+		if name == "paused" || name == "paused-replicas" {
+			paused = []field{{name: "paused", node: plain("true"), at: a}}
+		}
+	}
+	return paused
+}
+
+// annotations says what becomes of each
+// (https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling).
+var annotations = map[string]string{
+	"paused":           "is carried over as paused: true: it is measured and shown, and nothing is published",
+	"paused-replicas":  "is carried over as paused: true, which sets no count: set the replicas by hand",
+	"paused-scale-in":  "is no pause here; write behavior: {scaleDown: {selectPolicy: Disabled}}",
+	"paused-scale-out": "is no pause here; write behavior: {scaleUp: {selectPolicy: Disabled}}",
+	"force-activation": "is no switch here; write minReplicaCount: 1 for as long as it is to be active",
+}

@@ -1,0 +1,209 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// schemaLine is for yaml-language-server (docs/configure.md, Completion in an editor).
+const schemaLine = "# yaml-language-server: $schema=pkg/config/processors.schema.json\n"
+
+// output is the processors file in the making.
+type output struct {
+	*remarks
+	groups     []*entry
+	processors []*entry
+	names      map[string]bool // of both
+}
+
+// entry is a processor or a group.
+type entry struct {
+	at     *yamltree.Node // where it comes from
+	name   string
+	fields []field
+}
+
+type field struct {
+	name  string
+	node  *yaml.Node
+	at    *yamltree.Node   // where it comes from
+	items []*yamltree.Node // where the items of a list come from, if each may be left out
+}
+
+// set adds a field.
+func (e *entry) set(name string, node *yaml.Node, at *yamltree.Node) {
+	e.fields = append(e.fields, field{name: name, node: node, at: at})
+}
+
+// get returns the text of a field, "" if the entry has none.
+func (e *entry) get(name string) string {
+	for _, f := range e.fields {
+		if f.name == name {
+			return f.node.Value
+		}
+	}
+	return ""
+}
+
+func (e *entry) object() *yaml.Node {
+	all := object("name", text(e.name))
+	for _, f := range e.fields {
+		all.Content = append(all.Content, text(f.name), f.node)
+	}
+	return all
+}
+
+// freeName returns the first of some names, in the form that names of entries have, that is not
+// taken; if all are, one with a number.
+func (o *output) freeName(candidates ...string) string {
+	const longest = 63
+	for n := 1; ; n++ {
+		for _, candidate := range candidates {
+			name := cmp.Or(strings.Join(strings.FieldsFunc(strings.ToLower(candidate), notAlphanumeric), "-"), "processor")
+			if n > 1 {
+				name = fmt.Sprintf("%s-%d", name[:min(len(name), longest-8)], n)
+			}
+			name = strings.TrimRight(name[:min(len(name), longest)], "-")
+			if !o.names[name] {
+				o.names[name] = true
+				return name
+			}
+		}
+	}
+}
+
+var placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?([a-zA-Z]*)(?:\[(\d+)\])?\.?(.*)$`)
+var lineOfOutput = regexp.MustCompile(`, on line \d+`)
+
+// settle leaves out what config refuses, and says so: a field, or the whole entry. Several rounds may
+// be needed, since one mistake may hide another.
+func (o *output) settle() error {
+	for {
+		o.groups = slices.DeleteFunc(o.groups, func(g *entry) bool {
+			return !slices.ContainsFunc(o.processors, func(e *entry) bool { return e.get("group") == g.name })
+		})
+		if len(o.processors) == 0 {
+			return nil
+		}
+		_, err := config.Load("", o.render(), everySetting)
+		mistakes, _ := errors.AsType[yamltree.Mistakes](err)
+		if len(mistakes) == 0 {
+			return err
+		}
+		repaired := map[*entry]bool{} // whether the entry can do without the field with its first mistake
+		for _, m := range mistakes {
+			place := placeOfMistake.FindStringSubmatch(m.Field)
+			if place == nil {
+				return err // a defect of this package
+			}
+			entries := map[string][]*entry{"groups": o.groups, "processors": o.processors}[place[1]]
+			index, _ := strconv.Atoi(place[2])
+			e := entries[index]
+			if _, known := repaired[e]; !known {
+				repaired[e] = o.repair(e, place[3], place[4], place[5], lineOfOutput.ReplaceAllString(m.Text, ""))
+			}
+		}
+		lost := func(e *entry) bool {
+			kept, wrong := repaired[e]
+			return wrong && !kept
+		}
+		o.groups = slices.DeleteFunc(o.groups, lost)
+		o.processors = slices.DeleteFunc(o.processors, lost)
+	}
+}
+
+// repair leaves out the field with a mistake, or the item of it; inner is the place within. It reports
+// whether the entry can do without.
+func (o *output) repair(e *entry, name, item, inner, why string) bool {
+	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
+	if i < 0 {
+		o.remark(e.at, "%s; no entry is made", why)
+		return false
+	}
+	f := &e.fields[i]
+	if n, err := strconv.Atoi(item); err == nil && n < len(f.items) {
+		o.remark(f.items[n].Get(inner), "%s; it is left out", why)
+		// The members of a group share the field.
+		f.node = list(slices.Concat(f.node.Content[:n], f.node.Content[n+1:])...)
+		f.items = slices.Concat(f.items[:n], f.items[n+1:])
+		if len(f.items) == 0 {
+			e.fields = slices.Delete(e.fields, i, i+1)
+		}
+		return true
+	}
+	if inner != "" {
+		why = inner + ": " + why
+	}
+	if name == "connection" || name == "databaseId" || name == "containerId" {
+		o.remark(f.at, "%s; without it nothing is measured, and no entry is made", why)
+		return false
+	}
+	o.remark(f.at, "%s; it is left out", why)
+	e.fields = slices.Delete(e.fields, i, i+1)
+	return true
+}
+
+// render writes the processors file, in the style of docs/configure.md. The nodes are made in this
+// package, and have only kinds that can be written.
+func (o *output) render() []byte {
+	document := object()
+	for _, part := range []struct {
+		name    string
+		entries []*entry
+	}{{"groups", o.groups}, {"processors", o.processors}} {
+		items := list()
+		for _, e := range part.entries {
+			items.Content = append(items.Content, e.object())
+		}
+		if len(items.Content) > 0 {
+			document.Content = append(document.Content, text(part.name), items)
+		}
+	}
+	out := bytes.NewBufferString(schemaLine)
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(document); err != nil {
+		panic(fmt.Sprintf("a processors file cannot be written: %v", err))
+	}
+	return out.Bytes()
+}
+
+// text is a string, in quotes if it looks like something else.
+func text(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+}
+
+// plain is a scalar of the type that it looks like: the values in the metadata of a trigger are
+// texts, also the numbers.
+func plain(s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(s)}
+}
+
+// object has names and values in turn.
+func object(members ...any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i+1 < len(members); i += 2 {
+		n.Content = append(n.Content, text(members[i].(string)), members[i+1].(*yaml.Node))
+	}
+	return n
+}
+
+func list(items ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: items} }
+
+// onOneLine writes an object or list in braces or brackets.
+func onOneLine(n *yaml.Node) *yaml.Node {
+	n.Style = yaml.FlowStyle
+	return n
+}

@@ -1,0 +1,132 @@
+package importer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// trigger is a trigger for Cosmos DB: KEDA's own
+// (https://github.com/kedacore/keda, pkg/scalers/azure_cosmosdb_scaler.go), or the community's
+// external scaler (https://github.com/kedacore/external-scaler-azure-cosmos-db,
+// src/Scaler/Services/ScalerMetadata.cs).
+type trigger struct {
+	*yamltree.Node
+	external       bool
+	metadata       *yamltree.Node
+	authentication authentication
+	workload       string // whose environment ...FromEnv names: "Deployment shop/orders"
+}
+
+func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
+
+// newTrigger looks up how a trigger signs in.
+func (k *keda) newTrigger(v *yamltree.Node, namespace, workload string) trigger {
+	t := trigger{Node: v, external: isExternal(v.Get("type").Text()), metadata: v.Get("metadata"), workload: workload}
+	ref := v.Get("authenticationRef")
+	var found bool
+	if t.authentication, found = k.referred(v, namespace); ref.Get("name").Text() != "" && !found {
+		k.remark(ref, "no file has this object, which says how KEDA signs in; add its file to the import, or make the settings that are listed as you know them")
+	}
+	return t
+}
+
+// processor makes the entry of a trigger, without what the ScaledObject says for all of its
+// triggers; nil if the trigger lacks a field that every entry needs.
+func (k *keda) processor(t trigger) *entry {
+	e := &entry{at: t.Node}
+	m := t.metadata
+	k.restOfMetadata(t)
+	if !k.there(m.Get("databaseId"), m.Get("containerId")) {
+		return nil
+	}
+	connection, at := k.connection(t, "")
+	e.set("connection", text(connection), at)
+	database := m.Get("databaseId")
+	e.set("databaseId", text(database.Text()), database)
+	e.set("containerId", text(m.Get("containerId").Text()), m.Get("containerId"))
+	if lease, at := k.connection(t, "lease"); lease != "" && lease != connection {
+		e.set("leaseConnection", text(lease), at)
+	}
+	for _, f := range []struct{ name, implied string }{{"leaseDatabaseId", database.Text()}, {"leaseContainerId", "leases"}} {
+		if v := m.Get(f.name); v.Present() && v.Text() != f.implied {
+			e.set(f.name, text(v.Text()), v)
+		}
+	}
+	if v := m.Get("processorName"); v.Text() != "" {
+		e.set("processorName", text(v.Text()), v)
+	} else {
+		k.remark(v, "is missing, without which KEDA counts nothing; the entry is for leases without a name, as Functions triggers write them")
+	}
+	k.sizing(e, t)
+	return e
+}
+
+// there reports whether fields are there without which there is no entry.
+func (r *remarks) there(fields ...*yamltree.Node) bool {
+	all := true
+	for _, v := range fields {
+		if v.Text() == "" {
+			r.remark(v, "is missing, without which nothing can be measured; fill the entry in by hand")
+			all = false
+		}
+	}
+	return all
+}
+
+// sizing carries over how many replicas a trigger asks for.
+func (k *keda) sizing(e *entry, t trigger) {
+	m := t.metadata
+	if t.external {
+		// One replica for each partition with lag, which is what these two come to.
+		e.set("changeFeedLagThreshold", plain("1"), t.Node)
+		e.set("limitToPartitionsWithLag", plain("true"), t.Node)
+	} else {
+		e.fields = append(e.fields, scalars(m, "changeFeedLagThreshold", "activationChangeFeedLagThreshold")...)
+		if available := m.Get("enableHighAvailability"); isTrue(available) {
+			k.remark(available, "no count is held for leases that are caught up; %s", instead("enableHighAvailability"))
+		} else {
+			// KEDA caps by the leases with lag.
+			e.set("limitToPartitionsWithLag", plain("true"), t.Node)
+		}
+		if v := m.Get("maxActiveLeasesPerReplica"); v.Present() {
+			e.set("maxLeasesPerReplica", plain(v.Text()), v)
+			k.remark(v, "is carried over as maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag")
+		}
+	}
+}
+
+func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }
+
+// restOfMetadata says what was not carried over.
+func (k *keda) restOfMetadata(t trigger) {
+	carried := []string{
+		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
+		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
+		"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
+		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
+	}
+	otherwise := "KEDA's scaler does not read it, and nothing is to be written for it"
+	if t.external {
+		carried = append(carried, "clientId")
+		otherwise = "is for the way to the external scaler; there is nothing to write for it"
+	}
+	k.rest(t.metadata.Fields, otherwise, carried...)
+	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
+}
+
+// every is a schedule that fires each so many seconds; ok is false if there is none.
+func every(seconds int) (schedule string, ok bool) {
+	step := func(n int) string { return strings.TrimSuffix("*/"+strconv.Itoa(n), "/1") }
+	minutes, hours := seconds/60, seconds/3600
+	switch {
+	case seconds < 60 && 60%seconds == 0:
+		return step(seconds) + " * * * * *", true
+	case seconds%60 == 0 && minutes < 60 && 60%minutes == 0:
+		return "0 " + step(minutes) + " * * * *", true
+	case seconds%3600 == 0 && hours < 24 && 24%hours == 0:
+		return "0 0 " + step(hours) + " * * *", true
+	}
+	return "0 0 0 * * *", seconds == 24*60*60
+}

@@ -1,0 +1,84 @@
+package yamltree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mistake is one thing that is wrong with a file or with a setting.
+type Mistake struct {
+	File   string // "" for a setting
+	Line   int    // from 1; 0 for a setting, and for a whole file
+	Column int    // from 1, as Line
+	Field  string // "processors[2] (orders).minReplicaCount", or the name of the setting; "" for a whole file
+	Text   string // what is wrong; what is allowed
+}
+
+// String returns the mistake in one line: "file:line: field: what is wrong; what is allowed".
+func (m Mistake) String() string {
+	var b strings.Builder
+	if m.File != "" {
+		b.WriteString(m.File)
+		if m.Line > 0 {
+			fmt.Fprintf(&b, ":%d", m.Line)
+		}
+		b.WriteString(": ")
+	}
+	if m.Field != "" {
+		b.WriteString(m.Field + ": ")
+	}
+	b.WriteString(m.Text)
+	return b.String()
+}
+
+// Mistakes is everything that is wrong: first the settings, then each file in its order. No mistake
+// contains a secret.
+type Mistakes []Mistake
+
+// Error returns the mistakes, one per line.
+func (m Mistakes) Error() string {
+	lines := make([]string, len(m))
+	for i, mistake := range m {
+		lines[i] = mistake.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Add adds a mistake.
+func (m *Mistakes) Add(mistake Mistake) { *m = append(*m, mistake) }
+
+// Err sorts the mistakes and returns them as an error, each once; nil if there are none.
+func (m Mistakes) Err() error {
+	if len(m) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(m, func(a, b Mistake) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Field, b.Field), cmp.Compare(a.Text, b.Text))
+	})
+	return slices.Compact(m)
+}
+
+// Quote returns a text as a mistake may show it. People put keys and connection strings into wrong
+// fields, so a text of more than 64 characters, or with a '=', is not shown.
+func Quote(text string) string {
+	if n := utf8.RuneCountInString(text); n > 64 || strings.Contains(text, "=") {
+		return fmt.Sprintf("a text of %d characters", n)
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// QuoteName returns a name or a number as a mistake may show it: without quotes if it is short and
+// has no special characters, else as Quote does.
+func QuoteName(text string) string {
+	foreign := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("$+-._:/", r))
+	}
+	if text == "" || len(text) > 64 || strings.ContainsFunc(text, foreign) {
+		return Quote(text)
+	}
+	return text
+}

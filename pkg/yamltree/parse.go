@@ -1,0 +1,231 @@
+package yamltree
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The limits of a file. They leave room for 5,000 processors with every field set, and stop files
+// that are made to exhaust the reader.
+const (
+	maxBytes  = 8 << 20
+	maxValues = 500_000 // with aliases expanded
+	maxDepth  = 32      // a processors file has at most 6 levels, a pod 14
+	maxFields = 1_000   // of one object
+)
+
+// Parse reads the documents of a file; an empty one is left out. Documents that can be read are
+// returned also if there are mistakes. file is the name of the file in these.
+func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
+	if mistake := checkText(text); mistake.Text != "" {
+		mistake.File = file
+		return nil, Mistakes{mistake}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(withoutJSONEscapes(text)))
+	b := builder{file: file, mistakes: &mistakes}
+	for !b.refused {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			if !errors.Is(err, io.EOF) {
+				mistakes.Add(syntaxMistake(file, text, err))
+			}
+			break
+		}
+		root := b.build(nil, "", document.Content[0])
+		if !b.refused && root.Present() {
+			documents = append(documents, root)
+		}
+	}
+	return documents, mistakes
+}
+
+// checkText finds bytes that are no text, for which the YAML parser reports no line.
+func checkText(text []byte) Mistake {
+	if len(text) > maxBytes {
+		return Mistake{Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxBytes>>20)}
+	}
+	line := 1
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n':
+			line++
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return Mistake{Line: line, Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
+		}
+		rest = rest[size:]
+	}
+	return Mistake{}
+}
+
+var (
+	escape        = regexp.MustCompile(`\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|.)`)
+	lineOfError   = regexp.MustCompile(`^line (\d+): `)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	indentingTab  = regexp.MustCompile(`(?m)^ *\t`)
+)
+
+// withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/",
+// and a pair of surrogates for one character. A text that is not JSON is returned as it is. The
+// number of lines stays the same.
+func withoutJSONEscapes(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`\`)) || !json.Valid(text) {
+		return text
+	}
+	return escape.ReplaceAllFunc(text, func(found []byte) []byte {
+		var character string
+		if len(found) < 12 && string(found) != `\/` || json.Unmarshal([]byte(`"`+string(found)+`"`), &character) != nil {
+			return found
+		}
+		return []byte(character)
+	})
+}
+
+// syntaxMistake finds the line of an error of the YAML parser. The parser has it only in the text
+// of its error, and not at all for the first line and for an alias.
+func syntaxMistake(file string, text []byte, err error) Mistake {
+	problem, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if m := lineOfError.FindStringSubmatch(problem); m != nil {
+		problem = problem[len(m[0]):]
+		line, _ = strconv.Atoi(m[1])
+	} else if m := unknownAnchor.FindStringSubmatch(problem); m != nil {
+		problem = "the anchor " + Quote(m[1]) + " is not defined above"
+		if before, _, ok := strings.Cut(string(text), "*"+m[1]); ok {
+			line += strings.Count(before, "\n")
+		}
+	}
+	if tab := indentingTab.FindIndex(text); tab != nil && (strings.Contains(problem, "tab character") || strings.Contains(problem, "cannot start any token")) {
+		return Mistake{File: file, Line: 1 + bytes.Count(text[:tab[0]], []byte("\n")), Column: 1, Text: "is indented by a tab, which YAML does not allow; allowed are spaces"}
+	}
+	return Mistake{File: file, Line: line, Column: 1, Text: "is not valid YAML or JSON (" + problem + "); look at the indentation, the colons and the quotes around this line"}
+}
+
+// builder makes nodes from those of the YAML parser.
+type builder struct {
+	file     string
+	mistakes *Mistakes
+	values   int
+	depth    int
+	refused  bool // whether the file exceeds a limit
+}
+
+func (b *builder) refuse(at *Node, format string, limit int) {
+	if !b.refused {
+		b.refused = true
+		b.mistakes.Add(at.Mistake(fmt.Sprintf(format, limit)))
+	}
+}
+
+func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
+	n := &Node{
+		File: b.file, parent: parent, step: step, source: source,
+		Line: source.Line, Column: source.Column, NameLine: source.Line, NameColumn: source.Column,
+	}
+	if source.Kind == yaml.AliasNode {
+		n.source = source.Alias // a mistake in it is reported where it is used
+	}
+	b.values++
+	b.depth++
+	defer func() { b.depth-- }()
+	switch {
+	case b.values > maxValues:
+		b.refuse(n, "the file holds more than %d values once its aliases are expanded; allowed is less", maxValues)
+	case len(n.source.Content) > 2*maxFields && n.IsObject():
+		b.refuse(n, "has more than %d fields; allowed is less", maxFields)
+	case b.depth > maxDepth:
+		b.refuse(n, "is nested deeper than %d levels, or an alias holds itself; allowed is less", maxDepth)
+	}
+	switch {
+	case b.refused:
+	case n.IsList():
+		for i, item := range n.source.Content {
+			n.Items = append(n.Items, b.build(n, fmt.Sprintf("[%d]", i), item))
+		}
+	case n.IsObject():
+		if parent != nil && parent.IsList() {
+			n.label = label(n.source)
+		}
+		b.buildFields(n)
+	}
+	return n
+}
+
+// label returns the label of an object in a list, "" if it has no name.
+func label(source *yaml.Node) string {
+	for i := 0; i+1 < len(source.Content); i += 2 {
+		key, value := source.Content[i], source.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if key.Value == "name" && value.Kind == yaml.ScalarNode && value.Value != "" {
+			return "(" + QuoteName(value.Value) + ")"
+		}
+	}
+	return ""
+}
+
+// buildFields adds the fields of an object, then those of its merge keys that it does not have
+// itself.
+func (b *builder) buildFields(n *Node) {
+	var merges []*yaml.Node
+	lines := map[string]int{} // of each name
+	for i := 0; i+1 < len(n.source.Content); i += 2 {
+		key, value := n.source.Content[i], n.source.Content[i+1]
+		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
+			merges = append(merges, value)
+			continue
+		}
+		child := b.build(n, "."+QuoteName(key.Value), value)
+		child.Name, child.NameLine, child.NameColumn = key.Value, key.Line, key.Column
+		mistake := Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: child.Path()}
+		switch first, twice := lines[key.Value]; {
+		case b.refused:
+			return
+		case key.Kind != yaml.ScalarNode:
+			mistake.Field, mistake.Text = n.Path(), "has a field whose name is no plain text; allowed are names such as processors"
+			b.mistakes.Add(mistake)
+		case twice:
+			mistake.Text = fmt.Sprintf("stands twice, first on line %d; allowed is once", first)
+			b.mistakes.Add(mistake)
+		default:
+			lines[key.Value] = key.Line
+			n.Fields = append(n.Fields, child)
+		}
+	}
+	for _, source := range merges {
+		b.merge(n, source)
+	}
+}
+
+// merge adds the fields of a merge key's value: of an object, or of a list of objects, of which the
+// first that has a field counts.
+func (b *builder) merge(n *Node, source *yaml.Node) {
+	merged := b.build(n, ".<<", source)
+	from := merged.Items
+	if !merged.IsList() {
+		from = []*Node{merged}
+	}
+	for _, object := range from {
+		if !object.IsObject() && !b.refused {
+			b.mistakes.Add(object.Mistake(object.Is() + "; allowed after << is an alias of an object, or a list of such"))
+		}
+		for _, f := range object.Fields {
+			if !f.in(n) {
+				f.parent = n // so that its path does not contain <<
+				n.Fields = append(n.Fields, f)
+			}
+		}
+	}
+}
+
+// in reports whether an object has a field of the same name.
+func (n *Node) in(object *Node) bool { return object.field(n.Name).source != nil }
