@@ -31,7 +31,6 @@ type Settings struct {
 	Concurrency   int           // FEEDSCALE_CONCURRENCY: 1 to 1024
 	TickTimeout   time.Duration // FEEDSCALE_TICK_TIMEOUT: 1 s to 1 h
 	RUBudget      float64       // FEEDSCALE_RU_BUDGET: request units per second for each account, at least 1; 0 = unlimited
-	RUPrice       Price         // FEEDSCALE_RU_PRICE: of 100 request units a second for an hour; zero = unknown
 	History       time.Duration // FEEDSCALE_HISTORY: 1 h to 8760 h
 	Region        string        // FEEDSCALE_REGION: the Azure region feedscale runs in; "" = unknown
 	Priority      string        // FEEDSCALE_PRIORITY: of reads from Cosmos DB, Low or High; "" = the account's default
@@ -41,6 +40,8 @@ type Settings struct {
 	LogLevel      slog.Level    // FEEDSCALE_LOG_LEVEL
 
 	MetricsPartitions bool // FEEDSCALE_METRICS_PARTITIONS: /api/metrics has series of each partition
+
+	Ignored string // name of a setting that is set, and that no part of the program reads any more; "" = none
 }
 
 // variables are the settings as text, with their defaults.
@@ -119,7 +120,6 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
 		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
-		RUPrice:       setting(mistakes, "FEEDSCALE_RU_PRICE", raw.RUPrice, parsePrice),
 		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
 		Region:        strings.TrimSpace(raw.Region),
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
@@ -139,6 +139,9 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 			return parseShardQueue(e.lookup, text)
 		}),
 		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, parseShardSize),
+	}
+	if raw.RUPrice != "" {
+		s.Ignored = "FEEDSCALE_RU_PRICE"
 	}
 	if region, ok := e.lookup(regionName); ok && s.Region == "" {
 		s.Region = region

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -32,17 +31,10 @@ type Throughput struct {
 // ThroughputBill is what a container was billed with in the last hours, each by its highest throughput;
 // where that is autoscaled, at most.
 type ThroughputBill struct {
-	Hours              int      `json:"hours"` // that were polled, up to 24
-	ProvisionedRUHours int      `json:"provisionedRUHours"`
-	DesiredRUHours     int      `json:"desiredRUHours"`  // if it had always been as desired
-	ProvisionedCost    *float64 `json:"provisionedCost"` // null where no price is configured
-	DesiredCost        *float64 `json:"desiredCost"`
-	Currency           *string  `json:"currency"`
+	Hours              int `json:"hours"` // that were polled, up to 24
+	ProvisionedRUHours int `json:"provisionedRUHours"`
+	DesiredRUHours     int `json:"desiredRUHours"` // if it had always been as desired
 }
-
-// autoscalePremium is the price of autoscaled throughput in that of manual
-// (https://learn.microsoft.com/azure/cosmos-db/autoscale-faq).
-const autoscalePremium = 1.5
 
 func newThroughput(c state.ContainerThroughput) Throughput {
 	t := Throughput{
@@ -60,14 +52,6 @@ func newThroughput(c state.ContainerThroughput) Throughput {
 		t.Bill.Hours++
 		t.Bill.ProvisionedRUHours += h.Provisioned
 		t.Bill.DesiredRUHours += h.Decided
-	}
-	if c.Price != nil {
-		price := c.Price.PerHour / 100
-		if t.Autoscale {
-			price *= autoscalePremium
-		}
-		cost := func(ruHours int) *float64 { return new(math.Round(float64(ruHours)*price*1e4) / 1e4) }
-		t.Bill.ProvisionedCost, t.Bill.DesiredCost, t.Bill.Currency = cost(t.Bill.ProvisionedRUHours), cost(t.Bill.DesiredRUHours), &c.Price.Currency
 	}
 	return t
 }

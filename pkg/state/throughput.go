@@ -45,7 +45,6 @@ type ContainerThroughput struct {
 	Error    string                      `json:"error,omitempty"`    // why it could not be read or changed
 
 	Hours []ThroughputHour `json:"hours,omitempty"` // the last ThroughputHours that were polled, oldest first
-	Price *ThroughputPrice `json:"price,omitempty"` // nil where none is configured
 }
 
 // Name is DATABASE/CONTAINER, or the database alone.
@@ -71,12 +70,6 @@ type ThroughputHour struct {
 	Start       time.Time `json:"start"`
 	Provisioned int       `json:"provisioned"` // request units a second, the highest
 	Decided     int       `json:"decided"`     // the highest that was recommended, or was to be provisioned
-}
-
-// ThroughputPrice is what provisioned throughput costs.
-type ThroughputPrice struct {
-	PerHour  float64 `json:"perHour"` // of 100 request units a second
-	Currency string  `json:"currency"`
 }
 
 // ThroughputHours is how many hours of a container are remembered.

@@ -88,8 +88,8 @@ function throughput(list) {
   return el('section', { 'aria-label': 'Throughput' }, el('h3', {}, 'Throughput'), table('Containers that follow the replicas', ['Container', 'Mode', '>RU/s', '>Wanted', '>RU/s-hours', 'Why'], rows));
 }
 
-// bill is what was provisioned in the last hours, with its price where one is configured.
-const bill = (b) => number(b.provisionedRUHours) + ' in ' + count(b.hours, 'hour') + (b.provisionedCost === null ? '' : ', ' + b.provisionedCost.toFixed(2) + ' ' + b.currency);
+// bill is what was provisioned in the last hours.
+const bill = (b) => number(b.provisionedRUHours) + ' in ' + count(b.hours, 'hour');
 
 function times() {
   return el('fieldset', { className: 'choice' }, el('legend', {}, 'The last'), ...Object.keys(RANGES).map((range) => {

@@ -75,6 +75,9 @@ type App struct {
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
 	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampled)}}
+	if name := c.Settings.Ignored; name != "" {
+		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
+	}
 	connections := connect.New(c.Settings)
 	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))

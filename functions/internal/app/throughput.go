@@ -22,7 +22,6 @@ import (
 type provisioner struct {
 	log        *slog.Logger
 	keeper     *throughput.Keeper
-	price      *state.ThroughputPrice // nil = none is configured
 	containers []*followed
 
 	look sync.Once // reads the containers for the first time
@@ -53,9 +52,6 @@ type follower struct {
 // configuration provisioned is given back.
 func newProvisioner(c config.Config, connections *connect.Connections, store state.Store, log *slog.Logger) (*provisioner, error) {
 	p := &provisioner{log: log, wants: map[string]poller.Want{}, told: map[string][]state.ContainerThroughput{}, said: map[string]string{}}
-	if price := c.Settings.RUPrice; price != (config.Price{}) {
-		p.price = &state.ThroughputPrice{PerHour: price.Amount, Currency: price.Currency}
-	}
 	p.keeper = &throughput.Keeper{Store: store, Open: func(setting string) (throughput.Way, error) {
 		connection, err := c.Connection(setting)
 		if err != nil {
@@ -158,7 +154,7 @@ func (f *followed) asked(wants map[string]poller.Want) throughput.Container {
 func (p *provisioner) show(f *followed, c throughput.Container, o throughput.Outcome) state.ContainerThroughput {
 	shown := state.ContainerThroughput{
 		Account: f.host, Database: c.Container.Database, Container: c.Container.ID, Apply: c.Apply, Min: c.Policy.Min, Max: c.Policy.Max,
-		Provisioned: o.Provisioned, Found: o.Found, Decision: o.Decision, Memory: o.Memory, Note: o.Note, Price: p.price,
+		Provisioned: o.Provisioned, Found: o.Found, Decision: o.Decision, Memory: o.Memory, Note: o.Note,
 	}
 	if o.Err != nil {
 		shown.Error = o.Err.Error()

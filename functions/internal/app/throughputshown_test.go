@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,6 @@ func TestWhatThroughputIsNeededIsShownFromTheFirstTickOn(t *testing.T) {
 			c, o := configured(t, w, clock, file, ", throughput: {mode: "+mode+", containers: [{container: views, ruPerReplica: 1500}]}")
 			var published bytes.Buffer
 			o.EventLines = &published
-			c.Settings.RUPrice.Amount, c.Settings.RUPrice.Currency = 0.008, "USD"
 			a, err := app.New(c, o)
 			testworld.Must(t, err)
 			result, err := a.Poll(t.Context(), poller.Mode{All: true})
@@ -47,7 +47,7 @@ func TestWhatThroughputIsNeededIsShownFromTheFirstTickOn(t *testing.T) {
 				t.Errorf("the event says %+v", said)
 			}
 			polled := report.New(result.Polled[0])
-			if got := polled.Throughput[0]; got.RUPerSecond() != "500 → 1500" || got.Mode != mode || *got.Bill.Currency != "USD" || *got.Bill.ProvisionedCost != 0.04 || *got.Bill.DesiredCost != 0.12 {
+			if got := polled.Throughput[0]; got.RUPerSecond() != "500 → 1500" || got.Mode != mode || got.Bill.ProvisionedRUHours != 500 || got.Bill.DesiredRUHours != 1500 {
 				t.Errorf("the result says %+v", got)
 			}
 			// Leases, RID, a page; and of the throughput the RID, the offer and its numbers.
@@ -135,5 +135,23 @@ func TestADryRunShowsWhatTwoProcessorsNeedOfOneContainer(t *testing.T) {
 	}
 	if n := w.Account.Requests().Requests[cosmosfake.ReplaceOffer]; n != 0 {
 		t.Errorf("%d writes", n)
+	}
+}
+
+func TestASettingThatNothingReadsAnyMoreIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	w, clock := testworld.NewShop(t, testworld.Options{}), testworld.NewClock(time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC))
+	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), "")
+	for set, want := range map[string]int{"": 0, "FEEDSCALE_RU_PRICE": 1} {
+		var log bytes.Buffer
+		c.Settings.Ignored, o.Log = set, slog.New(slog.NewJSONHandler(&log, nil))
+		a, err := app.New(c, o)
+		testworld.Must(t, err)
+		_, err = a.Poll(t.Context(), poller.Mode{All: true})
+		testworld.Must(t, err)
+		a.Close()
+		if got := strings.Count(log.String(), `"level":"WARN"`); got != want || !strings.Contains(log.String(), set) {
+			t.Errorf("%d warnings, want %d: %s", got, want, log.String())
+		}
 	}
 }

@@ -68,18 +68,11 @@ func throughputHeadline(t report.Throughput) string {
 	return fmt.Sprintf("%d RU/s are provisioned, and %d %s; %s", *t.Provisioned, *t.Desired, doing, bounds)
 }
 
-// throughputBill is what the hours behind cost, each by its highest throughput.
+// throughputBill is what the last hours were billed by, each by its highest throughput.
 func throughputBill(t report.Throughput) string {
-	money := func(cost *float64) string {
-		if cost == nil {
-			return ""
-		}
-		return fmt.Sprintf(" (%.2f %s)", *cost, *t.Bill.Currency)
-	}
 	most := ""
 	if t.Autoscale {
 		most = "at most "
 	}
-	return fmt.Sprintf("In %s: %s%d RU/s-hours%s, and %d%s as decided.", report.Count(t.Bill.Hours, "hour"), most,
-		t.Bill.ProvisionedRUHours, money(t.Bill.ProvisionedCost), t.Bill.DesiredRUHours, money(t.Bill.DesiredCost))
+	return fmt.Sprintf("In %s: %s%d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), most, t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours)
 }
