@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -94,6 +95,9 @@ func (c connectionSettings) tokenScope() (string, error) {
 	}
 	return scope, nil
 }
+
+// accountID is the form of an account's resource id.
+var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.DocumentDB/databaseAccounts/[^/]+$`)
 
 // accountURL returns the URL of an account in its one spelling.
 func accountURL(u *url.URL) string {

@@ -7,8 +7,8 @@
 // by itself is the rules of a time zone, through package time. Of how replicas are decided it knows
 // the fields of scaling.Policy alone.
 //
-// Start with Read. processor.go and policy.go list the fields of the processors file, settings.go
-// the settings; tree.go, fields.go and mistakes.go are the means to read both.
+// Start with Read. processors.schema.json has the fields of the processors file, processor.go what
+// becomes of them, rules.go what holds between them; settings.go has the settings.
 //
 // The package is internal to the program: its API may change in any release.
 package config

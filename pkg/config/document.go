@@ -1,26 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // minimalDocument is the example of a processors file in mistakes.
 const minimalDocument = "processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders}]"
-
-// documentReader reads a processors document and the connections that it names.
-type documentReader struct {
-	reader
-	lookup      func(string) (string, bool)
-	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
-	signals     signalQueues
-}
-
-type cosmosResult struct {
-	connection CosmosConnection
-	err        error
-}
 
 // Document is what a processors document says.
 type Document struct {
@@ -28,112 +19,207 @@ type Document struct {
 	Groups     []Group     // in the order of the document
 }
 
+// documentReader reads a document of any kind: what the schema allows, and the rules that it cannot
+// express (rules.go).
+type documentReader struct {
+	validator
+	lookup      func(string) (string, bool)
+	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
+	claims      map[string]claim
+	signals     []signalQueue
+}
+
+type cosmosResult struct {
+	connection CosmosConnection
+	err        error
+}
+
+// newDocumentReader parses a document and holds it against its schema. It is nil if the document
+// cannot be read at all; then there is a mistake. entries is the list that each document has.
+func newDocumentReader(file string, text []byte, f *form, entries string, mistakes *Mistakes) *documentReader {
+	documents, wrong := yamltree.Parse(file, text)
+	if len(documents) > 0 {
+		if other := foreignDocument(documents[0]); other != "" {
+			mistakes.Add(Mistake{File: file, Line: documents[0].Line, Column: documents[0].Column, Text: other})
+			return nil
+		}
+	}
+	*mistakes = append(*mistakes, wrong...)
+	if len(documents) == 0 {
+		if len(wrong) == 0 {
+			mistakes.Add(Mistake{File: file, Line: 1, Column: 1, Field: entries, Text: "is empty; " + allowed(f.at(entries))})
+		}
+		return nil
+	}
+	if len(documents) > 1 {
+		mistakes.Add(Mistake{File: file, Line: documents[1].Line, Column: documents[1].Column, Text: "a second document begins here; allowed is one document, with all " + entries + " in its list"})
+	}
+	d := &documentReader{
+		validator:   validator{form: f, root: documents[0], mistakes: mistakes, bad: map[*yamltree.Node]bool{}},
+		connections: map[string]cosmosResult{}, claims: map[string]claim{},
+	}
+	d.validate()
+	return d
+}
+
+// entry is an item of a document's list, on top of the defaults.
+type entry struct {
+	*documentReader
+	node     *yamltree.Node
+	defaults *yamltree.Node // an absent one if the document has none
+}
+
+// entries returns the items of a list that are objects, with the defaults if they inherit them.
+func (d *documentReader) entries(list string, inherit bool) []entry {
+	defaults := d.root.Get("there are none")
+	if inherit {
+		defaults = d.root.Get("defaults")
+	}
+	var all []entry
+	for _, item := range d.root.Get(list).Items {
+		if item.IsObject() {
+			all = append(all, entry{d, item, defaults})
+		}
+	}
+	return all
+}
+
+// fields reads an entry of a list, with the defaults of the document and of the schema. A field with a
+// mistake is read as null, and such an item is left out.
+func fields[T any](e entry, list string) T {
+	skip := func(n *yamltree.Node) bool { return e.bad[n] }
+	value := e.node.Value(skip)
+	if e.defaults.IsObject() {
+		value = overlay(e.defaults.Value(skip), value)
+	}
+	decoded, err := decode[T](e.form.at(list, "0"), value)
+	if err != nil {
+		e.mistake(e.node, "cannot be read ("+err.Error()+"); allowed is what the schema allows")
+	}
+	return decoded
+}
+
 // load reads a document and adds what is wrong with it to mistakes. It also returns the signal queues, which
 // are still to be compared with the settings.
-func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) (Document, signalQueues) {
-	before := len(*mistakes)
-	root := parseTree(file, text, mistakes)
-	if root == nil {
-		return Document{}, signalQueues{}
+func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) (read Document, signals []signalQueue) {
+	d := newDocumentReader(file, text, processorsForm(), "processors", mistakes)
+	if d == nil {
+		return Document{}, nil
 	}
-	if other := foreignDocument(root); other != "" {
-		*mistakes = append((*mistakes)[:before], Mistake{File: file, Line: root.line, Column: root.column, Text: other})
-		return Document{}, signalQueues{}
-	}
-	d := documentReader{
-		reader:      reader{file: file, mistakes: mistakes},
-		lookup:      lookup,
-		connections: map[string]cosmosResult{},
-	}
-	d.signals.reader = d.reader
-	o := d.object(root)
-	defaults := d.defaults(o.get("defaults"))
-	groups := o.list("groups")
-	items := o.list("processors")
-	o.close()
-	if len(items) == 0 && (root.isNull() || o.sound("processors")) {
-		mistakes.Add(Mistake{File: file, Line: root.line, Column: root.column, Field: "processors", Text: "is empty; allowed is at least one processor, as in " + minimalDocument})
-	}
-	var read Document
-	taken := names{}
-	rivals := rivals{reader: d.reader, leases: map[leases][]rival{}, targets: map[thing]rival{}}
-	shared := sharedContainers{reader: d.reader, first: map[string]sharedContainer{}}
-	for _, item := range groups {
-		if !item.isObject() {
-			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalGroups)
-			continue
-		}
-		g := d.group(item)
+	d.lookup = lookup
+	for _, e := range d.entries("groups", false) {
+		f := fields[groupFields](e, "groups")
+		g := Group{Name: f.Name, SignalQueue: f.SignalQueue, Target: labels(f.Target), Policy: scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}}
+		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
+		e.claimName("group", f.Name)
+		e.claimTarget(g.Name, g.Target)
+		e.claimSignalQueue(g.SignalQueue)
 		read.Groups = append(read.Groups, g)
-		d.takeName(taken, "group", g.Name, item)
-		rivals.addTarget(g.Name, g.Target, item)
-		d.signals.add(g.SignalQueue, item.member("signalQueue"))
 	}
-	for _, item := range items {
-		if !item.isObject() {
-			d.mistake(item, item.is()+"; allowed is an object, as in "+minimalDocument)
-			continue
-		}
-		whole := overlay(defaults, item)
-		p := d.processor(whole)
+	for _, e := range d.entries("processors", true) {
+		p := e.processor()
 		read.Processors = append(read.Processors, p)
-		d.takeName(taken, "processor", p.Name, item)
-		d.checkGroup(p.Group, whole.member("group"), read.Groups)
-		rivals.addProcessor(p, item)
-		shared.add(p, item)
-		d.signals.add(p.SignalQueue, whole.member("signalQueue"))
-		d.checkSignalQueue(p, whole)
+		e.claimName("processor", p.Name)
+		e.checkGroup(p, read.Groups)
+		e.claimLeases(p)
+		if p.Group == "" {
+			e.claimTarget(p.Name, p.Target) // else that of the group counts
+		}
+		e.checkShared(p)
+		e.claimSignalQueue(p.SignalQueue)
 	}
 	return read, d.signals
 }
 
-// names are those of the processors and groups that were read, which share one space: a name is a
-// key of the state table, and stands for either in URLs.
-type names map[string]namedEntry
-
-type namedEntry struct {
-	kind string // processor or group
-	line int
+// processor reads one processor.
+func (e entry) processor() Processor {
+	f := fields[processorFields](e, "processors")
+	p := Processor{
+		Name: f.Name, Group: f.Group, DatabaseID: f.DatabaseID, ContainerID: f.ContainerID,
+		LeaseDatabaseID: f.LeaseDatabaseID, LeaseContainerID: f.LeaseContainerID, ProcessorName: f.ProcessorName,
+		AccountHost: f.AccountHost, LeaseFormat: f.LeaseFormat, Policy: f.policy(), SignalQueue: f.SignalQueue, Target: labels(f.Target),
+		Connection: e.connection(e.at("connection"), f.Connection),
+	}
+	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
+	p.Schedule, _ = parseSchedule(f.Schedule)
+	p.IdleSchedule, _ = parseSchedule(f.IdleSchedule)
+	if p.LeaseDatabaseID == "" {
+		p.LeaseDatabaseID = p.DatabaseID
+	}
+	if p.AccountHost == "" {
+		p.AccountHost = p.Connection.Host
+	}
+	p.LeaseConnection = p.Connection
+	if f.LeaseConnection != "" {
+		p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection)
+	}
+	p.Throughput = e.throughput(f.Throughput, p)
+	e.checkPolicy(f.policyFields)
+	return p
 }
 
-// takeName reports a name that is taken.
-func (d *documentReader) takeName(taken names, kind, name string, item *node) {
-	if name == "" {
-		return // missing or wrong, which is a mistake of its own
+// labels returns the labels of a target, never nil.
+func labels(target map[string]string) map[string]string {
+	if target == nil {
+		return map[string]string{}
 	}
-	at := item.member("name")
-	if first, twice := taken[name]; twice {
-		other := "a " + first.kind
-		if first.kind == kind {
-			other = "another " + kind
-		}
-		d.mistake(at, fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", yamltree.QuoteName(name), other, first.line))
-		return
-	}
-	taken[name] = namedEntry{kind, at.line}
+	return target
 }
 
-// defaults validates the defaults on their own, so that a mistake in them is reported even where
-// every processor overrides it. It returns them for overlay, nil where there are none.
-func (d *documentReader) defaults(n *node) *node {
-	if n == nil {
-		return nil
+// connection reads the connection that a setting holds.
+func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
+	if name == "" || e.bad[at] {
+		return CosmosConnection{}
 	}
-	d.partial = true
-	d.processor(n)
-	d.partial = false
-	base := *n
-	base.members = nil
-	for _, m := range n.members {
-		switch m.name {
-		case "name":
-			d.mistake(m.value, "has no default; allowed is a name of its own in every processor")
-			continue
-		case "signalQueue":
-			d.mistake(m.value, "has no default; allowed is a queue of its own in every processor")
-			continue
+	result, known := e.connections[name]
+	if !known {
+		result.connection, result.err = ParseCosmosConnection(e.lookup, name)
+		e.connections[name] = result
+	}
+	if result.err != nil {
+		e.mistake(at, result.err.Error())
+		return CosmosConnection{}
+	}
+	return result.connection
+}
+
+// throughput reads the containers of a processor, whose connection and database are those of
+// containers that name none.
+func (e entry) throughput(f throughputFields, p Processor) Throughput {
+	t := Throughput{Mode: f.Mode, ScaleDownAfter: time.Duration(f.ScaleDownAfter)}
+	items := e.at("throughput.containers").Items
+	switch mode := e.at("throughput.mode"); {
+	case e.bad[mode] || e.bad[e.at("throughput.containers")]:
+	case len(items) > 0 && !mode.Present():
+		e.mistake(e.at("throughput.containers"), "mode is missing; "+allowed(e.form.at("processors", "0", "throughput", "mode")))
+	case len(items) == 0 && t.Mode != ThroughputOff:
+		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed(e.form.at("processors", "0", "throughput", "containers", "0"))))
+	}
+	items = slices.DeleteFunc(slices.Clone(items), func(n *yamltree.Node) bool { return e.bad[n] })
+	named := map[ThroughputContainer]bool{}
+	for i, n := range items {
+		this := entry{e.documentReader, n, e.defaults.Get("none")}
+		c := f.Containers[i]
+		made := ThroughputContainer{
+			Connection: p.Connection, ContainerID: c.Container, DatabaseID: cmp.Or(c.Database, p.DatabaseID),
+			Min: c.Min, Max: c.Max, RUPerReplica: c.RUPerReplica,
 		}
-		base.members = append(base.members, m)
+		if c.Connection != "" {
+			made.Connection = e.connection(n.Get("connection"), c.Connection)
+		}
+		this.clash(c.Min > c.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", c.Min, c.Max), "min", "max")
+		account := made.Connection
+		needsID := t.Mode != ThroughputOff && account.Endpoint != "" && account.UsesIdentity() && account.ResourceID == ""
+		this.clash(needsID, fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", account.Setting), "connection")
+		if !e.bad[n.Get("container")] && !e.bad[n.Get("database")] {
+			key := ThroughputContainer{Connection: CosmosConnection{Endpoint: account.Endpoint}, DatabaseID: made.DatabaseID, ContainerID: made.ContainerID}
+			this.clash(named[key], "names the same container as another entry; allowed is one entry for each container")
+			named[key] = true
+		}
+		t.Containers = append(t.Containers, made)
 	}
-	return &base
+	if t.Mode == ThroughputOff {
+		t.Containers = nil
+	}
+	return t
 }

@@ -92,19 +92,19 @@ func unknownField(name string, known []string) string {
 }
 
 // foreignDocument returns the sentence of a mistake about a document that is a file of another
-// kind, "" where it may be a processors file.
-func foreignDocument(root *node) string {
-	kind := root.member("kind")
+// kind, "" if it may be a processors file.
+func foreignDocument(root *yamltree.Node) string {
+	kind := root.Get("kind").Text()
 	switch {
-	case !root.isObject() || root.member("processors") != nil:
+	case root.Get("processors").Present():
 		return ""
-	case kind != nil && root.member("apiVersion") != nil && kind.tag() == "!!str":
-		switch kind.source.Value {
+	case kind != "" && root.Get("apiVersion").Present():
+		switch kind {
 		case "ScaledObject", "TriggerAuthentication", "ClusterTriggerAuthentication", "List", "ScaledObjectList":
-			return "this is a " + kind.source.Value + ": run feedscale import FILE, which makes a processors file from it"
+			return "this is a " + kind + ": run feedscale import FILE, which makes a processors file from it"
 		}
-		return "this is a Kubernetes object, " + yamltree.QuoteName(kind.source.Value) + "; allowed is a processors file, as in " + minimalDocument
-	case root.member("bindings") != nil:
+		return "this is a Kubernetes object, " + yamltree.QuoteName(kind) + "; allowed is a processors file, as in " + minimalDocument
+	case root.Get("bindings").Present():
 		return "this is the function.json of an Azure Function: run feedscale import FILE, which makes a processors file from it"
 	}
 	return ""

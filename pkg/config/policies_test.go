@@ -93,6 +93,7 @@ other: 1
 		"9:9 policies[2] (brisk).name",
 		"10:10 policies[2] (brisk).every",
 		"11:20 policies[2] (brisk).minReplicaCount",
+		"13:3 policies[3].name",
 		"13:27 policies[3].changeFeedLagThreshold",
 		"14:3 policies[4]",
 		"15:1 other",
@@ -101,11 +102,11 @@ other: 1
 		t.Errorf("got  %q\nwant %q", places, want)
 	}
 	contains(t, err,
-		"has no default; allowed is a name of its own in every policy",
+		"has no default; allowed is one of its own in each of the policies",
 		`"never" is no duration; allowed is a duration such as 90s, 5m or 1h30m`,
 		`"keda" is built in; allowed is another name`,
 		"did you mean changeFeedLagThreshold?",
-		"allowed are name, every, sizing, changeFeedLagThreshold,",
+		"allowed are activationChangeFeedLagThreshold, behavior, catchUpWithin,",
 		"brisk is the name of another policy, on line 6",
 		"100ms is out of range; allowed are durations from 1s",
 		"minReplicaCount is 4 and maxReplicaCount 3; allowed is a minimum up to the maximum",
@@ -115,7 +116,7 @@ other: 1
 func TestAPolicyNeedsAName(t *testing.T) {
 	t.Parallel()
 	_, err := config.LoadPolicies("policies.yaml", []byte("policies: [{}]"))
-	contains(t, err, "policies.yaml:1: policies[0].name: is missing; allowed is a name of its own in every policy")
+	contains(t, err, "policies.yaml:1: policies[0].name: is missing (Name of the policy in the comparison); allowed are 1 to 63 lower-case letters")
 }
 
 func TestADocumentWithoutPoliciesIsAMistake(t *testing.T) {

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
+	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
-	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Processor is one entry of the processors file (docs/configure.md, The processors file), with
@@ -35,159 +34,166 @@ type Processor struct {
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
-// processor reads one processor, with the defaults already applied.
-func (d *documentReader) processor(n *node) Processor {
-	o := d.object(n)
-	o.require("name", "a name of its own in every processor, "+events.NameForm)
-	o.require("connection", "the name of a setting, as in connection: COSMOS, here or in defaults")
-	o.require("databaseId", "the id of the monitored database, here or in defaults")
-	o.require("containerId", "the id of the monitored container, here or in defaults")
-	p := Processor{
-		Name:             o.text("name", "", checkName),
-		Group:            o.text("group", "", nil),
-		Connection:       d.connection(o, "connection"),
-		DatabaseID:       o.text("databaseId", "", checkID),
-		ContainerID:      o.text("containerId", "", checkID),
-		LeaseContainerID: o.text("leaseContainerId", "leases", checkID),
-		ProcessorName:    o.text("processorName", "", checkProcessorName),
-		StartFrom:        o.startFrom(),
-		LeaseFormat:      choice(o, "leaseFormat", "", changefeed.FamilyDotNet, changefeed.FamilyJava),
-		Schedule:         o.cron("schedule", everyTickOr(ParseNCRONTAB)),
-		IdleSchedule:     o.cron("idleSchedule", everyTickOr(ParseNCRONTAB)),
-		Policy:           d.policy(o),
-		SignalQueue:      o.signalQueue(),
-		Target:           d.target(o.get("target")),
+// Group is processors that run in one deployment, which gets the highest count that any of them asks
+// for (docs/configure.md, Groups).
+type Group struct {
+	Name        string // unique among groups and processors
+	Policy      scaling.GroupPolicy
+	SignalQueue string            // queue that holds a message for each replica that is wanted; "" = none
+	Target      map[string]string // labels that every scale event of the group carries; never nil
+}
+
+// ThroughputMode says what becomes of the throughput that a processor's replicas need.
+type ThroughputMode string
+
+// The modes.
+const (
+	ThroughputOff       ThroughputMode = "off"
+	ThroughputRecommend ThroughputMode = "recommend" // shown and published
+	ThroughputApply     ThroughputMode = "apply"     // provisioned
+)
+
+// Throughput is the field of a processor that names containers whose request units follow its replicas
+// (docs/throughput.md).
+type Throughput struct {
+	Mode           ThroughputMode
+	Containers     []ThroughputContainer // none where the mode is off
+	ScaleDownAfter time.Duration
+}
+
+// ThroughputContainer is one container, or a database whose containers share its throughput.
+type ThroughputContainer struct {
+	Connection   CosmosConnection
+	DatabaseID   string
+	ContainerID  string // "" = the database itself
+	Min          int    // request units a second; 0 = what is found before the first change
+	Max          int
+	RUPerReplica int // request units a second that one replica uses; 0 = what is measured
+}
+
+// The fields of a processor, a group and a policy as a document has them. encoding/json finds each by
+// its name in the document, in any case.
+type (
+	processorFields struct {
+		Name, Group, Connection, DatabaseID, ContainerID   string
+		LeaseConnection, LeaseDatabaseID, LeaseContainerID string
+		ProcessorName, AccountHost, StartFrom, SignalQueue string
+		Schedule, IdleSchedule                             string
+		LeaseFormat                                        changefeed.Family
+		Throughput                                         throughputFields
+		Target                                             map[string]string
+		policyFields
 	}
-	p.LeaseDatabaseID = o.text("leaseDatabaseId", p.DatabaseID, checkID)
-	p.AccountHost = o.text("accountHost", p.Connection.Host, checkHost)
-	p.LeaseConnection = p.Connection
-	if o.get("leaseConnection") != nil {
-		p.LeaseConnection = d.connection(o, "leaseConnection")
+	groupFields struct {
+		Name, SignalQueue string
+		Target            map[string]string
+		MinReplicaCount   int
+		MaxReplicaCount   *int
 	}
-	p.Throughput = d.throughput(o.get("throughput"), p)
-	o.close()
+	policyFields struct {
+		ChangeFeedLagThreshold, ActivationChangeFeedLagThreshold               int64
+		LimitToPartitionsWithLag, EvenPartitions, Paused                       bool
+		ExcludeStalled                                                         *bool
+		MaxLeasesPerReplica, StalledAfterPolls, MinReplicaCount                int
+		MaxReplicaCount                                                        *int
+		MaxChangeAge, CooldownPeriod, Retention, StalledAfter, LeaseExpiration duration
+		CatchUpWithin                                                          *duration
+		Sizing                                                                 scaling.Sizing
+		Behavior                                                               struct{ ScaleUp, ScaleDown ruleFields }
+		Fallback                                                               struct {
+			FailureThreshold int
+			Behavior         scaling.FallbackBehavior
+			Replicas         *int
+		}
+		Schedules []struct {
+			Timezone, Start, End string
+			DesiredReplicas      int
+		}
+	}
+	ruleFields struct {
+		StabilizationWindowSeconds *int
+		SelectPolicy               scaling.SelectPolicy
+		Tolerance                  float64
+		Policies                   []struct {
+			Type                 scaling.RateType
+			Value, PeriodSeconds int
+		}
+	}
+	throughputFields struct {
+		Mode           ThroughputMode
+		ScaleDownAfter duration
+		Containers     []struct {
+			Container, Database, Connection string
+			Min, Max, RUPerReplica          int
+		}
+	}
+)
+
+// policy returns the policy that the fields say. Three defaults depend on sizing: the rates tell when
+// fewer replicas do, so that a window is needed for less (docs/decisions/0011-default-policy.md).
+func (f policyFields) policy() scaling.Policy {
+	auto := f.Sizing == scaling.SizingAuto
+	catchUp, window := duration(90*time.Second), 225
+	if !auto {
+		catchUp, window = 0, 300
+	}
+	p := scaling.Policy{
+		Threshold: f.ChangeFeedLagThreshold, Activation: f.ActivationChangeFeedLagThreshold,
+		LimitToPartitionsWithLag: f.LimitToPartitionsWithLag, EvenPartitions: f.EvenPartitions,
+		MaxLeasesPerReplica: f.MaxLeasesPerReplica, ExcludeStalled: *cmp.Or(f.ExcludeStalled, &auto),
+		MaxChangeAge: time.Duration(f.MaxChangeAge), Sizing: f.Sizing, CatchUpWithin: time.Duration(*cmp.Or(f.CatchUpWithin, &catchUp)),
+		Cooldown: time.Duration(f.CooldownPeriod),
+		Health: health.Policy{
+			StalledAfter: time.Duration(f.StalledAfter), StalledPolls: f.StalledAfterPolls,
+			LeaseExpiration: time.Duration(f.LeaseExpiration), Retention: time.Duration(f.Retention),
+		},
+		Behavior:    scaling.Behavior{ScaleUp: f.Behavior.ScaleUp.rules(0), ScaleDown: f.Behavior.ScaleDown.rules(window)},
+		Fallback:    scaling.Fallback{FailureThreshold: f.Fallback.FailureThreshold, Behavior: f.Fallback.Behavior},
+		MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount,
+		Paused: f.Paused,
+	}
+	if f.Fallback.Replicas != nil && needsReplicas(f.Fallback.Behavior) { // else ignored, as in KEDA
+		p.Fallback.Replicas = *f.Fallback.Replicas
+	}
+	for _, w := range f.Schedules { // the schema checked each
+		s := scaling.Schedule{DesiredReplicas: w.DesiredReplicas}
+		s.Location, _ = parseTimeZone(w.Timezone)
+		start, _ := parseKEDACron(w.Start)
+		end, _ := parseKEDACron(w.End)
+		s.Start, s.End = start, end
+		p.Schedules = append(p.Schedules, s)
+	}
 	return p
 }
 
-// connection reads the connection whose name a field has.
-func (d *documentReader) connection(o *object, field string) CosmosConnection {
-	name := o.text(field, "", nil)
-	if name == "" && o.get(field) == nil || d.partial || !o.sound(field) {
-		return CosmosConnection{}
-	}
-	result, known := d.connections[name]
-	if !known {
-		result.connection, result.err = ParseCosmosConnection(d.lookup, name)
-		d.connections[name] = result
-	}
-	if result.err != nil {
-		o.wrong(field, o.get(field), result.err.Error())
-	}
-	return result.connection
+func needsReplicas(b scaling.FallbackBehavior) bool {
+	return b == scaling.FallbackStatic || b == scaling.FallbackCurrentIfHigher || b == scaling.FallbackCurrentIfLower
 }
 
-// startFrom reads "now", "beginning" or a time, which is a type of its own in YAML. The year 1 is the
-// beginning, as it is for the SDKs.
-func (o *object) startFrom() changefeed.StartFrom {
-	const allowed = "allowed are now, beginning or an RFC 3339 time from 1970 on, such as 2026-01-01T00:00:00Z"
-	n := o.get("startFrom")
-	if n == nil {
-		return changefeed.StartFrom{}
+// rules returns one direction of behavior; window is the default of its stabilization window, in
+// seconds.
+func (f ruleFields) rules(window int) scaling.Rules {
+	r := scaling.Rules{
+		StabilizationWindow: time.Duration(*cmp.Or(f.StabilizationWindowSeconds, &window)) * time.Second,
+		SelectPolicy:        f.SelectPolicy, Tolerance: f.Tolerance,
 	}
-	if tag := n.tag(); tag != "!!str" && tag != "!!timestamp" {
-		o.wrong("startFrom", n, n.is()+"; "+allowed)
-		return changefeed.StartFrom{}
+	for _, p := range f.Policies {
+		r.Policies = append(r.Policies, scaling.RatePolicy{Type: p.Type, Value: p.Value, Period: time.Duration(p.PeriodSeconds) * time.Second})
 	}
-	switch n.source.Value {
-	case "now":
-		return changefeed.StartFrom{}
-	case "beginning":
-		return changefeed.StartFrom{Beginning: true}
-	}
-	at, err := time.Parse(time.RFC3339, n.source.Value)
-	from := changefeed.StartAt(at)
-	if err != nil || !from.Beginning && from.Time.Year() < 1970 {
-		o.wrong("startFrom", n, n.is()+"; "+allowed)
-		return changefeed.StartFrom{}
-	}
-	return from
+	return r
 }
 
-// cron reads a cron expression; the zero Schedule where the field is absent or wrong.
-func (o *object) cron(name string, parse func(string) (Schedule, error)) (schedule Schedule) {
-	o.text(name, "", func(text string) (err error) {
-		schedule, err = parse(text)
-		return err
-	})
-	return schedule
-}
+// duration is a duration in Go's form, or in whole seconds as KEDA's fields are.
+type duration time.Duration
 
-// everyTickOr returns a parser that also accepts an empty expression, as the zero Schedule.
-func everyTickOr(parse func(string) (Schedule, error)) func(string) (Schedule, error) {
-	return func(text string) (Schedule, error) {
-		if text == "" {
-			return Schedule{}, nil
-		}
-		return parse(text)
+// UnmarshalJSON reads either form.
+func (d *duration) UnmarshalJSON(text []byte) error {
+	var seconds int64
+	if err := json.Unmarshal(text, &seconds); err == nil {
+		*d = duration(time.Duration(seconds) * time.Second)
+		return nil
 	}
-}
-
-// target reads the labels. They are bounded, since every scale event carries them.
-func (d *documentReader) target(n *node) map[string]string {
-	const maxLabels, maxLabelName, maxLabelValue = 64, 128, 1024
-	o := d.object(n)
-	labels := map[string]string{}
-	if o.node == nil {
-		return labels
-	}
-	for _, m := range o.node.members {
-		if m.name == "" || utf8.RuneCountInString(m.name) > maxLabelName {
-			o.wrong(m.name, m.value, fmt.Sprintf("has a bad name; allowed are labels whose names have 1 to %d characters", maxLabelName))
-			continue
-		}
-		if o.get(m.name) == nil {
-			continue // empty: removes an inherited label
-		}
-		labels[m.name] = o.text(m.name, "", func(text string) error {
-			if utf8.RuneCountInString(text) > maxLabelValue {
-				return fmt.Errorf("is too long; allowed are up to %d characters", maxLabelValue)
-			}
-			return nil
-		})
-	}
-	if len(labels) > maxLabels {
-		o.mistake(n, fmt.Sprintf("has %d labels; allowed are up to %d", len(labels), maxLabels))
-	}
-	return labels
-}
-
-func checkName(text string) error {
-	if !events.IsName(text) {
-		return fmt.Errorf("%s is not a name; allowed are %s", yamltree.Quote(text), events.NameForm)
-	}
-	return nil
-}
-
-// checkID applies the rules of Cosmos DB for the ids of databases and containers.
-func checkID(text string) error {
-	if text == "" || strings.HasSuffix(text, " ") {
-		return fmt.Errorf("%s is not an id; allowed are 1 to 255 characters without / \\ # ? and without a space at the end", yamltree.Quote(text))
-	}
-	return checkProcessorName(text)
-}
-
-// checkProcessorName applies the rules of Cosmos DB for the id of a document, since lease ids begin
-// with the name of their processor.
-func checkProcessorName(text string) error {
-	if utf8.RuneCountInString(text) > 255 || strings.ContainsAny(text, `/\#?`) {
-		return fmt.Errorf("%s cannot stand in an id; allowed are up to 255 characters without / \\ # ?", yamltree.Quote(text))
-	}
-	return nil
-}
-
-func checkHost(text string) error {
-	if !wellNamed(text, 253, "._-") {
-		return fmt.Errorf("%s is not a host name; allowed is a name such as shop.documents.azure.com, without https:// and without a port", yamltree.Quote(text))
-	}
-	return nil
+	parsed, err := parseDuration(strings.Trim(string(text), `"`))
+	*d = duration(parsed)
+	return err
 }

@@ -43,9 +43,9 @@ func Read(in Input) (Config, error) {
 	source, text, ok := document(in, env, raw, &mistakes)
 	var read Document
 	if ok {
-		var signals signalQueues
+		var signals []signalQueue
 		read, signals = load(source, text, env.lookup, &mistakes)
-		signals.check(settings.Events)
+		checkSignals(signals, settings.Events, &mistakes)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
 	if err := mistakes.Err(); err != nil {

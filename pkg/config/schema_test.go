@@ -1,10 +1,9 @@
 package config_test
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,32 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
-
-// judge compiles the schema as an editor would, with formats asserted.
-func judge(t *testing.T) func(document string) error {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(config.Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	if err := compiler.AddResource("processors.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := compiler.Compile("processors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(document string) error {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
-		if err != nil {
-			return err
-		}
-		return schema.Validate(value)
-	}
-}
 
 // object is a JSON object, be it of the schema or of a document.
 type object = map[string]any
@@ -104,11 +79,12 @@ func merged(target, over object) object {
 }
 
 // processorFields lists the properties of a processor at every depth.
-func processorFields(t *testing.T) []field {
+func processorFields(t *testing.T) []field { return fieldsOf(t, "processors") }
+
+func fieldsOf(t *testing.T, list string) []field {
 	t.Helper()
 	root := schemaRoot(t)
-	processor := root["properties"].(object)["processors"].(object)["items"].(object)
-	return fields(root, processor)[1:]
+	return fields(root, root["properties"].(object)[list].(object)["items"].(object))[1:]
 }
 
 // documentWith is a document whose processor has a value at a path, beside what the objects on the
@@ -165,136 +141,6 @@ func parse(document string) (config.Document, error) {
 	return config.Load("processors.json", []byte(document), anyAccount)
 }
 
-func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
-	t.Parallel()
-	want := map[string][]string{} // names by the path of their object
-	for _, f := range processorFields(t) {
-		parent, name := strings.Join(f.path[:len(f.path)-1], "."), f.path[len(f.path)-1]
-		if name != "[]" {
-			want[parent] = append(want[parent], name)
-		}
-	}
-	for parent, names := range want {
-		t.Run("processor "+parent, func(t *testing.T) {
-			t.Parallel()
-			path := []string{"zzzzzzzzzzzzzzzzzzzzzzzzzzzz"}
-			if parent != "" {
-				path = append(strings.Split(parent, "."), path...)
-			}
-			_, err := parse(documentWith(path, 1))
-			if err == nil {
-				t.Fatal("the parser takes an unknown field")
-			}
-			_, list, _ := strings.Cut(err.Error(), "allowed are ")
-			got := strings.Split(strings.ReplaceAll(list, " or ", ", "), ", ")
-			slices.Sort(got)
-			if !slices.Equal(got, names) {
-				t.Errorf("parser: %q\nschema: %q", got, names)
-			}
-		})
-	}
-}
-
-func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
-	t.Parallel()
-	want, err := parse(documentWith([]string{"name"}, "orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, f := range processorFields(t) {
-		value, ok := f.schema["default"]
-		if !ok {
-			continue
-		}
-		found++
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			got, err := parse(documentWith(f.path, value))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("the default %v of the schema is not the parser's:\ngot  %+v\nwant %+v", value, got, want)
-			}
-		})
-	}
-	if found < 20 {
-		t.Errorf("the schema tells only %d defaults", found)
-	}
-}
-
-// probes are values of every type, at and beyond every bound.
-func probes() []any {
-	list := []any{
-		nil, true, false, 0, 1, -1, 2, 1.5, -0.5, 0.1, 1e3, 1800, 1801, 3600, 3601,
-		31536000, 31536001, 2147483647, 2147483648, 1000000000000, 1000000000001, uint64(math.MaxUint64), 1e300,
-		"", " ", "x", "X", "x y", "x-", "-x", "0", "1", "a/b", "a#b", "a?b", `a\b`, "a ", "-5m", "5m", "1h30m", "1.5h", ".5s", "1.s", "5", "5d", "10us",
-		"now", "Now", "beginning", "2026-01-01T00:00:00Z", "2026-01-01", "yesterday",
-		"max", "Max", "min", "Min", "Disabled", "Pods", "Percent", "pods", "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower",
-		"off", "recommend", 10000, 1000000, 1000100, "UTC", "Local", "COSMOS", "COSMOS:x", "A=b", "shop.documents.azure.com", "https://shop.documents.azure.com",
-		[]any{}, []any{1}, []any{"x"}, []any{nil}, []any{object{}}, object{}, object{"x": "y"}, object{"x": nil}, object{"x": 1}, object{"": "x"}, object{"x": []any{}},
-	}
-	for _, length := range []int{63, 64, 128, 129, 253, 254, 255, 256, 1024, 1025} {
-		list = append(list, strings.Repeat("x", length), object{"x": strings.Repeat("x", length)}, object{strings.Repeat("x", length): "x"})
-	}
-	for _, length := range []int{64, 65} {
-		labels := object{}
-		for i := range length {
-			labels[fmt.Sprint("l", i)] = "x"
-		}
-		list = append(list, labels)
-	}
-	return list
-}
-
-// beyondSchema are the fields of which a schema cannot say everything: what it refuses is refused,
-// but not the other way round.
-func beyondSchema() []string {
-	return []string{
-		"schedule", "idleSchedule", "schedules.[].start", "schedules.[].end", // cron expressions
-		"schedules.[].timezone",                        // the time zones there are
-		"activationChangeFeedLagThreshold",             // below the threshold
-		"group",                                        // the groups there are
-		"fallback.behavior",                            // needs replicas, maybe from defaults
-		"leaseExpiration", "stalledAfter", "retention", // how long a duration of several units is
-		"throughput", "throughput.mode", // needs containers, maybe from defaults
-		"throughput.containers.[].container", // one that is empty needs a database
-		"throughput.containers.[].min",       // up to max
-	}
-}
-
-func TestSchemaAndParserJudgeEveryValueAlike(t *testing.T) {
-	t.Parallel()
-	schema := judge(t)
-	for _, f := range processorFields(t) {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			accepted, refused := 0, 0
-			for _, value := range probes() {
-				document := documentWith(f.path, value)
-				schemaErr := schema(document)
-				_, parserErr := parse(document)
-				if parserErr != nil {
-					refused++
-				} else {
-					accepted++
-				}
-				if schemaErr == nil && parserErr != nil && slices.Contains(beyondSchema(), f.String()) {
-					continue
-				}
-				if (schemaErr == nil) != (parserErr == nil) {
-					t.Errorf("%.200s\nschema: %v\nparser: %v", document, schemaErr, parserErr)
-				}
-			}
-			isItem := f.path[len(f.path)-1] == "[]" // needs more than a probe has
-			if refused == 0 || (accepted == 0 && !isItem && !slices.Contains(beyondSchema(), f.String())) {
-				t.Errorf("the probes prove nothing: %d accepted, %d refused", accepted, refused)
-			}
-		})
-	}
-}
-
 func TestSchemaExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -314,7 +160,7 @@ func TestSchemaExamplesAreValid(t *testing.T) {
 
 func TestSchemaTellsAPersonWhatEveryFieldIs(t *testing.T) {
 	t.Parallel()
-	for _, f := range processorFields(t) {
+	for _, f := range append(processorFields(t), fieldsOf(t, "groups")...) {
 		if f.path[len(f.path)-1] == "[]" {
 			continue
 		}
@@ -326,61 +172,7 @@ func TestSchemaTellsAPersonWhatEveryFieldIs(t *testing.T) {
 	}
 }
 
-// TestSchemaAndParserJudgeGroupsAlike is of groups what the tests above are of processors.
-func TestSchemaAndParserJudgeGroupsAlike(t *testing.T) {
-	t.Parallel()
-	root := schemaRoot(t)
-	with := func(name string, value any) string {
-		group := object{"name": "shop-workers"}
-		group[name] = value
-		text, err := json.Marshal(object{"groups": []any{group}, "processors": []any{
-			object{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders"},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	schema := judge(t)
-	names := map[string]bool{}
-	for _, f := range fields(root, root["properties"].(object)["groups"].(object)["items"].(object))[1:] {
-		names[f.String()] = true
-		for _, key := range []string{"title", "description"} {
-			if text, _ := f.schema[key].(string); text == "" {
-				t.Errorf("%v has no %s", f, key)
-			}
-		}
-		examples, _ := f.schema["examples"].([]any)
-		for _, value := range append(probes(), examples...) {
-			document := with(f.String(), value)
-			schemaErr := schema(document)
-			if _, parserErr := parse(document); (schemaErr == nil) != (parserErr == nil) {
-				t.Errorf("%.200s\nschema: %v\nparser: %v", document, schemaErr, parserErr)
-			}
-		}
-		for _, example := range examples {
-			if err := schema(with(f.String(), example)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	_, err := parse(with("zzzzzzzzzzzzzzzz", 1))
-	if err == nil {
-		t.Fatal("the parser takes an unknown field")
-	}
-	_, list, _ := strings.Cut(err.Error(), "allowed are ")
-	for _, name := range strings.Split(strings.ReplaceAll(list, " or ", ", "), ", ") {
-		if !names[name] {
-			t.Errorf("the schema does not know %s, or says it twice", name)
-		}
-		delete(names, name)
-	}
-	if len(names) > 0 {
-		t.Errorf("the parser does not know %v", names)
-	}
-}
-
-func TestSchemaAndParserJudgeDocumentsAlike(t *testing.T) {
+func TestDocumentsAsAWhole(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, document string
@@ -410,17 +202,22 @@ func TestSchemaAndParserJudgeDocumentsAlike(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			schemaErr := judge(t)(c.document)
-			_, parserErr := parse(c.document)
-			if (schemaErr == nil) != c.valid || (parserErr == nil) != c.valid {
-				t.Errorf("want valid = %v\nschema: %v\nparser: %v", c.valid, schemaErr, parserErr)
+			if _, err := parse(c.document); (err == nil) != c.valid {
+				t.Errorf("want valid = %v, got %v", c.valid, err)
 			}
 		})
 	}
 }
 
-func TestSchemaJudgesTheDocumentsOfTheOtherTests(t *testing.T) {
+// An editor knows the schema and not the formats of feedscale.
+func TestAnEditorJudgesByTheSchema(t *testing.T) {
 	t.Parallel()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(config.Schema()))
+	testworld.Must(t, err)
+	compiler := jsonschema.NewCompiler()
+	testworld.Must(t, compiler.AddResource("processors.json", doc))
+	schema, err := compiler.Compile("processors.json")
+	testworld.Must(t, err)
 	for file, valid := range map[string]bool{
 		"every-field.yaml": true, "mistakes/fields.yaml": false, "mistakes/policy.yaml": false,
 		"mistakes/empty.yaml": false, "mistakes/no-processors.yaml": false, "mistakes/list.yaml": false,
@@ -439,9 +236,35 @@ func TestSchemaJudgesTheDocumentsOfTheOtherTests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := judge(t)(string(document)); (err == nil) != valid {
+			if err := judged(t, schema, document); (err == nil) != valid {
 				t.Errorf("want valid = %v, got %v", valid, err)
 			}
 		})
+	}
+}
+
+func judged(t *testing.T, schema *jsonschema.Schema, document []byte) error {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	testworld.Must(t, err)
+	return schema.Validate(value)
+}
+
+// A default that is left out is the same as one that is written down.
+func TestTheDefaultsOfTheSchemaHold(t *testing.T) {
+	t.Parallel()
+	want, err := parse(documentWith([]string{"name"}, "orders"))
+	testworld.Must(t, err)
+	found := 0
+	for _, f := range processorFields(t) {
+		if value, ok := f.schema["default"]; ok {
+			found++
+			if got, err := parse(documentWith(f.path, value)); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%v: the default %v: got %+v, %v\nwant %+v", f, value, got, err, want)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("the schema tells only %d defaults", found)
 	}
 }

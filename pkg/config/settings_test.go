@@ -130,7 +130,7 @@ func TestSettingMistakes(t *testing.T) {
 		{"series of partitions that are neither on nor off", "FEEDSCALE_METRICS_PARTITIONS", "yes", "allowed are true and false"},
 		{"a heartbeat below a second", "FEEDSCALE_EVENT_HEARTBEAT", "500ms", "allowed are 0 (never) or 1s to 168h"},
 		{"a heartbeat without a unit", "FEEDSCALE_EVENT_HEARTBEAT", "10", `"10" is no duration`},
-		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is negative"},
+		{"a negative timeout", "FEEDSCALE_TICK_TIMEOUT", "-1s", "is no duration"},
 		{"a timeout of 0", "FEEDSCALE_TICK_TIMEOUT", "0", "allowed are 1s to 1h"},
 		{"a history of less than an hour", "FEEDSCALE_HISTORY", "59m", "allowed are 1h to 8760h"},
 		{"a history that never ends", "FEEDSCALE_HISTORY", "0", "allowed are 1h to 8760h"},

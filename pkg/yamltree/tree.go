@@ -98,18 +98,23 @@ type NotJSON struct{}
 
 // Value returns the value in the types that encoding/json decodes to, and integers also as int,
 // int64 or uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is NotJSON{}.
-func (n *Node) Value() any {
+// A field for which skip reports true is null, and such an item is left out; nil skips none.
+func (n *Node) Value(skip func(*Node) bool) any {
 	switch {
 	case n.IsObject():
 		fields := make(map[string]any, len(n.Fields))
 		for _, f := range n.Fields {
-			fields[f.Name] = f.Value()
+			if fields[f.Name] = nil; skip == nil || !skip(f) {
+				fields[f.Name] = f.Value(skip)
+			}
 		}
 		return fields
 	case n.IsList():
-		items := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			items[i] = item.Value()
+		items := make([]any, 0, len(n.Items))
+		for _, item := range n.Items {
+			if skip == nil || !skip(item) {
+				items = append(items, item.Value(skip))
+			}
 		}
 		return items
 	case !n.Present():

@@ -224,7 +224,7 @@ func copied(v *yamltree.Node) *yaml.Node {
 		}
 		return plain(v.Text())
 	}
-	if value, ok := v.Value().(string); ok {
+	if value, ok := v.Value(nil).(string); ok {
 		return text(value)
 	}
 	return plain(v.Text())

@@ -1,0 +1,255 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// minimalGroups is the example of groups in mistakes.
+const minimalGroups = "groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
+
+// at returns the value at a path of names, "fallback.replicas": that of the entry or, without one, of
+// the defaults.
+func (e entry) at(path string) *yamltree.Node {
+	names := strings.Split(path, ".")
+	n := e.node.Get(names...)
+	if inherited := e.defaults.Get(names...); !n.Present() && inherited.Present() {
+		return inherited
+	}
+	return n
+}
+
+// mistake adds a mistake of a rule. The value is read all the same, so that other entries that inherit
+// it are judged alike.
+func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake(text)) }
+
+// clash adds a mistake of values that contradict each other, if they do and none of them has a mistake
+// of its own. Its place is the first value that the entry has itself, else the first that it inherits,
+// else the entry.
+func (e entry) clash(wrong bool, text string, paths ...string) {
+	place := e.node
+	for _, path := range slices.Backward(paths) {
+		n, inherited := e.at(path), !e.node.Get(strings.Split(path, ".")...).Present()
+		if e.bad[n] {
+			return
+		}
+		if n.Present() && !(inherited && place != e.node) {
+			place = n
+		}
+	}
+	if wrong {
+		e.mistake(place, text)
+	}
+}
+
+// checkPolicy adds the mistakes across the fields of a policy.
+func (e entry) checkPolicy(f policyFields) {
+	e.clash(f.ActivationChangeFeedLagThreshold >= f.ChangeFeedLagThreshold,
+		fmt.Sprintf("activationChangeFeedLagThreshold is %d and changeFeedLagThreshold %d; allowed is an activation below the threshold", f.ActivationChangeFeedLagThreshold, f.ChangeFeedLagThreshold),
+		"activationChangeFeedLagThreshold", "changeFeedLagThreshold")
+	e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
+	if !e.bad[e.at("fallback.replicas")] {
+		e.clash(needsReplicas(f.Fallback.Behavior) && f.Fallback.Replicas == nil,
+			fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Fallback.Behavior), "fallback.behavior")
+	}
+	for _, window := range e.at("schedules").Items {
+		start, err := parseKEDACron(window.Get("start").Text())
+		end, endErr := parseKEDACron(window.Get("end").Text())
+		if err == nil && endErr == nil && start.spec == end.spec {
+			e.mistake(window.Get("end"), "start and end are the same; allowed are two that differ")
+		}
+	}
+}
+
+func (e entry) checkBounds(least int, most *int) {
+	if most != nil {
+		e.clash(least > *most, fmt.Sprintf("minReplicaCount is %d and maxReplicaCount %d; allowed is a minimum up to the maximum", least, *most), "minReplicaCount", "maxReplicaCount")
+	}
+}
+
+// checkGroup adds the mistakes of a processor about its group.
+func (e entry) checkGroup(p Processor, groups []Group) {
+	var known []string
+	for _, g := range groups {
+		if g.Name != "" && !slices.Contains(known, g.Name) {
+			known = append(known, g.Name)
+		}
+	}
+	switch at := e.at("group"); {
+	case p.Group == "":
+	case len(known) == 0:
+		e.mistake(at, fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
+	case !slices.Contains(known, p.Group):
+		e.mistake(at, unknown("group", p.Group, known))
+	}
+	if p.SignalQueue != "" && p.Group != "" {
+		e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
+	}
+}
+
+// claim is what only one entry may have: a name, leases, a target, a queue.
+type claim struct {
+	kind  string // processor or group
+	name  string
+	line  int
+	terms any // that others have to agree to
+}
+
+// claim takes something for the entry. It returns who has it already.
+func (e entry) claim(what string, c claim) (first claim, taken bool) {
+	if first, taken = e.claims[what]; !taken {
+		c.line = e.node.Line
+		e.claims[what] = c
+	}
+	return first, taken
+}
+
+// claimName takes the name of an entry. Processors and groups share one space: a name is a key of the
+// state table, and it is part of URLs.
+func (e entry) claimName(kind, name string) {
+	if name == "" {
+		return // a mistake of its own
+	}
+	if first, taken := e.claim("name "+name, claim{kind: kind}); taken {
+		other := "a " + first.kind
+		if first.kind == kind {
+			other = "another " + kind
+		}
+		e.mistake(e.node.Get("name"), fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", yamltree.QuoteName(name), other, first.line))
+	}
+}
+
+// claimLeases takes the leases that a processor reads: the requests and events of two that read the
+// same would come twice.
+func (e entry) claimLeases(p Processor) {
+	if p.Name == "" || p.Connection.Endpoint == "" || p.LeaseConnection.Endpoint == "" || p.DatabaseID == "" || p.ContainerID == "" {
+		return // a mistake of its own
+	}
+	formats := []changefeed.Family{p.LeaseFormat}
+	if p.LeaseFormat == "" {
+		formats = []changefeed.Family{changefeed.FamilyDotNet, changefeed.FamilyJava}
+	}
+	said := false
+	for _, format := range formats {
+		what := fmt.Sprintf("leases %q", []string{
+			string(format), p.LeaseConnection.Endpoint, p.LeaseDatabaseID, p.LeaseContainerID,
+			p.ProcessorName, strings.ToLower(p.AccountHost), // .NET lowers it in lease ids, and Java does not
+			p.Connection.Endpoint, p.DatabaseID, p.ContainerID,
+		})
+		if first, taken := e.claim(what, claim{name: p.Name}); taken && !said {
+			said = true
+			e.mistake(e.node, fmt.Sprintf("reads the same leases as %s, on line %d; allowed is one entry for each processor. Two of one name, one of .NET and one of Java, need a leaseFormat each", first.name, first.line))
+		}
+	}
+}
+
+// claimTarget takes what a target names for the actions that scale: two entries would scale it each by
+// its own count.
+func (e entry) claimTarget(name string, target map[string]string) {
+	if name == "" {
+		return
+	}
+	for what, id := range things(target) {
+		if first, taken := e.claim("target "+id, claim{name: name}); taken {
+			e.mistake(e.at("target"), fmt.Sprintf("names the same %s as the target of %s, on line %d; allowed is a target of its own, or one group that holds both, as in %s", what, first.name, first.line, minimalGroups))
+		}
+	}
+}
+
+// things returns what a target names for the actions that scale (docs/act.md), with its id: an object
+// in Kubernetes, and a container app. Labels that an action would refuse name nothing.
+func things(target map[string]string) map[string]string {
+	all := map[string]string{}
+	object := func(kind, name string) {
+		if name != "" {
+			_, what, _ := strings.Cut(kind, "/")
+			all[yamltree.QuoteName(what)] = kind + " " + target["namespace"] + " " + name
+		}
+	}
+	deployment, statefulSet := target["deployment"], target["statefulset"]
+	switch {
+	case deployment != "" && statefulSet != "":
+	case deployment != "":
+		object("apps/Deployment", deployment)
+	case statefulSet != "":
+		object("apps/StatefulSet", statefulSet)
+	case target["apiVersion"] != "" && target["kind"] != "":
+		group, _, grouped := strings.Cut(target["apiVersion"], "/")
+		if !grouped {
+			group = "" // the core group, whose apiVersion is a version alone
+		}
+		object(group+"/"+target["kind"], target["name"])
+	}
+	// Ids of Azure resources do not distinguish cases.
+	const app = "container app"
+	if id := target["containerAppId"]; id != "" {
+		all[app] = strings.ToLower(id)
+	} else if name := target["containerApp"]; name != "" {
+		all[app] = strings.ToLower("/subscriptions/" + target["subscriptionId"] + "/resourceGroups/" + target["resourceGroup"] + "/providers/Microsoft.App/containerApps/" + name)
+	}
+	return all
+}
+
+// checkShared adds the mistakes of processors that name the same container, whose needs add up, but
+// differ in how it is to be provisioned.
+func (e entry) checkShared(p Processor) {
+	type terms struct {
+		mode     ThroughputMode
+		min, max int
+		after    time.Duration
+	}
+	for _, c := range p.Throughput.Containers {
+		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
+			continue // a mistake of its own
+		}
+		container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
+		this := terms{p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter}
+		if first, taken := e.claim("container "+c.Connection.Endpoint+container, claim{name: p.Name, terms: this}); taken && first.terms != this {
+			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up", container, first.name, first.line))
+		}
+	}
+}
+
+// signalQueue is a signal queue of a document (docs/act.md, Signal queue).
+type signalQueue struct {
+	name string
+	at   *yamltree.Node
+}
+
+// claimSignalQueue takes a signal queue: two entries of one queue would take each other's messages.
+// Service Bus does not distinguish cases.
+func (e entry) claimSignalQueue(name string) {
+	if name == "" {
+		return
+	}
+	at := e.at("signalQueue")
+	if first, taken := e.claim("queue "+strings.ToLower(name), claim{}); taken {
+		e.mistake(at, fmt.Sprintf("%s is the signal queue of another entry, on line %d; allowed is a queue of its own, since its messages are counted", yamltree.QuoteName(name), first.line))
+		return
+	}
+	e.signals = append(e.signals, signalQueue{name, at})
+}
+
+// checkSignals adds the mistakes of signal queues that cannot be used beside the events: they are in
+// the same namespace.
+func checkSignals(signals []signalQueue, events Events, mistakes *Mistakes) {
+	for _, signal := range signals {
+		text := ""
+		switch bus := events.ServiceBus; {
+		case bus.Setting == "":
+			text = "needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue where it is servicebus:SETTING/QUEUE"
+		case strings.EqualFold(signal.name, events.Queue):
+			text = yamltree.QuoteName(signal.name) + " is the queue of the scale events (FEEDSCALE_EVENTS); allowed is another one, since its messages are counted"
+		case bus.Entity != "":
+			text = fmt.Sprintf("needs a connection string of the namespace, and that in setting %s is for the entity %s alone (EntityPath)", bus.Setting, yamltree.Quote(bus.Entity))
+		}
+		if text != "" {
+			mistakes.Add(signal.at.Mistake(text))
+		}
+	}
+}

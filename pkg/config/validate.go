@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// Mistake is one thing that is wrong with a configuration.
+type Mistake = yamltree.Mistake
+
+// Mistakes is everything that is wrong with a configuration: first the settings, then the document
+// in its order. No mistake contains a secret.
+type Mistakes = yamltree.Mistakes
+
+// validator holds a document against its schema.
+type validator struct {
+	form     *form
+	root     *yamltree.Node
+	mistakes *Mistakes
+	bad      map[*yamltree.Node]bool // values with a mistake: they are read as absent
+}
+
+// validate adds what the schema finds wrong.
+func (v *validator) validate() {
+	if err, ok := errors.AsType[*jsonschema.ValidationError](v.form.compiled.Validate(v.root.Value(nil))); ok {
+		v.add(err)
+	}
+}
+
+// mistake adds a mistake in a value. A value has one at most: the first that is found.
+func (v *validator) mistake(n *yamltree.Node, text string) {
+	if !v.bad[n] {
+		v.bad[n] = true
+		v.mistakes.Add(n.Mistake(text))
+	}
+}
+
+// add adds the mistake that an error of the schema stands for, or those of its causes.
+func (v *validator) add(err *jsonschema.ValidationError) {
+	n, schema := v.root, v.form.at(err.InstanceLocation...)
+	for _, step := range err.InstanceLocation {
+		if i, err := strconv.Atoi(step); err == nil && n.IsList() {
+			n = n.Items[i]
+		} else {
+			n = n.Get(step)
+		}
+	}
+	allowed := allowed(schema)
+	switch k := err.ErrorKind.(type) {
+	case *kind.Type, *kind.InvalidJsonValue:
+		if types := texts(schema["type"]); n.Text() != "" && slices.Contains(types, "string") && !slices.Contains(types, "integer") {
+			allowed = "allowed is a text, in quotes where it looks like something else"
+		}
+		v.mistake(n, n.Is()+"; "+allowed)
+	case *kind.Enum:
+		wrong := n.Is()
+		if text, ok := k.Got.(string); ok {
+			wrong = yamltree.Quote(text) + " is unknown"
+		}
+		v.mistake(n, wrong+"; "+allowed)
+	case *kind.Minimum, *kind.Maximum:
+		if format, _ := schema["format"].(string); strings.HasSuffix(format, "duration") {
+			allowed = fmt.Sprintf("allowed are durations from %vs to 8760h", schema["minimum"])
+		}
+		v.mistake(n, yamltree.QuoteName(n.Text())+" is out of range; "+allowed)
+	case *kind.MultipleOf:
+		v.mistake(n, yamltree.QuoteName(n.Text())+" is not allowed; "+allowed)
+	case *kind.Pattern, *kind.MaxLength:
+		v.mistake(n, yamltree.Quote(n.Text())+" is not allowed; "+allowed)
+	case *kind.Format:
+		v.mistake(n, k.Err.Error())
+	case *kind.MinItems:
+		v.mistake(n, "is empty; "+allowed)
+	case *kind.MaxProperties:
+		v.mistake(n, fmt.Sprintf("has %d fields; allowed are up to %d", k.Got, k.Want))
+	case *kind.AnyOf:
+		v.mistake(n, "is incomplete; "+allowed)
+	case *kind.Required:
+		for _, name := range k.Missing {
+			v.missing(n, name, schema, strings.Contains(err.SchemaURL, "/else/"))
+		}
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			v.unknown(n.Get(name), schema)
+		}
+	default:
+		for _, cause := range err.Causes {
+			v.add(cause)
+		}
+	}
+}
+
+// missing adds the mistake of a field that is missing. A list item without one is not read.
+func (v *validator) missing(n *yamltree.Node, name string, schema object, orDefault bool) {
+	field := properties(schema)[name].(object)
+	what, _ := field["description"].(string)
+	what, _, _ = strings.Cut(strings.NewReplacer(":", ".", ";", ".", " (", ".").Replace(what), ".")
+	text := "is missing (" + what + "); " + allowed(field)
+	if orDefault {
+		text += ", here or in defaults"
+	}
+	v.mistakes.Add(n.Get(name).Mistake(text))
+	v.bad[n] = true
+}
+
+// unknown adds the mistake of a field that the schema does not have.
+func (v *validator) unknown(n *yamltree.Node, schema object) {
+	v.bad[n] = true
+	m := Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path()}
+	entries := v.form.root["required"].([]any)[0].(string)
+	switch {
+	case schema["patternProperties"] != nil:
+		m.Text = "has a bad name; " + allowed(schema)
+	case m.Field == "defaults."+n.Name && properties(v.form.at(entries, "0"))[n.Name] != nil:
+		m.Line, m.Column, m.Text = n.Line, n.Column, "has no default; allowed is one of its own in each of the "+entries
+	default:
+		m.Text = unknownField(n.Name, slices.Sorted(maps.Keys(properties(schema))))
+	}
+	v.mistakes.Add(m)
+}
+
+// oneOf joins names for a sentence: "a, b or c".
+func oneOf(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
