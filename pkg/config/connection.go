@@ -3,7 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
@@ -116,4 +119,21 @@ func (c connectionSettings) identity() (Identity, error) {
 		return Identity{}, c.wrong("__clientId", errors.New("is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000"))
 	}
 	return id, nil
+}
+
+// parseEndpoint reads the URL of a service: one of the given schemes, a host, a port or none, and
+// nothing else.
+func parseEndpoint(text string, schemes ...string) (*url.URL, error) {
+	allowed := fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || !slices.Contains(schemes, u.Scheme) ||
+		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, allowed // the error of package url contains the text
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, allowed
+		}
+	}
+	return u, nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
 // CosmosConnection is a Cosmos DB account and how to sign in to it.
@@ -58,7 +60,7 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	if settings.field("tokenScope") != "" {
 		return CosmosConnection{}, settings.wrong("__tokenScope", errors.New("is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"))
 	}
-	if err := checkKey(key); err != nil {
+	if err := connectionstring.CheckKey(key); err != nil {
 		return CosmosConnection{}, settings.wrong(keyPart, err)
 	}
 	return c, nil
@@ -69,9 +71,9 @@ func cosmosConnectionString(text string) (endpoint, key string, err error) {
 	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
 		return "", "", errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
 	}
-	fields, err := parseConnectionString(text)
+	fields, err := connectionstring.Parse(text)
 	if err != nil {
-		return "", "", errors.New("is no connection string: " + err.Error())
+		return "", "", err
 	}
 	endpoint, key = fields["accountendpoint"], fields["accountkey"]
 	switch {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -51,9 +52,9 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 // serviceBusConnectionString returns the host of the namespace, the entity that the connection string is
 // limited to, and the connection string reduced to the fields that sign in.
 func serviceBusConnectionString(text, queue string) (namespace, entity string, secret Secret, err error) {
-	fields, err := parseConnectionString(text)
+	fields, err := connectionstring.Parse(text)
 	if err != nil {
-		return "", "", Secret{}, errors.New("is no connection string: " + err.Error())
+		return "", "", Secret{}, err
 	}
 	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
 	if err != nil {

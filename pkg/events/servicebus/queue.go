@@ -12,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
 // queue is one queue, topic or subscription, and how a publisher or a consumer gets at it.
@@ -169,17 +171,9 @@ func expecting(name string, c *tls.Config) *tls.Config {
 	return c
 }
 
-// inspectConnectionString finds what errors and checks need; the SDK does the
-// actual reading.
+// inspectConnectionString finds what errors and checks need; the SDK does the actual reading, and
+// refuses what is none.
 func inspectConnectionString(connectionString string) (host, entity string) {
-	for field := range strings.SplitSeq(connectionString, ";") {
-		name, value, _ := strings.Cut(field, "=")
-		switch strings.ToLower(name) {
-		case "endpoint":
-			host = strings.Trim(strings.TrimPrefix(value, "sb:"), "/")
-		case "entitypath":
-			entity = value
-		}
-	}
-	return host, entity
+	fields, _ := connectionstring.Parse(connectionString)
+	return strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
 // OpenWithConnectionString opens a table with a storage connection string: an account key, a shared
@@ -22,25 +23,38 @@ import (
 // that only reads writes nothing. options may set transport and telemetry; the retries are the
 // store's own, since a tick has a deadline.
 func OpenWithConnectionString(connectionString, table string, options azcore.ClientOptions) (*Store, error) {
-	parsed, err := parseConnection(connectionString)
+	parsed, err := connectionstring.ParseStorage(connectionString)
 	if err != nil {
-		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
+		return nil, fmt.Errorf("open state table %s: the storage connection string %w", table, err)
 	}
-	service, err := parsed.connect(withRetries(options))
+	service, err := connect(parsed, withRetries(options))
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
 	}
 	using := signIn{"account key", "copy it again from the storage account", func(host string) string {
 		return azurecli.InGroup("storage account show-connection-string", "--name", azurecli.Table.Resource(host), "--query", "connectionString")
 	}}
-	if parsed.signature != "" {
+	if parsed.Signature != "" {
 		const advice = "issue one for the Table service that is not expired and allows read, add, update, delete and query"
 		using = signIn{"shared access signature", advice, func(host string) string {
 			return azurecli.Command("storage account generate-sas", "--account-name", azurecli.Table.Resource(host), "--services", "t", "--resource-types", "sco",
 				"--permissions", "rwdlacu", "--expiry", "EXPIRY", "--https-only")
 		}}
 	}
-	return open(service, parsed.endpoint, table, using)
+	return open(service, parsed.Endpoint, table, using)
+}
+
+// connect makes a client. It sends no request.
+func connect(s connectionstring.Storage, options azcore.ClientOptions) (*aztables.ServiceClient, error) {
+	clientOptions := aztables.ClientOptions{ClientOptions: options}
+	if s.Signature != "" {
+		return aztables.NewServiceClientWithNoCredential(s.Endpoint+"/?"+s.Signature, &clientOptions)
+	}
+	credential, err := aztables.NewSharedKeyCredential(s.Account, s.Key)
+	if err != nil {
+		return nil, errors.New("its AccountKey is refused") // the SDK's error may have the key
+	}
+	return aztables.NewServiceClientWithSharedKey(s.Endpoint, credential, &clientOptions)
 }
 
 // OpenWithIdentity opens a table with an identity, which needs the role Storage Table Data

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
 // The key of the row that a probe writes. No processor can have that name, and no row of an outbox
@@ -71,9 +72,9 @@ func (s *Store) unproved(what string, creating bool, err error) error {
 // Endpoint returns the URL of the Table service in a storage connection string, without
 // credentials. The error says what is wrong with the string and contains no value of it.
 func Endpoint(connectionString string) (string, error) {
-	parsed, err := parseConnection(connectionString)
+	parsed, err := connectionstring.ParseStorage(connectionString)
 	if err != nil {
-		return "", fmt.Errorf("the storage connection string cannot be used: %w", err)
+		return "", fmt.Errorf("the storage connection string %w", err)
 	}
-	return parsed.endpoint, nil
+	return parsed.Endpoint, nil
 }
