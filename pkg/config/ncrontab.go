@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +20,11 @@ const ncrontabForm = `allowed are six fields (second minute hour day month weekd
 // month weekday), in UTC (https://github.com/atifaziz/NCrontab,
 // https://learn.microsoft.com/azure/azure-functions/functions-bindings-timer#ncrontab-expressions).
 //
-// The grammar is NCRONTAB's, which differs from that of cron/v3: the ends of a reversed range are
-// swapped, days and months may be written out ("Monday", "sept"), day of month and weekday both
-// have to match, and there is no "?". Refused are what Functions accepts besides (a TimeSpan, five
-// fields), what it reads as something that is hardly meant (a step of 0, names of one or two
-// letters), and an expression that never fires.
+// The parser is that of cron/v3. NCRONTAB differs from it: the ends of a reversed range are swapped,
+// days and months may be written out ("Monday", "sept"), day of month and weekday both have to match,
+// and there is no "?". Refused are what Functions accepts besides (a TimeSpan, five fields), what it
+// reads as something that is hardly meant (a step of 0, names of one or two letters), and an
+// expression that never fires.
 func ParseNCRONTAB(expression string) (Schedule, error) {
 	fields := strings.Fields(expression)
 	switch {
@@ -33,24 +35,18 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 	case len(fields) != 6:
 		return Schedule{}, fmt.Errorf("%s has %d fields; %s", yamltree.Quote(expression), len(fields), ncrontabForm)
 	}
-	spec := cron.SpecSchedule{Location: time.UTC}
-	for i, field := range []struct {
-		bits *uint64
-		kind ncrontabField
-	}{
-		{&spec.Second, ncrontabField{name: "second", min: 0, max: 59}},
-		{&spec.Minute, ncrontabField{name: "minute", min: 0, max: 59}},
-		{&spec.Hour, ncrontabField{name: "hour", min: 0, max: 23}},
-		{&spec.Dom, ncrontabField{name: "day", min: 1, max: 31}},
-		{&spec.Month, ncrontabField{name: "month", min: 1, max: 12, value: monthNamed}},
-		{&spec.Dow, ncrontabField{name: "weekday", min: 0, max: 6, value: weekdayNamed}},
-	} {
-		bits, err := field.kind.parse(fields[i])
-		if err != nil {
-			return Schedule{}, err
+	rewritten := make([]string, len(fields))
+	for i, kind := range ncrontabFields {
+		rewritten[i] = asCron(fields[i], kind.names)
+		if _, err := parseCron(kind.option, rewritten[i]); err != nil || !ncrontabForms.MatchString(fields[i]) {
+			return Schedule{}, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b), steps (*/n) and lists (a,b)", kind.name, yamltree.Quote(fields[i]), kind.values)
 		}
-		*field.bits = bits
 	}
+	spec, err := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(rewritten, " "))
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%s is no NCRONTAB expression; %s", yamltree.Quote(expression), ncrontabForm)
+	}
+	spec.Location = time.UTC
 	spec.Dom |= starBit // both days have to match
 	if !fires(spec) {
 		return Schedule{}, fmt.Errorf("%s %w", yamltree.Quote(expression), errNeverFires)
@@ -58,96 +54,47 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 	return Schedule{expression: strings.Join(fields, " "), spec: spec}, nil
 }
 
-// ncrontabField is one of the six fields of an expression.
-type ncrontabField struct {
-	name     string
-	min, max uint
-	value    func(name string) (uint, bool) // of a name; nil where the field has only numbers
+const ncrontabPart = `(\*|\w+(-\w+)?)(/[1-9]\d*)?`
+
+var (
+	ncrontabForms = regexp.MustCompile("^" + ncrontabPart + "(," + ncrontabPart + ")*$") // of a field
+	cronWord      = regexp.MustCompile(`[A-Za-z]{3,}`)
+	cronRange     = regexp.MustCompile(`(\d+)-(\d+)`)
+)
+
+// ncrontabFields are the fields of an expression. names has the names of values in their order; months
+// begin with 1.
+var ncrontabFields = []struct {
+	name   string
+	option cron.ParseOption
+	values string
+	names  []string
+}{
+	{"second", cron.Second, "0 to 59", nil},
+	{"minute", cron.Minute, "0 to 59", nil},
+	{"hour", cron.Hour, "0 to 23", nil},
+	{"day", cron.Dom, "1 to 31", nil},
+	{"month", cron.Month, "1 to 12 or an English name of three letters or more",
+		[]string{"", "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}},
+	{"weekday", cron.Dow, "0 to 6 or an English name of three letters or more",
+		[]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}},
 }
 
-// parse returns the set of a field's values: bit n is set for value n.
-func (f ncrontabField) parse(text string) (uint64, error) {
-	var bits uint64
-	for part := range strings.SplitSeq(text, ",") {
-		span, stepText, stepped := strings.Cut(part, "/")
-		step := uint64(1)
-		if stepped {
-			n, err := strconv.ParseUint(stepText, 10, 32)
-			if err != nil || n == 0 {
-				return 0, fmt.Errorf("the %s %s has a bad step; allowed is a whole number from 1 after the slash, as in */5", f.name, yamltree.Quote(text))
-			}
-			step = n
+// asCron rewrites a field for cron/v3: names, by their first three letters or more, become numbers, and
+// the ends of a reversed range are swapped.
+func asCron(field string, names []string) string {
+	field = cronWord.ReplaceAllStringFunc(field, func(word string) string {
+		if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, strings.ToLower(word)) }); i >= 0 {
+			return strconv.Itoa(i)
 		}
-		first, last, err := f.span(span, stepped)
-		if err != nil {
-			return 0, err
+		return word
+	})
+	return cronRange.ReplaceAllStringFunc(field, func(span string) string {
+		from, to, _ := strings.Cut(span, "-")
+		first, _ := strconv.Atoi(from)
+		if last, _ := strconv.Atoi(to); first > last {
+			return to + "-" + from
 		}
-		for value := uint64(first); value <= uint64(last); value += step {
-			bits |= 1 << value
-		}
-	}
-	return bits, nil
-}
-
-// span returns the bounds of "*", "a-b" or "a". With a step, "a" means from a to the field's
-// maximum.
-func (f ncrontabField) span(text string, stepped bool) (first, last uint, err error) {
-	if text == "*" {
-		return f.min, f.max, nil
-	}
-	from, to, ranged := strings.Cut(text, "-")
-	if first, err = f.number(from); err != nil {
-		return 0, 0, err
-	}
-	switch {
-	case ranged:
-		if last, err = f.number(to); err != nil {
-			return 0, 0, err
-		}
-		return min(first, last), max(first, last), nil
-	case stepped:
-		return first, f.max, nil
-	}
-	return first, first, nil
-}
-
-// number returns the value of a number or a name.
-func (f ncrontabField) number(text string) (uint, error) {
-	allowed := fmt.Sprintf("%d to %d", f.min, f.max)
-	if f.value != nil {
-		if n, ok := f.value(text); ok {
-			return n, nil
-		}
-		allowed += " or an English name of three letters or more"
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n < uint64(f.min) || n > uint64(f.max) {
-		return 0, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b), steps (*/n) and lists (a,b)", f.name, yamltree.Quote(text), allowed)
-	}
-	return uint(n), nil
-}
-
-// monthNamed finds a month by its English name, or by its first three letters or more.
-func monthNamed(name string) (uint, bool) {
-	for month := time.January; month <= time.December; month++ {
-		if begins(month.String(), name) {
-			return uint(month), true
-		}
-	}
-	return 0, false
-}
-
-// weekdayNamed finds a weekday by its English name, or by its first three letters or more.
-func weekdayNamed(name string) (uint, bool) {
-	for day := time.Sunday; day <= time.Saturday; day++ {
-		if begins(day.String(), name) {
-			return uint(day), true
-		}
-	}
-	return 0, false
-}
-
-// begins reports whether a name begins with a text of at least three letters, in any case.
-func begins(name, beginning string) bool {
-	return len(beginning) >= 3 && len(beginning) <= len(name) && strings.EqualFold(name[:len(beginning)], beginning)
+		return span
+	})
 }

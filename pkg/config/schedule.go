@@ -94,13 +94,21 @@ func parseKEDACron(expression string) (Schedule, error) {
 	case len(fields) == 6:
 		return Schedule{}, fmt.Errorf("%s has six fields; leave the second out, as in %q; %s", yamltree.Quote(expression), strings.Join(fields[1:], " "), allowed)
 	}
-	parsed, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(trimmed)
+	spec, err := parseCron(cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, trimmed)
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%s is no cron expression (%w); %s", yamltree.Quote(expression), err, allowed)
 	}
-	spec, ok := parsed.(*cron.SpecSchedule)
-	if !ok || !fires(*spec) {
+	if !fires(spec) {
 		return Schedule{}, fmt.Errorf("%s %w", yamltree.Quote(expression), errNeverFires)
 	}
-	return Schedule{expression: trimmed, spec: *spec}, nil
+	return Schedule{expression: trimmed, spec: spec}, nil
+}
+
+// parseCron parses an expression by cron/v3.
+func parseCron(options cron.ParseOption, expression string) (cron.SpecSchedule, error) {
+	parsed, err := cron.NewParser(options).Parse(expression)
+	if err != nil {
+		return cron.SpecSchedule{}, err
+	}
+	return *parsed.(*cron.SpecSchedule), nil // other types are those of descriptors, which no option allows
 }
