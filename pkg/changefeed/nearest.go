@@ -38,7 +38,7 @@ func Nearest(processors []FoundProcessor, want Identity) string {
 			if name == "" {
 				text = "did you mean no processorName?"
 			}
-			candidates = append(candidates, candidate{text, distance(name, want.ProcessorName)})
+			candidates = append(candidates, candidate{text, NameDistance(name, want.ProcessorName)})
 		case sameHead && byRID:
 			candidates = append(candidates, candidate{fmt.Sprintf("its leases of this processorName are for another container (RID %s, and this one has %s): was the container created anew, or is containerId another one?", reading.Container, want.ContainerRID), 1000})
 		case sameHead:
@@ -69,9 +69,9 @@ func Nearest(processors []FoundProcessor, want Identity) string {
 	return text
 }
 
-// distance is how much of two names differs: what is left of both without their common beginning and
-// end, in bytes.
-func distance(a, b string) int {
+// NameDistance is how much of two names differs: what is left of the longer one without their common
+// beginning and end, in bytes.
+func NameDistance(a, b string) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}

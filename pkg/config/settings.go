@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -117,18 +118,18 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Scaler:        readScaler(raw, mistakes),
 		URL:           strings.TrimSpace(raw.URL),
 		APIKey:        NewSecret(strings.TrimSpace(raw.APIKey)), // a file that it was made from may end in a line break
-		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, parseConcurrency),
-		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, parseTickTimeout),
+		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, numbers(1, 1024, "whole numbers from 1 to 1024")),
+		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, durations(time.Second, time.Hour, "1s to 1h, well below the functionTimeout of host.json")),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
-		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, parseHistory),
+		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, durations(time.Hour, maxDuration, "1h to 8760h")),
 		Region:        strings.TrimSpace(raw.Region),
-		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, parsePriority),
-		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, parseBucket),
+		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, choices(priorities, "Low and High, or leave it out")),
+		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, numbers(0, 5, "0 (none) and the throughput buckets 1 to 5")),
 		WebhookSecret: NewSecret(raw.WebhookSecret),
 		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
-		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, parseLogLevel),
+		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, choices(logLevels, "debug, info, warn or error")),
 
-		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, parseSwitch),
+		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, choices(switches, "true and false")),
 		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
 			return ParseState(e.lookup, text)
 		}),
@@ -138,7 +139,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		Shards: setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, func(text string) (Events, error) {
 			return parseShardQueue(e.lookup, text)
 		}),
-		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, parseShardSize),
+		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, numbers(0, math.MaxInt, "whole numbers of leases, 0 = never hand over")),
 	}
 	if raw.RUPrice != "" {
 		s.Ignored = "FEEDSCALE_RU_PRICE"
@@ -167,27 +168,53 @@ func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T
 	return value
 }
 
+// parseInterval accepts 0 for never.
 func parseInterval(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err != nil {
-		return 0, err
+	if d, err := parseDuration(text); err == nil && d == 0 {
+		return 0, nil
 	}
-	if d != 0 && (d < time.Second || d > 168*time.Hour) {
-		return 0, fmt.Errorf("%s is out of range; allowed are 0 (never) or 1s to 168h", text)
-	}
-	return d, nil
+	return durations(time.Second, 168*time.Hour, "0 (never) or 1s to 168h")(text)
 }
 
-func parseTickTimeout(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err != nil {
-		return 0, err
+// durations returns a parser of those from low to high.
+func durations(low, high time.Duration, allowed string) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := parseDuration(text)
+		if err == nil && (d < low || d > high) {
+			err = fmt.Errorf("%s is out of range; allowed are %s", text, allowed)
+		}
+		return d, err
 	}
-	if d < time.Second || d > time.Hour {
-		return 0, fmt.Errorf("%s is out of range; allowed are 1s to 1h, well below the functionTimeout of host.json", text)
-	}
-	return d, nil
 }
+
+// numbers returns a parser of whole numbers from low to high.
+func numbers(low, high int, allowed string) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("%s is not allowed; allowed are %s", yamltree.Quote(text), allowed)
+		}
+		return n, nil
+	}
+}
+
+// choices returns a parser of words, in any case.
+func choices[T any](values map[string]T, allowed string) func(string) (T, error) {
+	return func(text string) (T, error) {
+		value, ok := values[strings.ToLower(text)]
+		if !ok {
+			return value, fmt.Errorf("%s is not allowed; allowed are %s", yamltree.Quote(text), allowed)
+		}
+		return value, nil
+	}
+}
+
+var (
+	switches  = map[string]bool{"true": true, "false": false}
+	logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	// priorities are the levels of https://learn.microsoft.com/azure/cosmos-db/priority-based-execution.
+	priorities = map[string]string{"": "", "low": "Low", "high": "High"}
+)
 
 func parseListen(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
@@ -224,14 +251,6 @@ func checkAPIKey(key Secret, listen string) error {
 	return nil
 }
 
-func parseConcurrency(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > 1024 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers from 1 to 1024", yamltree.Quote(text))
-	}
-	return n, nil
-}
-
 func parseRUBudget(text string) (float64, error) {
 	if strings.EqualFold(text, "unlimited") {
 		return 0, nil
@@ -241,60 +260,4 @@ func parseRUBudget(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", yamltree.Quote(text))
 	}
 	return n, nil
-}
-
-// parsePriority accepts the levels of priority-based execution
-// (https://learn.microsoft.com/azure/cosmos-db/priority-based-execution).
-func parsePriority(text string) (string, error) {
-	for _, level := range []string{"", "Low", "High"} {
-		if strings.EqualFold(text, level) {
-			return level, nil
-		}
-	}
-	return "", fmt.Errorf("%s is no priority; allowed are Low and High, or leave it out", yamltree.Quote(text))
-}
-
-// parseBucket accepts the ids that throughput buckets have
-// (https://learn.microsoft.com/azure/cosmos-db/throughput-buckets).
-func parseBucket(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > 5 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are 0 (none) and the throughput buckets 1 to 5", yamltree.Quote(text))
-	}
-	return n, nil
-}
-
-func parseHistory(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err != nil {
-		return 0, err
-	}
-	if d < time.Hour || d > maxDuration {
-		return 0, fmt.Errorf("%s is out of range; allowed are 1h to 8760h", text)
-	}
-	return d, nil
-}
-
-func parseSwitch(text string) (bool, error) {
-	switch strings.ToLower(text) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, fmt.Errorf("%s is not allowed; allowed are true and false", yamltree.Quote(text))
-}
-
-func parseLogLevel(text string) (slog.Level, error) {
-	switch strings.ToLower(text) {
-	case "debug":
-		return slog.LevelDebug, nil
-	case "info":
-		return slog.LevelInfo, nil
-	case "warn":
-		return slog.LevelWarn, nil
-	case "error":
-		return slog.LevelError, nil
-	}
-	return 0, fmt.Errorf("%s is no log level; allowed are debug, info, warn or error", yamltree.Quote(text))
 }

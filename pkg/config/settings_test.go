@@ -138,7 +138,7 @@ func TestSettingMistakes(t *testing.T) {
 		{"a budget that is no number", "FEEDSCALE_RU_BUDGET", "NaN", "allowed are unlimited or request units a second, 1 or more"},
 		{"a concurrency of 0", "FEEDSCALE_CONCURRENCY", "0", "allowed are whole numbers from 1 to 1024"},
 		{"a concurrency above the limit", "FEEDSCALE_CONCURRENCY", "1025", "allowed are whole numbers from 1 to 1024"},
-		{"a priority between the two", "FEEDSCALE_PRIORITY", "medium", `"medium" is no priority; allowed are Low and High, or leave it out`},
+		{"a priority between the two", "FEEDSCALE_PRIORITY", "medium", `"medium" is not allowed; allowed are Low and High, or leave it out`},
 		{"a throughput bucket above the last", "FEEDSCALE_THROUGHPUT_BUCKET", "6", "allowed are 0 (none) and the throughput buckets 1 to 5"},
 		{"a throughput bucket below 0", "FEEDSCALE_THROUGHPUT_BUCKET", "-1", "allowed are 0 (none) and the throughput buckets 1 to 5"},
 		{"a throughput bucket by name", "FEEDSCALE_THROUGHPUT_BUCKET", "none", "allowed are 0 (none) and the throughput buckets 1 to 5"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -23,14 +22,6 @@ func parseShardQueue(lookup func(string) (string, bool), text string) (Events, e
 		return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(text))
 	}
 	return Events{Queue: text, ServiceBus: connection}, err
-}
-
-func parseShardSize(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s is not allowed; allowed are whole numbers of leases, 0 = never hand over", yamltree.Quote(text))
-	}
-	return n, nil
 }
 
 // checkShards reports a queue of shards that nobody takes from: the folder is that of a function app, and the
