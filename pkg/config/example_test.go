@@ -52,14 +52,3 @@ processors:
 	// processors.yaml:6: processors[0] (orders).containerID: is an unknown field; did you mean containerId?
 	// processors.yaml:7: processors[0] (orders).minReplicaCount: -1 is out of range; allowed are whole numbers, 0 or more
 }
-
-// A schedule fires strictly after the time it is given.
-func ExampleParseNCRONTAB() {
-	schedule, err := config.ParseNCRONTAB("0 */5 8-17 * * mon-fri")
-	fmt.Println(schedule, err)
-	_, err = config.ParseNCRONTAB("0 0 0 30 feb *")
-	fmt.Println(err)
-	// Output:
-	// 0 */5 8-17 * * mon-fri <nil>
-	// "0 0 0 30 feb *" never fires: none of its months has such a day; allowed are days that exist
-}

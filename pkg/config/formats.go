@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -17,7 +18,7 @@ var formats = map[string]func(any) error{
 	"feedscale-positive-duration": textFormat(func(text string) error { return checkDuration(text, time.Second) }),
 	"feedscale-start-from":        textFormat(func(text string) error { _, err := parseStartFrom(text); return err }),
 	"feedscale-ncrontab":          textFormat(func(text string) error { _, err := parseSchedule(text); return err }),
-	"feedscale-cron":              textFormat(func(text string) error { _, err := parseKEDACron(text); return err }),
+	"feedscale-cron":              textFormat(func(text string) error { _, err := crontab.ParseKEDA(text); return err }),
 	"feedscale-time-zone":         textFormat(func(text string) error { _, err := parseTimeZone(text); return err }),
 }
 
@@ -74,11 +75,11 @@ func parseStartFrom(text string) (changefeed.StartFrom, error) {
 }
 
 // parseSchedule reads an NCRONTAB expression; an empty one is the zero Schedule, each tick.
-func parseSchedule(text string) (Schedule, error) {
+func parseSchedule(text string) (crontab.Schedule, error) {
 	if text == "" {
-		return Schedule{}, nil
+		return crontab.Schedule{}, nil
 	}
-	return ParseNCRONTAB(text)
+	return crontab.ParseNCRONTAB(text)
 }
 
 func parseTimeZone(text string) (*time.Location, error) {

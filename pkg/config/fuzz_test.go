@@ -78,21 +78,3 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
-
-// Whatever the expression, it is either refused or fires.
-func FuzzParseNCRONTAB(f *testing.F) {
-	for _, expression := range []string{"*/30 * * * * *", "0 0 22-2 13 * Fri", "0 0 0 29 2 Sun", "0 0 0 30 2 *", "TZ=UTC", ", * * * * *", "5-1/3,7 * * * january-march mon"} {
-		f.Add(expression)
-	}
-	f.Fuzz(func(t *testing.T, expression string) {
-		schedule, err := config.ParseNCRONTAB(expression)
-		if err != nil {
-			return
-		}
-		after := time.Date(2026, 3, 4, 10, 0, 0, 1, time.UTC)
-		next := schedule.Next(after)
-		if !next.After(after) {
-			t.Errorf("%q fires at %v", expression, next)
-		}
-	})
-}

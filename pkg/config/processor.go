@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
@@ -26,8 +27,8 @@ type Processor struct {
 	AccountHost      string // host of the endpoint that the application uses for the monitored account, without a port
 	StartFrom        changefeed.StartFrom
 	LeaseFormat      changefeed.Family // whose leases count; "" = whatever is found
-	Schedule         Schedule          // zero = every tick
-	IdleSchedule     Schedule          // while the processor is idle; zero = Schedule
+	Schedule         crontab.Schedule  // zero = every tick
+	IdleSchedule     crontab.Schedule  // while the processor is idle; zero = Schedule
 	Policy           scaling.Policy
 	Throughput       Throughput
 	SignalQueue      string            // queue that holds a message for each replica that is wanted; "" = none
@@ -158,8 +159,8 @@ func (f policyFields) policy() scaling.Policy {
 	for _, w := range f.Schedules { // the schema checked each
 		s := scaling.Schedule{DesiredReplicas: w.DesiredReplicas}
 		s.Location, _ = parseTimeZone(w.Timezone)
-		start, _ := parseKEDACron(w.Start)
-		end, _ := parseKEDACron(w.End)
+		start, _ := crontab.ParseKEDA(w.Start)
+		end, _ := crontab.ParseKEDA(w.End)
 		s.Start, s.End = start, end
 		p.Schedules = append(p.Schedules, s)
 	}

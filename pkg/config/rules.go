@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -58,9 +59,9 @@ func (e entry) checkPolicy(f policyFields) {
 			fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Fallback.Behavior), "fallback.behavior")
 	}
 	for _, window := range e.at("schedules").Items {
-		start, err := parseKEDACron(window.Get("start").Text())
-		end, endErr := parseKEDACron(window.Get("end").Text())
-		if err == nil && endErr == nil && start.spec == end.spec {
+		start, err := crontab.ParseKEDA(window.Get("start").Text())
+		end, endErr := crontab.ParseKEDA(window.Get("end").Text())
+		if err == nil && endErr == nil && start.Same(end) {
 			e.mistake(window.Get("end"), "start and end are the same; allowed are two that differ")
 		}
 	}

@@ -12,13 +12,15 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Settings are the parsed FEEDSCALE_* variables (docs/configure.md, Settings), except those that
 // say where the processors are read from, which only Read uses.
 type Settings struct {
-	Timer         Schedule      // FEEDSCALE_TIMER_SCHEDULE
+	Timer crontab.Schedule // FEEDSCALE_TIMER_SCHEDULE
+
 	State         State         // FEEDSCALE_STATE
 	Events        Events        // FEEDSCALE_EVENTS
 	Shards        Events        // FEEDSCALE_SHARD_QUEUE, with the connection FEEDSCALE_SHARDS: where a large tick is handed over; no Queue = nowhere
@@ -112,7 +114,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		mistakes.Add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
 	}
 	s := Settings{
-		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, ParseNCRONTAB),
+		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, crontab.ParseNCRONTAB),
 		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseInterval),
 		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
 		Scaler:        readScaler(raw, mistakes),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/crontab"
 )
 
 func TestSettingsHaveTheirDefaults(t *testing.T) {
@@ -16,7 +17,7 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timer, err := config.ParseNCRONTAB("*/15 * * * * *")
+	timer, err := crontab.ParseNCRONTAB("*/15 * * * * *")
 	if err != nil {
 		t.Fatal(err)
 	}

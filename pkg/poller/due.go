@@ -6,7 +6,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Schedule returns the next time that something is due, strictly after t. config.Schedule is one.
+// Schedule returns the next time that something is due, strictly after t. crontab.Schedule is one.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }

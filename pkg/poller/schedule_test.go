@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
@@ -84,12 +84,12 @@ func TestEachSlotIsPolledOnce_Long(t *testing.T) {
 	for seed := range uint64(schedules) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		timerText, ownText := expression(random, true), ""
-		timer, err := config.ParseNCRONTAB(timerText)
+		timer, err := crontab.ParseNCRONTAB(timerText)
 		testworld.Must(t, err)
-		var own config.Schedule
+		var own crontab.Schedule
 		for own.IsZero() {
 			ownText = strings.Replace(expression(random, false), " 0-31 ", " 1-31 ", 1)
-			own, err = config.ParseNCRONTAB(ownText)
+			own, err = crontab.ParseNCRONTAB(ownText)
 			if err != nil && !strings.Contains(err.Error(), "never fires") {
 				t.Fatalf("%s: %v", ownText, err)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -204,7 +205,7 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 
 // slotLength returns how much time passes from the slot of a tick that starts at a time, the last one until then,
 // to the next. A host fires some milliseconds early, so that the nearest second counts.
-func slotLength(ticks config.Schedule, start time.Time) time.Duration {
+func slotLength(ticks crontab.Schedule, start time.Time) time.Duration {
 	start = start.Round(time.Second)
 	var slot time.Time
 	for back := time.Second; slot.IsZero() && back > 0; back *= 2 { // until the duration overflows

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/crontab"
 )
 
 func TestASlotLastsUntilTheNextWheneverItsTickStarts(t *testing.T) {
@@ -25,7 +25,7 @@ func TestASlotLastsUntilTheNextWheneverItsTickStarts(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			schedule, err := config.ParseNCRONTAB(c.schedule)
+			schedule, err := crontab.ParseNCRONTAB(c.schedule)
 			if err != nil {
 				t.Fatal(err)
 			}

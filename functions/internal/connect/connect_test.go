@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -212,7 +213,7 @@ func TestAWorkloadIdentityNeedsItsEnvironment(t *testing.T) {
 func TestAProcessorHasTwoAccountsWhereItsLeasesAreInAnother(t *testing.T) {
 	t.Parallel()
 	c := New(config.Settings{Concurrency: 4})
-	daily, err := config.ParseNCRONTAB("0 0 3 * * *")
+	daily, err := crontab.ParseNCRONTAB("0 0 3 * * *")
 	testworld.Must(t, err)
 	configured := config.Processor{
 		Name: "orders", Connection: account("COSMOS", shop, key, config.Identity{}), LeaseConnection: account("LEASES", "https://leases.documents.azure.com/", key, config.Identity{}),

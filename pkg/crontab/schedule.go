@@ -1,4 +1,10 @@
-package config
+// Package crontab reads cron expressions: the six fields of a Functions timer, and the five of KEDA's
+// cron trigger. Both are parsed, and fire, by robfig/cron/v3.
+//
+// It reads no clock. Start with ParseNCRONTAB.
+//
+// The package is internal to the program: its API may change in any release.
+package crontab
 
 import (
 	"errors"
@@ -42,6 +48,9 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
+// Same reports whether both fire at the same times.
+func (s Schedule) Same(o Schedule) bool { return s.spec == o.spec }
+
 // IsZero reports whether there is no schedule.
 func (s Schedule) IsZero() bool { return s == Schedule{} }
 
@@ -74,13 +83,13 @@ func fires(spec cron.SpecSchedule) bool {
 // foreignToCron reports whether a character occurs in no cron expression. Such expressions are
 // refused before cron/v3 sees them, since its errors quote the expression, which could be a secret.
 func foreignToCron(r rune) bool {
-	return !isAlphanumeric(r) && !strings.ContainsRune("*,-/? \t", r)
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("*,-/? \t", r))
 }
 
-// parseKEDACron reads the start or end of a schedule as KEDA's cron trigger does: five fields, no
+// ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no
 // descriptors and no time zone, which is a field of its own. The Schedule is in the location of the
 // time that Next is given.
-func parseKEDACron(expression string) (Schedule, error) {
+func ParseKEDA(expression string) (Schedule, error) {
 	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
 	trimmed, fields := strings.TrimSpace(expression), strings.Fields(expression)
 	switch {
