@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamlschema"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -22,7 +23,10 @@ type Document struct {
 // documentReader reads a document of any kind: what the schema allows, and the rules that it cannot
 // express (rules.go).
 type documentReader struct {
-	validator
+	form        *yamlschema.Form
+	root        *yamltree.Node
+	mistakes    *Mistakes
+	bad         map[*yamltree.Node]bool // values with a mistake: they are read as absent
 	lookup      func(string) (string, bool)
 	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
 	claims      map[string]claim
@@ -36,7 +40,7 @@ type cosmosResult struct {
 
 // newDocumentReader parses a document and holds it against its schema. It is nil if the document
 // cannot be read at all; then there is a mistake. entries is the list that each document has.
-func newDocumentReader(file string, text []byte, f *form, entries string, mistakes *Mistakes) *documentReader {
+func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries string, mistakes *Mistakes) *documentReader {
 	documents, wrong := yamltree.Parse(file, text)
 	if len(documents) > 0 {
 		if other := foreignDocument(documents[0]); other != "" {
@@ -47,19 +51,19 @@ func newDocumentReader(file string, text []byte, f *form, entries string, mistak
 	*mistakes = append(*mistakes, wrong...)
 	if len(documents) == 0 {
 		if len(wrong) == 0 {
-			mistakes.Add(Mistake{File: file, Line: 1, Column: 1, Field: entries, Text: "is empty; " + allowed(f.at(entries))})
+			mistakes.Add(Mistake{File: file, Line: 1, Column: 1, Field: entries, Text: "is empty; " + yamlschema.Allowed(f.At(entries))})
 		}
 		return nil
 	}
 	if len(documents) > 1 {
 		mistakes.Add(Mistake{File: file, Line: documents[1].Line, Column: documents[1].Column, Text: "a second document begins here; allowed is one document, with all " + entries + " in its list"})
 	}
-	d := &documentReader{
-		validator:   validator{form: f, root: documents[0], mistakes: mistakes, bad: map[*yamltree.Node]bool{}},
+	wrong, bad := f.Validate(documents[0])
+	*mistakes = append(*mistakes, wrong...)
+	return &documentReader{
+		form: f, root: documents[0], mistakes: mistakes, bad: bad,
 		connections: map[string]cosmosResult{}, claims: map[string]claim{},
 	}
-	d.validate()
-	return d
 }
 
 // entry is an item of a document's list, on top of the defaults.
@@ -90,9 +94,9 @@ func fields[T any](e entry, list string) T {
 	skip := func(n *yamltree.Node) bool { return e.bad[n] }
 	value := e.node.Value(skip)
 	if e.defaults.IsObject() {
-		value = overlay(e.defaults.Value(skip), value)
+		value = yamlschema.Overlay(e.defaults.Value(skip), value)
 	}
-	decoded, err := decode[T](e.form.at(list, "0"), value)
+	decoded, err := yamlschema.Decode[T](e.form.At(list, "0"), value)
 	if err != nil {
 		e.mistake(e.node, "cannot be read ("+err.Error()+"); allowed is what the schema allows")
 	}
@@ -191,9 +195,9 @@ func (e entry) throughput(f throughputFields, p Processor) Throughput {
 	switch mode := e.at("throughput.mode"); {
 	case e.bad[mode] || e.bad[e.at("throughput.containers")]:
 	case len(items) > 0 && !mode.Present():
-		e.mistake(e.at("throughput.containers"), "mode is missing; "+allowed(e.form.at("processors", "0", "throughput", "mode")))
+		e.mistake(e.at("throughput.containers"), "mode is missing; "+yamlschema.Allowed(e.form.At("processors", "0", "throughput", "mode")))
 	case len(items) == 0 && t.Mode != ThroughputOff:
-		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed(e.form.at("processors", "0", "throughput", "containers", "0"))))
+		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, yamlschema.Allowed(e.form.At("processors", "0", "throughput", "containers", "0"))))
 	}
 	items = slices.DeleteFunc(slices.Clone(items), func(n *yamltree.Node) bool { return e.bad[n] })
 	named := map[ThroughputContainer]bool{}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known
@@ -12,7 +13,7 @@ func unknown(what, name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return "is an unknown " + what + "; did you mean " + near + "?"
 	}
-	return "is an unknown " + what + "; allowed are " + oneOf(known)
+	return "is an unknown " + what + "; allowed are " + yamltree.OneOf(known)
 }
 
 // Nearest returns the known name that differs least, "" if that is by more than a third of the known

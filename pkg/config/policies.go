@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/yamlschema"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -29,7 +30,7 @@ func BuiltInPolicies() []string { return []string{"default", "keda"} }
 
 // DefaultPolicy returns the policy of a processor that sets nothing.
 func DefaultPolicy() scaling.Policy {
-	fields, err := decode[namedPolicyFields](policiesForm().at("policies", "0"), nil)
+	fields, err := yamlschema.Decode[namedPolicyFields](policiesForm().At("policies", "0"), nil)
 	if err != nil {
 		panic(err) // the defaults of the schema are part of the program
 	}

@@ -4,7 +4,16 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
+
+// Mistake is one thing that is wrong with a configuration.
+type Mistake = yamltree.Mistake
+
+// Mistakes is everything that is wrong with a configuration: first the settings, then the document
+// in its order. No mistake contains a secret.
+type Mistakes = yamltree.Mistakes
 
 // Input is everything that a configuration is read from.
 type Input struct {

@@ -82,3 +82,12 @@ func QuoteName(text string) string {
 	}
 	return text
 }
+
+// OneOf joins names for a sentence: "a, b or c".
+func OneOf(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,4 +1,4 @@
-package config
+package yamlschema
 
 import (
 	"errors"
@@ -14,26 +14,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Mistake is one thing that is wrong with a configuration.
-type Mistake = yamltree.Mistake
-
-// Mistakes is everything that is wrong with a configuration: first the settings, then the document
-// in its order. No mistake contains a secret.
-type Mistakes = yamltree.Mistakes
-
-// validator holds a document against its schema.
-type validator struct {
-	form     *form
-	root     *yamltree.Node
-	mistakes *Mistakes
-	bad      map[*yamltree.Node]bool // values with a mistake: they are read as absent
-}
-
-// validate adds what the schema finds wrong.
-func (v *validator) validate() {
-	if err, ok := errors.AsType[*jsonschema.ValidationError](v.form.compiled.Validate(v.root.Value(nil))); ok {
+// Validate returns what is wrong with a document, and which values have a mistake.
+func (f *Form) Validate(root *yamltree.Node) (mistakes yamltree.Mistakes, bad map[*yamltree.Node]bool) {
+	v := validator{form: f, root: root, bad: map[*yamltree.Node]bool{}}
+	if err, ok := errors.AsType[*jsonschema.ValidationError](f.compiled.Validate(root.Value(nil))); ok {
 		v.add(err)
 	}
+	return v.mistakes, v.bad
+}
+
+type validator struct {
+	form     *Form
+	root     *yamltree.Node
+	mistakes yamltree.Mistakes
+	bad      map[*yamltree.Node]bool
 }
 
 // mistake adds a mistake in a value. A value has one at most: the first that is found.
@@ -46,7 +40,7 @@ func (v *validator) mistake(n *yamltree.Node, text string) {
 
 // add adds the mistake that an error of the schema stands for, or those of its causes.
 func (v *validator) add(err *jsonschema.ValidationError) {
-	n, schema := v.root, v.form.at(err.InstanceLocation...)
+	n, schema := v.root, v.form.At(err.InstanceLocation...)
 	for _, step := range err.InstanceLocation {
 		if i, err := strconv.Atoi(step); err == nil && n.IsList() {
 			n = n.Items[i]
@@ -54,7 +48,7 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 			n = n.Get(step)
 		}
 	}
-	allowed := allowed(schema)
+	allowed := Allowed(schema)
 	switch k := err.ErrorKind.(type) {
 	case *kind.Type, *kind.InvalidJsonValue:
 		if types := texts(schema["type"]); n.Text() != "" && slices.Contains(types, "string") && !slices.Contains(types, "integer") {
@@ -100,11 +94,11 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 }
 
 // missing adds the mistake of a field that is missing. A list item without one is not read.
-func (v *validator) missing(n *yamltree.Node, name string, schema object, orDefault bool) {
-	field := properties(schema)[name].(object)
+func (v *validator) missing(n *yamltree.Node, name string, schema Schema, orDefault bool) {
+	field := properties(schema)[name].(Schema)
 	what, _ := field["description"].(string)
 	what, _, _ = strings.Cut(strings.NewReplacer(":", ".", ";", ".", " (", ".").Replace(what), ".")
-	text := "is missing (" + what + "); " + allowed(field)
+	text := "is missing (" + what + "); " + Allowed(field)
 	if orDefault {
 		text += ", here or in defaults"
 	}
@@ -113,26 +107,17 @@ func (v *validator) missing(n *yamltree.Node, name string, schema object, orDefa
 }
 
 // unknown adds the mistake of a field that the schema does not have.
-func (v *validator) unknown(n *yamltree.Node, schema object) {
+func (v *validator) unknown(n *yamltree.Node, schema Schema) {
 	v.bad[n] = true
-	m := Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path()}
+	m := yamltree.Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path()}
 	entries := v.form.root["required"].([]any)[0].(string)
 	switch {
 	case schema["patternProperties"] != nil:
-		m.Text = "has a bad name; " + allowed(schema)
-	case m.Field == "defaults."+n.Name && properties(v.form.at(entries, "0"))[n.Name] != nil:
+		m.Text = "has a bad name; " + Allowed(schema)
+	case m.Field == "defaults."+n.Name && properties(v.form.At(entries, "0"))[n.Name] != nil:
 		m.Line, m.Column, m.Text = n.Line, n.Column, "has no default; allowed is one of its own in each of the "+entries
 	default:
-		m.Text = unknownField(n.Name, slices.Sorted(maps.Keys(properties(schema))))
+		m.Text = v.form.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
 	}
 	v.mistakes.Add(m)
-}
-
-// oneOf joins names for a sentence: "a, b or c".
-func oneOf(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

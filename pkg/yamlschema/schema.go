@@ -1,0 +1,212 @@
+// Package yamlschema holds a document (package yamltree) against a JSON Schema, says what is wrong with
+// it in sentences, and decodes it with the defaults of the schema.
+//
+// A document is an object with a list of entries, which the schema requires, and a field "defaults" with
+// values for each of them. Besides the keywords of JSON Schema, "errorMessage" says what is allowed, as
+// it does in editors.
+//
+// It knows no field by name. Start with New.
+//
+// The package is internal to the program: its API may change in any release.
+package yamlschema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// Form is the schema of a kind of document: compiled, to find mistakes, and as JSON, to say what is
+// allowed.
+type Form struct {
+	compiled *jsonschema.Schema
+	root     Schema // without $ref
+	unknown  func(name string, known []string) string
+}
+
+// Schema is a schema as JSON.
+type Schema = map[string]any
+
+// New compiles the schema at a JSON pointer of a text. formats are those that the schema names and JSON
+// Schema does not have; unknown is the sentence about a field that an object does not have. The schema is
+// part of the program, so an error in it is a defect.
+func New(text, pointer string, formats map[string]func(any) error, unknown func(name string, known []string) string) *Form {
+	const url = "urn:feedscale:document"
+	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		panic(err)
+	}
+	delete(whole.(Schema), "$id") // it would replace url
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	for name, check := range formats {
+		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: check})
+	}
+	if err := compiler.AddResource(url, whole); err != nil {
+		panic(err)
+	}
+	root := whole.(Schema)
+	defs := root["$defs"].(Schema)
+	if name, ok := strings.CutPrefix(pointer, "/$defs/"); ok {
+		root = defs[name].(Schema)
+	}
+	return &Form{unknown: unknown, compiled: compiler.MustCompile(url + "#" + pointer), root: inlined(root, defs).(Schema)}
+}
+
+// inlined puts what a schema refers to in its place, below what the schema says itself.
+func inlined(schema any, defs Schema) any {
+	from, ok := schema.(Schema)
+	if !ok {
+		return schema
+	}
+	whole := Schema{}
+	if ref, ok := from["$ref"].(string); ok {
+		whole = inlined(defs[strings.TrimPrefix(ref, "#/$defs/")], defs).(Schema)
+	}
+	for name, value := range from {
+		if name != "$defs" {
+			whole[name] = inlined(value, defs)
+		}
+	}
+	return whole
+}
+
+// At returns the schema for a place in a document; the empty one for a field that no schema has.
+func (f *Form) At(place ...string) Schema {
+	schema := f.root
+	for _, step := range place {
+		next, ok := properties(schema)[step].(Schema)
+		if !ok {
+			next, ok = schema["items"].(Schema)
+		}
+		if labels, _ := schema["patternProperties"].(Schema); !ok {
+			for _, label := range labels { // there is one pattern
+				next = label.(Schema)
+			}
+		}
+		schema = next
+	}
+	return schema
+}
+
+func properties(schema Schema) Schema {
+	known, _ := schema["properties"].(Schema)
+	return known
+}
+
+// complete puts the defaults of the schema in place of what is absent or null, at every depth.
+func complete(schema Schema, value any) any {
+	known := properties(schema)
+	if value == nil {
+		value = schema["default"]
+		if value == nil && known != nil {
+			value = Schema{}
+		}
+	}
+	switch value := value.(type) {
+	case Schema:
+		whole := Schema{}
+		for name := range known {
+			whole[name] = complete(known[name].(Schema), value[name])
+		}
+		for name, v := range value {
+			if known[name] == nil && v != nil {
+				whole[name] = v
+			}
+		}
+		return whole
+	case []any:
+		items, _ := schema["items"].(Schema)
+		whole := make([]any, len(value))
+		for i := range value {
+			whole[i] = complete(items, value[i])
+		}
+		return whole
+	}
+	return value
+}
+
+// Overlay applies a value on top of a default: objects field by field, at every depth;
+// any other value replaces the default whole. A null counts as given, and restores what holds without
+// defaults.
+func Overlay(base, over any) any {
+	b, inherits := base.(Schema)
+	o, ok := over.(Schema)
+	if !ok || !inherits {
+		return over
+	}
+	merged := maps.Clone(b)
+	for name, value := range o {
+		merged[name] = Overlay(b[name], value)
+	}
+	return merged
+}
+
+// Decode reads a value that the schema allows into a T, with the defaults of the schema. A field of the
+// schema that T does not have is an error.
+func Decode[T any](schema Schema, value any) (decoded T, err error) {
+	text, err := json.Marshal(complete(schema, value))
+	if err != nil {
+		return decoded, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoded, decoder.Decode(&decoded)
+}
+
+// Allowed says which values a schema allows, "allowed are true and false".
+func Allowed(schema Schema) string {
+	if text, ok := schema["errorMessage"].(string); ok {
+		return text
+	}
+	if values, ok := schema["enum"].([]any); ok {
+		return "allowed are " + yamltree.OneOf(texts(values))
+	}
+	types := texts(schema["type"])
+	switch required := texts(schema["required"]); {
+	case slices.Contains(types, "boolean"):
+		return "allowed are true and false"
+	case schema["multipleOf"] != nil:
+		return fmt.Sprintf("allowed are multiples of %v from %v to %v", schema["multipleOf"], schema["minimum"], schema["maximum"])
+	case slices.Contains(types, "integer") && fmt.Sprint(schema["maximum"]) == maxReplicas:
+		return fmt.Sprintf("allowed are whole numbers, %v or more", schema["minimum"])
+	case slices.Contains(types, "integer"):
+		return fmt.Sprintf("allowed are whole numbers from %v to %v", schema["minimum"], schema["maximum"])
+	case slices.Contains(types, "object") && len(required) > 0:
+		return "allowed is an object with " + strings.Replace(yamltree.OneOf(required), " or ", " and ", 1)
+	case slices.Contains(types, "object"):
+		return "allowed is an object (name: value)"
+	case slices.Contains(types, "array"):
+		return "allowed is a list"
+	}
+	if schema["maxLength"] != nil {
+		return fmt.Sprintf("allowed is a text of up to %v characters", schema["maxLength"])
+	}
+	return "allowed is a text"
+}
+
+// maxReplicas is the greatest replica count, which Kubernetes keeps in 32 bits: a bound of the type,
+// which mistakes do not name.
+const maxReplicas = "2147483647"
+
+// texts returns the text of a JSON value, or those of a list; null is left out.
+func texts(value any) []string {
+	if text, ok := value.(string); ok {
+		return []string{text}
+	}
+	var all []string
+	values, _ := value.([]any)
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
