@@ -150,7 +150,7 @@ func TestASettingThatNothingReadsAnyMoreIsSaidOnce(t *testing.T) {
 		_, err = a.Poll(t.Context(), poller.Mode{All: true})
 		testworld.Must(t, err)
 		a.Close()
-		if got := strings.Count(log.String(), `"level":"WARN"`); got != want || !strings.Contains(log.String(), set) {
+		if got := strings.Count(log.String(), `"level":"WARN","msg":"a setting is ignored`); got != want || !strings.Contains(log.String(), set) {
 			t.Errorf("%d warnings, want %d: %s", got, want, log.String())
 		}
 	}
