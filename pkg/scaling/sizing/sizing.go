@@ -64,7 +64,7 @@ func Size(in Input) Answer {
 	m := in.Memory
 	loads, arrival := in.arrivals(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
-	a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0
+	a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0
 	if a.Known {
 		in.answer(&a, &m, in.demand(loads, &m, a.Capacity))
 	}
