@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // What check finds with a state table, which is Azurite here; all else that it finds is tested in
@@ -55,7 +55,7 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 	if sent := w.Namespace.Messages(testworld.Queue); len(sent) != 0 {
 		t.Errorf("%d messages were sent", len(sent))
 	}
-	if record, err := state.Load(t.Context(), w.store(), "orders"); err != nil || record.Version != "" {
+	if record, err := storetest.Load(t.Context(), w.store(), "orders"); err != nil || record.Version != "" {
 		t.Errorf("state was written: %+v, %v", record, err)
 	}
 	fields := regexp.MustCompile(`{"target":"[^"]+","check":"[^"]+","status":"(ok|skip)","detail":"[^"]+","fix":null,"processors":\["orders"\]}`)

@@ -18,7 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // stageFanOut stages the function app with the function shard.
@@ -121,7 +121,7 @@ func (w *fanned) awaitPolled(since time.Time) {
 	store, late := w.store(), time.After(w.patience)
 	for _, name := range append([]string{"g"}, w.names...) {
 		for {
-			record, err := state.Load(w.t.Context(), store, name)
+			record, err := storetest.Load(w.t.Context(), store, name)
 			if err == nil && !record.State.AttemptedAt.Before(since) && len(record.Outbox) == 0 {
 				break
 			}
@@ -276,7 +276,7 @@ func TestAShardThatIsLostComesBack(t *testing.T) {
 			<-held
 			store := w.store()
 			testworld.Eventually(t, "the poll of all but one", func() bool {
-				record, err := state.Load(t.Context(), store, "p4") // which is in one shard with p5
+				record, err := storetest.Load(t.Context(), store, "p4") // which is in one shard with p5
 				return err == nil && !record.State.AttemptedAt.Before(since)
 			})
 			var lost *functionshost.Host

@@ -23,7 +23,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -146,7 +146,7 @@ func TestABacklogComesAndGoesUnderTheHost(t *testing.T) {
 	tick(t, h)
 	const first = "orders-000000000001 null->1 true"
 	w.wantEvents(first)
-	record, err := state.Load(t.Context(), w.store(), "orders")
+	record, err := storetest.Load(t.Context(), w.store(), "orders")
 	testworld.Must(t, err)
 	if s := record.State; s.Sequence != 1 || *s.Lag.Lag() != 5 || len(record.Outbox) != 0 {
 		t.Errorf("state %+v, %d events in the outbox", s, len(record.Outbox))
@@ -218,7 +218,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 				ticked <- err
 			}()
 			<-sending
-			if record, err := state.Load(t.Context(), w.store(), "orders"); err != nil || len(record.Outbox) != 1 {
+			if record, err := storetest.Load(t.Context(), w.store(), "orders"); err != nil || len(record.Outbox) != 1 {
 				t.Fatalf("%d events in the outbox, %v; want the one that is being sent", len(record.Outbox), err)
 			}
 			h.Kill()
@@ -229,7 +229,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 			w.Checkpoint(5)
 			tick(t, h)
 			w.wantEvents(c.want...)
-			if record, err := state.Load(t.Context(), w.store(), "orders"); err != nil || len(record.Outbox) != 0 {
+			if record, err := storetest.Load(t.Context(), w.store(), "orders"); err != nil || len(record.Outbox) != 0 {
 				t.Errorf("%d events in the outbox, %v", len(record.Outbox), err)
 			}
 		})

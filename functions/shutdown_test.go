@@ -17,7 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // drained is how long a handler may take to end, within the 11 to 12 s that a host gives.
@@ -55,7 +55,7 @@ func TestAHandlerThatIsSignalledIsStartedAgainAndPollsOn(t *testing.T) {
 	for i, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGTERM, os.Interrupt} {
 		end(t, h, signal)
 		tick(t, h)
-		record, err := state.Load(t.Context(), w.store(), "orders")
+		record, err := storetest.Load(t.Context(), w.store(), "orders")
 		testworld.Must(t, err)
 		if !record.State.PolledAt.After(polled) {
 			t.Errorf("after %d signals it was last polled at %s, as before", i+1, record.State.PolledAt)
@@ -198,7 +198,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				"}, {name: hanging, connection: OTHER, databaseId: shop, containerId: orders, accountHost: "+testworld.OrdersHost+", changeFeedLagThreshold: 10}]}", 1)
 			h := startHost(t, functionshost.Options{Settings: settings, DrainTime: 200 * time.Millisecond})
 			tick(t, h)
-			before, err := state.Load(t.Context(), w.store(), "hanging")
+			before, err := storetest.Load(t.Context(), w.store(), "hanging")
 			testworld.Must(t, err)
 
 			w.Write(testworld.Orders, 25)
@@ -247,12 +247,12 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 				t.Errorf("it took %s to end", took)
 			}
 
-			orders, err := state.Load(t.Context(), w.store(), "orders")
+			orders, err := storetest.Load(t.Context(), w.store(), "orders")
 			testworld.Must(t, err)
 			if orders.State.Sequence != 2 || len(orders.Outbox) != 1 {
 				t.Errorf("what was decided on orders is not committed: sequence %d, %d events in the outbox", orders.State.Sequence, len(orders.Outbox))
 			}
-			after, err := state.Load(t.Context(), w.store(), "hanging")
+			after, err := storetest.Load(t.Context(), w.store(), "hanging")
 			testworld.Must(t, err)
 			if after.Version != before.Version || !after.State.AttemptedAt.Equal(before.State.AttemptedAt) {
 				t.Errorf("what was not measured is written: polled at %s, and before at %s", after.State.AttemptedAt, before.State.AttemptedAt)
@@ -260,7 +260,7 @@ func TestAHandlerWhoseHostIsGoneFinishesWhatIsDecidedAndLeaves(t *testing.T) {
 
 			remove()
 			tick(t, startHost(t, functionshost.Options{Settings: settings}))
-			if orders, err = state.Load(t.Context(), w.store(), "orders"); err != nil || len(orders.Outbox) != 0 {
+			if orders, err = storetest.Load(t.Context(), w.store(), "orders"); err != nil || len(orders.Outbox) != 0 {
 				t.Errorf("the next host left %d events in the outbox, %v", len(orders.Outbox), err)
 			}
 		})

@@ -67,9 +67,13 @@ func (w followed) wantProvisioned(when string, want int) {
 
 func (w followed) remembered() map[string]state.Provisioning {
 	w.t.Helper()
-	record, err := state.Load(w.t.Context(), w.store(), state.ThroughputName)
+	documents, err := w.store().Documents(w.t.Context(), state.ThroughputName)
 	testworld.Must(w.t, err)
-	return record.State.Throughput
+	var all state.Provisionings
+	if len(documents) > 0 {
+		testworld.Must(w.t, documents[0].Decode(&all))
+	}
+	return all.Containers
 }
 
 // step is one between two of which a process ends: the nth request of a kind.

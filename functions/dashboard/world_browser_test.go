@@ -24,6 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // night is when the browser looks.
@@ -195,7 +196,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 		if err := store.Commit(t.Context(), version, s, nil); err != nil {
 			return err
 		}
-		record, err := state.Load(t.Context(), store, a.name)
+		record, err := storetest.Load(t.Context(), store, a.name)
 		if err != nil {
 			return err
 		}
@@ -248,7 +249,7 @@ func playGroup(t *testing.T, store state.Store, members []actor) {
 		g.Decision = &d
 		g.Record(g.Recorded)
 		testworld.Must(t, store.Commit(t.Context(), version, g, nil))
-		record, err := state.Load(t.Context(), store, g.Processor)
+		record, err := storetest.Load(t.Context(), store, g.Processor)
 		testworld.Must(t, err)
 		version = record.Version
 	}

@@ -52,12 +52,12 @@ type countingStore struct {
 	broken string
 }
 
-func (s *countingStore) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
+func (s *countingStore) Load(ctx context.Context, processor string) (state.Stored, error) {
 	s.loads.Add(1)
 	if processor == s.broken {
-		return state.Record{}, errors.New("state file: load of processor " + processor + ": not a whole record")
+		return state.Stored{}, errors.New("state file: load of processor " + processor + ": not a whole record")
 	}
-	return s.Store.LoadPacked(ctx, processor)
+	return s.Store.Load(ctx, processor)
 }
 
 func newTarget(t *testing.T, processors ...string) *target {

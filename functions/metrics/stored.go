@@ -28,7 +28,8 @@ const (
 // processor is what the store holds of one, and what is reported of that.
 type processor struct {
 	report.Stored
-	record state.Record
+	state   state.State
+	waiting int // events in its outbox
 }
 
 // series is one kind of series, of which there is one for each T that has a value.
@@ -96,23 +97,23 @@ func processorSeries() []series[*processor] {
 		gauge("feedscale_processor_paused", "1 where decisions are not published.",
 			func(p *processor) (float64, bool) { v, _ := flag(&p.Paused); return v, p.polled() }),
 		gauge("feedscale_processor_arrival_per_second", "Transactions that arrive per second, where the last poll could tell.",
-			func(p *processor) (float64, bool) { return number(p.record.State.Memory.Arrival) }),
+			func(p *processor) (float64, bool) { return number(p.state.Memory.Arrival) }),
 		gauge("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
 			func(p *processor) (float64, bool) {
-				drain := p.record.State.Memory.DrainPerReplica
+				drain := p.state.Memory.DrainPerReplica
 				return drain, drain > 0
 			}),
 		gauge("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",
 			func(p *processor) (float64, bool) {
-				return report.CatchUpSeconds(p.record.State)
+				return report.CatchUpSeconds(p.state)
 			}),
 		gauge("feedscale_processor_last_poll_timestamp_seconds", "When the processor was last polled, whatever came of it.",
-			func(p *processor) (float64, bool) { return timestamp(p.record.State.AttemptedAt) }),
+			func(p *processor) (float64, bool) { return timestamp(p.state.AttemptedAt) }),
 		gauge("feedscale_processor_last_measured_timestamp_seconds", "When a poll last measured something of the processor.",
-			func(p *processor) (float64, bool) { return timestamp(p.record.State.PolledAt) }),
+			func(p *processor) (float64, bool) { return timestamp(p.state.PolledAt) }),
 		gauge("feedscale_processor_failed_polls", "Polls in a row, up to the last one, that measured nothing of the processor.",
 			func(p *processor) (float64, bool) {
-				return float64(p.record.State.Memory.Failures), p.polled()
+				return float64(p.state.Memory.Failures), p.polled()
 			}),
 		gauge("feedscale_processor_poll_requests", "HTTP requests that the last poll made to Cosmos DB; a shared one counts once.",
 			func(p *processor) (float64, bool) { return float64(p.Requests), p.polled() }),
@@ -123,12 +124,12 @@ func processorSeries() []series[*processor] {
 			func(p *processor) (float64, bool) { return float64(p.Sequence), true },
 		},
 		gauge("feedscale_outbox_events", "Scale events that wait to be published.",
-			func(p *processor) (float64, bool) { return float64(len(p.record.Outbox)), true }),
+			func(p *processor) (float64, bool) { return float64(p.waiting), true }),
 	}
 }
 
 // polled tells whether the processor ever was.
-func (p *processor) polled() bool { return !p.record.State.AttemptedAt.IsZero() }
+func (p *processor) polled() bool { return !p.state.AttemptedAt.IsZero() }
 
 // groupSeries are the kinds of series that a group has.
 func groupSeries() []series[report.Group] {
@@ -253,13 +254,17 @@ func (c *stored) load() {
 	loads.SetLimit(parallel)
 	for i, name := range names {
 		loads.Go(func() error {
-			var record state.Record
-			switch record, failed[i] = state.Load(ctx, c.Store, name); {
-			case failed[i] != nil:
+			stored, err := c.Store.Load(ctx, name)
+			var s state.State
+			if err == nil {
+				s, err = stored.State()
+			}
+			switch failed[i] = err; {
+			case err != nil:
 			case i < len(c.Processors):
-				found[i] = c.of(name, record)
+				found[i] = c.of(name, &processor{report.NewStored(report.Lookup{State: s}), s, len(stored.Outbox)})
 			default:
-				found[i] = gather(nil, c.ofGroup, report.NewGroup(record.State), name)
+				found[i] = gather(nil, c.ofGroup, report.NewGroup(s), name)
 			}
 			return nil
 		})
@@ -292,8 +297,7 @@ func (c *stored) load() {
 }
 
 // of returns the series of one processor.
-func (c *stored) of(name string, record state.Record) []prometheus.Metric {
-	p := &processor{report.NewStored(report.Lookup{State: record.State}), record}
+func (c *stored) of(name string, p *processor) []prometheus.Metric {
 	metrics := gather(nil, c.ofProcessor, p, name)
 	for _, status := range changefeed.Statuses() {
 		value := 0.0

@@ -155,10 +155,19 @@ func (h *Handler) named(names []string) choice {
 	return c
 }
 
+// loaded loads a State, and its version, which is empty where there is none.
+func (h *Handler) loaded(ctx context.Context, name string) (version state.Version, s state.State, err error) {
+	stored, err := h.Store.Load(ctx, name)
+	if err == nil {
+		s, err = stored.State()
+	}
+	return stored.Version, s, err
+}
+
 // load looks a State up for the list. next is when it is polled for the first time after a time.
 func (h *Handler) load(ctx context.Context, kind, name string, next func(state.State, time.Time) time.Time, now time.Time) report.Lookup {
-	record, err := state.Load(ctx, h.Store, name)
-	found := report.Lookup{State: record.State, Stale: report.Asked{State: record.State, Next: next}.Stale(now)}
+	_, s, err := h.loaded(ctx, name)
+	found := report.Lookup{State: s, Stale: report.Asked{State: s, Next: next}.Stale(now)}
 	switch {
 	case err != nil:
 		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
@@ -189,14 +198,14 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 
 // state answers with the whole State that is stored under a name, configured or not; null where none is.
 func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
-	record, err := state.Load(r.Context(), h.Store, r.PathValue("name"))
+	version, s, err := h.loaded(r.Context(), r.PathValue("name"))
 	switch {
 	case err != nil:
 		h.unreadable(w, r, err)
-	case record.Version == "":
+	case version == "":
 		h.write(w, r, nil)
 	default:
-		h.write(w, r, record.State)
+		h.write(w, r, s)
 	}
 }
 
@@ -226,12 +235,12 @@ func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) 
 	if asked.Next == nil {
 		return state.State{}, report.UnknownName(name)
 	}
-	record, err := state.Load(ctx, h.Store, name)
+	_, s, err := h.loaded(ctx, name)
 	if err != nil {
 		h.Log.Error("the state cannot be read", "error", err.Error())
 		return state.State{}, fmt.Errorf("the state cannot be read: %w", err)
 	}
-	asked.State = record.State
+	asked.State = s
 	if asked.State.Decision, err = asked.Decision(h.Now()); err != nil {
 		return state.State{}, err
 	}

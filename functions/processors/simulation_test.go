@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/pkg/state"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/processors"
@@ -15,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // newSimulating is a function that replays the history of orders against fixed counts, with polls of
@@ -40,7 +40,7 @@ func newSimulating(t *testing.T, polls, partitions int) function {
 			s.Lag.Partitions = append(s.Lag.Partitions, changefeed.Partition{Lease: "0", Lag: new(int64(1)), Status: changefeed.StatusLagging})
 		}
 		s.Memory = scaling.Memory{Arrival: new(1.0), DrainPerReplica: 50}
-		record, err := state.Load(t.Context(), f.store, "orders")
+		record, err := storetest.Load(t.Context(), f.store, "orders")
 		testworld.Must(t, err)
 		testworld.Must(t, f.store.Commit(t.Context(), record.Version, s, nil))
 	}

@@ -100,7 +100,7 @@ func (m *many) tick(e *estimator.Estimator, remember bool) cost {
 	if !remember {
 		processors = append([]estimator.Processor(nil), m.processors...)
 		for i := range processors {
-			processors[i].Last.Partitions = nil
+			processors[i].Last = nil
 		}
 	}
 	before := m.Account.Requests()
@@ -115,7 +115,7 @@ func (m *many) tick(e *estimator.Estimator, remember bool) cost {
 			m.t.Fatal(l.Problem())
 		}
 		if remember {
-			m.processors[i].Last = l
+			m.processors[i].Last = func() changefeed.ProcessorLag { return l }
 		}
 	}
 	return c

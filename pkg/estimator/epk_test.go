@@ -100,7 +100,8 @@ func TestThePartOfARangeThatHasNotMovedCountsByTheOtherParts(t *testing.T) {
 	}
 	e := estimator.New(16, time.Now)
 	for range 3 {
-		p.Last = e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
+		l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
+		p.Last = func() changefeed.ProcessorLag { return l }
 	}
 	answer, _, err := w.account.FeedPage(t.Context(), p.Container, cosmos.Position{Range: child})
 	testworld.Must(t, err)

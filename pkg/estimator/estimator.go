@@ -32,8 +32,9 @@ type Processor struct {
 	LeaseFormat    changefeed.Family    // whose leases count; AnyFamily = whichever is found
 	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from
 
-	Last   changefeed.ProcessorLag        // what the last tick measured: what this one leaves out is carried over from it
-	Recall func() changefeed.ProcessorLag // returns Last, once it is needed; nil where Last is set
+	// Last returns what the last tick measured: what this one leaves out is carried over from it. It is called
+	// once, when that is needed. nil = nothing was measured.
+	Last func() changefeed.ProcessorLag
 }
 
 // Estimator measures processors. From one tick to the next it remembers the properties of containers
@@ -147,8 +148,8 @@ func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []c
 // measure reads the feeds of processors that monitor one container.
 func (t *tick) measure(ctx context.Context, unit []*measured) {
 	for _, m := range unit {
-		if m.processor.Recall != nil {
-			m.processor.Last = m.processor.Recall()
+		if m.processor.Last != nil {
+			m.lastLag = m.processor.Last()
 		}
 	}
 	t.readFeeds(ctx, unit)

@@ -59,7 +59,7 @@ func (m *measured) replaced() (replaced []*changefeed.Partition) {
 			known++
 		}
 	}
-	if known == len(m.processor.Last.Partitions) {
+	if known == len(m.lastLag.Partitions) {
 		return nil // as at nearly all times: tokens are unique
 	}
 	there := make(map[string]bool, len(m.leases))
@@ -68,8 +68,8 @@ func (m *measured) replaced() (replaced []*changefeed.Partition) {
 			there[l.Token] = true
 		}
 	}
-	for i := range m.processor.Last.Partitions {
-		if p := &m.processor.Last.Partitions[i]; p.SessionLSN != nil && !there[p.Lease] {
+	for i := range m.lastLag.Partitions {
+		if p := &m.lastLag.Partitions[i]; p.SessionLSN != nil && !there[p.Lease] {
 			replaced = append(replaced, p)
 		}
 	}

@@ -17,8 +17,9 @@ type measured struct {
 	leases    []measuredLease
 	nearest   string // what the lease container holds where there are no leases
 	usage     cosmos.Usage
-	err       error // why the whole processor is unknown
-	last      map[string]*changefeed.Partition
+	err       error                            // why the whole processor is unknown
+	lastLag   changefeed.ProcessorLag          // of the last tick
+	last      map[string]*changefeed.Partition // its partitions by lease
 }
 
 // measuredLease is one lease, and the pages that say how far behind it is.
@@ -38,9 +39,9 @@ func (m *measured) source() source {
 // before returns what the last tick measured of a lease; nil where it did not.
 func (m *measured) before(l *measuredLease) *changefeed.Partition {
 	if m.last == nil {
-		m.last = make(map[string]*changefeed.Partition, len(m.processor.Last.Partitions))
-		for i := range m.processor.Last.Partitions {
-			p := &m.processor.Last.Partitions[i]
+		m.last = make(map[string]*changefeed.Partition, len(m.lastLag.Partitions))
+		for i := range m.lastLag.Partitions {
+			p := &m.lastLag.Partitions[i]
 			m.last[p.Lease] = p
 		}
 	}
@@ -177,7 +178,7 @@ func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now 
 	partition.Approximate = true
 	partition.Measured = last.Measured
 	if partition.Measured.IsZero() {
-		partition.Measured = m.processor.Last.Time
+		partition.Measured = m.lastLag.Time
 	}
 }
 
@@ -190,7 +191,7 @@ func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Part
 	partition.Lag, partition.Approximate, partition.SessionLSN, partition.Ranges = &lag, last.Approximate, last.SessionLSN, last.Ranges
 	partition.ReadCharge, partition.Unchanged = last.ReadCharge, true
 	if last.Age != nil {
-		partition.Age = new(*last.Age + max(0, int64(now.Sub(m.processor.Last.Time)/time.Second)))
+		partition.Age = new(*last.Age + max(0, int64(now.Sub(m.lastLag.Time)/time.Second)))
 	}
 	partition.Status = changefeed.StatusOK
 	if lag > 0 {

@@ -197,7 +197,7 @@ func TestARecreatedContainerIsFoundByItsRangesAlone(t *testing.T) {
 	e := estimator.New(16, time.Now)
 	estimate := func() changefeed.ProcessorLag {
 		l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
-		p.Last = l
+		p.Last = func() changefeed.ProcessorLag { return l }
 		return l
 	}
 	if l := estimate(); !l.Complete() || *l.Lag() != 0 {
@@ -277,7 +277,7 @@ func TestWhatWasPendingBeforeASplitCountsOnce(t *testing.T) {
 		if !l.Complete() {
 			t.Fatal(l.Problem())
 		}
-		p.Last = l
+		p.Last = func() changefeed.ProcessorLag { return l }
 		return *l.Lag()
 	}
 	if got := estimate(); got != written-checkpoint {
@@ -335,7 +335,7 @@ func TestARangeThatWasSplitIsReadThoughNothingHasMoved(t *testing.T) {
 					if got := *l.Lag(); !l.Complete() || got < written-checkpoint {
 						t.Errorf("processor %d: %d, complete %t, want at least what is pending: %d", first+i, got, l.Complete(), written-checkpoint)
 					}
-					processors[first+i].Last = l
+					processors[first+i].Last = func() changefeed.ProcessorLag { return l }
 				}
 			}
 			for range 3 {
@@ -352,7 +352,7 @@ func TestARangeThatWasSplitIsReadThoughNothingHasMoved(t *testing.T) {
 				for range 3 {
 					poll(1)
 				}
-				processors[0].Last.Partitions = nil // its state was lost
+				processors[0].Last = nil // its state was lost
 			}
 			for range 3 {
 				poll(0)
@@ -381,7 +381,7 @@ func TestWhatWasPendingBeforeASplitCountsOnceInTheLeasesThatReplacedItsOwn(t *te
 				if !l.Complete() {
 					t.Fatal(l.Problem())
 				}
-				p.Last = l
+				p.Last = func() changefeed.ProcessorLag { return l }
 				return l
 			}
 			estimate()

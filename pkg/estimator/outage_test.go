@@ -47,7 +47,7 @@ func (w *world) poll(e *estimator.Estimator, processors ...estimator.Processor) 
 	lags := make([]changefeed.ProcessorLag, len(processors))
 	e.Estimate(ctx, time.Now().Add(interval*4/5), processors, func(i int, lag changefeed.ProcessorLag) { lags[i] = lag })
 	for i := range processors {
-		processors[i].Last = lags[i]
+		processors[i].Last = func() changefeed.ProcessorLag { return lags[i] }
 	}
 	if time.Now().After(next) {
 		w.t.Errorf("the poll ended %s too late", time.Since(next))

@@ -43,7 +43,7 @@ func (p *page) measured() time.Time {
 	case p.before == nil:
 		return time.Time{}
 	case p.before.Measured.IsZero():
-		return p.chargedTo.processor.Last.Time
+		return p.chargedTo.lastLag.Time
 	default:
 		return p.before.Measured
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // named is a processor of the world under a name of its own, with a lease at an LSN.
@@ -85,12 +86,12 @@ type hangingRow struct {
 	processor string
 }
 
-func (s hangingRow) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
+func (s hangingRow) Load(ctx context.Context, processor string) (state.Stored, error) {
 	if processor == s.processor {
 		<-ctx.Done()
-		return state.Record{}, ctx.Err()
+		return state.Stored{}, ctx.Err()
 	}
-	return s.Store.LoadPacked(ctx, processor)
+	return s.Store.Load(ctx, processor)
 }
 
 // TestARowThatHangsStopsNobodyElse has a state that cannot be loaded: the others are measured, committed
@@ -123,7 +124,7 @@ func TestARowThatHangsStopsNobodyElse(t *testing.T) {
 			if got, want := s.Lag.Complete(), s.Processor != "stuck"; got != want {
 				t.Errorf("%s: complete %v, want %v: %s", s.Processor, got, want, s.Lag.Error)
 			}
-			record, err := state.Load(t.Context(), l.store, s.Processor)
+			record, err := storetest.Load(t.Context(), l.store, s.Processor)
 			if stored := record.Version != ""; err != nil || stored != (s.Processor != "stuck") {
 				t.Errorf("%s: stored %v, %v", s.Processor, stored, err)
 			}
@@ -153,7 +154,7 @@ func TestATickThatIsStoppedKeepsWhatIsDecided(t *testing.T) {
 			t.Errorf("polled %+v, want the one that was measured", r.Polled)
 		}
 		for name, want := range map[string]bool{"decided": true, "hanging": false} {
-			if record, err := state.Load(t.Context(), l.store, name); err != nil || (record.Version != "") != want {
+			if record, err := storetest.Load(t.Context(), l.store, name); err != nil || (record.Version != "") != want {
 				t.Errorf("%s: stored %v, %v; want %v", name, record.Version != "", err, want)
 			}
 		}
@@ -192,7 +193,7 @@ func TestWhatIsBeingCommittedWhenATickIsStoppedIsPublishedByTheNext(t *testing.T
 		}()
 		_, err := l.poller.Tick(ctx, poller.Mode{})
 		testworld.Must(t, err)
-		record, err := state.Load(t.Context(), l.store, "orders")
+		record, err := storetest.Load(t.Context(), l.store, "orders")
 		if err != nil || record.Version == "" || len(record.Outbox) != 1 {
 			t.Errorf("stored %v with %d events, %v; want the decision and its event", record.Version != "", len(record.Outbox), err)
 		}

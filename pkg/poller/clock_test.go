@@ -12,6 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // TestOneTickByAClockAheadLeavesNothingBehind has one tick by a clock that is ahead between ticks by the
@@ -20,7 +21,7 @@ func TestOneTickByAClockAheadLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	stored := func(w *world, name string) state.State {
 		w.t.Helper()
-		record, err := state.Load(w.t.Context(), w.store, name)
+		record, err := storetest.Load(w.t.Context(), w.store, name)
 		testworld.Must(w.t, err)
 		return record.State
 	}

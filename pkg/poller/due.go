@@ -21,7 +21,7 @@ func (p Processor) schedule(idle bool) Schedule {
 
 // idle reports whether the processor, with a stored state, is fully measured, inactive, and at its
 // minReplicaCount or below.
-func (p Processor) idle(s state.State, complete bool) bool {
+func (p Processor) idle(s *state.State, complete bool) bool {
 	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.Policy.MinReplicas && complete
 }
 
@@ -34,7 +34,7 @@ func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 // that starts now. A
 // last poll in the future is one of a clock that was ahead: nothing tells which slots it stands for, so
 // the processor is due, rather than not before that time.
-func (p Processor) due(s state.State, complete bool, now time.Time) bool {
+func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
 	schedule := p.schedule(p.idle(s, complete))
 	if schedule == nil || s.AttemptedAt.IsZero() {
 		return true
@@ -46,7 +46,7 @@ func (p Processor) due(s state.State, complete bool, now time.Time) bool {
 // NextPoll returns when the processor, with a stored state, is polled for the first time after t:
 // at the first tick at which its own schedule is due. ticks is the timer's schedule.
 func (p Processor) NextPoll(ticks Schedule, s state.State, t time.Time) time.Time {
-	return next(ticks, p.schedule(p.idle(s, s.Lag.Complete())), t)
+	return next(ticks, p.schedule(p.idle(&s, s.Lag.Complete())), t)
 }
 
 // next returns the first tick after t at which a schedule is due.

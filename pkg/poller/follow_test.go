@@ -11,6 +11,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // follows answers for two containers, of which one follows every processor, with what it was asked.
@@ -45,7 +46,7 @@ func TestWhatContainersNeedIsDecidedWithTheReplicas(t *testing.T) {
 	if polled.Lag.Requests != without.Lag.Requests+3 || polled.Lag.Charge != without.Lag.Charge+2.5 {
 		t.Errorf("%d requests with %g RU, and %d without", polled.Lag.Requests, polled.Lag.Charge, without.Lag.Requests)
 	}
-	record, err := state.Load(t.Context(), w.store, "orders")
+	record, err := storetest.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	if len(record.State.Containers) != 2 {
 		t.Errorf("stored %+v", record.State.Containers)

@@ -41,7 +41,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 			return // and there the group is decided
 		}
 	}
-	if t.mode.Shard != nil && d.err == nil && !t.polledSince(&d.record.State) {
+	if t.mode.Shard != nil && d.err == nil && !t.polledSince(d.last) {
 		d.due = true // also where an earlier delivery of the shard came to the members alone
 	}
 	switch {
@@ -73,7 +73,7 @@ func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*po
 		}
 	}
 	d.state.Members, d.state.Paused = seen(members), paused
-	d.state.Decision, d.state.Memory = scaling.Group(t.start, asking, g.Policy, d.record.State.Memory)
+	d.state.Decision, d.state.Memory = scaling.Group(t.start, asking, g.Policy, d.last.Memory)
 	t.followGroup(ctx, d, members)
 	t.emit(d)
 }
@@ -84,7 +84,7 @@ func (d *poll) current() *state.State {
 	if d.due {
 		return d.state
 	}
-	return &d.record.State
+	return d.last
 }
 
 // seen returns what the members of a group ask for.

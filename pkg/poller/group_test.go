@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // grouped is a world of orders, of one partition, and payments, of three, in one group.
@@ -52,7 +53,7 @@ func (w grouped) processPayments(lsns ...int64) {
 
 func (w grouped) state(name string) state.State {
 	w.t.Helper()
-	record, err := state.Load(w.t.Context(), w.store, name)
+	record, err := storetest.Load(w.t.Context(), w.store, name)
 	testworld.Must(w.t, err)
 	return record.State
 }
@@ -113,11 +114,11 @@ type unread struct {
 	processor string
 }
 
-func (s unread) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
+func (s unread) Load(ctx context.Context, processor string) (state.Stored, error) {
 	if processor == s.processor {
-		return state.Record{}, errors.New("the row cannot be read")
+		return state.Stored{}, errors.New("the row cannot be read")
 	}
-	return s.Store.LoadPacked(ctx, processor)
+	return s.Store.Load(ctx, processor)
 }
 
 // TestAMemberWhoseStateCannotBeReadLowersNothing is seed 120 of the simulation: the row of a member that is

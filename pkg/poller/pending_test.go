@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -38,8 +39,8 @@ type longOutbox struct {
 	removals int
 }
 
-func (s *longOutbox) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
-	record, err := s.Store.LoadPacked(ctx, processor)
+func (s *longOutbox) Load(ctx context.Context, processor string) (state.Stored, error) {
+	record, err := s.Store.Load(ctx, processor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if processor == s.processor {
@@ -131,7 +132,7 @@ func TestALongOutboxInATable_Long(t *testing.T) {
 	w.poller.Timeout = 10 * time.Minute // on a machine that has much else to do
 	w.tick()
 	w.wantEvents(fmt.Sprintf("orders/%d null->1 true", pending+1))
-	if record, err := state.Load(t.Context(), store, "orders"); err != nil || len(record.Outbox) != 0 {
+	if record, err := storetest.Load(t.Context(), store, "orders"); err != nil || len(record.Outbox) != 0 {
 		t.Errorf("%d events are left, %v", len(record.Outbox), err)
 	}
 }

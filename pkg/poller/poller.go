@@ -125,7 +125,8 @@ type subject struct {
 	name      string
 	target    map[string]string
 	signal    string        // its signal queue; "" = none
-	record    *state.Record // nil once it is not needed any more
+	stored    *state.Stored // nil once it is not needed any more
+	last      *state.State  // that it holds, without what it has of each lease until unpack
 	due       bool
 	state     *state.State // of this tick, where it is due; nil where nobody needs it any more
 	event     *state.Event
@@ -140,13 +141,13 @@ type poll struct {
 	subject
 	processor  *Processor
 	index      int           // among those of the tick
-	stored     state.Packed  // takes the place of record, where that is nil, until the processor is measured
 	decided    chan struct{} // closed once the tick knows what the processor asks for, or that it does not
+	whole      bool          // last has what it has of each lease
 	unread     bool          // its state could not be loaded: nothing is known of what it asked for
 	complete   bool          // no partition of it is unknown
 	leases     int           // at its last poll: from the start where it may be handed over, else once it is decided
 	attempted  time.Time     // its last poll, likewise
-	unloaded   bool          // record was dropped
+	unloaded   bool          // what was loaded is dropped
 	elsewhere  bool          // another invocation polls it, or it is not asked for
 	replicas   *int          // that the State of this tick asks for, where that is gone
 	perReplica float64       // request units that a replica takes per second, as far as its partitions told; they may be gone
@@ -329,12 +330,12 @@ func (t *tick) load(ctx context.Context, d *poll) {
 	switch {
 	case t.named != nil:
 		d.elsewhere = d.err == nil && !t.named[d.name]
-		d.due = d.err != nil || !d.elsewhere && !t.polledSince(&d.record.State)
+		d.due = d.err != nil || !d.elsewhere && !t.polledSince(d.last)
 	case t.mode.All:
 		d.due = len(t.mode.Only) == 0 || slices.Contains(t.mode.Only, d.name)
 		d.elsewhere = !d.due
 	default:
-		d.due = d.err != nil || d.processor.due(d.record.State, d.record.Complete(), t.start)
+		d.due = d.err != nil || d.processor.due(d.last, d.stored.Complete(), t.start)
 		t.weigh(d)
 	}
 	if d.due {
@@ -347,26 +348,20 @@ func (t *tick) read(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
 	defer cancel()
 	began := time.Now()
-	record, err := t.Store.LoadPacked(ctx, d.name)
-	d.record, d.err = &record, err
+	stored, err := t.Store.Load(ctx, d.name)
+	d.stored, d.last, d.err = &stored, stored.Head(), err
 	t.took.Add("the state", time.Since(began))
 	t.sayUnread(d)
 }
 
-// pack drops what is decoded of what read has read, until it is needed: there may be much.
-func (d *poll) pack() { d.stored, d.record = d.record.Pack(), nil }
-
-// unpack completes what read has read. It does nothing where that is done.
+// unpack completes the State that read has read.
 func (t *tick) unpack(d *poll) {
-	if d.err != nil {
+	if d.err != nil || d.whole {
 		return
 	}
-	if d.record == nil {
-		var record state.Record
-		record, d.err = d.stored.Unpack()
-		d.stored, d.record = state.Packed{}, &record
-	} else {
-		d.err = d.record.Unpack()
+	var last state.State
+	if last, d.err = d.stored.State(); d.err == nil {
+		d.last, d.whole = &last, true
 	}
 	t.sayUnread(&d.subject)
 }
@@ -396,11 +391,10 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			t.notRead(d)
 		default:
 			p := d.processor.Processor
-			d.pack()
 			p.Account.ShareBudget(int(t.parts.Load()))
-			p.Recall = func() changefeed.ProcessorLag {
+			p.Last = func() changefeed.ProcessorLag {
 				t.unpack(d)
-				return asOf(d.record.State.Lag, t.start)
+				return asOf(d.last.Lag, t.start)
 			}
 			due, processors = append(due, d), append(processors, p)
 		}
@@ -431,11 +425,11 @@ func (t *tick) lookAt(d *poll) {
 	}
 	t.unpack(d)
 	d.unread = d.err != nil
-	d.perReplica = chargePerReplica(&d.record.State)
+	d.perReplica = chargePerReplica(d.last)
 	if d.processor.Group == "" {
-		d.record.State.Lag.Partitions = nil
+		d.last.Lag.Partitions = nil
 	}
-	d.record.State.Forget()
+	d.last.Forget()
 }
 
 // notRead closes a poll whose state could not be loaded.
@@ -509,7 +503,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		t.afterCommit(ctx, &d.subject)
 	}
 	if !t.mode.DryRun { // which tells of throughput behind all
-		d.record = nil
+		d.stored, d.last = nil, nil
 	}
 	if t.mode.Brief && d.processor.Group == "" && d.state != nil { // a group looks at its members, and nobody at others
 		d.replicas, d.state = d.state.Memory.Replicas, nil
@@ -529,7 +523,7 @@ func (t *tick) decideAndCommit(ctx context.Context, d *poll, lag changefeed.Proc
 		return false
 	}
 	t.decide(ctx, d, lag)
-	d.record.State.Forget()
+	d.last.Forget()
 	close(d.decided)
 	t.mode.say(d.name, true)
 	kept := t.keeps(&d.subject)
@@ -569,13 +563,13 @@ func (t *tick) afterCommit(ctx context.Context, d *subject) {
 // rest is what a tick does for a subject that is not due.
 func (t *tick) rest(ctx context.Context, d *subject) {
 	t.publishPending(ctx, d)
-	t.keepSignals(ctx, d, d.record.State)
+	t.keepSignals(ctx, d, *d.last)
 }
 
 func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
-	before, limit := conditionsOf(&d.record.State.Lag), t.limitOf(d.name, &d.record.State)
-	d.record.State.Lag.Partitions = nil // the first of what there may be much of
-	last := &d.record.State
+	before, limit := conditionsOf(&d.last.Lag), t.limitOf(d.name, d.last)
+	d.last.Lag.Partitions = nil // the first of what there may be much of
+	last := d.last
 	if last.AttemptedAt.After(t.start) { // by a clock that was ahead
 		last.Health, last.Memory = last.Health.Until(t.start), last.Memory.Until(t.start)
 	}
@@ -599,7 +593,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 
 // following returns the State of this tick without what the tick decided.
 func (t *tick) following(d *subject) *state.State {
-	last := &d.record.State
+	last := d.last
 	s := &state.State{
 		Processor: d.name, Epoch: last.Epoch, AttemptedAt: t.start, PolledAt: earlier(last.PolledAt, t.start),
 		Sequence: last.Sequence, Published: last.Published,
@@ -627,7 +621,7 @@ func (t *tick) following(d *subject) *state.State {
 
 // emit records what was decided in the history, and makes an event of it where one is due.
 func (t *tick) emit(d *subject) {
-	d.state.Record(d.record.State.Recorded)
+	d.state.Record(d.last.Recorded)
 	if !t.eventDue(*d.state, t.start) {
 		return
 	}
@@ -713,10 +707,10 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	t.store <- struct{}{}
 	defer func() { <-t.store }()
 	began := time.Now()
-	err := t.Store.Commit(ctx, d.record.Version, *d.state, d.event)
+	err := t.Store.Commit(ctx, d.stored.Version, *d.state, d.event)
 	t.took.Add("the state", time.Since(began))
 	if err != nil {
-		d.state.Sequence, d.state.Published = d.record.State.Sequence, d.record.State.Published
+		d.state.Sequence, d.state.Published = d.last.Sequence, d.last.Published
 	}
 	switch {
 	case errors.Is(err, state.ErrConflict):
@@ -735,7 +729,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 // prune lets the store forget old samples of a processor that begins a new hour with this tick. What
 // fails is tried again in an hour.
 func (t *tick) prune(ctx context.Context, d *subject) {
-	now, last := d.state.AttemptedAt, d.record.State.AttemptedAt
+	now, last := d.state.AttemptedAt, d.last.AttemptedAt
 	if t.Retention <= 0 || !d.committed || now.Truncate(time.Hour).Equal(last.Truncate(time.Hour)) {
 		return
 	}

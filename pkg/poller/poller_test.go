@@ -24,6 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // broker is where events go: it can be down.
@@ -151,7 +152,7 @@ func TestOneEventForEachChange(t *testing.T) {
 	w.clock.Advance(5 * time.Minute)
 	w.tick()
 	w.wantEvents("orders/3 1->0 false")
-	record, err := state.Load(t.Context(), w.store, "orders")
+	record, err := storetest.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	if s := record.State; s.Sequence != 3 || len(record.Outbox) != 0 || s.Published.Replicas != 0 || s.PolledAt.IsZero() {
 		t.Errorf("state %+v, outbox %d", s, len(record.Outbox))
@@ -208,7 +209,7 @@ func TestWhatWasCommittedAndNotPublishedIsSettledWithTheNextTick(t *testing.T) {
 	w.tick()
 	w.broker.take(t)
 	// The state after a process that was killed between commit and publish.
-	record, err := state.Load(t.Context(), w.store, "orders")
+	record, err := storetest.Load(t.Context(), w.store, "orders")
 	testworld.Must(t, err)
 	killed := record.State
 	killed.Sequence = 2
@@ -331,7 +332,7 @@ func TestADryRunLeavesNoTrace(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	w.wantEvents()
-	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.Version != "" {
+	if record, err := storetest.Load(t.Context(), w.store, "orders"); err != nil || record.Version != "" {
 		t.Errorf("stored %+v, %v", record, err)
 	}
 }
@@ -408,7 +409,7 @@ func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 			t.Errorf("event %q", e)
 		}
 	}
-	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.State.Sequence != 1 {
+	if record, err := storetest.Load(t.Context(), w.store, "orders"); err != nil || record.State.Sequence != 1 {
 		t.Errorf("sequence %d, %v; want 1", record.State.Sequence, err)
 	}
 }
@@ -416,8 +417,8 @@ func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 // brokenStore is a store that cannot be reached.
 type brokenStore struct{ state.Empty }
 
-func (brokenStore) LoadPacked(context.Context, string) (state.Record, error) {
-	return state.Record{}, errors.New("the state table cannot be reached")
+func (brokenStore) Load(context.Context, string) (state.Stored, error) {
+	return state.Stored{}, errors.New("the state table cannot be reached")
 }
 
 func TestATickFailsOnlyWhereNothingCouldBeCommitted(t *testing.T) {
@@ -489,7 +490,7 @@ func TestALeaseOfAnImpossibleTimeFreezesNothing(t *testing.T) {
 			t.Errorf("%d uncommitted, %+v", r.Uncommitted, r.Polled[0].Lag.Partitions)
 		}
 	}
-	if record, err := state.Load(t.Context(), w.store, "orders"); err != nil || record.State.AttemptedAt.IsZero() || !record.State.Lag.Partitions[0].BadTime {
+	if record, err := storetest.Load(t.Context(), w.store, "orders"); err != nil || record.State.AttemptedAt.IsZero() || !record.State.Lag.Partitions[0].BadTime {
 		t.Errorf("stored is %+v, %v", record.State.Lag, err)
 	}
 	if n := strings.Count(log.String(), `"kind":"badLeaseTime"`); n != 1 {
@@ -527,7 +528,7 @@ func TestTwoProcessesNoticeEachOther(t *testing.T) {
 	second.Processors, second.Store, second.Now, second.ID = w.poller.Processors, w.store, w.clock.Now, "b"
 	w.poller.ID = "a"
 	rival := func() *state.Rival {
-		record, err := state.Load(t.Context(), w.store, "orders")
+		record, err := storetest.Load(t.Context(), w.store, "orders")
 		testworld.Must(t, err)
 		return record.State.Rival
 	}

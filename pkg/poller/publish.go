@@ -35,7 +35,7 @@ func (t *tick) publish(ctx context.Context, d *subject) {
 	if !d.committed {
 		return
 	}
-	outbox := d.record.Outbox
+	outbox := d.stored.Outbox
 	if d.event != nil {
 		outbox = append(outbox, *d.event)
 	}
@@ -45,16 +45,16 @@ func (t *tick) publish(ctx context.Context, d *subject) {
 // publishPending delivers what waits in the outbox of a processor that is not due. It is read again
 // first: meanwhile another process may have decided anew.
 func (t *tick) publishPending(ctx context.Context, d *subject) {
-	if t.mode.DryRun || len(d.record.Outbox) == 0 || t.stopping.Err() != nil {
+	if t.mode.DryRun || len(d.stored.Outbox) == 0 || t.stopping.Err() != nil {
 		return
 	}
-	record, err := t.Store.LoadPacked(ctx, d.name)
+	stored, err := t.Store.Load(ctx, d.name)
 	if err != nil {
 		d.left = 1
 		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
 		return
 	}
-	d.left = t.deliver(ctx, record.Outbox)
+	d.left = t.deliver(ctx, stored.Outbox)
 }
 
 // deliver publishes the newest event of an outbox, and removes the others: a decision is a level, not an

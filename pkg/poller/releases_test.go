@@ -27,6 +27,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -82,7 +83,7 @@ func TestWhatEarlierReleasesRememberedIsGoneOnWith(t *testing.T) {
 func goesOn(t *testing.T, store state.Store, hasHistory bool) {
 	t.Helper()
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	before, err := state.Load(t.Context(), store, testworld.Orders)
+	before, err := storetest.Load(t.Context(), store, testworld.Orders)
 	testworld.Must(t, err)
 	s := before.State
 	if s.Sequence != 2 || s.Memory.Replicas == nil || *s.Memory.Replicas != 4 || len(s.Memory.Recommendations) == 0 || len(s.Lag.Partitions) != 4 || s.Published == nil {
@@ -116,7 +117,7 @@ func goesOn(t *testing.T, store state.Store, hasHistory bool) {
 	if len(result.Polled) != 1 || result.Uncommitted != 0 || result.Unpublished != 0 {
 		t.Fatalf("the tick is %+v", result)
 	}
-	after, err := state.Load(t.Context(), store, testworld.Orders)
+	after, err := storetest.Load(t.Context(), store, testworld.Orders)
 	testworld.Must(t, err)
 	if d := after.State.Decision; d == nil || d.Replicas != 4 || d.Previous == nil || *d.Previous != 4 {
 		t.Errorf("a lag of 15 at 10 a replica is decided as %+v, though 4 were recommended 30 s ago", d)
@@ -196,10 +197,10 @@ func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testin
 				w.write(5)
 				w.tick()
 			}
-			if record, err := state.Load(t.Context(), opened, "orders"); err != nil || record.State.Decision == nil || record.State.Sequence == 0 {
+			if record, err := storetest.Load(t.Context(), opened, "orders"); err != nil || record.State.Decision == nil || record.State.Sequence == 0 {
 				t.Errorf("orders is %+v, %v", record.State, err)
 			}
-			_, err = state.Load(t.Context(), opened, "payments")
+			_, err = storetest.Load(t.Context(), opened, "payments")
 			if !errors.Is(err, state.ErrNewer) {
 				t.Errorf("payments: %v", err)
 			}

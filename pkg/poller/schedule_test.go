@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // emptyAccount answers like an account with containers and without leases.
@@ -37,13 +38,13 @@ type memory struct {
 	version int
 }
 
-func (m *memory) LoadPacked(context.Context, string) (state.Record, error) {
+func (m *memory) Load(context.Context, string) (state.Stored, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version == 0 {
-		return state.Record{}, nil
+		return state.Stored{}, nil
 	}
-	return state.Record{State: m.state, Version: state.Version(fmt.Sprint(m.version))}, nil
+	return state.NewStored(m.state, state.Version(fmt.Sprint(m.version))), nil
 }
 
 func (m *memory) Commit(_ context.Context, v state.Version, s state.State, _ *state.Event) error {
@@ -147,7 +148,7 @@ func TestEachSlotIsPolledOnce_Long(t *testing.T) {
 				if last.Before(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) {
 					last = timer.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 				}
-				stored, _ := state.Load(t.Context(), p.Store, "orders")
+				stored, _ := storetest.Load(t.Context(), p.Store, "orders")
 				ahead := stored.State.AttemptedAt.Round(time.Second).After(last)
 				if got := polled(last.Add(jitter())); ahead && !got {
 					t.Fatalf("seed %d, schedule %q: not polled after the clock was set back to %s", seed, ownText, last)

@@ -75,7 +75,7 @@ func pack(parts []part, size int) (shards []part) {
 }
 
 // leasesOf is how many leases a processor had at its last complete poll, at least 1.
-func leasesOf(r *state.Record) int { return max(1, r.State.Memory.Partitions, r.Leases()) }
+func leasesOf(s *state.Stored) int { return max(1, s.Head().Memory.Partitions, s.Leases()) }
 
 // fansOut reports whether the tick may hand processors over.
 func (t *tick) fansOut() bool {
@@ -88,9 +88,9 @@ func (t *tick) weigh(d *poll) {
 	if !t.fansOut() || !d.due || d.err != nil {
 		return
 	}
-	d.leases, d.attempted = leasesOf(d.record), d.record.State.AttemptedAt
+	d.leases, d.attempted = leasesOf(d.stored), d.last.AttemptedAt
 	if t.leases.Add(int64(d.leases)) > int64(t.ShardSize) {
-		d.record, d.unloaded = &state.Record{}, true
+		d.stored, d.last, d.unloaded = &state.Stored{}, &state.State{}, true
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // every15s is the timer of the ticks.
@@ -251,7 +252,7 @@ func TestAGroupIsDecidedByTheShardOfItsMembers(t *testing.T) {
 	w.wantEvents("/1 null->1 true")
 	w.Write("payments", 90)
 	s := poller.Shard{Tick: w.clock.Now(), Of: 1, Names: []string{"payments"}}
-	group, err := state.Load(t.Context(), w.store, "shop-workers")
+	group, err := storetest.Load(t.Context(), w.store, "shop-workers")
 	testworld.Must(t, err)
 	r, err := w.poller.Tick(t.Context(), poller.Mode{Shard: &s})
 	testworld.Must(t, err)
@@ -259,7 +260,7 @@ func TestAGroupIsDecidedByTheShardOfItsMembers(t *testing.T) {
 	if len(r.Polled) != 1 || len(r.Groups) != 1 || *r.Groups[0].Members[0].Replicas != 1 {
 		t.Errorf("polled %+v", r)
 	}
-	now, err := state.Load(t.Context(), w.store, "shop-workers")
+	now, err := storetest.Load(t.Context(), w.store, "shop-workers")
 	testworld.Must(t, err)
 	testworld.Must(t, w.store.Commit(t.Context(), now.Version, group.State, nil)) // as if the process had been killed before it
 	r, err = w.poller.Tick(t.Context(), poller.Mode{Shard: &s})
@@ -323,7 +324,7 @@ func TestProcessesThatPollShardsAreNoRivals(t *testing.T) {
 		w.poller.ID = id
 		w.polledHere(poller.Mode{Shard: &poller.Shard{Tick: w.clock.Now(), Of: 1, Names: []string{"a"}}})
 		w.clock.Advance(15 * time.Second)
-		record, err := state.Load(t.Context(), w.store, "a")
+		record, err := storetest.Load(t.Context(), w.store, "a")
 		testworld.Must(t, err)
 		if record.State.Rival != nil || record.State.Poller != "" {
 			t.Errorf("poll %d: %+v", i, record.State.Rival)
@@ -344,7 +345,7 @@ func TestWithoutTheQueueEveryShardHasItsTurn(t *testing.T) {
 		w.clock.Advance(15 * time.Second)
 	}
 	for name, failures := range map[string]int{"a": 2, "b": 1, "c": 1} { // what is polled fails, and what waits does not
-		if record, err := state.Load(t.Context(), w.store, name); err != nil || record.State.Memory.Failures != failures {
+		if record, err := storetest.Load(t.Context(), w.store, name); err != nil || record.State.Memory.Failures != failures {
 			t.Errorf("%s failed %d times, %v; want %d", name, record.State.Memory.Failures, err, failures)
 		}
 	}

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -103,17 +104,23 @@ func (t *tick) storeSignals(ctx context.Context, queues []string) (stored []stat
 		return s.Namespace == namespace && slices.ContainsFunc(queues, func(q string) bool { return strings.EqualFold(q, s.Queue) })
 	}
 	for try := 1; ; try++ {
-		record, err := state.Load(ctx, t.Store, state.SignalQueuesName)
+		document, last := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
+		documents, err := t.Store.Documents(ctx, document.Name)
+		if len(documents) > 0 {
+			document = documents[0]
+			err = document.Decode(&last)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
 		var elsewhere []state.SignalQueue
-		stored, elsewhere = t.nextSignals(record.State.SignalQueues, queues, known)
-		if slices.Equal(stored, record.State.SignalQueues) {
+		stored, elsewhere = t.nextSignals(last.Queues, queues, known)
+		if slices.Equal(stored, last.Queues) {
 			return stored, known, nil
 		}
-		next := state.State{Processor: state.SignalQueuesName, SignalQueues: stored}
-		err = t.Store.Commit(ctx, record.Version, next, nil)
+		if document.Text, err = json.Marshal(state.SignalQueues{Queues: stored}); err == nil {
+			_, err = t.Store.Put(ctx, document)
+		}
 		if errors.Is(err, state.ErrConflict) && try < 3 {
 			continue
 		}

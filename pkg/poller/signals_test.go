@@ -277,9 +277,11 @@ func TestAQueueThatNothingNamesAnyMoreIsEmptied(t *testing.T) {
 				}
 				w.clock.Advance(time.Hour)
 				w.tick()
-				record, err := state.Load(t.Context(), w.store, state.SignalQueuesName)
+				documents, err := w.store.Documents(t.Context(), state.SignalQueuesName)
 				testworld.Must(t, err)
-				for _, q := range record.State.SignalQueues {
+				var list state.SignalQueues
+				testworld.Must(t, documents[0].Decode(&list))
+				for _, q := range list.Queues {
 					if c.want[q.Queue] == 0 {
 						t.Errorf("%s is remembered for ever", q.Queue)
 					}
@@ -417,11 +419,11 @@ type countingLoads struct {
 	signals atomic.Int64
 }
 
-func (s *countingLoads) LoadPacked(ctx context.Context, name string) (state.Record, error) {
+func (s *countingLoads) Documents(ctx context.Context, name string) ([]state.Document, error) {
 	if name == state.SignalQueuesName {
 		s.signals.Add(1)
 	}
-	return s.Store.LoadPacked(ctx, name)
+	return s.Store.Documents(ctx, name)
 }
 
 func TestADryRunTouchesNoSignalQueue(t *testing.T) {
@@ -458,5 +460,32 @@ func TestTwoPollersAtOnceConvergeOnOneCount(t *testing.T) {
 			w.clock.Advance(30 * time.Second)
 		}
 		w.wantSignals("replicas", replicas)
+	}
+}
+
+// TestASignalQueueThatWasRemovedBeforeAnUpgradeIsEmptied begins with the row that the releases up to 0.1 wrote.
+func TestASignalQueueThatWasRemovedBeforeAnUpgradeIsEmptied(t *testing.T) {
+	t.Parallel()
+	w := newSignalWorld(t, "replicas")
+	w.ask(3)
+	w.tick()
+	w.wantSignals("replicas", 3)
+	documents, err := w.store.Documents(t.Context(), state.SignalQueuesName)
+	testworld.Must(t, err)
+	documents[0].Text = []byte(`{"format":2,"lines":0,"complete":false,"processor":"signal.queues","attemptedAt":"0001-01-01T00:00:00Z",` +
+		`"lag":{"time":"0001-01-01T00:00:00Z","partitions":null,"requestCharge":0,"requests":0},"memory":{},"sequence":0,` +
+		`"signalQueues":[{"namespace":"` + w.poller.Signals.Namespace() + `","queue":"replicas","left":"` + w.clock.Now().Format(time.RFC3339) + `"}]}` + "\n")
+	_, err = w.store.Put(t.Context(), documents[0])
+	testworld.Must(t, err)
+	w.restart()
+	w.poller.Processors[0].SignalQueue = ""
+	for range 2 {
+		w.tick()
+		w.wantSignals("replicas", 0)
+		w.clock.Advance(time.Hour)
+	}
+	documents, err = w.store.Documents(t.Context(), state.SignalQueuesName)
+	if err != nil || strings.Contains(string(documents[0].Text), "replicas") {
+		t.Errorf("it is remembered for ever: %s, %v", documents[0].Text, err)
 	}
 }

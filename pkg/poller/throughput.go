@@ -58,7 +58,7 @@ func (t *tick) follow(ctx context.Context, d *poll) {
 	}
 	w := d.want(d.state)
 	w.Member = d.processor.Group != ""
-	f := t.Follow(ctx, t.start, d.name, w, d.record.State.Containers)
+	f := t.Follow(ctx, t.start, d.name, w, d.last.Containers)
 	d.state.Containers = f.Containers
 	d.state.Lag.Requests += f.Requests
 	d.state.Lag.Charge += f.Charge
@@ -105,7 +105,7 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 			case g.due:
 				w.Replicas = g.state.Memory.Replicas
 			default:
-				w.Replicas = g.record.State.Memory.Replicas
+				w.Replicas = g.last.Memory.Replicas
 			}
 		}
 		if d.err != nil {

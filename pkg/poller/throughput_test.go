@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // TestWhatProcessorsWantIsHandedOverAfterTheTick looks at each tick's Provision.
@@ -18,7 +18,7 @@ func TestWhatProcessorsWantIsHandedOverAfterTheTick(t *testing.T) {
 	w := newWorld(t)
 	var got []poller.Want
 	w.poller.Provision = func(_ context.Context, _ time.Time, wants map[string]poller.Want) poller.Provisioned {
-		record, err := state.Load(t.Context(), w.store, "orders")
+		record, err := storetest.Load(t.Context(), w.store, "orders")
 		testworld.Must(t, err)
 		if record.Version == "" {
 			t.Error("the decision is not committed yet")

@@ -9,8 +9,8 @@ import (
 // opening a real store would create it.
 type Empty struct{}
 
-// LoadPacked returns the zero Record.
-func (Empty) LoadPacked(context.Context, string) (Record, error) { return Record{}, nil }
+// Load returns the zero Stored.
+func (Empty) Load(context.Context, string) (Stored, error) { return Stored{}, nil }
 
 // Commit stores nothing.
 func (Empty) Commit(context.Context, Version, State, *Event) error { return nil }
@@ -28,6 +28,12 @@ func (Empty) History(context.Context, string, time.Time, time.Time) ([]Sample, e
 
 // Prune has nothing to remove.
 func (Empty) Prune(context.Context, string, time.Time) error { return nil }
+
+// Documents returns none.
+func (Empty) Documents(context.Context, string) ([]Document, error) { return nil, nil }
+
+// Put stores nothing.
+func (Empty) Put(context.Context, Document) (Version, error) { return "", nil }
 
 // Close has nothing to release.
 func (Empty) Close() error { return nil }

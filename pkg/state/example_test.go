@@ -28,16 +28,16 @@ func ExampleStore() {
 	defer store.Close()
 	ctx := context.Background()
 
-	record, _ := state.Load(ctx, store, "orders")
-	next := record.State
-	next.Processor, next.Sequence = "orders", record.State.Sequence+1
+	stored, _ := store.Load(ctx, "orders")
+	next, _ := stored.State()
+	next.Processor, next.Sequence = "orders", next.Sequence+1
 	event := &state.Event{Processor: "orders", Sequence: next.Sequence, Body: []byte(`{"desiredReplicas":3}`)}
-	fmt.Println("commit:", store.Commit(ctx, record.Version, next, event))
-	err = store.Commit(ctx, record.Version, next, event)
+	fmt.Println("commit:", store.Commit(ctx, stored.Version, next, event))
+	err = store.Commit(ctx, stored.Version, next, event)
 	fmt.Println("another tick:", errors.Is(err, state.ErrConflict))
 
-	record, _ = state.Load(ctx, store, "orders")
-	for _, e := range record.Outbox {
+	stored, _ = store.Load(ctx, "orders")
+	for _, e := range stored.Outbox {
 		fmt.Printf("publish event %d: %s\n", e.Sequence, e.Body)
 		fmt.Println("remove:", store.Remove(ctx, e.Processor, e.Sequence))
 	}

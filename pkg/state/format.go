@@ -51,24 +51,14 @@ type line struct {
 	Flow      *sizing.Flow          `json:"flow,omitempty"`
 }
 
-// Encode returns s as stores keep it: as text or, where that has more bytes than plain, with gzip.
-func Encode(s State, plain int) ([]byte, error) {
-	p := packer{plain: plain}
-	defer p.release()
-	return encode(s, &p)
-}
-
-// EncodeSmall is Encode for a State that has to be as small as it can be, which takes ten times as long.
-func EncodeSmall(s State) ([]byte, error) {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestCompression) // a level that exists
-	return encode(s, &packer{small: w})
-}
-
-func encode(s State, p *packer) ([]byte, error) {
+// Encode returns s as stores keep it: as text up to plain bytes and with gzip beyond. What takes more than
+// most bytes then is compressed as far as it goes, which takes ten times as long.
+func Encode(s State, plain, most int) ([]byte, error) {
 	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Flows, s.others()
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
 	first.Lag.Partitions, first.Health, first.Memory.Sizing.Flows = nil, nil, nil
-	encoder := json.NewEncoder(p)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	if err := encoder.Encode(first); err != nil {
 		return nil, err
 	}
@@ -89,7 +79,32 @@ func encode(s State, p *packer) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return p.bytes()
+	if text.Len() <= plain {
+		return text.Bytes(), nil
+	}
+	fast := fastWriters.Get().(*gzip.Writer)
+	defer fastWriters.Put(fast)
+	packed, err := compress(fast, text.Bytes())
+	if err != nil || len(packed) <= most {
+		return packed, err
+	}
+	small, _ := gzip.NewWriterLevel(nil, gzip.BestCompression) // a level that exists
+	return compress(small, text.Bytes())
+}
+
+// fastWriters hold more than a megabyte each. Speed counts, since each processor is encoded at each tick.
+var fastWriters = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+	return w
+}}
+
+func compress(w *gzip.Writer, text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w.Reset(&packed)
+	defer w.Reset(nil)
+	_, err := w.Write(text)
+	err = cmp.Or(err, w.Close())
+	return packed.Bytes(), err
 }
 
 // others returns the leases that something is remembered of though they are no partitions, sorted.
@@ -168,210 +183,6 @@ func (l *line) progress(at time.Time) health.Progress {
 		p.Lag, p.Pending, p.Owner, p.LeaseTime = stated.Lag, stated.Pending, stated.Owner, stated.LeaseTime
 	}
 	return p
-}
-
-// Open returns the Record of an encoded State, whose leases Unpack adds: encoded must not change until
-// then. The error wraps ErrNewer where the format is newer than this release's.
-func Open(encoded []byte) (Record, error) {
-	var first head
-	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&first) })
-	if first.Format > Format {
-		return Record{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, first.Format, Format)
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	r := Record{State: first.State}
-	if first.Format > 1 {
-		r.packed, r.leases, r.complete = encoded, first.Lines, first.Complete
-		return r, nil
-	}
-	var before struct {
-		Memory struct {
-			Progress health.Memory `json:"progress"`
-		} `json:"memory"`
-	}
-	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&before) })
-	r.State.Health = before.Memory.Progress
-	return r, err
-}
-
-// Packed is a Record as it is stored, of which nothing is decoded: a tick holds many at once. The zero value
-// is the zero Record.
-type Packed struct {
-	encoded []byte // nil where whole is all of it
-	version Version
-	outbox  []Event
-	explain func(error) error
-	whole   *Record
-}
-
-// Pack returns a Record, whose State was not changed since it was loaded, for Unpack to bring it back.
-func (r *Record) Pack() Packed {
-	if r.packed == nil {
-		return Packed{whole: r}
-	}
-	return Packed{encoded: r.packed, version: r.Version, outbox: r.Outbox, explain: r.explain}
-}
-
-// Unpack returns the Record, with what its State has of each lease.
-func (p Packed) Unpack() (Record, error) {
-	switch {
-	case p.encoded != nil:
-		r := Record{Version: p.version, Outbox: p.outbox, packed: p.encoded, explain: p.explain}
-		err := r.unpack(true)
-		return r, err
-	case p.whole != nil:
-		return *p.whole, nil
-	default:
-		return Record{}, nil
-	}
-}
-
-// Unpack completes the State of a Record by what it has of each lease. It does nothing where that is done.
-func (r *Record) Unpack() error {
-	if r.packed == nil {
-		return nil
-	}
-	return r.unpack(false)
-}
-
-// unpack decodes what is packed: the leases and, with all, what comes before them.
-func (r *Record) unpack(all bool) error {
-	lag, memory := &r.State.Lag, &r.State.Memory
-	err := read(r.packed, func(d *json.Decoder) error {
-		first := any(&struct{}{})
-		if all {
-			first = &head{}
-		}
-		if err := d.Decode(first); err != nil {
-			return err
-		}
-		if h, ok := first.(*head); ok {
-			r.State, r.leases, r.complete = h.State, h.Lines, h.Complete
-		}
-		const sane = 1 << 16 // whatever a damaged state says
-		lag.Partitions = make([]changefeed.Partition, 0, min(r.leases, sane))
-		r.State.Health = make(health.Memory, min(r.leases, sane))
-		memory.Sizing.Flows = make(map[string]sizing.Flow, min(r.leases, sane))
-		for range r.leases {
-			var l line
-			if err := d.Decode(&l); err != nil {
-				return err
-			}
-			if l.Partition != nil {
-				l.Lease = l.Partition.Lease
-				lag.Partitions = append(lag.Partitions, *l.Partition)
-			}
-			if l.Progress != nil {
-				r.State.Health[l.Lease] = l.progress(lag.Time)
-			}
-			if l.Flow != nil {
-				memory.Sizing.Flows[l.Lease] = l.flow(lag.Time)
-			}
-		}
-		if err := d.Decode(&struct{}{}); err != io.EOF { // which says that the checksum is right, too
-			return cmp.Or(err, errors.New("more follows its end"))
-		}
-		return nil
-	})
-	if len(lag.Partitions) == 0 {
-		lag.Partitions = nil
-	}
-	if len(r.State.Health) == 0 {
-		r.State.Health = nil
-	}
-	if len(memory.Sizing.Flows) == 0 {
-		memory.Sizing.Flows = nil
-	}
-	r.packed = nil
-	if err != nil && r.explain != nil {
-		return r.explain(err)
-	}
-	return err
-}
-
-// Explain has an error of Unpack be what explain makes of it: it names the store and the processor.
-func (r *Record) Explain(explain func(error) error) { r.explain = explain }
-
-// Leases is how many leases the Record has something of, unpacked or not.
-func (r *Record) Leases() int { return max(r.leases, len(r.State.Lag.Partitions)) }
-
-// Complete reports whether the last poll left nothing unknown, unpacked or not.
-func (r *Record) Complete() bool {
-	if r.packed == nil {
-		return r.State.Lag.Complete()
-	}
-	return r.complete
-}
-
-// packer takes text as it is up to plain bytes, and all of it with gzip once there are more.
-type packer struct {
-	text   bytes.Buffer // not compressed yet
-	packed bytes.Buffer
-	plain  int
-	small  *gzip.Writer // in place of the fast one; nil = that
-	gzip   *gzip.Writer // nil = nothing is compressed yet
-}
-
-// heldText is up to how many bytes a state is held as text before it takes the writer: of many small ones,
-// none waits for more than the compression of others.
-const heldText = 32 << 10
-
-// fast is the one writer that all share, since it has more than a megabyte. Speed counts, since this is done
-// for each processor at each tick: more effort makes a state a fifth smaller.
-var fast struct {
-	sync.Mutex
-	gzip *gzip.Writer // nil until it is needed
-}
-
-func (p *packer) Write(text []byte) (int, error) {
-	if p.gzip == nil {
-		if p.text.Len()+len(text) <= max(p.plain, heldText) {
-			return p.text.Write(text)
-		}
-		if err := p.compress(); err != nil {
-			return 0, err
-		}
-	}
-	return p.gzip.Write(text)
-}
-
-// compress begins to compress, with the text that is held.
-func (p *packer) compress() error {
-	if p.gzip = p.small; p.gzip == nil {
-		fast.Lock()
-		if fast.gzip == nil {
-			fast.gzip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
-		}
-		p.gzip = fast.gzip
-	}
-	p.gzip.Reset(&p.packed)
-	_, err := p.text.WriteTo(p.gzip)
-	p.text = bytes.Buffer{}
-	return err
-}
-
-// bytes returns what was written.
-func (p *packer) bytes() ([]byte, error) {
-	if p.gzip == nil && p.text.Len() <= p.plain {
-		return p.text.Bytes(), nil
-	}
-	if p.gzip == nil {
-		if err := p.compress(); err != nil {
-			return nil, err
-		}
-	}
-	err := p.gzip.Close()
-	return p.packed.Bytes(), err
-}
-
-// release gives the writer back, and what it wrote to with it.
-func (p *packer) release() {
-	if p.gzip != nil && p.small == nil {
-		p.gzip.Reset(nil)
-		fast.Unlock()
-	}
 }
 
 var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}

@@ -53,15 +53,30 @@ func remembered(leases int) state.State {
 	return s
 }
 
+// decoded is what an encoded State has, at once and when it is decoded.
+func decoded(t *testing.T, encoded []byte) (state.Stored, state.State) {
+	t.Helper()
+	stored, err := state.Decode(encoded, func(err error) error { return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stored.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored, s
+}
+
 func TestAStateComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	many := remembered(5000)
 	unread := remembered(0)
 	unread.Lag.Error = "the leases could not be read"
 	encodings := map[string]func(state.State) ([]byte, error){
-		"as text":   func(s state.State) ([]byte, error) { return state.Encode(s, 64<<20) },
-		"with gzip": func(s state.State) ([]byte, error) { return state.Encode(s, 100) },
-		"small":     state.EncodeSmall,
+		"as text":   func(s state.State) ([]byte, error) { return state.Encode(s, 64<<20, 0) },
+		"with gzip": func(s state.State) ([]byte, error) { return state.Encode(s, 100, 64<<20) },
+		"small":     func(s state.State) ([]byte, error) { return state.Encode(s, 100, 0) },
+		"format 1":  func(s state.State) ([]byte, error) { return json.Marshal(s) },
 	}
 	for name, encode := range encodings {
 		for _, want := range []state.State{remembered(3), many, unread, {Processor: "orders"}} {
@@ -69,23 +84,21 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			record, err := state.Open(encoded)
-			if err != nil {
-				t.Fatal(name, err)
+			stored, got := decoded(t, encoded)
+			if n := stored.Leases(); n < len(want.Lag.Partitions) || n > len(want.Lag.Partitions)+1 || stored.Complete() != want.Lag.Complete() {
+				t.Errorf("%s, %d leases: it has %d, complete %t", name, len(want.Lag.Partitions), n, stored.Complete())
 			}
-			if n, complete := record.Leases(), record.Complete(); n < len(want.Lag.Partitions) || n > len(want.Lag.Partitions)+1 || complete != want.Lag.Complete() {
-				t.Errorf("%s, %d leases: packed it has %d, complete %t", name, len(want.Lag.Partitions), n, complete)
+			if head := stored.Head(); head.Sequence != want.Sequence || head.Processor != want.Processor {
+				t.Errorf("%s, %d leases: at once it is %+v", name, len(want.Lag.Partitions), head)
 			}
-			for range 2 { // the second does nothing
-				if err := record.Unpack(); err != nil {
-					t.Fatal(name, err)
-				}
+			if name != "format 1" && stored.Head().Lag.Partitions != nil {
+				t.Errorf("%s: its leases are decoded before anybody asks", name)
 			}
-			if !reflect.DeepEqual(record.State, want) {
-				t.Errorf("%s, %d leases: it is another one:\n%+v\n%+v", name, len(want.Lag.Partitions), record.State.Health["1"], want.Health["1"])
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, %d leases: it is another one:\n%+v\n%+v", name, len(want.Lag.Partitions), got.Health["1"], want.Health["1"])
 			}
-			if record.Complete() != want.Lag.Complete() {
-				t.Errorf("%s, %d leases: unpacked it is complete %t", name, len(want.Lag.Partitions), record.Complete())
+			if _, again := decoded(t, encoded); !reflect.DeepEqual(again, got) {
+				t.Errorf("%s, %d leases: decoded again it is another one", name, len(want.Lag.Partitions))
 			}
 		}
 	}
@@ -96,53 +109,30 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestARecordThatWasPackedComesBack(t *testing.T) {
+func TestADocumentThatAnEarlierReleaseStoredAsAStateIsRead(t *testing.T) {
 	t.Parallel()
-	want := remembered(3)
-	second, err := state.Encode(want, 100)
-	if err != nil {
-		t.Fatal(err)
+	type document struct {
+		Sequence int64 `json:"sequence"`
 	}
-	first, err := json.Marshal(want) // format 1
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, encoded := range map[string][]byte{"of this format": second, "of the first format": first} {
-		record, err := state.Open(encoded)
+	for name, plain := range map[string]int{"text": 1 << 20, "gzip": 0} {
+		encoded, err := state.Encode(state.State{Processor: "signal.queues", Sequence: 7}, plain, 1<<20)
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatal(err)
 		}
-		record.Version, record.Outbox = "5", []state.Event{{Processor: "orders", Sequence: 7}}
-		packed := record.Pack()
-		if err := record.Unpack(); err != nil {
-			t.Fatal(name, err)
+		var got document
+		if err := (state.Document{Text: encoded}).Decode(&got); err != nil || got.Sequence != 7 {
+			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
-		back, err := packed.Unpack()
-		if err != nil || back.Version != "5" || len(back.Outbox) != 1 || !reflect.DeepEqual(back.State, record.State) || back.State.Sequence != want.Sequence {
-			t.Errorf("%s: got %+v, %v", name, back, err)
+		err = state.Document{Name: "signal.queues", Text: encoded[:len(encoded)/3]}.Decode(&got)
+		if err == nil || !strings.Contains(err.Error(), "signal.queues") {
+			t.Errorf("%s, cut: %v", name, err)
 		}
-		if back.Leases() != record.Leases() || back.Complete() != record.Complete() {
-			t.Errorf("%s: it has %d leases, complete %t", name, back.Leases(), back.Complete())
-		}
-	}
-	if none, err := (state.Packed{}).Unpack(); err != nil || none.Version != "" {
-		t.Errorf("of nothing: got %+v, %v", none, err)
-	}
-	told := errors.New("told")
-	record, err := state.Open(second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record.Explain(func(error) error { return told })
-	second[len(second)-5] ^= 1 // in the checksum
-	if _, err := record.Pack().Unpack(); !errors.Is(err, told) {
-		t.Errorf("got %v", err)
 	}
 }
 
 func TestWhatAProgressSharesWithItsPartitionIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	encoded, err := state.Encode(remembered(1), 1<<20)
+	encoded, err := state.Encode(remembered(1), 1<<20, 0)
 	if n := bytes.Count(encoded, []byte("pod-0")); err != nil || n != 1 {
 		t.Errorf("the owner is there %d times, %v: %s", n, err, encoded)
 	}
@@ -151,14 +141,14 @@ func TestWhatAProgressSharesWithItsPartitionIsStoredOnce(t *testing.T) {
 func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]int{"text": 1 << 20, "gzip": 0} {
-		whole, err := state.Encode(remembered(50), plain)
+		whole, err := state.Encode(remembered(50), plain, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for cut := 0; cut < len(whole)-1; cut += 1 + cut%7 {
-			record, err := state.Open(whole[:cut])
+			stored, err := state.Decode(whole[:cut], func(err error) error { return err })
 			if err == nil {
-				err = record.Unpack()
+				_, err = stored.State()
 			}
 			if err == nil {
 				t.Fatalf("%s: the first %d of %d bytes pass for a state", name, cut, len(whole))
@@ -166,21 +156,27 @@ func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 		}
 	}
 	told := errors.New("told")
-	whole, _ := state.Encode(remembered(3), 1<<20)
-	record, err := state.Open(whole[:len(whole)-20])
-	if err != nil {
-		t.Fatal(err)
-	}
-	record.Explain(func(err error) error {
+	whole, _ := state.Encode(remembered(3), 1<<20, 0)
+	stored, err := state.Decode(whole[:len(whole)-20], func(err error) error {
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Error(err)
 		}
 		return told
 	})
-	if err := record.Unpack(); !errors.Is(err, told) {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stored.State(); !errors.Is(err, told) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := state.Open([]byte(strings.Replace(string(whole), `"format":2`, `"format":3`, 1))); !errors.Is(err, state.ErrNewer) {
+	zipped, _ := state.Encode(remembered(3), 0, 1<<20)
+	zipped[len(zipped)-5] ^= 1 // in the checksum
+	if stored, err := state.Decode(zipped, func(error) error { return told }); err == nil {
+		if _, err = stored.State(); !errors.Is(err, told) {
+			t.Errorf("a wrong checksum: %v", err)
+		}
+	}
+	if _, err := state.Decode([]byte(strings.Replace(string(whole), `"format":2`, `"format":3`, 1)), nil); !errors.Is(err, state.ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}
 }

@@ -39,23 +39,9 @@ type State struct {
 	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
 	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
 
-	Throughput map[string]Provisioning `json:"throughput,omitempty"` // by container, in the State of ThroughputName alone
-	Containers []ContainerThroughput   `json:"containers,omitempty"` // whose throughput follows the replicas
+	Containers []ContainerThroughput `json:"containers,omitempty"` // whose throughput follows the replicas
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
-
-	SignalQueues []SignalQueue `json:"signalQueues,omitempty"` // in the State of SignalQueuesName alone
-}
-
-// SignalQueuesName is the name under which a Store holds, beside the processors and groups, the signal queues
-// that may hold messages (docs/operate.md, Signal queues). No processor or group can have it.
-const SignalQueuesName = "signal.queues"
-
-// SignalQueue is a queue that may hold signals.
-type SignalQueue struct {
-	Namespace string    `json:"namespace"`
-	Queue     string    `json:"queue"`
-	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it
 }
 
 // Rival is a process that polled between two polls of another one.
@@ -129,30 +115,6 @@ type Event struct {
 	Body      []byte // the exact bytes to publish, the same at every attempt
 }
 
-// Record is what a store holds of one processor.
-type Record struct {
-	State   State   // zero where Version is empty
-	Version Version // for Commit
-	Outbox  []Event // events not yet published, oldest first
-
-	packed   []byte // what State has of each lease, encoded; nil where State has it
-	leases   int    // lines of packed
-	complete bool   // whether the last poll was
-	explain  func(error) error
-}
-
-// Load returns what a store holds of a processor, the zero Record where nothing is.
-func Load(ctx context.Context, store Store, processor string) (Record, error) {
-	record, err := store.LoadPacked(ctx, processor)
-	if err == nil {
-		err = record.Unpack()
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	return record, nil
-}
-
 // ErrConflict is returned by Commit where the stored State is not the one that the Version was read
 // with: another tick has committed in between, and the result of this one is to be dropped.
 var ErrConflict = errors.New("the state was changed by another tick")
@@ -161,9 +123,8 @@ var ErrConflict = errors.New("the state was changed by another tick")
 // docs/decisions/0003-state-and-outbox-in-one-write.md). All methods are safe for concurrent use,
 // return when ctx ends, and name the store and the processor in their errors.
 type Store interface {
-	// LoadPacked returns what is stored of a processor, the zero Record where nothing is. What its State
-	// has of each lease may be packed: [Load] is for all who do not wait until they need it.
-	LoadPacked(ctx context.Context, processor string) (Record, error)
+	// Load returns what is stored of a processor, the zero Stored where nothing is.
+	Load(ctx context.Context, processor string) (Stored, error)
 
 	// Commit replaces the State of s.Processor, adds event to its outbox where it is not nil, and
 	// s.Sample() to its history where s.AttemptedAt is not zero: all or nothing. It returns
@@ -189,6 +150,13 @@ type Store interface {
 	// given time, and nothing else. It is no error where there is nothing to remove: two processes
 	// may prune at once.
 	Prune(ctx context.Context, processor string, before time.Time) error
+
+	// Documents returns the documents whose names begin with prefix, by name.
+	Documents(ctx context.Context, prefix string) ([]Document, error)
+
+	// Put stores a document and returns its new version; one without Text is removed. It returns
+	// ErrConflict, and stores nothing, unless what is stored is still of d.Version.
+	Put(ctx context.Context, d Document) (Version, error)
 
 	// Close releases what the store holds open.
 	Close() error

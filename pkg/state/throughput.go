@@ -6,9 +6,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// ThroughputName is the name under which a Store keeps what is remembered of the throughput of
-// containers. No processor has it: their names begin with a letter or a digit.
+// ThroughputName is the name of the document that keeps what is remembered of the throughput of containers.
 const ThroughputName = ".throughput"
+
+// Provisionings is that document.
+type Provisionings struct {
+	Containers map[string]Provisioning `json:"throughput"`
+}
 
 // Provisioning is what is remembered of the throughput of one container from before it is changed for the
 // first time until what was found is given back (docs/throughput.md).

@@ -119,13 +119,13 @@ const rivalFor = 10 * time.Minute
 // rivals reports whether two processes poll into one state. Each notices the other (state.Rival).
 func (c *checker) rivals(ctx context.Context, store state.Store) finding {
 	for _, name := range c.processors {
-		record, err := state.Load(ctx, store, name)
+		stored, err := store.Load(ctx, name)
 		if err != nil {
 			return bad("", "%v", err)
 		}
-		if r := record.State.Rival; r != nil && time.Since(r.Time) < rivalFor {
+		if r := stored.Head().Rival; r != nil && time.Since(r.Time) < rivalFor {
 			return bad("end one of the two, or give each a state of its own in FEEDSCALE_STATE",
-				"%s and %s both poll %s into this state, last seen at %s", record.State.Poller, r.Poller, name, r.Time.UTC().Format(time.RFC3339))
+				"%s and %s both poll %s into this state, last seen at %s", stored.Head().Poller, r.Poller, name, r.Time.UTC().Format(time.RFC3339))
 		}
 	}
 	return good("no second process polls into it")

@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // recorded is a program, at noon, with a state file that has most of a day of polls in it, one every
@@ -58,7 +59,7 @@ var recording = sync.OnceValues(func() ([]byte, error) {
 		if err := store.Commit(ctx, version, decided, nil); err != nil {
 			return nil, err
 		}
-		record, err := state.Load(ctx, store, "orders")
+		record, err := storetest.Load(ctx, store, "orders")
 		if err != nil {
 			return nil, err
 		}

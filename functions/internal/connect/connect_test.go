@@ -20,6 +20,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 const key = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
@@ -267,7 +268,7 @@ func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
 	asked := New(config.Settings{Listen: "127.0.0.1:1"})
 	running, err := asked.Store(config.State{BoltPath: path}, true)
 	testworld.Must(t, err)
-	if _, err := state.Load(t.Context(), running, "orders"); !errors.Is(err, boltstore.ErrInUse) || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN") {
+	if _, err := storetest.Load(t.Context(), running, "orders"); !errors.Is(err, boltstore.ErrInUse) || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN") {
 		t.Errorf("a file that is open in a process that does not answer: %v", err)
 	}
 }

@@ -33,13 +33,13 @@ func (c *Connections) running(inUse error) (*Running, error) {
 	return &Running{api: api, inUse: inUse}, nil
 }
 
-// LoadPacked asks for the State of a processor or group. Its Version is one that nothing can be committed to.
-func (r *Running) LoadPacked(ctx context.Context, name string) (state.Record, error) {
+// Load asks for the State of a processor or group. Its Version is one that nothing can be committed to.
+func (r *Running) Load(ctx context.Context, name string) (state.Stored, error) {
 	stored, err := r.api.state(ctx, name)
 	if err != nil || stored == nil {
-		return state.Record{}, r.wrong(err)
+		return state.Stored{}, r.wrong(err)
 	}
-	return state.Record{State: *stored, Version: "asked"}, nil
+	return state.NewStored(*stored, "asked"), nil
 }
 
 // History asks for what is recorded of a processor.

@@ -76,9 +76,9 @@ func TestABurstDrainsWhereThroughputFollowsAndCostsLessThanItsPeak(t *testing.T)
 		if now.RUPerSecond != found {
 			t.Errorf("apply %t: the day ends with %d RU/s", apply, now.RUPerSecond)
 		}
-		record, err := state.Load(t.Context(), store, state.ThroughputName)
+		remembered, err := store.Documents(t.Context(), state.ThroughputName)
 		testworld.Must(t, err)
-		if !apply && record.Version != "" {
+		if !apply && len(remembered) > 0 {
 			t.Error("recommend wrote to the store")
 		}
 		return seconds, throttled, billed

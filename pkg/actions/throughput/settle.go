@@ -2,6 +2,7 @@ package throughput
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,11 +21,11 @@ import (
 // what was found, and what each change is to make of it, is committed; the changes are made; and what was
 // given back is forgotten. A process may end between any two of them (docs/throughput.md).
 func (k *Keeper) Settle(ctx context.Context, now time.Time, containers []Container) ([]Outcome, error) {
-	record, err := state.Load(ctx, k.Store, state.ThroughputName)
+	entries, version, err := k.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{Keeper: k, now: now, version: record.Version, entries: maps.Clone(record.State.Throughput)}
+	t := &turn{Keeper: k, now: now, version: version, entries: entries}
 	if t.entries == nil {
 		t.entries = map[string]state.Provisioning{}
 	}
@@ -204,16 +205,13 @@ func (t *turn) commit(ctx context.Context, entryOf func(*work) *state.Provisioni
 	if t.failed != nil || maps.Equal(next, t.entries) {
 		return
 	}
-	err := t.Store.Commit(ctx, t.version, state.State{Processor: state.ThroughputName, Throughput: next}, nil)
+	text, err := json.Marshal(state.Provisionings{Containers: next})
 	if err == nil {
-		t.entries = next
-		var record state.Record
-		if record, err = state.Load(ctx, t.Store, state.ThroughputName); err == nil {
-			t.version = record.Version
+		var version state.Version
+		if version, err = t.Store.Put(ctx, state.Document{Name: state.ThroughputName, Version: t.version, Text: text}); err == nil {
+			t.entries, t.version = next, version
+			return
 		}
-	}
-	if err == nil {
-		return
 	}
 	t.failed = fmt.Errorf("what is provisioned cannot be remembered, so nothing is changed: %w", err)
 	for _, w := range t.all {

@@ -138,13 +138,13 @@ func (k *Keeper) read(ctx context.Context, now time.Time, key string, c cosmos.C
 
 // Look reads the containers that were never read, so that Preview can tell of them.
 func (k *Keeper) Look(ctx context.Context, now time.Time, containers []Container) error {
-	record, err := state.Load(ctx, k.Store, state.ThroughputName)
+	remembered, _, err := k.load(ctx)
 	if err != nil {
 		return err
 	}
 	each(containers, func(c Container) {
 		k.learn(c.key(), func(s *seen) {
-			if entry, ok := record.State.Throughput[c.key()]; ok {
+			if entry, ok := remembered[c.key()]; ok {
 				s.entry = &entry
 			}
 		})
@@ -153,6 +153,17 @@ func (k *Keeper) Look(ctx context.Context, now time.Time, containers []Container
 		}
 	})
 	return nil
+}
+
+// load returns what is remembered, by key.
+func (k *Keeper) load(ctx context.Context) (map[string]state.Provisioning, state.Version, error) {
+	var remembered state.Provisionings
+	documents, err := k.Store.Documents(ctx, state.ThroughputName)
+	if err != nil || len(documents) == 0 {
+		return nil, "", err
+	}
+	err = documents[0].Decode(&remembered)
+	return remembered.Containers, documents[0].Version, err
 }
 
 // Preview tells what a container needs, from what was read of it last. It makes no request and changes

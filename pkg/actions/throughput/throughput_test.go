@@ -129,9 +129,13 @@ func (s *shop) provision(n int) {
 
 func (s *shop) remembered() map[string]state.Provisioning {
 	s.t.Helper()
-	record, err := state.Load(s.t.Context(), s.store, state.ThroughputName)
+	documents, err := s.store.Documents(s.t.Context(), state.ThroughputName)
 	testworld.Must(s.t, err)
-	return record.State.Throughput
+	var all state.Provisionings
+	if len(documents) > 0 {
+		testworld.Must(s.t, documents[0].Decode(&all))
+	}
+	return all.Containers
 }
 
 func (s *shop) want(what string, n int) {
@@ -262,8 +266,12 @@ func (m *mortal) step(do func() error) error {
 	return err
 }
 
-func (m *mortal) Commit(ctx context.Context, version state.Version, s state.State, event *state.Event) error {
-	return m.step(func() error { return m.Store.Commit(ctx, version, s, event) })
+func (m *mortal) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
+	err = m.step(func() error {
+		version, err = m.Store.Put(ctx, d)
+		return err
+	})
+	return version, err
 }
 
 func (m *mortal) ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, n int) (replaced cosmos.Throughput, err error) {
@@ -362,11 +370,14 @@ type late struct {
 	t *testing.T
 }
 
-func (l *late) LoadPacked(ctx context.Context, name string) (state.Record, error) {
-	record, err := l.Store.LoadPacked(ctx, name)
+func (l *late) Documents(ctx context.Context, prefix string) ([]state.Document, error) {
+	found, err := l.Store.Documents(ctx, prefix)
 	testworld.Must(l.t, err)
-	testworld.Must(l.t, l.Commit(ctx, record.Version, record.State, nil))
-	return record, nil
+	for _, d := range found {
+		_, err := l.Put(ctx, d)
+		testworld.Must(l.t, err)
+	}
+	return found, nil
 }
 
 func TestWhatCannotBeGivenBackIsSaid(t *testing.T) {

@@ -28,11 +28,11 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"a result that lost the compare-and-swap is published", "poller/poller.go", "\t\tt.Log.Info(\"another tick was faster", "\t\td.committed = true\n\t\tt.Log.Info(\"another tick was faster"},
-	{"a conflict is overwritten", "poller/poller.go", "\terr := t.Store.Commit(ctx, d.record.Version, *d.state, d.event)\n", "\terr := t.Store.Commit(ctx, d.record.Version, *d.state, d.event)\n\tif r, e := state.Load(ctx, t.Store, d.name); e == nil && errors.Is(err, state.ErrConflict) {\n\t\terr = t.Store.Commit(ctx, r.Version, *d.state, d.event)\n\t}\n"},
+	{"a conflict is overwritten", "poller/poller.go", "\terr := t.Store.Commit(ctx, d.stored.Version, *d.state, d.event)\n", "\terr := t.Store.Commit(ctx, d.stored.Version, *d.state, d.event)\n\tif r, e := t.Store.Load(ctx, d.name); e == nil && errors.Is(err, state.ErrConflict) {\n\t\terr = t.Store.Commit(ctx, r.Version, *d.state, d.event)\n\t}\n"},
 	{"an event is published before it is committed", "poller/poller.go", "\tt.commit(ctx, &d.subject)\n", "\tif d.event != nil {\n\t\t_ = t.send(ctx, *d.event)\n\t}\n\tt.commit(ctx, &d.subject)\n"},
 	{"the outbox is emptied though nothing was published", "poller/publish.go", "\t\tif i != newest {\n", "\t\tif i >= 0 {\n"},
 	{"of two waiting events the older is published", "poller/publish.go", "!found || position.Precedes(e.Position())", "!found || e.Position().Precedes(position)"},
-	{"a sequence is used again", "poller/poller.go", "Sequence: last.Sequence, Published", "Sequence: max(0, last.Sequence-int64(len(d.record.Outbox))), Published"},
+	{"a sequence is used again", "poller/poller.go", "Sequence: last.Sequence, Published", "Sequence: max(0, last.Sequence-int64(len(d.stored.Outbox))), Published"},
 	{"a lost state begins the same epoch again", "poller/poller.go", "s.Epoch = t.start.Unix()", "s.Epoch = 1"},
 	{"no heartbeat", "poller/publish.go", "return p.Heartbeat > 0 && now.Sub", "return false && now.Sub"},
 	{"a change of activity alone is not published", "poller/publish.go", "last.Active != s.Decision.Active:", "false:"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -15,9 +14,6 @@ import (
 
 // committed is called for each State that is written, before it replaces the one before.
 func (w *world) committed(p *process, r *row, next state.State, event *state.Event) {
-	if strings.Contains(next.Processor, ".") {
-		return // what is remembered of throughput
-	}
 	prev := &r.last
 	w.decided(next.Processor, &next)
 	w.ofEvents(prev, &next, event)
@@ -390,12 +386,7 @@ func (w *world) provisioned(a *account, ru int) {
 	if ru < found || ru > mostRU || ru%100 != 0 {
 		w.fail("throughput stays within its bounds", "%s: %d RU/s", a.host, ru)
 	}
-	r := w.rows[state.ThroughputName]
-	if r == nil {
-		w.fail("what was found is remembered before it is changed", "%s", a.host)
-		return
-	}
-	entry := r.last.Throughput[a.endpoint(0)+monitored.String()]
+	entry := w.provisionings()[a.endpoint(0)+monitored.String()]
 	if entry.Before != found {
 		w.fail("what was found is remembered before it is changed", "%s: %d RU/s", a.host, entry.Before)
 	}
@@ -417,7 +408,7 @@ func (w *world) check() {
 			w.fail("a State does not grow", "%s: %d bytes", name, n)
 		}
 	}
-	if most := len(w.all) + 3; len(w.rows) > most {
+	if most := len(w.all) + 1; len(w.rows) > most {
 		w.fail("there are as many rows as subjects", "%d", len(w.rows))
 	}
 	for subject, c := range w.consumers {
@@ -450,9 +441,20 @@ func (w *world) check() {
 			w.fail("throughput that was found is back", "%s: %d RU/s", a.host, a.ru)
 		}
 	}
-	if r := w.rows[state.ThroughputName]; r != nil && len(r.last.Throughput) > 0 {
-		w.fail("throughput that is back is forgotten", "%v", r.last.Throughput)
+	if left := w.provisionings(); len(left) > 0 {
+		w.fail("throughput that is back is forgotten", "%v", left)
 	}
+}
+
+// provisionings are what is remembered of throughput.
+func (w *world) provisionings() map[string]state.Provisioning {
+	var all state.Provisionings
+	if d := w.documents[state.ThroughputName]; d.Version != "" {
+		if err := d.Decode(&all); err != nil {
+			w.fail("what is remembered of throughput can be read", "%v", err)
+		}
+	}
+	return all.Containers
 }
 
 // recovered: state, what was published and what the consumer has seen agree.

@@ -81,17 +81,17 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	return err
 }
 
-func (s table) LoadPacked(ctx context.Context, subject string) (record state.Record, err error) {
+func (s table) Load(ctx context.Context, subject string) (record state.Stored, err error) {
 	err = s.call(ctx, "load", subject, func() error {
 		r := s.w.rows[subject]
 		if r == nil {
 			return nil
 		}
-		record = state.Record{State: r.last, Version: state.Version(strconv.Itoa(r.version)), Outbox: slices.Clone(r.outbox)}
+		record = state.NewStored(r.last, state.Version(strconv.Itoa(r.version)), slices.Clone(r.outbox)...)
 		return nil
 	})
 	if err != nil {
-		return state.Record{}, err
+		return state.Stored{}, err
 	}
 	return record, nil
 }
@@ -131,6 +131,41 @@ func (s table) Commit(ctx context.Context, version state.Version, next state.Sta
 		}
 		return nil
 	})
+}
+
+func (s table) Documents(ctx context.Context, prefix string) (found []state.Document, err error) {
+	err = s.call(ctx, "documents", prefix, func() error {
+		for _, name := range sortedKeys(s.w.documents) {
+			if strings.HasPrefix(name, prefix) {
+				found = append(found, s.w.documents[name])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func (s table) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
+	err = s.call(ctx, "put", d.Name, func() error {
+		if s.w.documents[d.Name].Version != d.Version {
+			return state.ErrConflict
+		}
+		if d.Text == nil {
+			delete(s.w.documents, d.Name)
+			return nil
+		}
+		s.w.versions++
+		version = state.Version(strconv.Itoa(s.w.versions))
+		s.w.documents[d.Name] = state.Document{Name: d.Name, Version: version, Text: d.Text}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return version, nil
 }
 
 func (s table) Outbox(ctx context.Context, except []string) (left []state.Event, err error) {

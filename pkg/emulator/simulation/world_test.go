@@ -11,6 +11,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // world is all there is in one run.
@@ -34,6 +35,7 @@ type world struct {
 	processes []*process
 	started   int
 	rows      rows
+	documents map[string]state.Document
 	versions  int
 	broker    broker
 	consumers map[string]*consumer
@@ -73,7 +75,7 @@ const groupName = "together"
 
 func newWorld(p plan, story *[]string) *world {
 	w := &world{
-		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
+		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, documents: map[string]state.Document{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
 		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[events.Position][]byte{}, accepted: map[string]events.Position{},
 		epochs: map[string]int64{}, came: map[choice]bool{}, story: story,
 	}
@@ -288,7 +290,7 @@ func (w *world) turn() {
 		}
 	}
 	for _, subject := range sortedKeys(w.rows) {
-		if !strings.Contains(subject, ".") && w.happens("row gone", subject, 0) {
+		if w.happens("row gone", subject, 0) {
 			w.epochs[subject] = w.rows[subject].last.Epoch
 			delete(w.rows, subject)
 			w.tell("the state of %s is lost", subject)

@@ -35,23 +35,22 @@ func readVersion(value []byte) (state.Version, error) {
 	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
 }
 
-// readState returns the State and the version in a value of the states bucket, both zero where
-// there is no value. It copies the value, since bbolt's memory must not be used after the transaction.
-func readState(value []byte) (state.Record, error) {
+// readState returns what is in a value of the states bucket, the zero Stored where there is no value. It
+// copies the value, since bbolt's memory must not be used after the transaction. explain makes the error of
+// what is decoded later.
+func readState(value []byte, explain func(error) error) (state.Stored, error) {
 	version, err := readVersion(value)
 	if err != nil || version == "" {
-		return state.Record{}, err
+		return state.Stored{}, err
 	}
-	record, err := state.Open(bytes.Clone(value[numberBytes:]))
+	unreadable := func(err error) error { return fmt.Errorf("read the stored state: %w", err) }
+	stored, err := state.Decode(bytes.Clone(value[numberBytes:]), func(err error) error { return explain(unreadable(err)) })
 	if err != nil {
-		return state.Record{}, unreadable(err)
+		return state.Stored{}, unreadable(err)
 	}
-	record.Version = version
-	record.Explain(unreadable)
-	return record, nil
+	stored.Version = version
+	return stored, nil
 }
-
-func unreadable(err error) error { return fmt.Errorf("read the stored state: %w", err) }
 
 // keyPrefix returns the prefix of the keys of a processor's events and samples. No name contains a
 // zero byte, so no prefix is the beginning of another.

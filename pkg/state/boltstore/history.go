@@ -13,10 +13,7 @@ import (
 // History implements state.Store.
 func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
 	var samples []state.Sample
-	err := s.db.View(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := s.view(ctx, func(tx *bolt.Tx) error {
 		prefix := keyPrefix(processor)
 		cursor := tx.Bucket(historyBucket).Cursor()
 		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
@@ -42,10 +39,7 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 // Prune implements state.Store. The file does not become smaller: bbolt reuses the pages of what
 // was removed.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
-	err := s.db.Batch(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := s.batch(ctx, func(tx *bolt.Tx) error {
 		prefix, end := keyPrefix(processor), sampleKey(processor, before.Truncate(time.Hour))
 		cursor := tx.Bucket(historyBucket).Cursor()
 		// A cursor may skip a key after a deletion, so it seeks each time.

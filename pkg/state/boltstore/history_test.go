@@ -9,6 +9,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 func TestAFileFromBeforeTheHistoryOpensAndKeepsOne(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAFileFromBeforeTheHistoryOpensAndKeepsOne(t *testing.T) {
 	change(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("feedscale.history.v1")) })
 
 	store = open(t, path)
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil || record.State.Sequence != 7 {
 		t.Fatalf("got sequence %d and %v, want 7", record.State.Sequence, err)
 	}

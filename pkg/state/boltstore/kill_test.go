@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // pathVariable makes the test binary a process that commits to that file, one event after the
@@ -35,7 +36,7 @@ func commitForEver(path string) error {
 		return err
 	}
 	for {
-		stored, err := state.Load(ctx, store, "orders")
+		stored, err := storetest.Load(ctx, store, "orders")
 		if err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func TestWhatWasCommittedOutlivesAKilledProcess(t *testing.T) {
 		told := commitAndKill(t, path, 20+7*round)
 
 		store := open(t, path) // the lock of the killed process is gone
-		record, err := state.Load(t.Context(), store, "orders")
+		record, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}

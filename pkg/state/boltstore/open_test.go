@@ -15,6 +15,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 func TestOpenCreatesMissingFolders(t *testing.T) {
@@ -132,7 +133,7 @@ func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 			continue
 		}
 		for i := range processors {
-			if _, err := state.Load(t.Context(), store, processor(i)); err != nil {
+			if _, err := storetest.Load(t.Context(), store, processor(i)); err != nil {
 				t.Errorf("%s: opened, but then %v", name, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -20,14 +21,33 @@ var _ state.Store = (*Store)(nil)
 // plainBytes is the most that a State has, in bytes, which is not compressed.
 const plainBytes = 2 << 10
 
-// LoadPacked implements state.Store.
-func (s *Store) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
-	var loaded state.Record
-	err := s.db.View(func(tx *bolt.Tx) (err error) {
+// view reads from the file, unless ctx has ended.
+func (s *Store) view(ctx context.Context, read func(*bolt.Tx) error) error {
+	return s.db.View(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)))
+		return read(tx)
+	})
+}
+
+// batch writes to the file, unless ctx has ended. Concurrent writes share one to the disk.
+func (s *Store) batch(ctx context.Context, write func(*bolt.Tx) error) error {
+	return s.db.Batch(func(tx *bolt.Tx) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return write(tx)
+	})
+}
+
+// Load implements state.Store.
+func (s *Store) Load(ctx context.Context, processor string) (state.Stored, error) {
+	var loaded state.Stored
+	err := s.view(ctx, func(tx *bolt.Tx) (err error) {
+		loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)), func(err error) error {
+			return s.failed("load", processor, err)
+		})
 		if err != nil {
 			return err
 		}
@@ -43,9 +63,8 @@ func (s *Store) LoadPacked(ctx context.Context, processor string) (state.Record,
 		return nil
 	})
 	if err != nil {
-		return state.Record{}, s.failed("load", processor, err)
+		return state.Stored{}, s.failed("load", processor, err)
 	}
-	loaded.Explain(func(err error) error { return s.failed("load", processor, unreadable(err)) })
 	return loaded, nil
 }
 
@@ -62,7 +81,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if event != nil && (event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
 		return fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
 	}
-	encoded, err := state.Encode(next, plainBytes)
+	encoded, err := state.Encode(next, plainBytes, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -70,18 +89,9 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if err != nil {
 		return err
 	}
-	// Concurrent commits share one write to the disk.
-	return s.db.Batch(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
+	return s.batch(ctx, func(tx *bolt.Tx) error {
+		if err := replace(tx, next.Processor, version, encoded, new(state.Version)); err != nil {
 			return err
-		}
-		states := tx.Bucket(statesBucket)
-		stored, err := readVersion(states.Get([]byte(next.Processor)))
-		if err != nil {
-			return err
-		}
-		if stored != version {
-			return state.ErrConflict
 		}
 		if event != nil {
 			if err := addEvent(tx.Bucket(outboxBucket), *event); err != nil {
@@ -91,16 +101,61 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		if !next.AttemptedAt.IsZero() {
 			history := tx.Bucket(historyBucket)
 			history.FillPercent = historyFillRatio
-			if err := history.Put(sampleKey(next.Processor, next.AttemptedAt), sample); err != nil {
+			return history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
+		}
+		return nil
+	})
+}
+
+// replace replaces what is stored under a name, and sets version to the new one; with no content it is
+// removed.
+func replace(tx *bolt.Tx, name string, from state.Version, content []byte, version *state.Version) error {
+	states := tx.Bucket(statesBucket)
+	stored, err := readVersion(states.Get([]byte(name)))
+	switch {
+	case err != nil:
+		return err
+	case stored != from:
+		return state.ErrConflict
+	case content == nil:
+		*version = ""
+		return states.Delete([]byte(name))
+	}
+	number, err := states.NextSequence()
+	if err != nil {
+		return err
+	}
+	value := appendState(number, content)
+	*version, _ = readVersion(value) // which has just been written
+	return states.Put([]byte(name), value)
+}
+
+// Documents implements state.Store.
+func (s *Store) Documents(ctx context.Context, prefix string) (found []state.Document, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		cursor := tx.Bucket(statesBucket).Cursor()
+		for name, value := cursor.Seek([]byte(prefix)); bytes.HasPrefix(name, []byte(prefix)); name, value = cursor.Next() {
+			version, err := readVersion(value)
+			if err != nil {
 				return err
 			}
+			found = append(found, state.Document{Name: string(name), Version: version, Text: bytes.Clone(value[numberBytes:])})
 		}
-		number, err := states.NextSequence()
-		if err != nil {
-			return err
-		}
-		return states.Put([]byte(next.Processor), appendState(number, encoded))
+		return nil
 	})
+	if err != nil {
+		return nil, s.failed("load", prefix, err)
+	}
+	return found, nil
+}
+
+// Put implements state.Store.
+func (s *Store) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
+	err = s.batch(ctx, func(tx *bolt.Tx) error { return replace(tx, d.Name, d.Version, d.Text, &version) })
+	if err != nil {
+		return "", s.failed("commit", d.Name, err)
+	}
+	return version, nil
 }
 
 // addEvent adds an event. It never replaces one, which another tick has put there.
@@ -119,10 +174,7 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 		excepted[processor] = true
 	}
 	var events []state.Event
-	err := s.db.View(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := s.view(ctx, func(tx *bolt.Tx) error {
 		return tx.Bucket(outboxBucket).ForEach(func(key, body []byte) error {
 			event, err := readEvent(key, body)
 			if err == nil && !excepted[event.Processor] {
@@ -139,10 +191,7 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 
 // Remove implements state.Store.
 func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64) error {
-	err := s.db.Batch(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := s.batch(ctx, func(tx *bolt.Tx) error {
 		outbox := tx.Bucket(outboxBucket)
 		for _, sequence := range sequences {
 			if err := outbox.Delete(eventKey(processor, sequence)); err != nil {

@@ -17,16 +17,20 @@ func contextRules() []rule {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 
-			_, loadErr := state.Load(ctx, store, "orders")
+			_, loadErr := Load(ctx, store, "orders")
 			_, outboxErr := store.Outbox(ctx, nil)
 			_, historyErr := store.History(ctx, "orders", polled().Add(-time.Hour), polled().Add(time.Hour))
+			_, documentsErr := store.Documents(ctx, ".throughput")
+			_, putErr := store.Put(ctx, state.Document{Name: ".throughput", Text: []byte("{}")})
 			for method, err := range map[string]error{
-				"Load":    loadErr,
-				"Outbox":  outboxErr,
-				"History": historyErr,
-				"Commit":  store.Commit(ctx, version, small("orders", 2), event("orders", 2)),
-				"Remove":  store.Remove(ctx, "orders", 1),
-				"Prune":   store.Prune(ctx, "orders", polled().Add(24*time.Hour)),
+				"Load":      loadErr,
+				"Outbox":    outboxErr,
+				"History":   historyErr,
+				"Documents": documentsErr,
+				"Put":       putErr,
+				"Commit":    store.Commit(ctx, version, small("orders", 2), event("orders", 2)),
+				"Remove":    store.Remove(ctx, "orders", 1),
+				"Prune":     store.Prune(ctx, "orders", polled().Add(24*time.Hour)),
 			} {
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("%s: got %v, want context.Canceled", method, err)

@@ -26,7 +26,7 @@ type rule struct {
 // closes it.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	t.Helper()
-	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), historyRules(), contextRules()} {
+	for _, rules := range [][]rule{loadRules(), commitRules(), raceRules(), outboxRules(), historyRules(), documentRules(), contextRules()} {
 		for _, rule := range rules {
 			t.Run(rule.name, func(t *testing.T) {
 				t.Parallel()
@@ -42,9 +42,26 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	}
 }
 
-func load(t *testing.T, store state.Store, processor string) state.Record {
+// Record is what a store holds of a processor, decoded.
+type Record struct {
+	State   state.State
+	Version state.Version
+	Outbox  []state.Event
+}
+
+// Load returns what a store holds of a processor, for tests that look at all of it.
+func Load(ctx context.Context, store state.Store, processor string) (Record, error) {
+	stored, err := store.Load(ctx, processor)
+	if err != nil {
+		return Record{}, err
+	}
+	s, err := stored.State()
+	return Record{s, stored.Version, stored.Outbox}, err
+}
+
+func load(t *testing.T, store state.Store, processor string) Record {
 	t.Helper()
-	got, err := state.Load(t.Context(), store, processor)
+	got, err := Load(t.Context(), store, processor)
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
@@ -69,7 +86,7 @@ func commit(t *testing.T, store state.Store, next state.State, event *state.Even
 }
 
 func replace(ctx context.Context, store state.Store, next state.State, event *state.Event) error {
-	stored, err := state.Load(ctx, store, next.Processor)
+	stored, err := Load(ctx, store, next.Processor)
 	if err != nil {
 		return err
 	}

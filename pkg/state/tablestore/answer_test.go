@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -118,7 +119,7 @@ func TestAnErrorSaysWhatToDoAndNoSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := openThrough(t, tt.connection, tt.answer)
-			_, err := state.Load(t.Context(), store, "orders")
+			_, err := storetest.Load(t.Context(), store, "orders")
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -143,7 +144,7 @@ func TestAnIdentityIsToldItsRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = state.Load(t.Context(), store, "orders")
+	_, err = storetest.Load(t.Context(), store, "orders")
 	if err == nil || !strings.Contains(err.Error(), "Storage Table Data Contributor") {
 		t.Errorf("got %v, want an error that names the role", err)
 	}
@@ -168,7 +169,7 @@ func TestAServiceThatDoesNotAnswerIsLeftAtTheDeadline(t *testing.T) {
 		<-waiting
 		cancel()
 	}()
-	_, err := state.Load(ctx, store, "orders")
+	_, err := storetest.Load(ctx, store, "orders")
 	if !errors.Is(err, context.Canceled) || showsSecret(err) {
 		t.Errorf("got %v, want context.Canceled without the signature", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -43,7 +44,7 @@ func TestACommitIsOneTransactionWithAndWithoutHistory(t *testing.T) {
 		{"a second of an hour, with an event", polledAt(hour().Add(time.Minute)), &event},
 		{"in place of another", polledAt(hour().Add(time.Minute)), nil},
 	} {
-		record, err := state.Load(t.Context(), store, "orders")
+		record, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestAFullHourKeepsToTheLimitsOfARow(t *testing.T) {
 		if err := store.Commit(t.Context(), version, next, nil); err != nil {
 			t.Fatal(err)
 		}
-		record, err := state.Load(t.Context(), store, "orders")
+		record, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}

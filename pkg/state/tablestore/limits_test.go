@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 // TestMoreThanATableMaySendIsAnError has a state of little text that decompresses to much, and a query
@@ -46,7 +46,7 @@ func TestMoreThanATableMaySendIsAnError(t *testing.T) {
 				asked++
 				return c.answer(), nil
 			})
-			record, err := state.Load(t.Context(), store, "orders")
+			record, err := storetest.Load(t.Context(), store, "orders")
 			if c.says == "" && (err != nil || record.State.Processor != "orders") || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %+v, %v", record.State, err)
 			}

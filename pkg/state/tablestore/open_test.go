@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 func TestTheFirstCommitCreatesTheTableWhereItIsMissing(t *testing.T) {
@@ -79,7 +80,7 @@ func TestOpeningAndLookingWritesNothing(t *testing.T) {
 	store := openThrough(t, keyed, asked.record(func(*http.Request) (*http.Response, error) {
 		return refusal(http.StatusNotFound, "TableNotFound"), nil
 	}))
-	if record, err := state.Load(t.Context(), store, "orders"); err != nil || record.Version != "" {
+	if record, err := storetest.Load(t.Context(), store, "orders"); err != nil || record.Version != "" {
 		t.Errorf("got %+v, %v; want nothing", record, err)
 	}
 	if events, err := store.Outbox(t.Context(), nil); err != nil || len(events) != 0 {
@@ -101,7 +102,7 @@ func TestOpeningAndLookingWritesNothing(t *testing.T) {
 func TestTheTableIsCreatedAndOpenedAgain(t *testing.T) {
 	t.Parallel()
 	commit(t, open(t), "orders", "")
-	record, err := state.Load(t.Context(), open(t), "orders")
+	record, err := storetest.Load(t.Context(), open(t), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -25,7 +25,7 @@ func TestAProbeCreatesTheTableAndLeavesNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if record, err := state.Load(t.Context(), look, "~check"); err != nil || record.Version != "" || len(record.Outbox) != 0 {
+	if record, err := storetest.Load(t.Context(), look, "~check"); err != nil || record.Version != "" || len(record.Outbox) != 0 {
 		t.Errorf("left behind: %+v, %v", record, err)
 	}
 	if _, err := look.Probe(t.Context()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -27,7 +28,7 @@ func TestLoadAndCommitAreOneRequestEach(t *testing.T) {
 	if err := store.Commit(t.Context(), "", state.State{Processor: "orders"}, &event); err != nil {
 		t.Fatal(err)
 	}
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestEveryPageIsRead(t *testing.T) {
 	store := openThrough(t, keyed, func(request *http.Request) (*http.Response, error) {
 		return pages[request.URL.Query().Get("NextRowKey")], nil
 	})
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestAProcessorsNameCannotChangeTheQuery(t *testing.T) {
 	t.Parallel()
 	var asked recorder
 	store := openThrough(t, keyed, asked.record(func(*http.Request) (*http.Response, error) { return rows(), nil }))
-	if _, err := state.Load(t.Context(), store, "a' or PartitionKey ne 'a"); err != nil {
+	if _, err := storetest.Load(t.Context(), store, "a' or PartitionKey ne 'a"); err != nil {
 		t.Fatal(err)
 	}
 	filter := asked.requests[0].URL.Query().Get("$filter")
@@ -93,7 +94,7 @@ func TestACommitWhoseAnswerIsLostIsNoConflictWithItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sequence := range int64(3) { // a first commit, and replacements
-		record, err := state.Load(t.Context(), store, "orders")
+		record, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestACommitWhoseAnswerIsLostIsNoConflictWithItself(t *testing.T) {
 		if losing.Load() {
 			t.Fatal("no answer was lost")
 		}
-		after, err := state.Load(t.Context(), store, "orders")
+		after, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,50 +53,56 @@ func stateEntity(s state.State, commit string) ([]byte, error) {
 		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
 	}
 
-	encoded, err := state.Encode(s, maxStringUnits)
+	encoded, err := state.Encode(s, maxStringUnits, maxChunks*maxChunkBytes)
 	if err != nil {
 		return nil, err
 	}
-	if len(encoded) > 0 && encoded[0] == '{' {
-		properties[stateProperty] = string(encoded)
-	} else {
-		if len(encoded) > maxChunks*maxChunkBytes {
-			if encoded, err = state.EncodeSmall(s); err != nil {
-				return nil, err
-			}
-		}
-		if err := split(properties, stateProperty, encoded); err != nil {
-			return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
-		}
+	if err := putText(properties, encoded); err != nil {
+		return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
 	}
 	return entity(s.Processor, stateRow, properties)
 }
 
-// readState returns the State in a row, with the row's ETag as the version.
-func readState(row aztables.EDMEntity) (state.Record, error) {
-	if row.ETag == "" {
-		return state.Record{}, unreadable(row, errors.New("the service gave no ETag"))
+// putText adds what is stored of a row: as text that people can read where that fits into a property.
+func putText(properties map[string]any, encoded []byte) error {
+	if len(encoded) <= maxStringUnits && len(encoded) > 0 && encoded[0] == '{' {
+		properties[stateProperty] = string(encoded)
+		return nil
 	}
-	encoded, err := encodedState(row.Properties)
-	if err != nil {
-		return state.Record{}, unreadable(row, err)
-	}
-	record, err := state.Open(encoded)
-	switch {
-	case errors.Is(err, state.ErrNewer):
-		return state.Record{}, fmt.Errorf("row %s: %w", row.RowKey, err)
-	case err != nil:
-		return state.Record{}, unreadable(row, err)
-	}
-	record.Version = state.Version(row.ETag)
-	return record, nil
+	return split(properties, stateProperty, encoded)
 }
 
-func encodedState(properties map[string]any) ([]byte, error) {
-	if text, ok := properties[stateProperty].(string); ok {
+// readState returns what is in a row, with the row's ETag as the version. explain makes the error of what is
+// decoded later.
+func readState(row aztables.EDMEntity, explain func(error) error) (state.Stored, error) {
+	if row.ETag == "" {
+		return state.Stored{}, unreadable(row, errors.New("the service gave no ETag"))
+	}
+	encoded, err := encodedState(row)
+	if err != nil {
+		return state.Stored{}, err
+	}
+	key := aztables.EDMEntity{Entity: row.Entity} // and not the content with it
+	stored, err := state.Decode(encoded, func(err error) error { return explain(unreadable(key, err)) })
+	switch {
+	case errors.Is(err, state.ErrNewer):
+		return state.Stored{}, fmt.Errorf("row %s: %w", row.RowKey, err)
+	case err != nil:
+		return state.Stored{}, unreadable(row, err)
+	}
+	stored.Version = state.Version(row.ETag)
+	return stored, nil
+}
+
+func encodedState(row aztables.EDMEntity) ([]byte, error) {
+	if text, ok := row.Properties[stateProperty].(string); ok {
 		return []byte(text), nil
 	}
-	return join(properties, stateProperty)
+	encoded, err := join(row.Properties, stateProperty)
+	if err != nil {
+		return nil, unreadable(row, err)
+	}
+	return encoded, nil
 }
 
 // committedBy reports whether a stored state row was written by the commit with an id.

@@ -12,6 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 func TestTheColumnsForPeople(t *testing.T) {
@@ -39,7 +40,7 @@ func TestTheColumnsForPeople(t *testing.T) {
 			"processor": "orders", "sequence": aztables.EDMInt64(7), "desiredReplicas": nil, "lag": nil, "status": nil, "polledAt": nil,
 		}},
 	} {
-		record, err := state.Load(t.Context(), store, "orders")
+		record, err := storetest.Load(t.Context(), store, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestWhatDoesNotFitIntoARowIsRefusedAndStoresNothing(t *testing.T) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, tt.want)
 		}
 	}
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil || record.Version != "" {
 		t.Errorf("got version %q and %v, want nothing", record.Version, err)
 	}
@@ -95,7 +96,7 @@ func TestTheLargestEventFits(t *testing.T) {
 	if err := store.Commit(t.Context(), "", state.State{Processor: "orders"}, &event); err != nil {
 		t.Fatal(err)
 	}
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +112,14 @@ func TestTextOfTheLargestSizeIsStoredAsItIs(t *testing.T) {
 		for name, letter := range map[string]string{"one": "x", "two": "é", "pair": "😀"} {
 			want := strings.Repeat(letter, units/len(letter))
 			next := state.State{Processor: name, Lag: changefeed.ProcessorLag{Error: want}}
-			record, err := state.Load(t.Context(), store, name)
+			record, err := storetest.Load(t.Context(), store, name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := store.Commit(t.Context(), record.Version, next, nil); err != nil {
 				t.Fatal(err)
 			}
-			if record, err = state.Load(t.Context(), store, name); err != nil || record.State.Lag.Error != want {
+			if record, err = storetest.Load(t.Context(), store, name); err != nil || record.State.Lag.Error != want {
 				t.Errorf("%s, %d: %v, or another State", name, units, err)
 			}
 		}
@@ -132,7 +133,7 @@ func TestARowOfAnotherKindIsLeftAlone(t *testing.T) {
 	for _, key := range []string{"history-2026010203", "note", "zzz", "outbox", "outboz"} {
 		insert(t, table, "orders", key, map[string]any{"text": "something else"})
 	}
-	record, err := state.Load(t.Context(), store, "orders")
+	record, err := storetest.Load(t.Context(), store, "orders")
 	if err != nil || record.Version == "" || len(record.Outbox) > 0 {
 		t.Errorf("got version %q, %d events and %v", record.Version, len(record.Outbox), err)
 	}
@@ -159,7 +160,7 @@ func TestARowThatCannotBeReadIsNamed(t *testing.T) {
 		"no-body":    {"outbox-000000000007", map[string]any{}},
 	} {
 		insert(t, table, processor, row.key, row.properties)
-		_, err := state.Load(t.Context(), store, processor)
+		_, err := storetest.Load(t.Context(), store, processor)
 		if err == nil || !strings.Contains(err.Error(), row.key) || !strings.Contains(err.Error(), processor) {
 			t.Errorf("%s: got %v, want an error that names the row", processor, err)
 		}

@@ -31,38 +31,33 @@ var errStrangeAnswer = errors.New("the answer is not that of a Table service: lo
 
 var _ state.Store = (*Store)(nil)
 
-// LoadPacked implements state.Store, with one request where the outbox has fewer than 1,000 events, which
-// is a page of the service.
-func (s *Store) LoadPacked(ctx context.Context, processor string) (state.Record, error) {
+// Load implements state.Store, with one request where the outbox has fewer than 1,000 events, which is a
+// page of the service.
+func (s *Store) Load(ctx context.Context, processor string) (stored state.Stored, err error) {
+	explain := func(err error) error { return s.failed("load", processor, err) }
 	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
 	// leaves out the history.
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), outboxPrefix, stateRow))
 	if err != nil {
-		return state.Record{}, s.failed("load", processor, err)
+		return state.Stored{}, explain(err)
 	}
-	var (
-		record state.Record
-		outbox []state.Event
-	)
+	var outbox []state.Event
 	for _, row := range rows {
 		switch {
 		case row.RowKey == stateRow:
-			record, err = readState(row)
+			stored, err = readState(row, explain)
 		case strings.HasPrefix(row.RowKey, outboxPrefix):
 			var event state.Event
 			event, err = readEvent(row)
 			outbox = append(outbox, event)
 		}
 		if err != nil {
-			return state.Record{}, s.failed("load", processor, err)
+			return state.Stored{}, explain(err)
 		}
 	}
-	record.Outbox = outbox
-	record.Explain(func(err error) error {
-		return s.failed("load", processor, unreadable(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: processor, RowKey: stateRow}}, err))
-	})
-	return record, nil
+	stored.Outbox = outbox
+	return stored, nil
 }
 
 // Commit implements state.Store, with one entity group transaction.
@@ -72,12 +67,7 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 	if err != nil {
 		return s.failed("commit", next.Processor, err)
 	}
-	err = s.submit(ctx, actions)
-	if refused, ok := answerOf(err); ok && refused.missingTable() && version == "" {
-		if err = s.createTable(ctx); err == nil {
-			err = s.submit(ctx, actions)
-		}
-	}
+	err = s.first(ctx, version, func() error { return s.submit(ctx, actions) })
 	if refused, ok := answerOf(err); ok && refused.conflict() {
 		var stored bool
 		if stored, err = s.holds(ctx, next.Processor, commit); err == nil && !stored {
@@ -88,6 +78,82 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 		return s.failed("commit", next.Processor, err)
 	}
 	return nil
+}
+
+// first writes, and creates the table before that where it is missing and nothing was committed yet.
+func (s *Store) first(ctx context.Context, version state.Version, write func() error) error {
+	err := write()
+	if refused, ok := answerOf(err); ok && refused.missingTable() && version == "" {
+		if err = s.createTable(ctx); err == nil {
+			err = write()
+		}
+	}
+	return err
+}
+
+// Documents implements state.Store.
+func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document, error) {
+	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1) // above all names with the prefix
+	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey ge %s and PartitionKey lt %s and RowKey eq '%s'", quoted(prefix), quoted(end), stateRow))
+	found := make([]state.Document, len(rows))
+	for i, row := range rows {
+		if err == nil {
+			found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag)}
+			found[i].Text, err = encodedState(row)
+		}
+	}
+	if err != nil {
+		return nil, s.failed("load", prefix, err)
+	}
+	return found, nil
+}
+
+// Put implements state.Store. A conflict may be with the write itself, whose answer was lost: the next one
+// finds what it stored.
+func (s *Store) Put(ctx context.Context, d state.Document) (state.Version, error) {
+	version, err := s.put(ctx, d)
+	if refused, ok := answerOf(err); ok && refused.conflict() {
+		err = state.ErrConflict
+	}
+	if err != nil {
+		return "", s.failed("commit", d.Name, err)
+	}
+	return version, nil
+}
+
+func (s *Store) put(ctx context.Context, d state.Document) (state.Version, error) {
+	tag := azcore.ETag(d.Version)
+	if d.Text == nil {
+		_, err := s.client.DeleteEntity(ctx, d.Name, stateRow, &aztables.DeleteEntityOptions{IfMatch: &tag})
+		return "", err
+	}
+	properties := map[string]any{}
+	err := putText(properties, d.Text)
+	if err != nil {
+		return "", err
+	}
+	row, err := entity(d.Name, stateRow, properties)
+	if err != nil {
+		return "", err
+	}
+	if d.Version != "" {
+		answer, err := s.client.UpdateEntity(ctx, row, &aztables.UpdateEntityOptions{IfMatch: &tag, UpdateMode: aztables.UpdateModeReplace})
+		return written(answer.ETag, err)
+	}
+	err = s.first(ctx, "", func() error {
+		answer, err := s.client.AddEntity(ctx, row, nil)
+		d.Version, err = written(answer.ETag, err)
+		return err
+	})
+	return d.Version, err
+}
+
+// written is the version of a row that was written.
+func written(tag azcore.ETag, err error) (state.Version, error) {
+	if err == nil && tag == "" {
+		err = errStrangeAnswer
+	}
+	return state.Version(tag), err
 }
 
 // actions returns the actions of a commit's transaction, the State first: its ETag decides whether

@@ -1,0 +1,131 @@
+package state
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/health"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
+)
+
+// Stored is what a store holds of one processor; the zero Stored is nothing. What its State has of each
+// lease is decoded when State is called, since a tick holds many at once.
+type Stored struct {
+	Version Version // for Commit; "" where nothing is stored
+	Outbox  []Event // events not yet published, oldest first
+
+	head    head
+	encoded []byte // the State with its leases; nil where head has them
+	explain func(error) error
+}
+
+// NewStored returns a Stored of a State that is not encoded.
+func NewStored(s State, version Version, outbox ...Event) Stored {
+	return Stored{Version: version, Outbox: outbox, head: head{State: s}}
+}
+
+// Decode returns the Stored of an encoded State, which must not change any more. explain makes the error of
+// State: it names the store and the processor. The error of Decode wraps ErrNewer where the format is newer
+// than this release's.
+func Decode(encoded []byte, explain func(error) error) (Stored, error) {
+	s := Stored{explain: explain}
+	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
+	if s.head.Format > Format {
+		return Stored{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, s.head.Format, Format)
+	}
+	if err != nil {
+		return Stored{}, err
+	}
+	if s.head.Format > 1 {
+		s.encoded = encoded
+		return s, nil
+	}
+	var before struct {
+		Memory struct {
+			Progress health.Memory `json:"progress"`
+		} `json:"memory"`
+	}
+	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&before) })
+	if before.Memory.Progress != nil {
+		s.head.Health = before.Memory.Progress
+	}
+	return s, err
+}
+
+// Head is the State, which may lack what it has of each lease. It must not be changed.
+func (s *Stored) Head() *State { return &s.head.State }
+
+// Leases is how many leases the State has something of.
+func (s *Stored) Leases() int { return max(s.head.Lines, len(s.head.Lag.Partitions)) }
+
+// Complete reports whether the last poll left nothing unknown.
+func (s *Stored) Complete() bool {
+	if s.encoded == nil {
+		return s.head.Lag.Complete()
+	}
+	return s.head.Complete
+}
+
+// State decodes the State. The caller may change it.
+func (s *Stored) State() (State, error) {
+	if s.encoded == nil {
+		return s.head.State, nil
+	}
+	var first head
+	err := read(s.encoded, func(d *json.Decoder) error {
+		if err := d.Decode(&first); err != nil {
+			return err
+		}
+		if err := first.decodeLeases(d); err != nil {
+			return err
+		}
+		if err := d.Decode(&struct{}{}); err != io.EOF { // which says that the checksum is right, too
+			return cmp.Or(err, errors.New("more follows its end"))
+		}
+		return nil
+	})
+	if err != nil {
+		return State{}, s.explain(err)
+	}
+	return first.State, nil
+}
+
+// decodeLeases adds what the lines after the first one say of each lease.
+func (h *head) decodeLeases(d *json.Decoder) error {
+	if h.Lines == 0 {
+		return nil
+	}
+	const sane = 1 << 16 // whatever a damaged state says
+	partitions := make([]changefeed.Partition, 0, min(h.Lines, sane))
+	progress, flows := make(health.Memory, min(h.Lines, sane)), make(map[string]sizing.Flow, min(h.Lines, sane))
+	for range h.Lines {
+		var l line
+		if err := d.Decode(&l); err != nil {
+			return err
+		}
+		if l.Partition != nil {
+			l.Lease = l.Partition.Lease
+			partitions = append(partitions, *l.Partition)
+		}
+		if l.Progress != nil {
+			progress[l.Lease] = l.progress(h.Lag.Time)
+		}
+		if l.Flow != nil {
+			flows[l.Lease] = l.flow(h.Lag.Time)
+		}
+	}
+	if len(partitions) > 0 {
+		h.Lag.Partitions = partitions
+	}
+	if len(progress) > 0 {
+		h.Health = progress
+	}
+	if len(flows) > 0 {
+		h.Memory.Sizing.Flows = flows
+	}
+	return nil
+}
