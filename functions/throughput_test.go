@@ -65,15 +65,18 @@ func (w followed) wantProvisioned(when string, want int) {
 	}
 }
 
-func (w followed) remembered() map[string]state.Provisioning {
+// remembered are the containers that have something to be given back.
+func (w followed) remembered() (all []state.Container) {
 	w.t.Helper()
-	documents, err := w.store().Documents(w.t.Context(), state.ThroughputName)
+	documents, err := w.store().Documents(w.t.Context(), state.ContainersPrefix)
 	testworld.Must(w.t, err)
-	var all state.Provisionings
-	if len(documents) > 0 {
-		testworld.Must(w.t, documents[0].Decode(&all))
+	for _, d := range documents {
+		var c state.Container
+		if testworld.Must(w.t, d.Decode(&c)); c.Found > 0 {
+			all = append(all, c)
+		}
 	}
-	return all.Containers
+	return all
 }
 
 // step is one between two of which a process ends: the nth request of a kind.
@@ -111,7 +114,7 @@ func (w followed) killAt(h *functionshost.Host, s step, ticks int) {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if strings.Contains(r.URL.String()+string(body), state.ThroughputName) {
+		if strings.Contains(r.URL.String()+string(body), state.ContainersPrefix) {
 			hold(&writes, s.store)
 		}
 	})

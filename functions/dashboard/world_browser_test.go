@@ -153,7 +153,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 	pending, done := make([]int64, a.partitions), make([]int64, a.partitions)
 	s := state.State{Processor: a.name, Epoch: night.Add(-72 * time.Hour).Unix(), Group: a.group, Paused: a.paused}
 	if a.name == "payments" {
-		s.Containers = []state.ContainerThroughput{{
+		s.Containers = []state.Container{{
 			Account: "shop.documents.azure.com", Database: "shop", Container: "ledger", Apply: true, Max: 4000, Provisioned: 1100,
 			Decision: &scaling.ThroughputDecision{RUPerSecond: 1600, AtLimit: true, Reasons: []scaling.ThroughputReason{{Step: "demand", RUPerSecond: 1600, Why: "payments needs 5 x 320 RU/s " + hostile}}},
 		}}

@@ -288,7 +288,7 @@ func TestAContainerWhoseThroughputFollowsHasSeries(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t, "orders")
 	s := lagging("orders")
-	s.Containers = []state.ContainerThroughput{
+	s.Containers = []state.Container{
 		{Account: "shop.example", Database: "shop", Container: "orders", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{RUPerSecond: 2000, Needed: ptr(5000), AtLimit: true}},
 		{Account: "shop.example", Database: "shop", Container: "leases", Max: 4000},
 	}
@@ -407,7 +407,7 @@ func everything(t *testing.T) *target {
 	t.Helper()
 	g := newTargetOf(t, metrics.Options{Processors: []string{"orders"}, Groups: []string{"shop-workers"}, Partitions: true})
 	s := lagging("orders")
-	s.Containers = []state.ContainerThroughput{{Account: "shop.example", Database: "shop", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{Needed: ptr(5000)}}}
+	s.Containers = []state.Container{{Account: "shop.example", Database: "shop", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{Needed: ptr(5000)}}}
 	g.commit(t, s, nil)
 	g.commit(t, state.State{
 		Processor: "shop-workers", AttemptedAt: polledAt, Decision: &scaling.Decision{Replicas: 5},

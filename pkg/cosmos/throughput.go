@@ -292,21 +292,3 @@ func (r *Refusal) aboutThroughput() {
 		r.Kind = NotAllowed
 	}
 }
-
-// noETag is the ETag of no offer.
-const noETag = `"00000000-0000-0000-0000-000000000000"`
-
-// ProbeReplace reports whether a throughput, as ReadThroughput returned it, may be replaced: nil where it
-// may. It writes nothing: it asks to replace it by what it is, on a condition that never holds, so that
-// whoever may is refused for the condition (412).
-func (a *Account) ProbeReplace(ctx context.Context, c Container, from Throughput) error {
-	from.offer.etag = noETag
-	_, err := a.ReplaceThroughput(ctx, c, from, from.RUPerSecond)
-	if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Kind == Changed {
-		return nil
-	}
-	if err == nil {
-		return fmt.Errorf("account %s did not heed the condition of a request: it was asked to leave the throughput of %s as it is, and changed nothing else", a.host, c)
-	}
-	return err
-}

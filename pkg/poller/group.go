@@ -74,7 +74,7 @@ func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*po
 	}
 	d.state.Members, d.state.Paused = seen(members), paused
 	d.state.Decision, d.state.Memory = scaling.Group(t.start, asking, g.Policy, d.last.Memory)
-	t.followGroup(ctx, d, members)
+	t.followGroup(d, members)
 	t.emit(d)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -59,18 +60,16 @@ type Poller struct {
 	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
 	Now         func() time.Time
 	Log         *slog.Logger
-	Follow      Follow    // called for each processor once it is decided; nil = no throughput follows any
-	Provision   Provision // called after each tick that decides; nil = nothing is provisioned
-	Shards      Shards    // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
-	ShardSize   int       // leases that a tick polls by itself, and that a shard has at most; 0 = any number
+	Throughput  *throughput.Keeper // has containers follow the replicas; nil = nothing is provisioned
+	Shards      Shards             // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
+	ShardSize   int                // leases that a tick polls by itself, and that a shard has at most; 0 = any number
 
 	signals  signals
-	limits   atomic.Pointer[map[string]scaling.Limit] // what Provision returned last
-	polled   sync.Map                                 // when this process committed last, by name
-	leftover sync.Map                                 // names of processors whose leftover leases were said
-	rivals   atomic.Bool                              // said that there is another process
-	handed   sync.Map                                 // when a tick of this process handed a processor over last, by name
-	late     atomic.Bool                              // said that shards are not polled in time
+	polled   sync.Map    // when this process committed last, by name
+	leftover sync.Map    // names of processors whose leftover leases were said
+	rivals   atomic.Bool // said that there is another process
+	handed   sync.Map    // when a tick of this process handed a processor over last, by name
+	late     atomic.Bool // said that shards are not polled in time
 
 	mu      sync.Mutex
 	drained bool // the outbox of processors that are no longer configured is empty
@@ -164,9 +163,10 @@ type tick struct {
 	deciding    chan struct{} // slots, as many as the store has: what is measured waits for one, rather than piling up before a slow store
 	store       chan struct{} // slots
 	queue       chan struct{}
-	signalling  chan struct{} // slots
-	signalsKnow func() bool   // waits until the signal queues of this tick are remembered, and reports whether they are
-	unreachable atomic.Bool   // the queue gave no answer
+	signalling  chan struct{}    // slots
+	containers  *throughput.Turn // of this tick; nil = nothing follows
+	signalsKnow func() bool      // waits until the signal queues of this tick are remembered, and reports whether they are
+	unreachable atomic.Bool      // the queue gave no answer
 
 	leases             atomic.Int64    // of the processors that are due, as far as they are loaded
 	handedOver         atomic.Int64    // processors in shards that the queue took
@@ -202,9 +202,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	})()
 
 	polls, groups := t.run(working)
-	if mode.Shard == nil {
-		t.provision(working, polls, groups)
-	}
+	t.provision(working, polls, groups)
 	result, due, unknown, leases := report.Tick{}, 0, 0, 0
 	var failure error
 	for _, d := range polls {
@@ -255,6 +253,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 // store answers, and another for what hung. Each group is decided behind the last of its members.
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
+	t.beginThroughput(ctx)
 	polls := make([]*poll, 0, len(t.Processors))
 	for i := range t.Processors {
 		if p := &t.Processors[i]; t.concerns(*p) {
@@ -420,7 +419,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 // lookAt takes from the partitions of a processor that is not polled here what somebody else needs: its group, or
 // the throughput that follows it.
 func (t *tick) lookAt(d *poll) {
-	if d.processor.Group == "" && t.Provision == nil {
+	if d.processor.Group == "" && t.Throughput == nil {
 		return
 	}
 	t.unpack(d)
@@ -567,7 +566,7 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 }
 
 func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
-	before, limit := conditionsOf(&d.last.Lag), t.limitOf(d.name, d.last)
+	before, limit := conditionsOf(&d.last.Lag), limitOf(d.last)
 	d.last.Lag.Partitions = nil // the first of what there may be much of
 	last := d.last
 	if last.AttemptedAt.After(t.start) { // by a clock that was ahead
@@ -586,7 +585,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	if d.state.Group != "" {
 		d.state.Published = nil // of a time before the group, which publishes for its members
 	}
-	t.follow(ctx, d)
+	t.follow(d)
 	t.say(d, &last.Lag, before, lag)
 	t.emit(&d.subject)
 }

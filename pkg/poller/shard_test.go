@@ -279,23 +279,17 @@ func TestOnlyTheTimersTickLooksAtWhatIsNobodysShard(t *testing.T) {
 	t.Parallel()
 	w, _ := fanOut(t, 10)
 	w.watch("a:60@x", "b:60@x")
-	provisioned := 0
-	w.poller.Provision = func(_ context.Context, _ time.Time, wants map[string]poller.Want) poller.Provisioned {
-		if provisioned++; len(wants) != 2 {
-			t.Errorf("of %d processors it is known what they want", len(wants))
-		}
-		return poller.Provisioned{}
-	}
+	p := w.follow(10_000, "a", "b")
 	gone := state.State{Processor: "gone", Epoch: 1, Sequence: 1}
 	event := state.Event{Processor: "gone", Sequence: 1, Body: []byte(`{"specversion":"1.0","id":"gone-0000000001-000000000001","source":"feedscale","type":"feedscale.scale.v1","subject":"gone","time":"2026-01-01T00:00:00Z","data":{"processor":"gone","epoch":1,"sequence":1,"desiredReplicas":1}}`)}
 	testworld.Must(t, w.store.Commit(t.Context(), "", gone, &event))
 	w.polledHere(poller.Mode{Shard: &poller.Shard{Tick: w.clock.Now(), Of: 1, Names: []string{"a"}}})
-	if w.broker.got.Len() > 0 && strings.Contains(w.broker.got.String(), "gone") || provisioned != 0 {
-		t.Errorf("a shard provisioned %d times, and published %s", provisioned, w.broker.got.String())
+	if w.broker.got.Len() > 0 && strings.Contains(w.broker.got.String(), "gone") || p.read > 0 {
+		t.Errorf("a shard read %d containers, and published %s", p.read, w.broker.got.String())
 	}
 	w.polledHere(poller.Mode{})
-	if !strings.Contains(w.broker.got.String(), `"subject":"gone"`) || provisioned != 1 {
-		t.Errorf("the timer's tick provisioned %d times, and published %s", provisioned, w.broker.got.String())
+	if !strings.Contains(w.broker.got.String(), `"subject":"gone"`) || p.read != 3 {
+		t.Errorf("the timer's tick read %d containers, and published %s", p.read, w.broker.got.String())
 	}
 }
 

@@ -3,41 +3,126 @@ package poller_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
-	"time"
 
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
-// TestWhatProcessorsWantIsHandedOverAfterTheTick looks at each tick's Provision.
-func TestWhatProcessorsWantIsHandedOverAfterTheTick(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var got []poller.Want
-	w.poller.Provision = func(_ context.Context, _ time.Time, wants map[string]poller.Want) poller.Provisioned {
-		record, err := storetest.Load(t.Context(), w.store, "orders")
-		testworld.Must(t, err)
-		if record.Version == "" {
-			t.Error("the decision is not committed yet")
-		}
-		got = append(got, wants["orders"])
-		return poller.Provisioned{}
+// provisioned are containers of 500 RU/s; each request costs 1 RU.
+type provisioned struct {
+	w    *world
+	mu   sync.Mutex
+	made map[string]int // what was provisioned, by container
+	read int
+}
+
+func (p *provisioned) ReadThroughput(_ context.Context, c cosmos.Container) (cosmos.Throughput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read++
+	ru := 500
+	if made, ok := p.made[c.ID]; ok {
+		ru = made
 	}
+	return cosmos.Throughput{RUPerSecond: ru, Usage: cosmos.Usage{Requests: 1, Charge: 1}}, nil
+}
+
+func (p *provisioned) ReplaceThroughput(ctx context.Context, c cosmos.Container, _ cosmos.Throughput, ru int) (cosmos.Throughput, error) {
+	if record, err := storetest.Load(ctx, p.w.store, "orders"); err != nil || record.Version == "" {
+		p.w.t.Errorf("the decision is not committed yet: %v", err)
+	}
+	p.mu.Lock()
+	p.made[c.ID] = ru
+	p.mu.Unlock()
+	return p.ReadThroughput(ctx, c)
+}
+
+// follow has a container of each processor follow it, and one both, of 1000 RU/s a replica.
+func (w *world) follow(most int, processors ...string) *provisioned {
+	p := &provisioned{w: w, made: map[string]int{}}
+	w.poller.Throughput = &throughput.Keeper{Store: w.store, Log: w.poller.Log}
+	named := func(id string, by ...string) {
+		c := &throughput.Container{Account: "https://a", Host: "a", Setting: "COSMOS", Container: cosmos.Container{Database: "shop", ID: id}, Way: p, Apply: true,
+			Policy: scaling.ThroughputPolicy{Max: most}}
+		for _, name := range by {
+			c.Processors = append(c.Processors, throughput.Processor{Name: name, RUPerReplica: 1000})
+		}
+		w.poller.Throughput.Containers = append(w.poller.Throughput.Containers, c)
+	}
+	for _, name := range processors {
+		named(name, name)
+	}
+	named("both", processors...)
+	return p
+}
+
+// TestWhatContainersNeedIsDecidedWithTheReplicasAndProvisionedAfterThem looks at the State and the event of
+// one tick.
+func TestWhatContainersNeedIsDecidedWithTheReplicasAndProvisionedAfterThem(t *testing.T) {
+	t.Parallel()
+	w, alone := newWorld(t), newWorld(t)
+	p := w.follow(10_000, "orders")
 	w.write(5)
-	w.tick()
+	alone.write(5)
+	alone.tick()
 	_, err := w.poller.Tick(t.Context(), poller.Mode{All: true, DryRun: true})
 	testworld.Must(t, err)
+	if len(p.made) > 0 {
+		t.Errorf("a dry run provisioned %v", p.made)
+	}
+	polled := w.tick().Polled[0]
+	if len(polled.Containers) != 2 || polled.Containers[0].Decision.RUPerSecond != 1000 || p.made["orders"] != 1000 || p.made["both"] != 1000 {
+		t.Errorf("got %+v, provisioned is %v", polled.Containers, p.made)
+	}
+	record, err := storetest.Load(t.Context(), w.store, "orders")
+	testworld.Must(t, err)
+	if s := record.State; len(s.Containers) != 2 {
+		t.Errorf("stored %+v", s.Containers)
+	}
+	if behind := w.tick().Polled[0]; behind.Lag.Requests != alone.tick().Polled[0].Lag.Requests+4 {
+		t.Errorf("%d requests, want a read and a change more for each container", behind.Lag.Requests)
+	}
 	w.poller.Processors[0].Policy.Paused = true
 	w.tick()
-	if len(got) != 2 || *got[0].Replicas != 1 || got[0].Paused || !got[1].Paused {
-		t.Errorf("got %+v, want one of each tick but the dry run", got)
+	if p.made["orders"] != 500 || p.made["both"] != 500 {
+		t.Errorf("what was found is not back while it is paused: %v", p.made)
 	}
 }
 
-// TestAContainerAtItsLimitHoldsTheNextTick has a limit found while the lag grows, and then falls.
+// TestTheEventOfAGroupHasTheContainersOfItsMembers has a member ask for more than the other.
+func TestTheEventOfAGroupHasTheContainersOfItsMembers(t *testing.T) {
+	t.Parallel()
+	w := newGrouped(t)
+	p := w.follow(100_000, "orders", "payments")
+	w.write(5)
+	w.Write("payments", 90)
+	result := w.tick()
+	want := *result.Groups[0].Memory.Replicas
+	event, err := events.Decode(w.broker.got.Bytes())
+	testworld.Must(t, err)
+	var names []string
+	for _, c := range event.Throughput {
+		names = append(names, c.Container)
+		if c.Container != "shop/both" && *c.Desired != 1000*want {
+			t.Errorf("%s is to have %d RU/s for %d replicas of the group", c.Container, *c.Desired, want)
+		}
+	}
+	if len(names) != 3 {
+		t.Errorf("the event has %q, want each container once", names)
+	}
+	if p.made["orders"] != 1000*want || p.made["both"] != 2000*want {
+		t.Errorf("provisioned is %v, for %d replicas of the group", p.made, want)
+	}
+}
+
+// TestAContainerAtItsLimitHoldsTheNextTick has a limit found while the lag grows.
 func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,9 +132,7 @@ func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 		w.Put(testworld.Leases, leases.DotNetPKOld(token, testworld.At(0)))
 	}
 	w.poller.Processors[0].Container.ID = "wide"
-	w.poller.Provision = func(context.Context, time.Time, map[string]poller.Want) poller.Provisioned {
-		return poller.Provisioned{Limits: map[string]scaling.Limit{"orders": {Container: "shop/wide", RUPerSecond: 4000}}}
-	}
+	w.follow(500, "orders")
 	decided := func() (replicas int, held bool) {
 		d := w.tick().Polled[0].Decision
 		return d.Replicas, slices.ContainsFunc(d.Reasons, func(r scaling.Reason) bool { return r.Step == "throughput" })

@@ -28,7 +28,7 @@ type Throughput struct {
 	Reasons     []scaling.ThroughputReason `json:"reasons"`
 }
 
-// ThroughputBill is what a container was billed with in the last hours, each by its highest throughput;
+// ThroughputBill sums up the RU/s-hours of a container in the last hours, each by its highest throughput;
 // where that is autoscaled, at most.
 type ThroughputBill struct {
 	Hours              int `json:"hours"` // that were polled, up to 24
@@ -36,7 +36,7 @@ type ThroughputBill struct {
 	DesiredRUHours     int `json:"desiredRUHours"` // if it had always been as desired
 }
 
-func newThroughput(c state.ContainerThroughput) Throughput {
+func newThroughput(c state.Container) Throughput {
 	t := Throughput{
 		Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: positive(c.Provisioned), Found: positive(c.Found),
 		Min: positive(c.Min), Max: c.Max, Note: optional(c.Note), Error: optional(c.Error), Reasons: []scaling.ThroughputReason{},

@@ -30,6 +30,11 @@ func (p Provisioned) step() int {
 	return 100
 }
 
+// roundUp rounds up to a step.
+func (p Provisioned) roundUp(n float64) int {
+	return int(math.Ceil(min(n, math.MaxInt32)/float64(p.step()))) * p.step()
+}
+
 // Demand is what one processor needs of a container.
 type Demand struct {
 	Processor  string  // its name
@@ -81,125 +86,99 @@ func (d ThroughputDecision) Why() string {
 	return strings.Join(text, "; ")
 }
 
-// throughputSteps carries a decision from step to step.
-type throughputSteps struct {
-	ThroughputInput
-	ThroughputDecision
-	next    ThroughputMemory
-	needed  int
-	unknown int // demands of which it is not known what a replica uses
+func (d *ThroughputDecision) because(step string, ruPerSecond int, why string, args ...any) {
+	d.RUPerSecond = ruPerSecond
+	d.Reasons = append(d.Reasons, ThroughputReason{Step: step, RUPerSecond: ruPerSecond, Why: fmt.Sprintf(why, args...)})
 }
 
 // DecideThroughput takes the steps of docs/throughput.md in their order: 1 demand, 2 max, 3 min, 4
 // scaleDownAfter, 5 pending, 6 unknown. The same input always gives the same decision.
 func DecideThroughput(in ThroughputInput) (ThroughputDecision, ThroughputMemory) {
-	s := throughputSteps{ThroughputInput: in}
-	s.ThroughputDecision.Provisioned, s.Autoscale = in.Provisioned.RUPerSecond, in.Provisioned.Autoscale
-	s.demand()
-	s.bound()
-	s.settle()
-	return s.ThroughputDecision, s.next
+	d := ThroughputDecision{Provisioned: in.Provisioned.RUPerSecond, Autoscale: in.Provisioned.Autoscale}
+	unknown := d.demand(in)
+	needed := d.RUPerSecond
+	if unknown == 0 {
+		d.Needed = &needed
+	}
+	d.bound(in)
+	d.AtLimit = needed > d.RUPerSecond
+	return d, d.settle(in, unknown)
 }
 
-func (s *throughputSteps) because(step, why string, args ...any) {
-	s.Reasons = append(s.Reasons, ThroughputReason{Step: step, RUPerSecond: s.RUPerSecond, Why: fmt.Sprintf(why, args...)})
-}
-
-// demand is step 1: what the replicas need that the processors are to have, summed over the processors,
-// in the steps of the service.
-func (s *throughputSteps) demand() {
+// demand is step 1: what the replicas need that the processors are to have, in the steps of the service. It
+// returns of how many processors that is not known.
+func (d *ThroughputDecision) demand(in ThroughputInput) (unknown int) {
 	sum := 0.0
-	for _, d := range s.Demands {
+	for _, p := range in.Demands {
+		why := ""
 		switch {
-		case d.Undecided:
-			s.unknown++
-		case d.Replicas == 0:
-		case d.PerReplica <= 0:
-			s.unknown++
+		case p.Undecided:
+			unknown++
+			why = fmt.Sprintf("what %s wants is not known", p.Processor)
+		case p.Replicas == 0:
+			why = fmt.Sprintf("%s needs nothing for 0 replicas", p.Processor)
+		case p.PerReplica <= 0:
+			unknown++
+			why = fmt.Sprintf("%s wants %d replicas, and what one uses is not known: set ruPerReplica", p.Processor, p.Replicas)
 		default:
-			sum += float64(d.Replicas) * d.PerReplica
+			sum += float64(p.Replicas) * p.PerReplica
+			why = fmt.Sprintf("%s needs %d x %.4g RU/s", p.Processor, p.Replicas, p.PerReplica)
 		}
-		s.RUPerSecond = s.rounded(sum)
-		switch {
-		case d.Undecided:
-			s.because("demand", "what %s wants is not known", d.Processor)
-		case d.Replicas == 0:
-			s.because("demand", "%s needs nothing for 0 replicas", d.Processor)
-		case d.PerReplica <= 0:
-			s.because("demand", "%s wants %d replicas, and what one uses is not known: set ruPerReplica", d.Processor, d.Replicas)
-		default:
-			s.because("demand", "%s needs %d x %.4g RU/s", d.Processor, d.Replicas, d.PerReplica)
-		}
+		d.because("demand", in.Provisioned.roundUp(sum), "%s", why)
 	}
-	s.needed = s.RUPerSecond
-	if s.unknown == 0 {
-		s.Needed = new(s.needed)
-	}
-}
-
-// rounded rounds up to the service's step.
-func (s *throughputSteps) rounded(n float64) int {
-	step := s.ThroughputInput.Provisioned.step()
-	return int(math.Ceil(min(n, math.MaxInt32)/float64(step))) * step
+	return unknown
 }
 
 // bound is steps 2 and 3: never above max, nor below min and what the service allows, which win.
-func (s *throughputSteps) bound() {
-	step := s.ThroughputInput.Provisioned.step()
-	if most := s.Policy.Max / step * step; s.RUPerSecond > most {
-		s.RUPerSecond = most
-		s.because("max", "max is %d", s.Policy.Max)
+func (d *ThroughputDecision) bound(in ThroughputInput) {
+	p := in.Provisioned
+	if most := in.Policy.Max / p.step() * p.step(); d.RUPerSecond > most {
+		d.because("max", most, "max is %d", in.Policy.Max)
 	}
-	least, why := s.Policy.Min, "min"
-	if least == 0 {
-		least, why = s.Before, "what was there before the first change"
-		if least == 0 {
-			least, why = s.ThroughputInput.Provisioned.RUPerSecond, "what is there"
-		}
+	least, why := in.Policy.Min, "min"
+	switch {
+	case least > 0:
+	case in.Before > 0:
+		least, why = in.Before, "what was there before the first change"
+	default:
+		least, why = p.RUPerSecond, "what is there"
 	}
-	if least = s.rounded(float64(least)); s.RUPerSecond < least {
-		s.RUPerSecond = least
-		s.because("min", "%s is %d", why, least)
+	if least = p.roundUp(float64(least)); d.RUPerSecond < least {
+		d.because("min", least, "%s is %d", why, least)
 	}
-	if least := s.rounded(float64(s.ThroughputInput.Provisioned.Minimum)); s.RUPerSecond < least {
-		s.RUPerSecond = least
-		s.because("min", "the service allows no less than %d", least)
+	if least = p.roundUp(float64(p.Minimum)); d.RUPerSecond < least {
+		d.because("min", least, "the service allows no less than %d", least)
 	}
-	s.AtLimit = s.needed > s.RUPerSecond
 }
 
-// settle is steps 4 to 6: what is to be changed now. Up is at once, before the replicas that need it
-// are there; down takes its time, since an hour is billed by its highest throughput, and each change
-// takes requests of its own.
-func (s *throughputSteps) settle() {
-	wanted, now := s.RUPerSecond, s.ThroughputInput.Provisioned.RUPerSecond
-	pending := s.ThroughputInput.Provisioned.Pending
-	stay := func(step, why string, args ...any) {
-		s.RUPerSecond = now
-		s.because(step, why, args...)
-	}
-	if wanted < now && s.unknown == 0 {
-		since, most := earlier(s.Memory.Lower, s.Now), max(s.Memory.Most, wanted)
-		if s.Memory.Lower.IsZero() || most >= now {
-			since, most = s.Now, wanted
+// settle is steps 4 to 6: what is to be changed now. Up is at once, before the replicas that need it are
+// there; down takes its time, since an hour is billed by its highest throughput.
+func (d *ThroughputDecision) settle(in ThroughputInput, unknown int) (next ThroughputMemory) {
+	wanted, now, pending := d.RUPerSecond, d.Provisioned, in.Provisioned.Pending
+	if wanted < now && unknown == 0 {
+		next = ThroughputMemory{Lower: earlier(in.Memory.Lower, in.Now), Most: max(in.Memory.Most, wanted)}
+		if in.Memory.Lower.IsZero() || next.Most >= now {
+			next = ThroughputMemory{Lower: in.Now, Most: wanted}
 		}
-		if lasted := s.Now.Sub(since); pending || lasted < s.Policy.ScaleDownAfter {
-			s.next = ThroughputMemory{Lower: since, Most: most}
-			if !pending {
-				stay("scaleDownAfter", "lowered once less was enough for %s, %s so far", s.Policy.ScaleDownAfter, lasted.Round(time.Second))
-				return
+		switch lasted := in.Now.Sub(next.Lower); {
+		case pending:
+		case lasted < in.Policy.ScaleDownAfter:
+			d.because("scaleDownAfter", now, "lowered once less was enough for %s, %s so far", in.Policy.ScaleDownAfter, lasted.Round(time.Second))
+		default:
+			if next.Most > wanted {
+				d.because("scaleDownAfter", next.Most, "the most that was needed in the last %s", in.Policy.ScaleDownAfter)
 			}
-		} else if s.RUPerSecond = most; most > wanted {
-			s.because("scaleDownAfter", "the most that was needed in the last %s", s.Policy.ScaleDownAfter)
+			next = ThroughputMemory{}
 		}
 	}
 	switch {
-	case s.RUPerSecond == now:
+	case d.RUPerSecond == now:
 	case pending:
-		stay("pending", "a change to %d is under way", now)
-	case wanted < now && s.unknown > 0:
-		stay("unknown", "what %d processors need is not known: it is not lowered", s.unknown)
+		d.because("pending", now, "a change to %d is under way", now)
+	case wanted < now && unknown > 0:
+		d.because("unknown", now, "what %d processors need is not known: it is not lowered", unknown)
 	}
+	return next
 }
 
 // Limit says that a container of a processor is at its limit: its throughput cannot be raised further.

@@ -39,7 +39,7 @@ type State struct {
 	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
 	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
 
-	Containers []ContainerThroughput `json:"containers,omitempty"` // whose throughput follows the replicas
+	Containers []Container `json:"containers,omitempty"` // whose throughput follows the replicas
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
 }

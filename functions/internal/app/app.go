@@ -107,7 +107,7 @@ func New(c config.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a.store = state.NewCommits(store)
-	provisioner, err := newProvisioner(c, connections, a.store, o.Log)
+	keeper, err := newKeeper(c, connections, a.store, o.Log)
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
@@ -127,8 +127,7 @@ func New(c config.Config, o Options) (*App, error) {
 		Timeout:     c.Settings.TickTimeout,
 		Retention:   c.Settings.History,
 		ID:          processID(),
-		Follow:      provisioner.follow,
-		Provision:   provisioner.provision,
+		Throughput:  keeper,
 		Now:         o.Now,
 		Log:         o.Log,
 	}

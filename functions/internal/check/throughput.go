@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -14,12 +14,11 @@ import (
 // followedContainer is a container whose throughput follows processors.
 type followedContainer struct {
 	config.ThroughputContainer
-	apply      bool
 	processors []string
 }
 
-// checkThroughput tries, of each container whose throughput follows processors, whether that can be read
-// and, where it is to be provisioned, replaced. Nothing is written.
+// checkThroughput tries, of each container whose throughput follows processors, whether that can be read.
+// Whether it may be replaced shows with the first change.
 func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 	var all []*followedContainer
 	for _, p := range c.config.Processors {
@@ -27,7 +26,6 @@ func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 			f := find(&all, func(f *followedContainer) bool {
 				return f.Connection.Endpoint == named.Connection.Endpoint && f.DatabaseID == named.DatabaseID && f.ContainerID == named.ContainerID
 			}, func() *followedContainer { return &followedContainer{ThroughputContainer: named} })
-			f.apply = f.apply || p.Throughput.Mode == config.ThroughputApply
 			f.processors = append(f.processors, p.Name)
 		}
 	}
@@ -39,7 +37,7 @@ func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 	return tasks
 }
 
-func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way connect.Throughput, unusable error) []Line {
+func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way throughput.Way, unusable error) []Line {
 	container := cosmos.Container{Database: f.DatabaseID, ID: f.ContainerID}
 	s := section{processors: f.processors, target: f.Connection.Host + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
 	endpoint, err := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting)
@@ -48,21 +46,9 @@ func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way c
 		return s.lines
 	}
 	s.target = endpoint.name() + "/" + container.String()
-	var there cosmos.Throughput
 	s.try(ctx, "read throughput", func(ctx context.Context) finding {
-		var err error
-		there, err = way.ReadThroughput(ctx, container)
+		there, err := way.ReadThroughput(ctx, container)
 		return holds(err, principal{}, provisioned(there))
-	})
-	if !f.apply {
-		return s.lines
-	}
-	s.try(ctx, "replace throughput", func(ctx context.Context) finding {
-		err := way.ProbeReplace(ctx, container, there)
-		if errors.Is(err, cosmos.ErrPermissionsHidden) {
-			return notTried("%v, so whether it may replace the throughput shows with the first change: grant it that, too", err)
-		}
-		return holds(err, principal{}, "the throughput may be replaced; nothing was written")
 	})
 	return s.lines
 }

@@ -15,24 +15,19 @@ func TestCheckTriesThroughputWithoutWritingIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule, mode, container string
-		readOnly              bool
 		want                  []string // status and check
 		says                  string
 	}{
-		{"off says nothing", "off", "views", false, nil, ""},
-		{"recommend reads", "recommend", "views", false, []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
-		{"apply reads, and sees that it may replace", "apply", "views", false, []string{"ok read throughput", "ok replace throughput"}, "nothing was written"},
-		{"a key that may not", "apply", "views", true, []string{"ok read throughput", "fail replace throughput"}, "the key in setting COSMOS is refused"},
-		{"a container without any", "apply", "orders", false, []string{"fail read throughput", "skip replace throughput"}, "has no throughput"},
+		{"off says nothing", "off", "views", nil, ""},
+		{"recommend reads", "recommend", "views", []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
+		{"apply reads", "apply", "views", []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
+		{"a container without any", "apply", "orders", []string{"fail read throughput"}, "has no throughput"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w, p := checking(t, cosmosfake.Options{})
 			w.Create(cosmosfake.ContainerSpec{ID: "views", PartitionKey: []string{"/id"}, Throughput: 700})
 			p.settings["FEEDSCALE_PROCESSORS"] = strings.Replace(p.settings["FEEDSCALE_PROCESSORS"], "}]}", ", throughput: {mode: "+c.mode+", containers: [{container: "+c.container+", ruPerReplica: 500}]}}]}", 1)
-			if c.readOnly {
-				w.Account.Control(cosmosfake.Once(cosmosfake.ReplaceOffer, cosmosfake.Answer{Status: 401}))
-			}
 			before, err := w.Client().ReadThroughput(t.Context(), cosmos.Container{Database: testworld.Database, ID: "views"})
 			testworld.Must(t, err)
 			got, _ := p.check(t)

@@ -8,7 +8,6 @@
 package connect
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -124,25 +123,19 @@ func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Accou
 }
 
 // Throughput connects a container whose throughput follows processors.
-func (c *Connections) Throughput(t config.Throughput, named config.ThroughputContainer) (throughput.Container, error) {
+func (c *Connections) Throughput(t config.Throughput, named config.ThroughputContainer) (*throughput.Container, error) {
 	way, err := c.WayToThroughput(named.Connection)
-	return throughput.Container{
-		Account: named.Connection.Endpoint, Setting: named.Connection.Setting, Way: way,
+	return &throughput.Container{
+		Account: named.Connection.Endpoint, Host: named.Connection.Host, Setting: named.Connection.Setting, Way: way,
 		Container: cosmos.Container{Database: named.DatabaseID, ID: named.ContainerID},
 		Apply:     t.Mode == config.ThroughputApply,
 		Policy:    scaling.ThroughputPolicy{Min: named.Min, Max: named.Max, ScaleDownAfter: t.ScaleDownAfter},
 	}, err
 }
 
-// Throughput reads and replaces the throughput of an account, and tells whether it may be replaced.
-type Throughput interface {
-	throughput.Way
-	ProbeReplace(context.Context, cosmos.Container, cosmos.Throughput) error
-}
-
 // WayToThroughput returns what reads and replaces the throughput of an account: with a key the account
 // itself, with an identity Azure Resource Manager.
-func (c *Connections) WayToThroughput(connection config.CosmosConnection) (Throughput, error) {
+func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throughput.Way, error) {
 	if !connection.UsesIdentity() {
 		return c.Account(connection)
 	}

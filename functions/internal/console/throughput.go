@@ -22,7 +22,7 @@ func throughputRow(t report.Throughput) []Cell {
 	return []Cell{{"  " + t.Container, Dim, false}, mode, none, none, none, none, none, none, {what, Dim, false}}
 }
 
-// throughput says what the containers need, and what that costs.
+// throughput says what the containers need.
 func (e explanation) throughput(b *strings.Builder, containers []report.Throughput) {
 	for _, t := range containers {
 		fmt.Fprintf(b, "  Throughput of %s: %s.\n", e.style.Paint(t.Container, Bold), throughputHeadline(t))
@@ -68,7 +68,7 @@ func throughputHeadline(t report.Throughput) string {
 	return fmt.Sprintf("%d RU/s are provisioned, and %d %s; %s", *t.Provisioned, *t.Desired, doing, bounds)
 }
 
-// throughputBill is what the last hours were billed by, each by its highest throughput.
+// throughputBill sums up the hours, each by its highest throughput.
 func throughputBill(t report.Throughput) string {
 	most := ""
 	if t.Autoscale {

@@ -18,7 +18,7 @@ func follows() []state.State {
 			Reasons: []scaling.ThroughputReason{{Step: "demand", RUPerSecond: to, Why: "first needs 1 x 1500 RU/s"}, {Step: step, RUPerSecond: to, Why: why}}}
 	}
 	hours := []state.ThroughputHour{{Start: noon.Add(-time.Hour), Provisioned: 500, Decided: 500}, {Start: noon, Provisioned: 500, Decided: 1500}}
-	s[0].Containers = []state.ContainerThroughput{
+	s[0].Containers = []state.Container{
 		{Account: "a.example", Database: "shop", Container: "views", Max: 10_000, Provisioned: 500, Hours: hours,
 			Decision: needed(500, 1500, false, false, "demand", "second needs nothing for 0 replicas")},
 		{Account: "a.example", Database: "shop", Container: "orders", Apply: true, Max: 4000, Found: 400, Provisioned: 4000, Hours: hours,

@@ -13,7 +13,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2026-03-15' existing = {
 
 var scope = resourceGroup().id
 
-// It sees no key and no document. The last action is for `feedscale check`, which asks what the identity is permitted.
+// It sees no key and no document.
 resource role 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
   name: guid(account.id, 'feedscale throughput')
   properties: {
@@ -30,7 +30,6 @@ resource role 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/read'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/operationResults/read'
-          'Microsoft.Authorization/permissions/read'
         ]
       }
     ]

@@ -2,6 +2,7 @@ package throughput_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaling"
-	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -39,14 +39,17 @@ func TestABurstDrainsWhereThroughputFollowsAndCostsLessThanItsPeak(t *testing.T)
 		testworld.Must(t, err)
 		defer func() { testworld.Must(t, store.Close()) }()
 		way := w.Client()
-		k := &throughput.Keeper{Store: store}
+		k := &throughput.Keeper{Store: store, Log: slog.New(slog.DiscardHandler), Containers: []*throughput.Container{{
+			Account: w.Account.Endpoint(), Setting: "COSMOS", Container: orders, Way: way, Apply: apply,
+			Processors: []throughput.Processor{{Name: "orders", RUPerReplica: peak / replicas}},
+			Policy:     scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour},
+		}}}
 		tick := func(n int) {
-			outcomes, err := k.Settle(t.Context(), clock.Now(), []throughput.Container{{
-				Account: w.Account.Endpoint(), Setting: "COSMOS", Container: orders, Way: way, Apply: apply,
-				Demands: []scaling.Demand{{Processor: "orders", Replicas: n, PerReplica: peak / replicas}},
-				Policy:  scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour},
-			}})
-			testworld.Must(t, errors.Join(err, outcomes[0].Err))
+			turn := k.Begin(t.Context(), clock.Now())
+			turn.Settle(t.Context(), map[string]throughput.Want{"orders": {Replicas: &n}})
+			if text := turn.Shown("orders")[0].Error; text != "" {
+				t.Fatal(text)
+			}
 		}
 		read := reader(t, w)
 		tick(0)
@@ -75,11 +78,6 @@ func TestABurstDrainsWhereThroughputFollowsAndCostsLessThanItsPeak(t *testing.T)
 		testworld.Must(t, err)
 		if now.RUPerSecond != found {
 			t.Errorf("apply %t: the day ends with %d RU/s", apply, now.RUPerSecond)
-		}
-		remembered, err := store.Documents(t.Context(), state.ThroughputName)
-		testworld.Must(t, err)
-		if !apply && len(remembered) > 0 {
-			t.Error("recommend wrote to the store")
 		}
 		return seconds, throttled, billed
 	}

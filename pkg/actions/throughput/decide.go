@@ -1,6 +1,7 @@
 package throughput
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,88 +10,159 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// decide tells what is to become of a container, from what is known of it, and what is then to be
-// remembered: the entry is nil where that is nothing.
-func (c Container) decide(now time.Time, s *seen) (Outcome, *state.Provisioning) {
-	out := Outcome{Container: c.Container, Account: c.Account, Apply: c.Apply, Err: s.err}
-	if s.at.IsZero() {
-		return out, s.entry
+// demands are what the processors need that name the container and are not paused.
+func (c *Container) demands(wants map[string]Want) (all []scaling.Demand) {
+	for _, p := range c.Processors {
+		w := wants[p.Name]
+		if w.Paused {
+			continue
+		}
+		d := scaling.Demand{Processor: p.Name, PerReplica: float64(p.RUPerReplica), Undecided: w.Replicas == nil}
+		if d.PerReplica == 0 && p.Monitors {
+			d.PerReplica = w.PerReplica
+		}
+		if w.Replicas != nil {
+			d.Replicas = *w.Replicas
+		}
+		all = append(all, d)
 	}
-	out.Provisioned = s.read.RUPerSecond
-	if !c.Apply {
-		c.recommend(now, s, &out)
-		return out, s.entry
+	return all
+}
+
+// paused is the note of a container that is named, and whose processors are all paused.
+const paused = "paused: what was found is given back"
+
+// decide returns what is to be remembered of a container, from what was, from what was read of it, and from
+// what its processors need; and the throughput that it is to have now. Without demands nobody follows it any
+// more, and what was found is given back.
+func (c *Container) decide(now time.Time, last state.Container, r reading, demands []scaling.Demand) (next state.Container, target int) {
+	next = last
+	if len(c.Processors) > 0 {
+		next.Account, next.Setting, next.Min, next.Max = c.Host, c.Setting, c.Policy.Min, c.Policy.Max
+		next.Database, next.Container = c.Container.Database, c.Container.ID
 	}
-	return out, c.apply(now, s, &out)
+	follows := len(demands) > 0
+	target = r.RUPerSecond
+	switch back := last.Found > 0 && (!c.Apply || !follows); {
+	case back && isGone(r.err):
+		forget(&next)
+		next.Note = "it is gone, and what was found in it with it"
+		return next, target
+	case r.err != nil:
+		next.Error = r.err.Error()
+		return next, target
+	case r.at.IsZero():
+		return next, target
+	case back:
+		next.Provisioned = r.RUPerSecond
+		if target = giveBack(&next, r.Throughput); next.Found > 0 || !follows {
+			return next, target
+		}
+	case !follows:
+		next.Provisioned, next.Note = r.RUPerSecond, paused
+		return next, target
+	}
+	next.Provisioned = r.RUPerSecond
+	if next.Apply != c.Apply {
+		next.Apply, next.Memory, next.Was, next.Set = c.Apply, scaling.ThroughputMemory{}, 0, 0
+	}
+	if c.Apply {
+		target = c.apply(now, &next, r.Throughput, demands)
+	} else {
+		c.recommend(now, &next, r.Throughput, demands)
+	}
+	next.Bill(now)
+	return next, target
+}
+
+// isGone reports whether the account says that there is no such container, or that it has no throughput.
+func isGone(err error) bool {
+	refusal, ok := errors.AsType[*cosmos.Refusal](err)
+	return ok && !refusal.Manager && (refusal.Kind == cosmos.Missing || refusal.Kind == cosmos.NoThroughput || refusal.Kind == cosmos.SharedThroughput)
 }
 
 // recommend decides as if what was recommended before were there, so that a recommendation is what apply
 // would have made of the container by now.
-func (c Container) recommend(now time.Time, s *seen, out *Outcome) {
-	v := s.virtual
-	if v.real == 0 && c.Last != nil && c.Last.Decision != nil && !c.Last.Apply {
-		v = virtual{real: c.Last.Provisioned, ruPerSecond: c.Last.Decision.RUPerSecond, memory: c.Last.Memory}
+func (c *Container) recommend(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) {
+	virtual := read
+	if next.Was == read.RUPerSecond {
+		virtual.RUPerSecond = next.Set
+	} else {
+		next.Memory = scaling.ThroughputMemory{} // somebody provisioned: it begins anew
 	}
-	if v.real != s.read.RUPerSecond {
-		v = virtual{real: s.read.RUPerSecond, ruPerSecond: s.read.RUPerSecond}
-	}
-	there := s.read
-	there.RUPerSecond = v.ruPerSecond
-	d, memory := c.needs(now, there, v.real, v.memory)
-	d.Provisioned = v.real
-	out.Decision, out.Memory = &d, memory
-	s.virtual = virtual{real: v.real, ruPerSecond: d.RUPerSecond, memory: memory}
+	d, memory := c.needs(now, virtual, read.RUPerSecond, next.Memory, demands)
+	d.Provisioned = read.RUPerSecond
+	next.Decision, next.Memory, next.Was, next.Set = &d, memory, read.RUPerSecond, d.RUPerSecond
 }
 
-// apply decides what is to be provisioned. The entry says what is to be remembered before that is made so.
-func (c Container) apply(now time.Time, s *seen, out *Outcome) *state.Provisioning {
-	entry := state.Provisioning{
-		Setting: c.Setting, Database: c.Container.Database, Container: c.Container.ID, Autoscale: s.read.Autoscale,
-		Before: s.read.RUPerSecond, Was: s.read.RUPerSecond, Set: s.read.RUPerSecond,
+// apply decides what is to be provisioned.
+func (c *Container) apply(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) int {
+	d, memory := c.needs(now, read, next.Found, next.Memory, demands)
+	next.Decision = &d
+	if next.Found > 0 && theirs(next, read) {
+		next.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone until throughput is switched off and on again", read.RUPerSecond, next.Set)
+		return read.RUPerSecond
 	}
-	if s.entry != nil {
-		entry = *s.entry
-		out.Found = entry.Before
+	next.Memory = memory
+	if next.Found == 0 {
+		if d.RUPerSecond == read.RUPerSecond {
+			return read.RUPerSecond
+		}
+		next.Found, next.Autoscale, next.Was, next.Set = read.RUPerSecond, read.Autoscale, read.RUPerSecond, read.RUPerSecond
 	}
-	d, memory := c.needs(now, s.read, out.Found, entry.Memory)
-	out.Decision = &d
-	if theirs(&entry, s.read) {
-		out.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone until throughput is switched off and on again", s.read.RUPerSecond, entry.Set)
-		return &entry
-	}
-	entry.Memory, entry.Setting = memory, c.Setting
 	// Where nothing is to be changed the last change is seen to be made: from here on, what was before is
 	// somebody else's.
-	change(&entry, s.read.RUPerSecond, d.RUPerSecond)
-	if s.entry == nil && d.RUPerSecond == s.read.RUPerSecond && memory == (scaling.ThroughputMemory{}) {
-		return nil
-	}
-	return &entry
+	change(next, read.RUPerSecond, d.RUPerSecond)
+	return d.RUPerSecond
 }
 
-func (c Container) needs(now time.Time, there cosmos.Throughput, before int, memory scaling.ThroughputMemory) (scaling.ThroughputDecision, scaling.ThroughputMemory) {
+func (c *Container) needs(now time.Time, there cosmos.Throughput, before int, memory scaling.ThroughputMemory, demands []scaling.Demand) (scaling.ThroughputDecision, scaling.ThroughputMemory) {
 	return scaling.DecideThroughput(scaling.ThroughputInput{
-		Now: now, Before: before, Demands: c.Demands, Policy: c.Policy, Memory: memory,
+		Now: now, Before: before, Demands: demands, Policy: c.Policy, Memory: memory,
 		Provisioned: scaling.Provisioned{RUPerSecond: there.RUPerSecond, Autoscale: there.Autoscale, Minimum: there.Minimum, Pending: there.Pending},
 	})
+}
+
+// giveBack decides what a container is to have that nothing follows any more. What was found is forgotten
+// once it is there again, or where somebody else changed it.
+func giveBack(next *state.Container, read cosmos.Throughput) (target int) {
+	target = max(next.Found, read.Minimum)
+	switch {
+	case theirs(next, read):
+		next.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone, and the %d that were found are forgotten", read.RUPerSecond, next.Set, next.Found)
+		forget(next)
+		return read.RUPerSecond
+	case read.RUPerSecond == target:
+		forget(next)
+	case read.Pending: // until the change that is under way has been made
+		return read.RUPerSecond
+	default:
+		change(next, read.RUPerSecond, target)
+	}
+	return target
+}
+
+// forget drops what was found in a container, and what was made of it.
+func forget(c *state.Container) {
+	c.Found, c.Was, c.Set, c.Late, c.Theirs, c.Autoscale, c.Memory = 0, 0, 0, 0, 0, false, scaling.ThroughputMemory{}
 }
 
 // change notes what a container is to have in place of what was read. Where that is not what the change
 // before was to make of it, another process may have committed that one and be about to make it: what it
 // makes is ours.
-func change(entry *state.Provisioning, from, to int) {
-	if from != entry.Set {
-		entry.Late = entry.Set
+func change(c *state.Container, from, to int) {
+	if from != c.Set {
+		c.Late = c.Set
 	}
-	entry.Was, entry.Set = from, to
+	c.Was, c.Set = from, to
 }
 
 // theirs reports whether somebody else changed the throughput, and remembers what they made it. Of a
 // change that may not have been made, since this process ended in between, both sides are ours.
-func theirs(entry *state.Provisioning, read cosmos.Throughput) bool {
-	ours := read.Autoscale == entry.Autoscale && (read.RUPerSecond == entry.Set || entry.Theirs == 0 && (read.RUPerSecond == entry.Was || read.RUPerSecond == entry.Late))
-	if entry.Theirs = 0; !ours {
-		entry.Theirs = read.RUPerSecond
+func theirs(c *state.Container, read cosmos.Throughput) bool {
+	ours := read.Autoscale == c.Autoscale && (read.RUPerSecond == c.Set || c.Theirs == 0 && (read.RUPerSecond == c.Was || read.RUPerSecond == c.Late))
+	if c.Theirs = 0; !ours {
+		c.Theirs = read.RUPerSecond
 	}
 	return !ours
 }

@@ -36,9 +36,9 @@ func TestAChangeThatAnotherProcessMakesLateIsOurs(t *testing.T) {
 				// What cannot be changed any more, since the slow one does so first, is an error of this turn alone.
 				late := s.follow(true, replicas)
 				late.Way = overtaken{s.way, func() { s.provision(3000) }}
-				_, _ = other.Settle(t.Context(), s.now, []throughput.Container{late})
+				s.try(t.Context(), other, late)
 			}}
-			_, _ = slow.Settle(t.Context(), s.now, []throughput.Container{c})
+			s.try(t.Context(), slow, c)
 			s.want("what the slow process made", 3000)
 			s.now = s.now.Add(10 * time.Minute)
 			if out := s.settle(other, s.follow(true, replicas))[0]; out.Note != "" {

@@ -3,13 +3,13 @@ package throughput_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
-	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -27,22 +27,20 @@ func TestARecommendationIsWhatApplyWouldHaveMadeOfIt(t *testing.T) {
 	for _, apply := range []bool{false, true} {
 		s := newShop(t, false)
 		k := s.keeper()
-		var last *state.ContainerThroughput
 		for i, step := range burst {
 			s.now = s.now.Add(step.after)
 			if i%3 == 2 {
-				k = s.keeper() // another process knows what stood in the State
+				k = s.keeper() // another process knows what is remembered
 			}
-			c := s.follow(apply, step.replicas)
-			c.Last = last
-			out := s.settle(k, c)[0]
+			out := s.settle(k, s.follow(apply, step.replicas))[0]
 			if out.Decision.RUPerSecond != step.want {
 				t.Errorf("apply %t, step %d: %d RU/s, want %d: %s", apply, i, out.Decision.RUPerSecond, step.want, out.Decision.Why())
 			}
-			if again := k.Preview(s.now, c); again.Decision.RUPerSecond != step.want {
+			turn, wants := s.begin(t.Context(), k, []following{s.follow(apply, step.replicas)})
+			shown, _ := turn.Follow("p0", wants["p0"], nil)
+			if again := shown[0]; again.Decision.RUPerSecond != step.want {
 				t.Errorf("apply %t, step %d: %d RU/s at a second look, want %d", apply, i, again.Decision.RUPerSecond, step.want)
 			}
-			last = &state.ContainerThroughput{Apply: apply, Provisioned: out.Provisioned, Decision: out.Decision, Memory: out.Memory}
 		}
 	}
 }
@@ -59,37 +57,59 @@ func TestARecommendationBeginsAnewWhereSomebodyProvisioned(t *testing.T) {
 	}
 }
 
-// TestWhatIsFoundInAContainerIsLookedAtBeforeTheFirstTurn looks at two, of which one cannot be read.
-func TestWhatIsFoundInAContainerIsLookedAtBeforeTheFirstTurn(t *testing.T) {
+// TestWhatIsFoundInAContainerIsReadBeforeTheFirstDecision looks at two, of which one cannot be read.
+func TestWhatIsFoundInAContainerIsReadBeforeTheFirstDecision(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, false)
 	k, good, missing := s.keeper(), s.follow(true, 6), s.follow(true, 6)
-	missing.Container.ID = "nothing"
-	if out := k.Preview(s.now, good); out.Decision != nil || out.Err != nil || out.Provisioned != 0 {
-		t.Errorf("before anything was read: %+v", out)
+	missing.Container.Container.ID = "nothing"
+	turn, wants := s.begin(t.Context(), k, []following{good, missing})
+	out, spent := turn.Follow("p0", wants["p0"], nil)
+	if out[0].Decision.RUPerSecond != 3000 || out[0].Provisioned != 1000 {
+		t.Errorf("got %+v", out[0])
 	}
-	// One after the other: what both need is paid for by whoever asks first.
-	testworld.Must(t, k.Look(t.Context(), s.now, []throughput.Container{good}))
-	testworld.Must(t, k.Look(t.Context(), s.now, []throughput.Container{missing}))
-	if out := k.Preview(s.now, good); out.Decision.RUPerSecond != 3000 || out.Provisioned != 1000 || out.Applied {
-		t.Errorf("got %+v", out)
-	}
-	if out := k.Preview(s.now, missing); out.Decision != nil || out.Err == nil {
-		t.Errorf("of what is not there: %+v", out)
+	if out[1].Decision != nil || out[1].Error == "" {
+		t.Errorf("of what is not there: %+v", out[1])
 	}
 	s.want("a look changes nothing", 1000)
-	if spent := k.Spent(good); spent.Requests != 4 || spent.Charge == 0 {
+	if spent.Requests < 4 || spent.Charge == 0 {
 		t.Errorf("it cost %+v, want the account, the RID, the query and the offer", spent)
 	}
-	if spent := k.Spent(good); spent.Requests != 0 {
+	if _, spent = turn.Follow("p0", wants["p0"], nil); spent.Requests != 0 {
 		t.Errorf("told twice: %+v", spent)
 	}
+	s.now = s.now.Add(time.Minute)
 	before := s.server.Requests().Requests[cosmosfake.ListOffers]
 	s.settle(k, good)
-	if spent := k.Spent(good); spent.Requests != 2 || s.server.Requests().Requests[cosmosfake.ListOffers] != before {
+	turn, _ = s.begin(t.Context(), k, []following{good})
+	if _, spent = turn.Follow("p0", wants["p0"], nil); spent.Requests != 2 || s.server.Requests().Requests[cosmosfake.ListOffers] != before {
 		t.Errorf("a change cost %+v, want a read and a replace", spent)
 	}
 	s.want("what was looked at", 3000)
+}
+
+func TestAStateThatCannotBeLoadedShowsWhatWasShownBefore(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, false)
+	k := s.keeper()
+	k.Store = broken{s.store}
+	turn, wants := s.begin(t.Context(), k, []following{s.follow(true, 6)})
+	last := []state.Container{{Database: "shop", Container: "orders", Provisioned: 700}}
+	if out, _ := turn.Follow("p0", wants["p0"], last); len(out) != 1 || out[0].Provisioned != 700 {
+		t.Errorf("got %+v", out)
+	}
+	turn.Settle(t.Context(), wants)
+	s.want("nothing is changed", 1000)
+	if !strings.Contains(s.log.String(), "throughput cannot be settled") {
+		t.Errorf("said %q", s.log.String())
+	}
+}
+
+// broken is a store that cannot be read.
+type broken struct{ state.Store }
+
+func (broken) Documents(context.Context, string) ([]state.Document, error) {
+	return nil, errors.New("the table cannot be reached")
 }
 
 // hanging is a way that never answers about one container.
@@ -110,15 +130,13 @@ func TestAContainerThatHangsKeepsNoOtherFromItsThroughput(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, false)
 	silent, good := s.follow(true, 6), s.follow(true, 6)
-	silent.Container.ID = "silent"
+	silent.Container.Container.ID = "silent"
 	silent.Way, good.Way = hanging{s.way, "silent"}, hanging{s.way, "silent"}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	k := s.keeper()
-	outcomes, err := k.Settle(ctx, s.now, []throughput.Container{silent, good})
-	testworld.Must(t, errors.Join(err, outcomes[1].Err))
-	if !errors.Is(outcomes[0].Err, context.DeadlineExceeded) {
-		t.Errorf("the silent one: %+v", outcomes[0])
+	if out := s.try(ctx, k, silent, good); !strings.Contains(out[0].Error, context.DeadlineExceeded.Error()) || out[1].Error != "" {
+		t.Errorf("the silent one: %+v", out[0])
 	}
 	s.want("the other one", 3000)
 }

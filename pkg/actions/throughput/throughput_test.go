@@ -1,12 +1,14 @@
 package throughput_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,7 @@ type shop struct {
 	way    throughput.Way
 	store  state.Store
 	now    time.Time
+	log    bytes.Buffer // of all keepers
 }
 
 // eachWay runs a test with a shop of its own for each way to its throughput.
@@ -80,7 +83,7 @@ func newShop(t *testing.T, byIdentity bool) *shop {
 
 // keeper is a new one, as after a start of the process.
 func (s *shop) keeper() *throughput.Keeper {
-	return &throughput.Keeper{Store: s.store, Open: func(setting string) (throughput.Way, error) {
+	return &throughput.Keeper{Store: s.store, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Open: func(setting string) (throughput.Way, error) {
 		if setting != "COSMOS" {
 			return nil, fmt.Errorf("the setting %s is missing", setting)
 		}
@@ -88,25 +91,51 @@ func (s *shop) keeper() *throughput.Keeper {
 	}}
 }
 
-// follow is the container orders, for a processor that wants replicas of 500 RU/s each.
-func (s *shop) follow(apply bool, replicas ...int) throughput.Container {
-	c := throughput.Container{Account: s.server.Endpoint(), Setting: "COSMOS", Container: orders, Way: s.way, Apply: apply,
-		Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour}}
-	for i, n := range replicas {
-		c.Demands = append(c.Demands, scaling.Demand{Processor: fmt.Sprint("p", i), Replicas: n, PerReplica: 500})
-	}
-	return c
+// following is a container, and what its processors want.
+type following struct {
+	*throughput.Container
+	wants map[string]throughput.Want
 }
 
-// settle runs a keeper once, and fails where anything did.
-func (s *shop) settle(k *throughput.Keeper, containers ...throughput.Container) []throughput.Outcome {
-	s.t.Helper()
-	outcomes, err := k.Settle(s.t.Context(), s.now, containers)
-	testworld.Must(s.t, err)
-	for _, o := range outcomes {
-		testworld.Must(s.t, o.Err)
+// follow is the container orders, for processors that want replicas of 500 RU/s each.
+func (s *shop) follow(apply bool, replicas ...int) following {
+	f := following{&throughput.Container{Account: s.server.Endpoint(), Setting: "COSMOS", Container: orders, Way: s.way, Apply: apply,
+		Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour}}, map[string]throughput.Want{}}
+	for i, n := range replicas {
+		name := fmt.Sprint("p", i)
+		f.Processors = append(f.Processors, throughput.Processor{Name: name, RUPerReplica: 500})
+		f.wants[name] = throughput.Want{Replicas: &n}
 	}
-	return outcomes
+	return f
+}
+
+// begin begins a turn of a keeper with a configuration.
+func (s *shop) begin(ctx context.Context, k *throughput.Keeper, all []following) (turn *throughput.Turn, wants map[string]throughput.Want) {
+	k.Containers, wants = nil, map[string]throughput.Want{}
+	for _, f := range all {
+		k.Containers = append(k.Containers, f.Container)
+		maps.Copy(wants, f.wants)
+	}
+	return k.Begin(ctx, s.now), wants
+}
+
+// try runs a keeper once, and returns what it tells of the containers that are followed.
+func (s *shop) try(ctx context.Context, k *throughput.Keeper, all ...following) []state.Container {
+	s.t.Helper()
+	turn, wants := s.begin(ctx, k, all)
+	turn.Settle(ctx, wants)
+	return turn.Shown("p0")
+}
+
+// settle is try, and fails where anything did.
+func (s *shop) settle(k *throughput.Keeper, all ...following) []state.Container {
+	s.t.Helper()
+	s.log.Reset()
+	shown := s.try(s.t.Context(), k, all...)
+	if strings.Contains(s.log.String(), "cannot") {
+		s.t.Fatal(s.log.String())
+	}
+	return shown
 }
 
 // provisioned reads what the container has.
@@ -127,15 +156,18 @@ func (s *shop) provision(n int) {
 	testworld.Must(s.t, err)
 }
 
-func (s *shop) remembered() map[string]state.Provisioning {
+// remembered are the containers that have something to be given back.
+func (s *shop) remembered() (all []state.Container) {
 	s.t.Helper()
-	documents, err := s.store.Documents(s.t.Context(), state.ThroughputName)
+	documents, err := s.store.Documents(s.t.Context(), ".throughput")
 	testworld.Must(s.t, err)
-	var all state.Provisionings
-	if len(documents) > 0 {
-		testworld.Must(s.t, documents[0].Decode(&all))
+	for _, d := range documents {
+		var c state.Container
+		if testworld.Must(s.t, d.Decode(&c)); c.Found > 0 {
+			all = append(all, c)
+		}
 	}
-	return all.Containers
+	return all
 }
 
 func (s *shop) want(what string, n int) {
@@ -185,10 +217,15 @@ func TestWhatWasFoundIsBackAfterEveryKindOfEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule string
-		end  func(*shop) []throughput.Container
+		end  func(*shop) []following
 	}{
-		{"the processor is removed, or paused, or its throughput is off", func(*shop) []throughput.Container { return nil }},
-		{"apply becomes recommend", func(s *shop) []throughput.Container { return []throughput.Container{s.follow(false, 6)} }},
+		{"the processor is removed, or its throughput is off", func(*shop) []following { return nil }},
+		{"it is paused", func(s *shop) []following {
+			f := s.follow(true, 6)
+			f.wants["p0"] = throughput.Want{Paused: true}
+			return []following{f}
+		}},
+		{"apply becomes recommend", func(s *shop) []following { return []following{s.follow(false, 6)} }},
 	} {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restarted %t", c.rule, restarted), func(t *testing.T) {
@@ -201,10 +238,10 @@ func TestWhatWasFoundIsBackAfterEveryKindOfEnd(t *testing.T) {
 					if restarted {
 						k = s.keeper()
 					}
-					out := s.settle(k, c.end(s)...)
+					s.settle(k, c.end(s)...)
 					s.want("at the end", 1000)
-					if last := out[len(out)-1]; !last.Restored || len(s.remembered()) != 0 {
-						t.Errorf("restored %+v, and %v is remembered", last, s.remembered())
+					if !strings.Contains(s.log.String(), "throughput that was found is back") || len(s.remembered()) != 0 {
+						t.Errorf("said %s, and %v is remembered", s.log.String(), s.remembered())
 					}
 				})
 			})
@@ -298,25 +335,24 @@ func TestNoEndBetweenTwoStepsLosesWhatWasFound(t *testing.T) {
 					k.Store, k.Open = m, func(string) (throughput.Way, error) { return m, nil }
 				}
 				for _, replicas := range []int{6, 6, 8, 8, -1} {
-					var containers []throughput.Container
+					var all []following
 					if replicas > 0 {
 						c := s.follow(true, replicas)
 						if end == 0 {
 							c.Way = m
 						}
-						containers = append(containers, c)
+						all = append(all, c)
 					}
-					outcomes, err := k.Settle(t.Context(), s.now, containers)
-					for _, o := range outcomes {
-						if o.Note != "" {
-							t.Fatalf("step %d, before %t: took its own change for somebody else's: %s", n, before, o.Note)
-						}
-						err = errors.Join(err, o.Err)
-					}
-					if errors.Is(err, errEnded) {
+					s.log.Reset()
+					s.try(t.Context(), k, all...)
+					switch said := s.log.String(); {
+					case strings.Contains(said, "left alone"):
+						t.Fatalf("step %d, before %t: took its own change for somebody else's: %s", n, before, said)
+					case m.left <= 0 && end == 0:
 						return false
+					case strings.Contains(said, "cannot"):
+						t.Fatal(said)
 					}
-					testworld.Must(t, err)
 					if replicas > 0 {
 						s.want(fmt.Sprintf("step %d, before %t", n, before), replicas*500)
 					}
@@ -350,18 +386,18 @@ func TestTwoProcessesAtOnceDoNotChangeItTwice(t *testing.T) {
 	m := &mortal{Store: s.store, Way: s.way, left: 1}
 	first := s.keeper()
 	first.Store = m // its commit is made, and it learns no more of it
-	_, err := first.Settle(t.Context(), s.now, []throughput.Container{s.follow(true, 6)})
-	if !errors.Is(err, errEnded) {
-		t.Fatal(err)
+	if out := s.try(t.Context(), first, s.follow(true, 6)); !strings.Contains(out[0].Error, errEnded.Error()) {
+		t.Fatal(out[0].Error)
 	}
 	stale := &late{Store: s.store, t: t}
 	second := s.keeper()
 	second.Store = stale
-	outcomes, err := second.Settle(t.Context(), s.now, []throughput.Container{s.follow(true, 8)})
-	if !errors.Is(err, state.ErrConflict) || outcomes[0].Applied {
-		t.Errorf("the loser of the commit made its change: %+v, %v", outcomes, err)
-	}
+	s.log.Reset()
+	s.try(t.Context(), second, s.follow(true, 8))
 	s.want("nobody made a change", 1000)
+	if s.log.Len() > 0 {
+		t.Errorf("the loser of the commit said %s", s.log.String())
+	}
 }
 
 // late is a store to which somebody else commits behind each load.
@@ -388,9 +424,8 @@ func TestWhatCannotBeGivenBackIsSaid(t *testing.T) {
 		c := s.follow(true, 6)
 		c.Setting = "GONE"
 		s.settle(s.keeper(), c)
-		outcomes, err := s.keeper().Settle(t.Context(), s.now, nil)
-		testworld.Must(t, err)
-		if text := fmt.Sprint(outcomes[0].Err); !strings.Contains(text, "1000 RU/s of shop/orders cannot be given back: the setting GONE is missing") || len(s.remembered()) != 1 {
+		s.try(t.Context(), s.keeper())
+		if text := s.log.String(); !strings.Contains(text, "1000 RU/s of shop/orders cannot be given back: the setting GONE is missing") || len(s.remembered()) != 1 {
 			t.Errorf("said %s, and %v is remembered", text, s.remembered())
 		}
 	})
@@ -403,10 +438,9 @@ func TestWhatCannotBeGivenBackIsSaid(t *testing.T) {
 		s.settle(k, c)
 		_, err := s.server.Split("shop", "orders", "0")
 		testworld.Must(t, err)
-		outcomes, err := k.Settle(t.Context(), s.now, nil)
-		testworld.Must(t, err)
-		if outcomes[0].Restored || len(s.remembered()) != 1 {
-			t.Errorf("it is pending, and %+v", outcomes[0])
+		s.settle(k)
+		if len(s.remembered()) != 1 {
+			t.Errorf("it is pending, and %s", s.log.String())
 		}
 		for ranges := 2; ranges < 16; ranges++ {
 			read, _, err := testworld.Client(t, s.server.Endpoint(), cosmosfake.WellKnownKey).Ranges(t.Context(), orders)
@@ -426,9 +460,9 @@ func TestWhatCannotBeGivenBackIsSaid(t *testing.T) {
 		testworld.Must(t, err)
 		_, err = sdk.Delete(t.Context(), nil)
 		testworld.Must(t, err)
-		outcomes := s.settle(k)
-		if outcomes[0].Note == "" || len(s.remembered()) != 0 {
-			t.Errorf("said %+v, and %v is remembered", outcomes[0], s.remembered())
+		s.settle(k)
+		if !strings.Contains(s.log.String(), "it is gone") || len(s.remembered()) != 0 {
+			t.Errorf("said %s, and %v is remembered", s.log.String(), s.remembered())
 		}
 	})
 }
@@ -437,11 +471,51 @@ func TestAFailureOfOneContainerKeepsNoOtherFromItsThroughput(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, false)
 	missing := s.follow(true, 6)
-	missing.Container.ID = "nothing"
-	outcomes, err := s.keeper().Settle(t.Context(), s.now, []throughput.Container{missing, s.follow(true, 6)})
-	testworld.Must(t, err)
+	missing.Container.Container.ID = "nothing"
+	out := s.try(t.Context(), s.keeper(), missing, s.follow(true, 6))
 	s.want("the other one", 3000)
-	if !slices.ContainsFunc(outcomes, func(o throughput.Outcome) bool { return o.Err != nil && o.Container.ID == "nothing" }) {
-		t.Errorf("%+v", outcomes)
+	if out[0].Error == "" || out[0].Container != "nothing" {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestWhatAnEarlierReleaseProvisionedIsGivenBack begins with the row that releases up to 0.1 wrote, in the
+// middle of a change: what follows is the same whether that was made or not.
+func TestWhatAnEarlierReleaseProvisionedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{false, true} {
+		for _, follows := range []bool{false, true} {
+			t.Run(fmt.Sprintf("the change was made %t, and it is still followed %t", made, follows), func(t *testing.T) {
+				t.Parallel()
+				eachWay(t, func(t *testing.T, s *shop) {
+					_, err := s.store.Put(t.Context(), state.Document{Name: ".throughput", Text: []byte(`{"format":2,"lines":0,"complete":false,"processor":".throughput",` +
+						`"attemptedAt":"0001-01-01T00:00:00Z","lag":{"time":"0001-01-01T00:00:00Z","partitions":null,"requestCharge":0,"requests":0},"memory":{},"sequence":0,` +
+						`"throughput":{"` + s.server.Endpoint() + `shop/orders":{"setting":"COSMOS","database":"shop","container":"orders","before":1000,"was":1000,"set":3000,"memory":{}}}}` + "\n")})
+					testworld.Must(t, err)
+					if made {
+						s.provision(3000)
+					}
+					broken := s.keeper()
+					broken.Store = &mortal{Store: s.store, left: 2, before: true} // which removes that row
+					s.try(t.Context(), broken)
+					if len(s.remembered()) != 1 || !strings.Contains(s.log.String(), "throughput cannot be settled") {
+						t.Errorf("nothing is left of it: %s", s.log.String())
+					}
+					k := s.keeper()
+					if follows {
+						s.settle(k, s.follow(true, 6))
+						s.want("while it is followed", 3000)
+					}
+					s.settle(k)
+					s.want("at the end", 1000)
+					if strings.Contains(s.log.String(), "left alone") || len(s.remembered()) > 0 {
+						t.Errorf("said %s, and %v is remembered", s.log.String(), s.remembered())
+					}
+					if documents, err := s.store.Documents(t.Context(), ".throughput"); err != nil || len(documents) > 0 {
+						t.Errorf("left is %q, %v", documents, err)
+					}
+				})
+			})
+		}
 	}
 }

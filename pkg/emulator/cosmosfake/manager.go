@@ -21,9 +21,6 @@ type ManagerOptions struct {
 	Polls int
 	// ByLocation makes the answer to a change name its state by a Location alone.
 	ByLocation bool
-	// Permissions are what the caller is permitted: actions, and notActions with a ! before them. Default: the four of
-	// throughputSettings and to read permissions.
-	Permissions []string
 }
 
 // manager is the resource type throughputSettings of an account's databases and containers, in Azure Resource Manager.
@@ -86,10 +83,6 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.tellOperation(w, r, n)
 		return
 	}
-	if _, asked := strings.CutSuffix(r.URL.Path, permissionsPath); asked {
-		m.tellPermissions(w)
-		return
-	}
 	owner, err := m.find(r.URL.EscapedPath())
 	if err != nil {
 		m.refuse(w, err)
@@ -103,34 +96,6 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		managerRefuses(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "The stand-in does not offer "+r.Method+".")
 	}
-}
-
-const permissionsPath = "/providers/Microsoft.Authorization/permissions"
-
-// tellPermissions answers with what the caller is permitted, as one role, in the shape of azure-rest-api-specs,
-// Microsoft.Authorization, Permissions_ListForResource. Whoever has no action for it is refused.
-func (m *manager) tellPermissions(w http.ResponseWriter) {
-	given := m.Permissions
-	if given == nil {
-		given = []string{"Microsoft.DocumentDB/databaseAccounts/sqlDatabases/throughputSettings/*",
-			"Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/*", "Microsoft.Authorization/*/read"}
-	}
-	actions, notActions, may := []string{}, []string{}, false
-	for _, action := range given {
-		if not, ok := strings.CutPrefix(action, "!"); ok {
-			notActions = append(notActions, not)
-			continue
-		}
-		actions = append(actions, action)
-		may = may || action == "*" || strings.HasPrefix(action, "Microsoft.Authorization/")
-	}
-	if !may {
-		managerRefuses(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action 'Microsoft.Authorization/permissions/read' over scope '"+m.Account+"' or the scope is invalid.")
-		return
-	}
-	managerAnswers(w, http.StatusOK, map[string]any{"value": []any{map[string]any{
-		"actions": actions, "notActions": notActions, "dataActions": []string{}, "notDataActions": []string{},
-	}}})
 }
 
 // find finds the database or container of a path: ACCOUNT/sqlDatabases/ID[/containers/ID]/throughputSettings/default.

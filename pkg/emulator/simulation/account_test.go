@@ -198,6 +198,8 @@ type wire struct {
 	w *world
 	p *process
 	a *account
+
+	of string // what it is used for, so that requests of two uses are not taken for each other
 }
 
 // answer is what the service says.
@@ -211,7 +213,7 @@ type answer struct {
 func (c wire) Do(r *http.Request) (*http.Response, error) {
 	w, ctx := c.w, r.Context()
 	h := r.Header
-	op := strings.Join([]string{r.URL.Host, r.Method, r.URL.Path, h.Get("X-Ms-Documentdb-Partitionkeyrangeid"), h.Get("X-Ms-Start-Epk"), h.Get("If-None-Match"), h.Get("X-Ms-Continuation")}, " ")
+	op := strings.Join([]string{c.of, r.URL.Host, r.Method, r.URL.Path, h.Get("X-Ms-Documentdb-Partitionkeyrangeid"), h.Get("X-Ms-Start-Epk"), h.Get("If-None-Match"), h.Get("X-Ms-Continuation")}, " ")
 	var body []byte
 	if r.Body != nil {
 		var err error

@@ -2,7 +2,6 @@ package simulation_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -33,7 +32,6 @@ type process struct {
 	name   string
 	poller *poller.Poller
 	offset time.Duration // of its clock
-	keeper *throughput.Keeper
 
 	dead, dying bool
 	crashAt     int           // the request of this tick at which it crashes; 0 = none
@@ -58,17 +56,11 @@ func (w *world) start(slot int) *process {
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
-		Now: p.now, Log: slog.New(slog.DiscardHandler), Provision: p.provision, Signals: p.signals(),
+		Now: p.now, Log: slog.New(slog.DiscardHandler), Signals: p.signals(),
 	}
 	clients := make(map[*account]*cosmos.Account)
 	for _, a := range w.accounts {
-		client, err := cosmos.NewAccount(cosmos.Options{
-			Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: w.concurrency, Transport: wire{w, p, a}, Now: p.now,
-		})
-		if err != nil {
-			panic(err)
-		}
-		clients[a] = client
+		clients[a] = p.client(a, "")
 	}
 	for _, c := range w.configured() {
 		client := clients[c.account]
@@ -87,15 +79,26 @@ func (w *world) start(slot int) *process {
 	if members := w.members(); len(members) > 0 {
 		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group, SignalQueue: w.groupSignal}}
 	}
-	p.keeper = &throughput.Keeper{Store: table{w, p}, Open: func(setting string) (throughput.Way, error) {
-		for a, client := range clients {
+	p.poller.Throughput = &throughput.Keeper{Store: table{w, p}, Log: p.poller.Log, Containers: p.containers(), Open: func(setting string) (throughput.Way, error) {
+		for _, a := range w.accounts {
 			if a.host == setting {
-				return client, nil
+				return p.client(a, "throughput"), nil
 			}
 		}
 		return nil, fmt.Errorf("there is no setting %s", setting)
 	}}
 	return p
+}
+
+// client is a client of an account, for one use of it.
+func (p *process) client(a *account, of string) *cosmos.Account {
+	client, err := cosmos.NewAccount(cosmos.Options{
+		Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: p.w.concurrency, Transport: wire{p.w, p, a, of}, Now: p.now,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return client
 }
 
 func (p *process) now() time.Time { return time.Now().Add(p.offset) }
@@ -204,47 +207,23 @@ func (p *process) heardFrom(a *account, r *http.Request, substatus int) {
 	}
 }
 
-// provision is what package app makes of a configuration: each container with what processors need of it.
-func (p *process) provision(ctx context.Context, now time.Time, wants map[string]poller.Want) poller.Provisioned {
-	var containers []throughput.Container
-	var asking [][]string
+// containers are what package app makes of a configuration: each account's with the processors that name it.
+func (p *process) containers() (all []*throughput.Container) {
 	for _, a := range p.w.accounts {
-		c := throughput.Container{
-			Account: a.endpoint(0), Setting: a.host, Container: monitored,
-			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute},
+		c := &throughput.Container{
+			Account: a.endpoint(0), Host: a.host, Setting: a.host, Container: monitored,
+			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute}, Way: p.client(a, "throughput"),
 		}
-		var by []string
 		for _, configured := range p.w.configured() {
-			if configured.account != a || configured.mode == "" || configured.policy.Paused {
+			if configured.account != a || configured.mode == "" {
 				continue
 			}
-			for _, processor := range p.poller.Processors {
-				if processor.Name == configured.name {
-					c.Way = processor.Account
-				}
-			}
-			c.Apply = c.Apply || configured.mode == "apply"
-			d := scaling.Demand{Processor: configured.name, PerReplica: ruPerReplica, Undecided: true}
-			if n := wants[configured.name].Replicas; n != nil {
-				d.Replicas, d.Undecided = *n, false
-			}
-			c.Demands, by = append(c.Demands, d), append(by, configured.name)
+			c.Apply = c.Apply || configured.mode == "apply" && !configured.policy.Paused
+			c.Processors = append(c.Processors, throughput.Processor{Name: configured.name, RUPerReplica: ruPerReplica})
 		}
-		if len(c.Demands) > 0 {
-			containers, asking = append(containers, c), append(asking, by)
+		if len(c.Processors) > 0 {
+			all = append(all, c)
 		}
 	}
-	done := poller.Provisioned{Limits: map[string]scaling.Limit{}}
-	outcomes, err := p.keeper.Settle(ctx, now, containers)
-	if err != nil && errors.Is(err, errGone) {
-		return done
-	}
-	for i, by := range asking {
-		if i < len(outcomes) && outcomes[i].Apply && outcomes[i].Decision != nil && outcomes[i].Decision.AtLimit {
-			for _, name := range by {
-				done.Limits[name] = scaling.Limit{Container: monitored.String(), RUPerSecond: outcomes[i].Provisioned}
-			}
-		}
-	}
-	return done
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -386,9 +387,8 @@ func (w *world) provisioned(a *account, ru int) {
 	if ru < found || ru > mostRU || ru%100 != 0 {
 		w.fail("throughput stays within its bounds", "%s: %d RU/s", a.host, ru)
 	}
-	entry := w.provisionings()[a.endpoint(0)+monitored.String()]
-	if entry.Before != found {
-		w.fail("what was found is remembered before it is changed", "%s: %d RU/s", a.host, entry.Before)
+	if was := w.remembered()[a.host]; was != found {
+		w.fail("what was found is remembered before it is changed", "%s: %d RU/s", a.host, was)
 	}
 	w.tell("throughput of %s: %d RU/s", a.host, ru)
 }
@@ -441,20 +441,26 @@ func (w *world) check() {
 			w.fail("throughput that was found is back", "%s: %d RU/s", a.host, a.ru)
 		}
 	}
-	if left := w.provisionings(); len(left) > 0 {
+	if left := w.remembered(); len(left) > 0 {
 		w.fail("throughput that is back is forgotten", "%v", left)
 	}
 }
 
-// provisionings are what is remembered of throughput.
-func (w *world) provisionings() map[string]state.Provisioning {
-	var all state.Provisionings
-	if d := w.documents[state.ThroughputName]; d.Version != "" {
-		if err := d.Decode(&all); err != nil {
-			w.fail("what is remembered of throughput can be read", "%v", err)
+// remembered is the throughput that is to be given back, by the host of its account.
+func (w *world) remembered() map[string]int {
+	all := map[string]int{}
+	for _, d := range w.documents {
+		var c state.Container
+		if strings.HasPrefix(d.Name, state.ContainersPrefix) {
+			if err := d.Decode(&c); err != nil {
+				w.fail("what is remembered of throughput can be read", "%v", err)
+			}
+		}
+		if c.Found > 0 {
+			all[c.Account] = c.Found
 		}
 	}
-	return all.Containers
+	return all
 }
 
 // recovered: state, what was published and what the consumer has seen agree.

@@ -1,0 +1,347 @@
+package throughput
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Turn is what a Keeper does in one tick.
+type Turn struct {
+	*Keeper
+	now   time.Time
+	ready chan struct{} // closed once what follows is loaded
+	err   error         // why it is not
+	old   *state.Document
+	all   map[string]*subject // by document
+}
+
+// subject is one container in a turn.
+type subject struct {
+	*Container
+	state.Document
+	last    state.Container // that Document has
+	next    state.Container // decided by Settle
+	read    bool            // in this turn
+	done    bool            // next is decided
+	applied bool            // and provisioned
+}
+
+// Begin begins a turn: it loads what is remembered, and reads the containers that were never read.
+func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
+	t := &Turn{Keeper: k, now: now, ready: make(chan struct{}), all: map[string]*subject{}}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.idle && len(k.Containers) == 0 {
+		close(t.ready)
+		return t
+	}
+	if k.readings == nil {
+		k.readings, k.wants, k.said = map[string]*reading{}, map[string]Want{}, map[string]string{}
+	}
+	go func() {
+		defer close(t.ready)
+		if t.err = t.load(ctx); t.err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		t.each(func(s *subject) {
+			if len(s.Processors) > 0 && t.reading(s.Name).at.IsZero() {
+				t.readInTime(ctx, s)
+			}
+		})
+	}()
+	return t
+}
+
+// load loads what is remembered of containers, also in the document of earlier releases.
+func (t *Turn) load(ctx context.Context) error {
+	documents, err := t.Store.Documents(ctx, strings.TrimSuffix(state.ContainersPrefix, "."))
+	if err != nil {
+		return err
+	}
+	add := func(d state.Document, last state.Container) {
+		c := &Container{Setting: last.Setting, Host: last.Account, Container: cosmos.Container{Database: last.Database, ID: last.Container}}
+		t.all[d.Name] = &subject{Container: c, Document: d, last: last}
+	}
+	var old state.OldContainers
+	for _, d := range documents {
+		var last state.Container
+		if !strings.HasPrefix(d.Name, state.ContainersPrefix) {
+			t.old = &d
+			err = d.Decode(&old)
+		} else if err = d.Decode(&last); err == nil {
+			add(d, last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for key, last := range old.Containers {
+		if d := (state.Document{Name: document(key)}); t.all[d.Name] == nil {
+			last.Apply = true
+			add(d, last)
+		}
+	}
+	for _, c := range t.Containers {
+		if s := t.all[c.document()]; s != nil {
+			s.Container = c
+		} else {
+			t.all[c.document()] = &subject{Container: c, Document: state.Document{Name: c.document()}}
+		}
+	}
+	return nil
+}
+
+// each calls do for all containers, at most parallel at once, and waits for all.
+func (t *Turn) each(do func(*subject)) {
+	var calls errgroup.Group
+	calls.SetLimit(parallel)
+	for _, name := range slices.Sorted(maps.Keys(t.all)) {
+		calls.Go(func() error {
+			do(t.all[name])
+			return nil
+		})
+	}
+	_ = calls.Wait() // do reports no error
+}
+
+func (t *Turn) reading(name string) reading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.readings[name]; r != nil {
+		return *r
+	}
+	return reading{}
+}
+
+// learn notes what a request about a container told, and returns what is known of it then.
+func (t *Turn) learn(s *subject, told cosmos.Throughput, at time.Time, err error) reading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.readings[s.Name]
+	if r == nil {
+		r = &reading{}
+		t.readings[s.Name] = r
+	}
+	r.spent.Add(told.Usage)
+	if r.err = err; err == nil {
+		r.Throughput, r.at = told, at
+	}
+	return *r
+}
+
+// Follow returns what the containers of a processor need for what it was just decided, as far as it is known
+// what others want of them, and what requests for them have cost since the last time. It changes nothing.
+// last is what the State of the poll before shows.
+func (t *Turn) Follow(processor string, w Want, last []state.Container) (all []state.Container, spent cosmos.Usage) {
+	if !slices.ContainsFunc(t.Containers, func(c *Container) bool { return c.names(processor) }) {
+		return nil, spent
+	}
+	<-t.ready
+	if t.err != nil {
+		return last, spent
+	}
+	t.mu.Lock()
+	if known, ok := t.wants[processor]; ok && w.Member {
+		w.Replicas = known.Replicas
+	}
+	t.wants[processor] = w
+	for _, c := range t.Containers {
+		if r := t.readings[c.document()]; r != nil && c.names(processor) {
+			spent.Add(r.spent)
+			r.spent = cosmos.Usage{}
+		}
+	}
+	t.mu.Unlock()
+	return t.Shown(processor), spent
+}
+
+// Shown returns what is known of the containers of a processor, with what became of them once they are settled.
+func (t *Turn) Shown(processor string) (all []state.Container) {
+	<-t.ready
+	for _, c := range t.Containers {
+		s := t.all[c.document()]
+		switch {
+		case s == nil || !c.names(processor):
+		case s.done:
+			all = append(all, s.next)
+		default:
+			t.mu.Lock()
+			demands := c.demands(t.wants)
+			t.mu.Unlock()
+			r := t.reading(s.Name)
+			next, _ := c.decide(t.now, s.last, r, demands)
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
+// Settle decides for all containers, now that it is known what every processor wants, commits that, and
+// provisions it. Each container is settled for itself: one that fails keeps no other waiting.
+func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
+	<-t.ready
+	t.mu.Lock()
+	t.wants = maps.Clone(wants)
+	t.mu.Unlock()
+	if t.err == nil {
+		t.err = t.takeOver(ctx)
+	}
+	if t.err != nil {
+		t.say("", slog.LevelError, "throughput cannot be settled", "error", t.err.Error())
+		return
+	}
+	t.each(func(s *subject) {
+		demands := s.demands(wants)
+		restored := t.settle(ctx, s, demands)
+		t.tell(s, restored)
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.idle = len(t.all) == 0
+}
+
+// takeOver gives each container of the document of earlier releases one of its own, and then removes that.
+func (t *Turn) takeOver(ctx context.Context) error {
+	if t.old == nil {
+		return nil
+	}
+	for _, s := range t.all {
+		if s.Version == "" && s.last.Found > 0 {
+			if err := t.commit(ctx, s, s.last, true); err != nil {
+				return err
+			}
+		}
+	}
+	t.old.Text = nil
+	if _, err := t.Store.Put(ctx, *t.old); err != nil {
+		return err
+	}
+	t.old = nil
+	return nil
+}
+
+// commit remembers what became of a container or, where nothing is to be kept of it, forgets it.
+func (t *Turn) commit(ctx context.Context, s *subject, next state.Container, keep bool) error {
+	next.Decision, next.Note, next.Error = nil, "", ""
+	text, err := json.Marshal(next)
+	if !keep {
+		text = nil
+	}
+	if err != nil || bytes.Equal(text, s.Text) {
+		return err
+	}
+	version, err := t.Store.Put(ctx, state.Document{Name: s.Name, Version: s.Version, Text: text})
+	if err == nil {
+		s.Version, s.Text, s.last = version, text, next
+	}
+	return err
+}
+
+// settle decides for one container, commits that, and provisions it. A process may end between any two of
+// these steps. It reports whether what was found is there again.
+func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand) (restored bool) {
+	s.done = true
+	if s.Way == nil {
+		var err error
+		if s.Way, err = t.Open(s.Setting); err != nil {
+			s.next = s.last
+			s.next.Error = fmt.Sprintf("%d RU/s of %s cannot be given back: %s", s.last.Found, s.last.Name(), err)
+			return false
+		}
+	}
+	r := t.reading(s.Name)
+	if !r.fresh(t.now, s.last) {
+		r = t.readInTime(ctx, s)
+	}
+	var target int
+	if s.next, target = s.decide(t.now, s.last, r, demands); target != r.RUPerSecond && !s.read {
+		r = t.readInTime(ctx, s)
+		s.next, target = s.decide(t.now, s.last, r, demands)
+	}
+	if s.next.Error != "" {
+		return false
+	}
+	found, follows := s.last.Found, len(demands) > 0
+	switch err := t.commit(ctx, s, s.next, s.next.Found > 0 || follows); {
+	case errors.Is(err, state.ErrConflict):
+		return false // another process settles it
+	case err != nil:
+		s.next.Error = "what is provisioned cannot be remembered, so nothing is changed: " + err.Error()
+		return false
+	case target == r.RUPerSecond:
+		return found > 0 && s.next.Found == 0 && s.next.Note == ""
+	}
+	made, err := s.Way.ReplaceThroughput(ctx, s.Container.Container, r.Throughput, target)
+	t.learn(s, made, t.now, err)
+	switch {
+	case err != nil:
+		s.next.Error = err.Error()
+		return false
+	case s.next.Decision != nil:
+		s.applied = true
+		return false
+	}
+	forget(&s.next)
+	_ = t.commit(ctx, s, s.next, follows) // if it is not, the next turn finds that nothing is left to do
+	return true
+}
+
+// readInTime reads a container in half of the time that is left.
+func (t *Turn) readInTime(ctx context.Context, s *subject) reading {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	read, err := s.Way.ReadThroughput(ctx, s.Container.Container)
+	s.read = true
+	return t.learn(s, read, t.now, err)
+}
+
+// tell logs what became of a container, each thing once.
+func (t *Turn) tell(s *subject, restored bool) {
+	c, d := &s.next, s.next.Decision
+	about := []any{"container", c.Name()}
+	switch {
+	case c.Error != "":
+		t.say(s.Name, slog.LevelWarn, "throughput cannot be read or changed", append(about, "error", c.Error)...)
+	case restored:
+		t.say(s.Name, slog.LevelInfo, "throughput that was found is back", about...)
+	case c.Note != "" && c.Note != paused:
+		t.say(s.Name, slog.LevelWarn, "throughput is left alone", append(about, "why", c.Note)...)
+	case s.applied:
+		t.say(s.Name, slog.LevelInfo, "throughput is provisioned", append(about, "ruPerSecond", d.RUPerSecond, "before", d.Provisioned, "why", d.Why())...)
+	case d != nil && !c.Apply && d.RUPerSecond != d.Provisioned:
+		t.say(s.Name, slog.LevelInfo, "throughput is recommended", append(about, "ruPerSecond", d.RUPerSecond, "provisioned", d.Provisioned, "why", d.Why())...)
+	default:
+		t.say(s.Name, 0, "")
+	}
+}
+
+// say logs something of a container unless that was the last thing said; "" is nothing to say.
+func (t *Turn) say(name string, level slog.Level, text string, attributes ...any) {
+	this := fmt.Sprint(text, attributes)
+	t.mu.Lock()
+	known := t.said[name] == this
+	t.said[name] = this
+	t.mu.Unlock()
+	if !known && text != "" {
+		t.Log.Log(context.Background(), level, text, attributes...)
+	}
+}
