@@ -28,71 +28,67 @@ func membersOf(g Group, polls []*poll) (members []*poll) {
 }
 
 // decideGroup decides for a group, once the tick knows what every member asks for, and commits and
-// publishes that. Where no member is due, neither is the group.
+// publishes that. Where no member is polled, neither is the group.
 func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
-	t.store <- struct{}{}
-	t.read(ctx, d)
-	<-t.store
+	t.store.do(func() { t.load(ctx, d) })
+	stage := resting
+	if t.mode.All {
+		stage = elsewhere
+	}
 	for _, m := range members {
-		<-m.decided
-		d.due = d.due || m.due
-		d.dropped = d.dropped || m.dropped
-		if m.elsewhere && t.mode.Shard == nil && !t.mode.All {
-			return // and there the group is decided
+		<-m.told
+		switch m.asks.stage {
+		case elsewhere:
+			if t.mode.Shard == nil && !t.mode.All {
+				return // and there the group is decided
+			}
+		case dropped:
+			d.stage = dropped
+			return
+		case polling:
+			stage = polling
 		}
 	}
-	if t.mode.Shard != nil && d.err == nil && !t.polledSince(d.last) {
-		d.due = true // also where an earlier delivery of the shard came to the members alone
+	if t.mode.Shard != nil && d.err == nil && !t.scope.polledSince(d.last) {
+		stage = polling // also where an earlier delivery of the shard came to the members alone
 	}
-	switch {
-	case d.dropped:
-	case !d.due:
-		if d.err == nil && !t.mode.All {
-			t.rest(ctx, d)
-		}
+	switch d.stage = stage; {
+	case stage == resting:
+		t.rest(ctx, d)
+	case stage != polling:
 	case d.err != nil:
-		d.state = &state.State{Processor: d.name, AttemptedAt: t.start, Members: seen(members)}
+		d.stage, d.next = unread, &state.State{Processor: d.name, AttemptedAt: t.scope.now, Members: seen(members)}
 	default:
-		t.decideFor(ctx, g, d, members)
-		t.keep(ctx, d)
+		t.decideFor(g, d, members)
+		t.commit(ctx, d)
+		t.deliver(ctx, d)
 	}
 }
 
-func (t *tick) decideFor(ctx context.Context, g Group, d *subject, members []*poll) {
+func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	asking, paused := make([]scaling.Member, len(members)), true
-	d.state = t.following(d)
+	d.stage, d.next = decided, t.following(d)
 	for i, m := range members {
-		s := m.current()
 		asking[i] = scaling.Member{
-			Processor: m.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active,
-			Held: !s.Lag.Known(), Paused: m.processor.Policy.Paused && !m.unread,
+			Processor: m.name, Replicas: m.asks.Replicas, Active: m.asks.Active,
+			Held: !m.asks.known, Paused: m.processor.Policy.Paused && !m.asks.unread,
 		}
 		paused = paused && m.processor.Policy.Paused
-		if s.PolledAt.After(d.state.PolledAt) {
-			d.state.PolledAt = s.PolledAt
+		if m.asks.polledAt.After(d.next.PolledAt) {
+			d.next.PolledAt = m.asks.polledAt
 		}
 	}
-	d.state.Members, d.state.Paused = seen(members), paused
-	d.state.Decision, d.state.Memory = scaling.Group(t.start, asking, g.Policy, d.last.Memory)
+	d.next.Members, d.next.Paused = seen(members), paused
+	d.next.Decision, d.next.Memory = scaling.Group(t.scope.now, asking, g.Policy, d.last.Memory)
 	t.followGroup(d, members)
 	t.emit(d)
-}
-
-// current returns the State of this tick, or, of a processor that is not due, the stored one; nil where it
-// is gone.
-func (d *poll) current() *state.State {
-	if d.due {
-		return d.state
-	}
-	return d.last
 }
 
 // seen returns what the members of a group ask for.
 func seen(members []*poll) []state.Member {
 	all := make([]state.Member, len(members))
 	for i, m := range members {
-		s := m.current()
-		all[i] = state.Member{Processor: m.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active, Totals: s.Totals()}
+		all[i] = m.asks.Member
 	}
 	return all
 }

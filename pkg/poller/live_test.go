@@ -74,7 +74,7 @@ func newLive(t *testing.T, partitions int) *live {
 		Estimator:  estimator.New(16, time.Now),
 		Store:      l.store,
 		Publisher:  events.NewStdout(l.broker),
-		Timeout:    tickTimeout,
+		Settings:   poller.Settings{Timeout: tickTimeout},
 		Now:        time.Now,
 		Log:        slog.New(slog.DiscardHandler),
 	}

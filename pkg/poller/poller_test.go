@@ -107,8 +107,7 @@ func newWorld(t *testing.T) *world {
 		Estimator: estimator.New(4, w.clock.Now),
 		Store:     store,
 		Publisher: events.NewStdout(w.broker),
-		Heartbeat: time.Hour,
-		Timeout:   time.Minute,
+		Settings:  poller.Settings{Heartbeat: time.Hour, Timeout: time.Minute},
 		Now:       w.clock.Now,
 		Log:       slog.New(slog.DiscardHandler),
 	}
@@ -345,7 +344,7 @@ func TestEventsOfRemovedProcessorsAreNotLost(t *testing.T) {
 	w.broker.setDown(false)
 	restarted := &poller.Poller{
 		Estimator: w.poller.Estimator, Store: w.store, Publisher: w.poller.Publisher,
-		Timeout: time.Minute, Now: w.clock.Now, Log: w.poller.Log,
+		Settings: poller.Settings{Timeout: time.Minute}, Now: w.clock.Now, Log: w.poller.Log,
 	}
 	r, err := restarted.Tick(t.Context(), poller.Mode{})
 	testworld.Must(t, err)
@@ -378,7 +377,7 @@ func TestWhatARemovedProcessorLeavesIsRemovedInTheEnd(t *testing.T) {
 	w.broker.setDown(false)
 	restarted := &poller.Poller{
 		Estimator: w.poller.Estimator, Store: &keeping{Store: w.store}, Publisher: w.poller.Publisher,
-		Timeout: time.Minute, Now: w.clock.Now, Log: w.poller.Log,
+		Settings: poller.Settings{Timeout: time.Minute}, Now: w.clock.Now, Log: w.poller.Log,
 	}
 	for range 2 {
 		_, err := restarted.Tick(t.Context(), poller.Mode{})

@@ -3,9 +3,11 @@ package poller
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -29,32 +31,39 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	}
 }
 
+// outbox publishes what waits in the outboxes, in one tick.
+type outbox struct {
+	*Poller
+	stopping    context.Context
+	took        *report.Durations
+	slots       slots
+	silent      bool        // nothing is published
+	unreachable atomic.Bool // the queue gave no answer
+}
+
 // publish delivers what waits in the outbox of a processor that was committed. After a conflict another
 // tick does: this one does not know what that has decided.
-func (t *tick) publish(ctx context.Context, d *subject) {
-	if !d.committed {
-		return
-	}
-	outbox := d.stored.Outbox
+func (o *outbox) publish(ctx context.Context, d *subject) {
+	waiting := d.stored.Outbox
 	if d.event != nil {
-		outbox = append(outbox, *d.event)
+		waiting = append(waiting, *d.event)
 	}
-	d.left = t.deliver(ctx, outbox)
+	d.left = o.deliver(ctx, waiting)
 }
 
 // publishPending delivers what waits in the outbox of a processor that is not due. It is read again
 // first: meanwhile another process may have decided anew.
-func (t *tick) publishPending(ctx context.Context, d *subject) {
-	if t.mode.DryRun || len(d.stored.Outbox) == 0 || t.stopping.Err() != nil {
+func (o *outbox) publishPending(ctx context.Context, d *subject) {
+	if o.silent || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
 		return
 	}
-	stored, err := t.Store.Load(ctx, d.name)
+	stored, err := o.Store.Load(ctx, d.name)
 	if err != nil {
 		d.left = 1
-		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
+		o.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
 		return
 	}
-	d.left = t.deliver(ctx, stored.Outbox)
+	d.left = o.deliver(ctx, stored.Outbox)
 }
 
 // deliver publishes the newest event of an outbox, and removes the others: a decision is a level, not an
@@ -64,35 +73,35 @@ func (t *tick) publishPending(ctx context.Context, d *subject) {
 // The event that is published is removed behind its delivery: where the process ends in between, the
 // same bytes go out once more, and their id tells. Where an earlier event was delivered and not removed,
 // it is older than what follows and never comes after it.
-func (t *tick) deliver(ctx context.Context, outbox []state.Event) (left int) {
-	if len(outbox) == 0 {
+func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) {
+	if len(waiting) == 0 {
 		return 0
 	}
-	newest := newestOf(outbox)
-	event := outbox[newest]
-	remove := make([]int64, 0, len(outbox))
-	for i, e := range outbox {
+	newest := newestOf(waiting)
+	event := waiting[newest]
+	remove := make([]int64, 0, len(waiting))
+	for i, e := range waiting {
 		if i != newest {
 			remove = append(remove, e.Sequence)
 		}
 	}
-	switch err := t.send(ctx, event); {
+	switch err := o.send(ctx, event); {
 	case err == nil:
 		remove = append(remove, event.Sequence)
 	case errors.Is(err, events.ErrTooLarge):
 		remove = append(remove, event.Sequence)
-		t.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+		o.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 	default:
 		left = 1
 		if !errors.Is(err, errNotTried) {
-			t.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+			o.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 		}
 	}
 	if len(remove) == 0 {
 		return left
 	}
-	if err := t.Store.Remove(ctx, event.Processor, remove...); err != nil {
-		t.Log.Warn("published or overtaken events cannot be removed from the outbox: the newest is published again", "processor", event.Processor, "events", len(remove), "error", err.Error())
+	if err := o.Store.Remove(ctx, event.Processor, remove...); err != nil {
+		o.Log.Warn("published or overtaken events cannot be removed from the outbox: the newest is published again", "processor", event.Processor, "events", len(remove), "error", err.Error())
 	}
 	return left
 }
@@ -101,16 +110,16 @@ func (t *tick) deliver(ctx context.Context, outbox []state.Event) (left int) {
 var errNotTried = errors.New("the queue is out of reach")
 
 // send publishes one event, unless the queue gave no answer to another one of this tick.
-func (t *tick) send(ctx context.Context, e state.Event) error {
-	t.queue <- struct{}{}
-	defer func() { <-t.queue }()
-	if t.unreachable.Load() {
+func (o *outbox) send(ctx context.Context, e state.Event) error {
+	o.slots <- struct{}{}
+	defer func() { <-o.slots }()
+	if o.unreachable.Load() {
 		return errNotTried
 	}
 	began := time.Now()
-	err := t.Publisher.Publish(ctx, e.Body)
-	t.took.Add("the queue", time.Since(began))
-	if errors.Is(err, events.ErrUnreachable) && t.unreachable.Swap(true) {
+	err := o.Publisher.Publish(ctx, e.Body)
+	o.took.Add("the queue", time.Since(began))
+	if errors.Is(err, events.ErrUnreachable) && o.unreachable.Swap(true) {
 		return errNotTried
 	}
 	return err
@@ -141,22 +150,22 @@ func newestOf(outbox []state.Event) int {
 // publishOrphans delivers the pending events of processors and groups that are no longer configured. Nothing adds
 // to them: once a search finds none, the process does not search again. What was delivered and could not be
 // removed is found by the next one. It comes last, since the search may take long.
-func (t *tick) publishOrphans(ctx context.Context) (left int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.drained || t.stopping.Err() != nil {
+func (o *outbox) publishOrphans(ctx context.Context) (left int) {
+	o.searched.Lock()
+	defer o.searched.Unlock()
+	if o.drained || o.stopping.Err() != nil {
 		return 0
 	}
-	configured := make([]string, 0, len(t.Processors)+len(t.Groups))
-	for _, processor := range t.Processors {
+	configured := make([]string, 0, len(o.Processors)+len(o.Groups))
+	for _, processor := range o.Processors {
 		configured = append(configured, processor.Name)
 	}
-	for _, group := range t.Groups {
+	for _, group := range o.Groups {
 		configured = append(configured, group.Name)
 	}
-	removed, err := t.Store.Outbox(ctx, configured)
+	removed, err := o.Store.Outbox(ctx, configured)
 	if err != nil {
-		t.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
+		o.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
 		return 0
 	}
 	var orphans [][]state.Event
@@ -168,10 +177,10 @@ func (t *tick) publishOrphans(ctx context.Context) (left int) {
 		}
 	}
 	counts := make([]int, len(orphans))
-	each(len(orphans), func(i int) { counts[i] = t.deliver(ctx, orphans[i]) })
+	newSlots().each(len(orphans), func(i int) { counts[i] = o.deliver(ctx, orphans[i]) })
 	for _, n := range counts {
 		left += n
 	}
-	t.drained = len(removed) == 0
+	o.drained = len(removed) == 0
 	return left
 }

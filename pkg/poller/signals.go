@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -25,195 +26,202 @@ type Signals interface {
 	Empty(ctx context.Context, queue string) error
 }
 
-const (
-	// signalTime bounds what a tick spends on one signal queue.
-	signalTime = 5 * time.Second
-	// forgetAfter is how long a queue that nothing names any more is emptied at each tick: a process with an
-	// older configuration may still run, and fill it.
-	forgetAfter = 10 * time.Minute
-)
+// forgetAfter is how long a queue that nothing names any more is emptied at each tick: a process with an
+// older configuration may still run, and fill it.
+const forgetAfter = 10 * time.Minute
 
-// signals are what a process knows of its signal queues.
-type signals struct {
+// knownSignals are what a process knows of its signal queues.
+type knownSignals struct {
 	idle    atomic.Bool // there are none, neither configured nor left
 	trouble sync.Map    // what is wrong with a queue and was said, by its name
 	emptied sync.Map    // names of left queues that this process has found, or made, empty
 }
 
-// signalNamespace is where the signal queues are; "" where there can be none.
-func (p *Poller) signalNamespace() string {
-	if p.Signals == nil {
-		return ""
-	}
-	return p.Signals.Namespace()
+// signalTurn keeps the signal queues in one tick; nil keeps none.
+type signalTurn struct {
+	*Poller
+	now      time.Time
+	stopping context.Context
+	budget   budget
+	took     *report.Durations
+	running  *sync.WaitGroup
+	slots    slots
+	whole    bool          // it is no shard, and empties what was left
+	queues   []string      // that are configured
+	begun    chan struct{} // closed once remembered is known
+	stored   bool          // the configured queues are remembered
 }
 
 // beginSignals makes sure that every configured signal queue is in the store before a message is sent to it,
-// so that it is emptied once nothing names it any more, whatever ends this process in between. Others
-// wait for that in signalsKnow.
+// so that it is emptied once nothing names it any more, whatever ends this process in between.
 func (t *tick) beginSignals(ctx context.Context) {
-	t.signalsKnow = func() bool { return false }
-	if t.mode.DryRun || t.signals.idle.Load() {
+	if t.mode.DryRun || t.known.idle.Load() {
 		return
 	}
-	var queues []string
+	s := &signalTurn{
+		Poller: t.Poller, now: t.scope.now, stopping: t.stopping, budget: t.budget, took: &t.took, running: &t.finishing,
+		slots: newSlots(), whole: t.mode.Shard == nil, begun: make(chan struct{}),
+	}
 	for _, p := range t.Processors {
-		queues = append(queues, p.SignalQueue)
+		s.queues = append(s.queues, p.SignalQueue)
 	}
 	for _, g := range t.Groups {
-		queues = append(queues, g.SignalQueue)
+		s.queues = append(s.queues, g.SignalQueue)
 	}
-	queues = slices.DeleteFunc(queues, func(q string) bool { return q == "" })
-	known, remembered := false, make(chan struct{})
-	t.signalsKnow = func() bool {
-		<-remembered
-		return known
-	}
+	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
+	t.signals = s
 	t.finishing.Go(func() {
-		known = t.rememberSignals(ctx, queues)
-		close(remembered)
+		defer close(s.begun)
+		s.stored = s.remember(ctx)
 	})
 }
 
-// rememberSignals writes what changed of the signal queues, and empties those that were left. It reports
-// whether the configured ones are remembered.
-func (t *tick) rememberSignals(ctx context.Context, queues []string) bool {
-	stored, known, err := t.storeSignals(ctx, queues)
+// namespace is where the signal queues are; "" where there can be none.
+func (s *signalTurn) namespace() string {
+	if s.Signals == nil {
+		return ""
+	}
+	return s.Signals.Namespace()
+}
+
+// configured reports whether a queue that is remembered is named.
+func (s *signalTurn) configured(q state.SignalQueue) bool {
+	return q.Namespace == s.namespace() && slices.ContainsFunc(s.queues, func(name string) bool { return strings.EqualFold(name, q.Queue) })
+}
+
+// remember writes what changed of the signal queues, and empties those that were left. It reports whether
+// the configured ones are remembered.
+func (s *signalTurn) remember(ctx context.Context) bool {
+	list, err := s.store(ctx)
 	if err != nil {
-		t.sayOnce("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err)
+		s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err)
 		return false
 	}
-	t.wellAgain("")
-	t.signals.idle.Store(len(stored) == 0)
-	for _, q := range stored {
-		if known(q) || t.mode.Shard != nil {
-			continue // the timer's own tick empties what was left
+	s.well("")
+	s.known.idle.Store(len(list) == 0)
+	for _, q := range list {
+		if s.whole && !s.configured(q) {
+			s.running.Go(func() { s.empty(ctx, q.Queue) })
 		}
-		t.finishing.Go(func() { t.emptySignals(ctx, q.Queue) })
 	}
 	return true
 }
 
-// storeSignals brings the stored list in line with the configuration: what is new is added, what was left gets
-// the time of that and goes in the end. It tries again where another process wrote in between.
-func (t *tick) storeSignals(ctx context.Context, queues []string) (stored []state.SignalQueue, known func(state.SignalQueue) bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Timeout/loadShare)
+// store brings the stored list in line with the configuration: what is new is added, what was left gets the
+// time of that and goes in the end. It tries again where another process wrote in between.
+func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
 	defer cancel()
-	namespace := t.signalNamespace()
-	known = func(s state.SignalQueue) bool {
-		return s.Namespace == namespace && slices.ContainsFunc(queues, func(q string) bool { return strings.EqualFold(q, s.Queue) })
-	}
 	for try := 1; ; try++ {
 		document, last := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
-		documents, err := t.Store.Documents(ctx, document.Name)
+		documents, err := s.Store.Documents(ctx, document.Name)
 		if len(documents) > 0 {
 			document = documents[0]
 			err = document.Decode(&last)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		var elsewhere []state.SignalQueue
-		stored, elsewhere = t.nextSignals(last.Queues, queues, known)
-		if slices.Equal(stored, last.Queues) {
-			return stored, known, nil
+		next, elsewhere := s.next(last.Queues)
+		if slices.Equal(next, last.Queues) {
+			return next, nil
 		}
-		if document.Text, err = json.Marshal(state.SignalQueues{Queues: stored}); err == nil {
-			_, err = t.Store.Put(ctx, document)
+		if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err == nil {
+			_, err = s.Store.Put(ctx, document)
 		}
 		if errors.Is(err, state.ErrConflict) && try < 3 {
 			continue
 		}
 		if err == nil {
 			for _, q := range elsewhere {
-				t.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
+				s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
 			}
 		}
-		return stored, known, err
+		return next, err
 	}
 }
 
-// nextSignals returns what is to be stored, and what is given up since it is in another namespace.
-func (t *tick) nextSignals(stored []state.SignalQueue, queues []string, known func(state.SignalQueue) bool) (next, elsewhere []state.SignalQueue) {
-	for _, q := range stored {
+// next returns what is to be stored, and what is given up since it is in another namespace.
+func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.SignalQueue) {
+	for _, q := range last {
+		_, emptied := s.known.emptied.Load(q.Queue)
 		switch {
-		case known(q):
+		case s.configured(q):
 			q.Left = time.Time{}
-		case q.Namespace != t.signalNamespace():
+		case q.Namespace != s.namespace():
 			elsewhere = append(elsewhere, q)
 			continue
-		case strings.EqualFold(q.Namespace+"/"+q.Queue, t.Destination):
+		case strings.EqualFold(q.Namespace+"/"+q.Queue, s.Destination):
 			continue // its messages are events now
-		case q.Left.IsZero() || q.Left.After(t.start):
-			q.Left = t.start
-		case t.start.Sub(q.Left) >= forgetAfter && t.emptied(q.Queue):
+		case q.Left.IsZero() || q.Left.After(s.now):
+			q.Left = s.now
+		case s.now.Sub(q.Left) >= forgetAfter && emptied:
 			continue
 		}
 		next = append(next, q)
 	}
-	for _, name := range queues {
+	for _, name := range s.queues {
 		if !slices.ContainsFunc(next, func(q state.SignalQueue) bool { return strings.EqualFold(q.Queue, name) }) {
-			next = append(next, state.SignalQueue{Namespace: t.signalNamespace(), Queue: name})
+			next = append(next, state.SignalQueue{Namespace: s.namespace(), Queue: name})
 		}
 	}
 	return next, elsewhere
 }
 
-// keepSignals makes the signal queue of a subject hold as many messages as it was decided last. While it is
-// paused, or a failure holds the last decision, that is the count from before. Where nothing was ever decided,
-// the queue is left as it is.
-func (t *tick) keepSignals(ctx context.Context, d *subject, s state.State) {
-	if d.signal == "" || d.err != nil || s.Memory.Replicas == nil || t.stopping.Err() != nil || !t.signalsKnow() {
+// keep makes the signal queue of a subject hold as many messages as it was decided last. While it is paused,
+// or a failure holds the last decision, that is the count from before. Where nothing was ever decided, the
+// queue is left as it is.
+func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
+	replicas := decided.Memory.Replicas
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
 		return
 	}
-	err := t.signal(ctx, func(ctx context.Context) error { return t.Signals.Keep(ctx, d.signal, *s.Memory.Replicas) })
+	if <-s.begun; !s.stored {
+		return
+	}
+	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
 	if err != nil {
-		t.sayOnce(d.signal, "a signal queue does not hold the count that was decided: it is tried again at the next tick", err, "processor", d.name, "replicas", *s.Memory.Replicas)
+		s.say(d.signal, "a signal queue does not hold the count that was decided: it is tried again at the next tick", err, "processor", d.name, "replicas", *replicas)
 		return
 	}
-	t.wellAgain(d.signal)
+	s.well(d.signal)
 }
 
-// emptySignals empties a queue that nothing names any more.
-func (t *tick) emptySignals(ctx context.Context, queue string) {
-	if t.stopping.Err() != nil {
+// empty empties a queue that nothing names any more.
+func (s *signalTurn) empty(ctx context.Context, queue string) {
+	if s.stopping.Err() != nil {
 		return
 	}
-	if err := t.signal(ctx, func(ctx context.Context) error { return t.Signals.Empty(ctx, queue) }); err != nil {
-		t.sayOnce(queue, "a signal queue that nothing names any more cannot be emptied: what scales by it keeps its replicas; it is tried again at the next tick", err)
-		t.signals.emptied.Delete(queue)
+	if err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Empty(ctx, queue) }); err != nil {
+		s.say(queue, "a signal queue that nothing names any more cannot be emptied: what scales by it keeps its replicas; it is tried again at the next tick", err)
+		s.known.emptied.Delete(queue)
 		return
 	}
-	t.signals.emptied.Store(queue, nil)
-	t.wellAgain(queue)
+	s.known.emptied.Store(queue, nil)
+	s.well(queue)
 }
 
-// signal does something with a signal queue, within its share of the tick.
-func (t *tick) signal(ctx context.Context, do func(context.Context) error) error {
-	t.signalling <- struct{}{}
-	defer func() { <-t.signalling }()
-	ctx, cancel := context.WithTimeout(ctx, signalTime)
-	defer cancel()
-	began := time.Now()
-	err := do(ctx)
-	t.took.Add("the signal queues", time.Since(began))
+// do does something with a signal queue, within its share of the tick.
+func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (err error) {
+	s.slots.do(func() {
+		ctx, cancel := context.WithTimeout(ctx, s.budget.signals)
+		defer cancel()
+		began := time.Now()
+		err = do(ctx)
+		s.took.Add("the signal queues", time.Since(began))
+	})
 	return err
 }
 
-// sayOnce logs what is wrong with a queue, unless that was said already.
-func (t *tick) sayOnce(queue, message string, err error, attributes ...any) {
-	if said, _ := t.signals.trouble.Swap(queue, err.Error()); said != err.Error() {
-		t.Log.Error(message, append(attributes, "queue", queue, "error", err.Error())...)
+// say logs what is wrong with a queue, unless that was said already.
+func (s *signalTurn) say(queue, message string, err error, attributes ...any) {
+	if said, _ := s.known.trouble.Swap(queue, err.Error()); said != err.Error() {
+		s.Log.Error(message, append(attributes, "queue", queue, "error", err.Error())...)
 	}
 }
 
-func (t *tick) emptied(queue string) bool {
-	_, emptied := t.signals.emptied.Load(queue)
-	return emptied
-}
-
-func (t *tick) wellAgain(queue string) {
-	if _, troubled := t.signals.trouble.LoadAndDelete(queue); troubled && queue != "" {
-		t.Log.Info("a signal queue holds the right count again", "queue", queue)
+func (s *signalTurn) well(queue string) {
+	if _, troubled := s.known.trouble.LoadAndDelete(queue); troubled && queue != "" {
+		s.Log.Info("a signal queue holds the right count again", "queue", queue)
 	}
 }

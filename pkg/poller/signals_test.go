@@ -90,7 +90,7 @@ func (w *signalWorld) restart() {
 	old := w.poller
 	w.poller = &poller.Poller{
 		Processors: append([]poller.Processor(nil), old.Processors...), Groups: append([]poller.Group(nil), old.Groups...),
-		Estimator: old.Estimator, Store: old.Store, Publisher: old.Publisher, Destination: old.Destination, Heartbeat: old.Heartbeat, Timeout: old.Timeout,
+		Estimator: old.Estimator, Store: old.Store, Publisher: old.Publisher, Settings: old.Settings,
 		Now: old.Now, Log: old.Log, Signals: w.signals(),
 	}
 }

@@ -6,27 +6,14 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
-
-// provisionShare is the share of the tick's time that provisioning may take.
-const provisionShare = 5
 
 // beginThroughput begins the turn of the containers whose throughput follows processors. A shard has none.
 func (t *tick) beginThroughput(ctx context.Context) {
 	if t.Throughput != nil && t.mode.Shard == nil {
-		t.containers = t.Throughput.Begin(ctx, t.start)
+		t.containers = t.Throughput.Begin(ctx, t.scope.now)
 	}
-}
-
-// want is what a processor asks for in a State, which may be gone.
-func (d *poll) want(s *state.State) throughput.Want {
-	w := throughput.Want{Replicas: d.replicas, Paused: d.processor.Policy.Paused, PerReplica: d.perReplica}
-	if s != nil {
-		w.Replicas = s.Memory.Replicas
-	}
-	return w
 }
 
 // follow adds to the State of a processor what its containers need.
@@ -34,12 +21,12 @@ func (t *tick) follow(d *poll) {
 	if t.containers == nil {
 		return
 	}
-	w := d.want(d.state)
-	w.Member = d.processor.Group != ""
-	containers, spent := t.containers.Follow(d.name, w, d.last.Containers)
-	d.state.Containers = containers
-	d.state.Lag.Requests += spent.Requests
-	d.state.Lag.Charge += spent.Charge
+	containers, spent := t.containers.Follow(d.name, throughput.Want{
+		Replicas: d.next.Memory.Replicas, Member: d.processor.Group != "", Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(d.next),
+	}, d.last.Containers)
+	d.next.Containers = containers
+	d.next.Lag.Requests += spent.Requests
+	d.next.Lag.Charge += spent.Charge
 }
 
 // followGroup adds to the State of a group what the containers of its members need for what it decided.
@@ -48,12 +35,12 @@ func (t *tick) followGroup(d *subject, members []*poll) {
 		return
 	}
 	for _, m := range members {
-		w := m.want(m.current())
-		w.Replicas = d.state.Memory.Replicas
-		containers, _ := t.containers.Follow(m.name, w, m.current().Containers)
+		containers, _ := t.containers.Follow(m.name, throughput.Want{
+			Replicas: d.next.Memory.Replicas, Paused: m.processor.Policy.Paused, PerReplica: m.asks.perReplica,
+		}, m.asks.containers)
 		for _, c := range containers {
-			if !slices.ContainsFunc(d.state.Containers, c.Same) {
-				d.state.Containers = append(d.state.Containers, c)
+			if !slices.ContainsFunc(d.next.Containers, c.Same) {
+				d.next.Containers = append(d.next.Containers, c)
 			}
 		}
 	}
@@ -66,13 +53,13 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 		return
 	}
 	if !t.mode.DryRun {
-		ctx, cancel := context.WithTimeout(ctx, t.Timeout/provisionShare)
+		ctx, cancel := context.WithTimeout(ctx, t.budget.containers)
 		defer cancel()
 		t.containers.Settle(ctx, wants(polls, groups))
 	}
 	for _, d := range polls {
-		if containers := t.containers.Shown(d.name); d.state != nil && containers != nil {
-			d.state.Containers = containers
+		if containers := t.containers.Shown(d.name); d.next != nil && containers != nil {
+			d.next.Containers = containers
 		}
 	}
 }
@@ -81,12 +68,12 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
-		w := d.want(d.current())
+		w := throughput.Want{Replicas: d.asks.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
 		for _, g := range groups {
 			switch {
 			case g.name != d.processor.Group:
-			case g.due:
-				w.Replicas = g.state.Memory.Replicas
+			case g.stage.polled():
+				w.Replicas = g.next.Memory.Replicas
 			default:
 				w.Replicas = g.last.Memory.Replicas
 			}
@@ -97,16 +84,6 @@ func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
 		all[d.name] = w
 	}
 	return all
-}
-
-// limitOf returns the container of a processor that its last poll found at its limit; nil where there is none.
-func limitOf(last *state.State) *scaling.Limit {
-	for _, c := range last.Containers {
-		if c.AtLimit() {
-			return &scaling.Limit{Container: c.Name(), RUPerSecond: c.Provisioned, LagBefore: last.Lag.Lag()}
-		}
-	}
-	return nil
 }
 
 // chargePerReplica is what one replica uses to read the feed: what a page cost that was read here, which

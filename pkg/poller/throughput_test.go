@@ -47,7 +47,7 @@ func (p *provisioned) ReplaceThroughput(ctx context.Context, c cosmos.Container,
 // follow has a container of each processor follow it, and one both, of 1000 RU/s a replica.
 func (w *world) follow(most int, processors ...string) *provisioned {
 	p := &provisioned{w: w, made: map[string]int{}}
-	w.poller.Throughput = &throughput.Keeper{Store: w.store, Log: w.poller.Log}
+	w.poller.Throughput = &throughput.Keeper{Store: w.store, Log: w.poller.Log, Open: func(string) (throughput.Way, error) { return p, nil }}
 	named := func(id string, by ...string) {
 		c := &throughput.Container{Account: "https://a", Host: "a", Setting: "COSMOS", Container: cosmos.Container{Database: "shop", ID: id}, Way: p, Apply: true,
 			Policy: scaling.ThroughputPolicy{Max: most}}
@@ -144,5 +144,10 @@ func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 	w.Write("wide", 30)
 	if replicas, held := decided(); replicas != 1 || !held {
 		t.Errorf("the lag grows: %d, held %t", replicas, held)
+	}
+	w.poller.Throughput.Containers = nil
+	w.Write("wide", 30)
+	if replicas, held := decided(); replicas == 1 || held {
+		t.Errorf("throughput is off: %d, held %t", replicas, held)
 	}
 }

@@ -116,20 +116,18 @@ func New(c config.Config, o Options) (*App, error) {
 		Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log,
 	})
 	a.poller = &poller.Poller{
-		Processors:  list,
-		Groups:      groups,
-		Estimator:   estimator.New(c.Settings.Concurrency, o.Now),
-		Store:       a.store,
-		Publisher:   a.meters.Publisher(a.events),
-		Destination: connect.Destination(c.Settings.Events),
-		Ticks:       c.Settings.Timer,
-		Heartbeat:   c.Settings.Heartbeat,
-		Timeout:     c.Settings.TickTimeout,
-		Retention:   c.Settings.History,
-		ID:          processID(),
-		Throughput:  keeper,
-		Now:         o.Now,
-		Log:         o.Log,
+		Processors: list,
+		Groups:     groups,
+		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),
+		Store:      a.store,
+		Publisher:  a.meters.Publisher(a.events),
+		Settings: poller.Settings{
+			Destination: connect.Destination(c.Settings.Events), Ticks: c.Settings.Timer, Heartbeat: c.Settings.Heartbeat,
+			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History, ID: processID(),
+		},
+		Throughput: keeper,
+		Now:        o.Now,
+		Log:        o.Log,
 	}
 	if a.signals != nil {
 		a.poller.Signals = countedSignals{a.signals, a.meters}

@@ -71,6 +71,22 @@ type Want struct {
 	PerReplica float64 // request units a second that one replica uses to read the monitored container; 0 where that was not measured
 }
 
+// Limit returns the container that the last poll of a processor found at its limit, if throughput is still
+// provisioned for it; nil where there is none. A nil Keeper has none.
+func (k *Keeper) Limit(processor string, last *state.State) *scaling.Limit {
+	if k == nil {
+		return nil
+	}
+	for _, c := range last.Containers {
+		if c.AtLimit() && slices.ContainsFunc(k.Containers, func(f *Container) bool {
+			return f.Apply && f.names(processor) && c.Same(state.Container{Account: f.Host, Database: f.Container.Database, Container: f.Container.ID})
+		}) {
+			return &scaling.Limit{Container: c.Name(), RUPerSecond: c.Provisioned, LagBefore: last.Lag.Lag()}
+		}
+	}
+	return nil
+}
+
 const (
 	// readEvery is how long what was read of a container counts while nothing is to be changed: so long
 	// somebody else's change may stay unnoticed. Before a change it is read again.

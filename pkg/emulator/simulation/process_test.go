@@ -55,8 +55,8 @@ func (w *world) start(slot int) *process {
 	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[*account]int{}}
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
-		Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name,
-		Now: p.now, Log: slog.New(slog.DiscardHandler), Signals: p.signals(),
+		Settings: poller.Settings{Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name},
+		Now:      p.now, Log: slog.New(slog.DiscardHandler), Signals: p.signals(),
 	}
 	clients := make(map[*account]*cosmos.Account)
 	for _, a := range w.accounts {

@@ -1,0 +1,223 @@
+package poller
+
+import (
+	"slices"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// budget divides the time of a tick (docs/operate.md). A share is of the whole timeout, where nothing else is
+// said.
+type budget struct {
+	row        time.Duration // reading one row of the store: a sixth
+	measure    time.Duration // measuring: four fifths of what is left, so that the rest commits and publishes
+	paced      time.Duration // waiting for the RU budget: four fifths of the time until the next tick, within measure
+	containers time.Duration // having throughput follow: a fifth
+	signals    time.Duration // one signal queue
+	drain      time.Duration // committing what is decided once the tick is told to stop
+}
+
+// newBudget divides a timeout of which some time is left. slot is the time until the next tick; 0 = not known.
+func newBudget(timeout, left, slot time.Duration) budget {
+	b := budget{row: timeout / 6, measure: left * 4 / 5, containers: timeout / 5, signals: 5 * time.Second, drain: 5 * time.Second}
+	if b.paced = b.measure; slot > 0 {
+		b.paced = min(b.measure, slot*4/5)
+	}
+	return b
+}
+
+// candidate is a processor whose row was read.
+type candidate struct {
+	*Processor
+	last     *state.State // without what it has of each lease
+	complete bool         // its last poll was
+	leases   int          // that it had then, at least 1
+	unread   bool         // its row could not be read
+}
+
+// scope is which processors a tick looks at.
+type scope struct {
+	now    time.Time
+	all    bool            // whatever their schedule
+	only   []string        // with all: these; none = every one
+	shard  *Shard          // nil = a whole tick
+	names  map[string]bool // of the shard, and the groups of those
+	groups map[string]bool
+}
+
+// newScope is that of a tick that starts now.
+func newScope(mode Mode, now time.Time, processors []Processor) scope {
+	s := scope{now: now, all: mode.All, only: mode.Only, shard: mode.Shard}
+	if s.shard == nil {
+		return s
+	}
+	if s.shard.Tick.After(now) { // this process has the clock that is behind
+		s.now = s.shard.Tick
+	}
+	s.names, s.groups = make(map[string]bool), make(map[string]bool)
+	for _, name := range s.shard.Names {
+		s.names[name] = true
+	}
+	for _, p := range processors {
+		if p.Group != "" && s.names[p.Name] {
+			s.groups[p.Group] = true
+		}
+	}
+	return s
+}
+
+// concerns reports whether the tick looks at a processor: a shard at its own, and at the other members of
+// their groups.
+func (s scope) concerns(p Processor) bool {
+	return s.shard == nil || s.names[p.Name] || s.groups[p.Group]
+}
+
+// polledSince reports whether a State is that of a poll of the tick that handed the shard over, or of a later
+// one. A time in the future is one of a clock that was ahead, and tells nothing.
+func (s scope) polledSince(last *state.State) bool {
+	return !last.AttemptedAt.Before(s.shard.Tick) && !last.AttemptedAt.After(s.now)
+}
+
+// stage says what the tick does with a processor.
+func (s scope) stage(c candidate) stage {
+	due, touched := false, true
+	switch {
+	case s.shard != nil:
+		touched = c.unread || s.names[c.Name]
+		due = c.unread || touched && !s.polledSince(c.last)
+	case s.all:
+		due = len(s.only) == 0 || slices.Contains(s.only, c.Name)
+		touched = due
+	default:
+		due = c.unread || c.due(c.last, c.complete, s.now)
+	}
+	switch {
+	case !touched:
+		return elsewhere
+	case !due:
+		return resting
+	case c.unread:
+		return unread
+	}
+	return polling
+}
+
+// plan is what a tick does with the processors that were read together.
+type plan struct {
+	stages []stage // by processor
+	shards []part  // that are handed over; their processors are elsewhere
+	leases int     // of all that are due in this tick so far
+}
+
+// newPlan plans for some processors. leases is what those of earlier plans of the tick have that are due, size
+// what one process polls by itself; 0 = any number. all are the processors of the configuration.
+func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan {
+	p := plan{stages: make([]stage, len(some)), leases: leases}
+	for i, c := range some {
+		if p.stages[i] = s.stage(c); p.stages[i] == polling {
+			p.leases += c.leases
+		}
+	}
+	if size == 0 || p.leases <= size {
+		return p
+	}
+	p.shards = pack(divide(some, p.stages, all), some, size)
+	for _, shard := range p.shards {
+		for _, i := range shard.members {
+			p.stages[i] = elsewhere
+		}
+	}
+	return p
+}
+
+// take has this process poll one of some shards that nobody took: that which has waited the longest. The
+// others are left for the next tick, so that all have their turn, and none is taken for a failure.
+func (p plan) take(left []part, some []candidate) {
+	longest := slices.MinFunc(left, func(a, b part) int { return a.waits(some).Compare(b.waits(some)) })
+	for _, i := range longest.members {
+		p.stages[i] = polling
+	}
+}
+
+// part is processors that are polled in one place, by their index in a plan.
+type part struct {
+	members []int
+	leases  int
+}
+
+func (p *part) fits(other part, size int) bool {
+	return p.leases+other.leases <= size && len(p.members)+len(other.members) <= maxNames
+}
+
+func (p *part) add(other part) {
+	p.members, p.leases = append(p.members, other.members...), p.leases+other.leases
+}
+
+// waits is since when the processor waits that was polled the longest ago.
+func (p *part) waits(some []candidate) time.Time {
+	oldest := slices.MinFunc(p.members, func(a, b int) int { return some[a].last.AttemptedAt.Compare(some[b].last.AttemptedAt) })
+	return some[oldest].last.AttemptedAt
+}
+
+// divide returns the processors that may be handed over. The process keeps those whose throughput follows
+// their replicas, since containers have one writer, and what is not due. A group is decided where all its
+// members are polled: they stay together.
+func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
+	missing := make(map[string]int) // members of a group that cannot be handed over, or were not read yet
+	for _, p := range all {
+		missing[p.Group]++
+	}
+	for _, c := range some {
+		if !c.unread && !c.Throughput {
+			missing[c.Group]--
+		}
+	}
+	groups := make(map[string]int) // index of a group's part
+	for i, c := range some {
+		whole := missing[c.Group] == 0
+		if c.Group == "" {
+			whole = !c.Throughput
+		}
+		if stages[i] != polling || !whole {
+			continue
+		}
+		p := part{[]int{i}, c.leases}
+		if at, ok := groups[c.Group]; ok {
+			parts[at].add(p)
+			continue
+		}
+		if c.Group != "" {
+			groups[c.Group] = len(parts)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// pack puts parts, none of which is divided, into shards of at most size leases; one that has more is a shard
+// of its own. Those with their leases in one container stay together as far as they fit, since one query
+// reads the leases of all. The same parts in the same order make the same shards.
+func pack(parts []part, some []candidate, size int) (shards []part) {
+	type leaseContainer struct{ account, container any }
+	var pieces []part
+	last := make(map[leaseContainer]int) // index of the last piece of each
+	for _, p := range parts {
+		first := some[p.members[0]]
+		of := leaseContainer{first.LeaseAccount, first.LeaseContainer}
+		if i, ok := last[of]; ok && pieces[i].fits(p, size) {
+			pieces[i].add(p)
+			continue
+		}
+		last[of] = len(pieces)
+		pieces = append(pieces, p)
+	}
+	for _, p := range pieces {
+		if i := slices.IndexFunc(shards, func(s part) bool { return s.fits(p, size) }); i >= 0 {
+			shards[i].add(p)
+			continue
+		}
+		shards = append(shards, p)
+	}
+	return shards
+}

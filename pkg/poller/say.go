@@ -1,0 +1,75 @@
+package poller
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// say logs what an operator has to know of a measurement, once.
+func (p *Poller) say(name string, last *changefeed.ProcessorLag, before []int, lag changefeed.ProcessorLag) {
+	if problem := lag.Problem(); problem != "" {
+		says := "the lag is not fully known"
+		if !lag.Known() {
+			says = "the lag is not known"
+		}
+		p.Log.Warn(says, "processor", name, "error", problem)
+	}
+	if lag.Nearest != "" && lag.Nearest != last.Nearest {
+		p.Log.Warn("no lease of a processor was found", "processor", name, "next", lag.Nearest)
+	}
+	if stays := both(last.Leftover, lag.Leftover); len(stays) > 0 {
+		if _, said := p.leftover.LoadOrStore(name, nil); !said {
+			p.Log.Warn("leases of a processor are left over", "processor", name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
+		}
+	}
+	for i, n := range conditionsOf(&lag) {
+		if c := conditions[i]; n > before[i] {
+			p.Log.Warn(c.says, "processor", name, "kind", c.kind, "partitions", n, "next", c.next)
+		}
+	}
+}
+
+// both returns the leases that two polls in a row found left over: at a split one may.
+func both(before, now []string) (stays []string) {
+	for _, lease := range now {
+		if slices.Contains(before, lease) {
+			stays = append(stays, lease)
+		}
+	}
+	return stays
+}
+
+// conditions are what an operator has to know of partitions (docs/lag.md). Each is logged where more
+// partitions are in it than before; the alerts of infra look for these messages.
+var conditions = []struct {
+	says, kind, next string
+	holds            func(p *changefeed.Partition) bool
+}{
+	{"a processor is stalled", string(changefeed.StallHung), "look at the log of the owner: it holds the lease of pending changes, but its handler does not return",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallHung }},
+	{"a processor is stalled", string(changefeed.StallFlapping), "look at the log of the owners: the lease is given up and taken again, since the handler throws",
+		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallFlapping }},
+	{"changes of a processor are about to expire", string(changefeed.StatusExpiring), "they leave their retention unread: see that the processor runs, or lengthen the retention",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusExpiring }},
+	{"partitions of a processor are unclaimed", string(changefeed.StatusUnclaimed), "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container",
+		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusUnclaimed }},
+	{"a position of a processor went backwards", "rewound", "changes are processed again: a lease was restored, reset or deleted",
+		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
+	{"leases of a processor have a time that no owner can have written", "badLeaseTime", "it counts as none: set the clock of the owners, or find what else writes leases",
+		func(p *changefeed.Partition) bool { return p.BadTime }},
+}
+
+// conditionsOf returns how many partitions are in each condition.
+func conditionsOf(lag *changefeed.ProcessorLag) []int {
+	counts := make([]int, len(conditions))
+	for i := range lag.Partitions {
+		for j := range conditions {
+			if conditions[j].holds(&lag.Partitions[i]) {
+				counts[j]++
+			}
+		}
+	}
+	return counts
+}

@@ -1,0 +1,104 @@
+package poller
+
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// stage is how far a subject is in a tick.
+type stage int
+
+const (
+	elsewhere stage = iota // another invocation polls it, or it is not asked for: nothing of it is touched
+	resting                // it is not due: what waits in its outbox is published
+	dropped                // the tick was told to stop before it was measured: the next tick does
+	polling                // it is due
+	unread                 // it is due, and its state could not be loaded
+	decided                // and not stored: by a dry run, by an error, or since another tick was faster
+	committed
+)
+
+// polled reports whether the subject is in the result of the tick.
+func (s stage) polled() bool { return s >= polling }
+
+// subject is what a tick decides for: a processor, or a group of processors.
+type subject struct {
+	name   string
+	target map[string]string
+	signal string // its signal queue; "" = none
+	stage  stage
+	stored state.Stored // as it was loaded
+	last   *state.State // that it holds, without what it has of each lease until decode
+	next   *state.State // of this tick, where it is polled
+	event  *state.Event // committed with next; nil where none is due
+	err    error        // why it could not be loaded, decided or committed
+	left   int          // events that stay in the outbox
+}
+
+// decode completes last. It does nothing where that is done.
+func (d *subject) decode() error {
+	if d.err == nil && d.last == d.stored.Head() {
+		last, err := d.stored.State()
+		if d.err = err; err == nil {
+			d.last = &last
+		}
+	}
+	return d.err
+}
+
+// poll is one processor in the course of a tick.
+type poll struct {
+	subject
+	processor *Processor
+	told      chan struct{} // closed once asks is known
+	asks      ask
+}
+
+// ask is what a processor asks for in a tick or, where it is not polled, at its last poll: for its group, and
+// for the containers that follow it.
+type ask struct {
+	state.Member
+	stage      stage // when that was known: polling also where it is committed since
+	unread     bool  // its state could not be read
+	known      bool  // something of its lag is
+	leases     int
+	polledAt   time.Time
+	perReplica float64 // request units that a replica takes per second, as far as its partitions tell
+	containers []state.Container
+}
+
+// tell notes what the processor asks for by a State.
+func (d *poll) tell(s *state.State) {
+	d.asks = ask{
+		stage: min(d.stage, polling), unread: d.err != nil,
+		Member: state.Member{Processor: d.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active, Totals: s.Totals()},
+		known:  s.Lag.Known(), leases: max(s.Memory.Partitions, s.Lag.PartitionCount()), polledAt: s.PolledAt, perReplica: chargePerReplica(s), containers: s.Containers,
+	}
+	close(d.told)
+}
+
+// asOf returns what was measured last, as far as it may be used now. Where a clock was ahead, its time
+// counts as now, and each partition as carried over, so that it is read again: its age was counted by
+// that clock.
+func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
+	if !l.Time.After(now) {
+		return l
+	}
+	l.Time = now
+	l.Partitions = append([]changefeed.Partition(nil), l.Partitions...)
+	for i := range l.Partitions {
+		l.Partitions[i].Measured = now
+	}
+	return l
+}
+
+// earlier returns the earlier of two times: one that is remembered, and lies in the future, counts as
+// now.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}

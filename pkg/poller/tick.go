@@ -1,0 +1,443 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/health"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+const (
+	// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
+	// hangs keeps the others waiting no longer.
+	waveAfter = 500 * time.Millisecond
+	// rivalWithin is the time between two polls of a process within which another one's poll is that of
+	// a rival. Where a standby took over in between and gave back, as hosts do, more time has passed.
+	rivalWithin = 10 * time.Minute
+)
+
+// tick is one tick in progress: it carries out the plans.
+type tick struct {
+	*Poller
+	mode       Mode
+	scope      scope
+	budget     budget
+	stopping   context.Context // ends where the tick is told to stop
+	took       report.Durations
+	finishing  sync.WaitGroup
+	deciding   slots // what is measured waits for one, rather than piling up before a slow store
+	store      slots
+	outbox     *outbox
+	signals    *signalTurn      // nil = there is no signal queue to keep
+	containers *throughput.Turn // nil = no container follows
+	parts      atomic.Int64     // that the tick is polled in
+	handedOver atomic.Int64     // processors in shards that the queue took
+}
+
+// run loads the states side by side, and plans and measures those that are loaded in waves: one wave where
+// the store answers, and another for what hung. Each group is decided after the last of its members.
+func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
+	t.beginSignals(ctx)
+	t.beginThroughput(ctx)
+	polls := make([]*poll, 0, len(t.Processors))
+	for i := range t.Processors {
+		if p := &t.Processors[i]; t.scope.concerns(*p) {
+			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, told: make(chan struct{})})
+		}
+	}
+	groups := make([]*subject, 0, len(t.Groups))
+	for _, g := range t.Groups {
+		if t.scope.shard != nil && !t.scope.groups[g.Name] {
+			continue
+		}
+		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
+		groups = append(groups, d)
+		t.finishing.Go(func() { t.decideGroup(ctx, g, d, membersOf(g, polls)) })
+	}
+	loaded := make(chan int)
+	go func() {
+		t.store.each(len(polls), func(i int) {
+			t.load(ctx, &polls[i].subject)
+			loaded <- i
+		})
+		close(loaded)
+	}()
+	var waves sync.WaitGroup
+	leases := 0 // of all that were planned to be polled
+	for more := true; more; {
+		var indexes []int
+		indexes, more = collect(loaded)
+		slices.Sort(indexes)
+		wave := make([]*poll, len(indexes))
+		for i, at := range indexes {
+			wave[i] = polls[at]
+		}
+		if len(wave) == 0 {
+			continue
+		}
+		some := make([]candidate, len(wave))
+		for i, d := range wave {
+			some[i] = candidate{d.processor, d.last, d.stored.Complete(), max(1, d.last.Memory.Partitions, d.stored.Leases()), d.err != nil}
+		}
+		plan := newPlan(t.scope, some, leases, t.mostLeases(), t.Processors)
+		leases = plan.leases
+		waves.Go(func() {
+			t.handOver(ctx, plan, some)
+			for i, d := range wave {
+				d.stage = plan.stages[i]
+			}
+			t.measure(ctx, wave)
+		})
+	}
+	waves.Wait()
+	t.finishing.Wait()
+	return polls, groups
+}
+
+// collect takes what comes until nothing has come for a while; more is false at the end of all.
+func collect(loaded <-chan int) (wave []int, more bool) {
+	i, more := <-loaded
+	idle := time.NewTimer(waveAfter)
+	defer idle.Stop()
+	for more {
+		wave = append(wave, i)
+		idle.Reset(waveAfter)
+		select {
+		case i, more = <-loaded:
+		case <-idle.C:
+			return wave, true
+		}
+	}
+	return wave, false
+}
+
+// load reads what is stored of a subject.
+func (t *tick) load(ctx context.Context, d *subject) {
+	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
+	defer cancel()
+	began := time.Now()
+	d.stored, d.err = t.Store.Load(ctx, d.name)
+	d.last = d.stored.Head()
+	t.took.Add("the state", time.Since(began))
+	t.sayUnread(d)
+}
+
+func (p *Poller) sayUnread(d *subject) {
+	if d.err != nil {
+		p.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
+	}
+}
+
+// mostLeases is how many leases the tick polls by itself; 0 = any number.
+func (t *tick) mostLeases() int {
+	if t.Shards == nil || t.mode.All || t.mode.DryRun || t.mode.Shard != nil {
+		return 0
+	}
+	return t.ShardSize
+}
+
+// measure measures the processors of a wave that are due, and finishes each as soon as it is known.
+func (t *tick) measure(ctx context.Context, wave []*poll) {
+	var (
+		due        []*poll
+		processors []estimator.Processor
+	)
+	for _, d := range wave {
+		if d.stage.polled() {
+			t.mode.say(d.name, false)
+		}
+		switch d.stage {
+		case polling:
+			p := d.processor.Processor
+			p.Account.ShareBudget(int(t.parts.Load()))
+			p.Last = func() changefeed.ProcessorLag {
+				if d.decode() != nil {
+					return changefeed.ProcessorLag{}
+				}
+				return asOf(d.last.Lag, t.scope.now)
+			}
+			due, processors = append(due, d), append(processors, p)
+		case unread:
+			t.failed(d)
+		default:
+			t.lookAt(d)
+			if d.stage == resting {
+				t.finishing.Go(func() { t.rest(ctx, &d.subject) })
+			}
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	began := time.Now()
+	budget := t.timeLeft(ctx)
+	measuring, cancel := context.WithTimeout(ctx, budget.measure)
+	defer cancel()
+	defer context.AfterFunc(t.stopping, cancel)()
+	var delay atomic.Int64
+	t.Estimator.Estimate(measuring, began.Add(budget.paced), processors, func(i int, lag changefeed.ProcessorLag) {
+		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
+		delay.Add(int64(lag.Delay))
+		t.deciding <- struct{}{}
+		t.finishing.Go(func() { t.finish(ctx, due[i], lag) })
+	})
+	if d := time.Duration(delay.Load()); d > 0 {
+		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
+	}
+}
+
+// timeLeft divides what is left of the tick.
+func (p *Poller) timeLeft(ctx context.Context) budget {
+	deadline, _ := ctx.Deadline()
+	slot := time.Duration(0)
+	if p.Ticks != nil {
+		now := p.Now()
+		if next := p.Ticks.Next(nearestSecond(now)); !next.IsZero() {
+			slot = next.Sub(now)
+		}
+	}
+	return newBudget(p.Timeout, time.Until(deadline), slot)
+}
+
+// lookAt tells what a processor that is not polled here asks for, where somebody needs that: its group, or a
+// container that follows it.
+func (t *tick) lookAt(d *poll) {
+	if d.processor.Group != "" || t.containers != nil {
+		if d.decode() != nil {
+			t.sayUnread(&d.subject)
+		}
+	}
+	d.tell(d.last)
+	d.last = d.stored.Head()
+}
+
+// failed closes a poll whose state could not be loaded.
+func (t *tick) failed(d *poll) {
+	d.stage = unread
+	d.next = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.scope.now, Lag: changefeed.ProcessorLag{Time: t.scope.now, Error: d.err.Error()}}
+	d.tell(d.next)
+	t.mode.each(*d.next)
+}
+
+// finish decides, commits and publishes. It gives its slot back once that is committed, whatever the broker
+// does, and drops what it has of each lease as soon as nobody needs that any more.
+func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+	t.decide(ctx, d, lag)
+	<-t.deciding
+	t.deliver(ctx, &d.subject)
+	d.stored, d.last = state.Stored{}, nil
+	if t.mode.Brief {
+		d.next = nil
+	}
+}
+
+// decide decides and commits.
+func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+	if t.stopping.Err() != nil && !lag.Complete() {
+		d.stage = dropped
+		d.tell(d.last)
+		return
+	}
+	if d.decode() != nil {
+		t.sayUnread(&d.subject)
+		t.failed(d)
+		return
+	}
+	before := conditionsOf(&d.last.Lag)
+	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
+	last.Lag.Partitions = nil        // the first of what there may be much of
+	if last.AttemptedAt.After(now) { // by a clock that was ahead
+		last.Health, last.Memory = last.Health.Until(now), last.Memory.Until(now)
+	}
+	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
+	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
+	d.stage, d.next = decided, t.following(&d.subject)
+	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
+	d.next.Paused, d.next.Group = d.processor.Policy.Paused, d.processor.Group
+	if lag.Known() {
+		d.next.PolledAt = now
+	}
+	if d.next.Group != "" {
+		d.next.Published = nil // of a time before the group, which publishes for its members
+	}
+	t.follow(d)
+	t.say(d.name, &last.Lag, before, lag)
+	t.emit(&d.subject)
+	last.Forget()
+	d.tell(d.next)
+	t.mode.say(d.name, true)
+	t.commit(ctx, &d.subject)
+	t.mode.each(*d.next)
+	if d.next.Forget(); t.mode.Brief {
+		d.next.Lag.Partitions = nil
+	}
+}
+
+// deliver does what follows a commit.
+func (t *tick) deliver(ctx context.Context, d *subject) {
+	if d.stage < decided || d.err != nil || t.mode.DryRun || t.stopping.Err() != nil {
+		return
+	}
+	if d.stage == committed {
+		t.outbox.publish(ctx, d)
+		t.signals.keep(ctx, d, d.next)
+		t.prune(ctx, d)
+	}
+}
+
+// rest is what a tick does for a subject that is not due.
+func (t *tick) rest(ctx context.Context, d *subject) {
+	if d.err == nil {
+		t.outbox.publishPending(ctx, d)
+		t.signals.keep(ctx, d, d.last)
+	}
+}
+
+// following returns the State of this tick without what the tick decided.
+func (t *tick) following(d *subject) *state.State {
+	last, now := d.last, t.scope.now
+	s := &state.State{
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: earlier(last.PolledAt, now),
+		Sequence: last.Sequence, Published: last.Published,
+	}
+	if s.Epoch == 0 {
+		s.Epoch = now.Unix()
+	}
+	s.Poller, s.Rival = last.Poller, last.Rival
+	if t.mode.Shard != nil {
+		s.Poller = "" // any process may poll a shard: none is a rival
+		return s
+	}
+	if t.ID == "" || t.mode.All {
+		return s // a poll by hand is no rival
+	}
+	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {
+		s.Rival = &state.Rival{Poller: last.Poller, Time: now}
+		if !t.rivals.Swap(true) {
+			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
+		}
+	}
+	s.Poller = t.ID
+	return s
+}
+
+// emit records what was decided in the history, and makes an event of it where one is due.
+func (t *tick) emit(d *subject) {
+	d.next.Record(d.last.Recorded)
+	if !t.eventDue(*d.next, t.scope.now) {
+		return
+	}
+	d.next.Sequence++
+	event, err := report.NewEvent(*d.next, d.target).Encode()
+	if err != nil {
+		d.err = err
+		return
+	}
+	d.event = &state.Event{Processor: d.name, Sequence: d.next.Sequence, Body: event}
+	d.next.Published = &state.Published{Time: t.scope.now, Replicas: d.next.Decision.Replicas, Active: d.next.Decision.Active, Destination: t.Destination}
+}
+
+// commit writes a State, and its event, in one step.
+func (t *tick) commit(ctx context.Context, d *subject) {
+	if t.mode.DryRun || d.err != nil {
+		return
+	}
+	var err error
+	t.store.do(func() {
+		began := time.Now()
+		err = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)
+		t.took.Add("the state", time.Since(began))
+	})
+	if err != nil {
+		d.next.Sequence, d.next.Published = d.last.Sequence, d.last.Published
+	}
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		t.Log.Info("another tick was faster: this one's result is dropped", "processor", d.name)
+	case err != nil:
+		d.err = err
+		t.Log.Error("the decision cannot be committed", "processor", d.name, "error", err.Error())
+	default:
+		d.stage = committed
+		if !t.mode.All && t.mode.Shard == nil {
+			t.polled.Store(d.name, t.scope.now)
+		}
+	}
+}
+
+// prune lets the store forget old samples of a processor that begins a new hour with this tick. What
+// fails is tried again in an hour.
+func (p *Poller) prune(ctx context.Context, d *subject) {
+	now, last := d.next.AttemptedAt, d.last.AttemptedAt
+	if p.Retention <= 0 || now.Truncate(time.Hour).Equal(last.Truncate(time.Hour)) {
+		return
+	}
+	if now.Sub(last) > time.Hour {
+		now = last // one poll by a clock that is ahead does not empty the history
+	}
+	if err := p.Store.Prune(ctx, d.name, now.Add(-p.Retention)); err != nil {
+		p.Log.Warn("old samples cannot be removed", "processor", d.name, "error", err.Error())
+	}
+}
+
+// result tells what became of the subjects, and publishes what removed ones have left.
+func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (report.Tick, error) {
+	var (
+		result                       report.Tick
+		due, failed, unknown, leases int
+		failure                      error
+	)
+	for _, d := range polls {
+		result.Unpublished += d.left
+		if !d.stage.polled() {
+			continue
+		}
+		due++
+		leases += d.asks.leases
+		if !d.asks.Complete {
+			unknown++
+		}
+		if !t.mode.Brief {
+			result.Polled = append(result.Polled, *d.next)
+		}
+		if d.err != nil {
+			failed++
+			failure = d.err
+		}
+	}
+	result.Uncommitted = failed
+	for _, d := range groups {
+		result.Unpublished += d.left
+		if !d.stage.polled() {
+			continue
+		}
+		result.Groups = append(result.Groups, *d.next)
+		if d.err != nil {
+			result.Uncommitted++
+		}
+	}
+	if !t.mode.DryRun && t.mode.Shard == nil {
+		result.Unpublished += t.outbox.publishOrphans(ctx)
+	}
+	result.Took = t.took.Longest()
+	if t.mode.DryRun {
+		return result, nil
+	}
+	t.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
+		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", t.Now().Sub(t.scope.now).String())
+	if due > 0 && failed == due {
+		return result, fmt.Errorf("nothing could be committed: %w", failure)
+	}
+	return result, nil
+}
