@@ -63,8 +63,8 @@ var mutants = []mutant{
 	{"a signal queue that is left keeps its messages", "poller/signals.go", "if s.whole && !s.configured(q) {", "if false {"},
 	{"a signal queue is made right with an event alone", "poller/tick.go", "\t\tt.signals.keep(ctx, d, d.next)\n", "\t\tif d.event != nil {\n\t\t\tt.signals.keep(ctx, d, d.next)\n\t\t}\n"},
 	{"a failure empties the signal queue", "poller/signals.go", "\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal", "\tif !decided.Lag.Known() {\n\t\treplicas = new(int)\n\t}\n\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal"},
-	{"one signal too much stays", "events/servicebus/signals.go", "- replicas; surplus > 0 {", "- replicas; surplus > 1 {"},
-	{"signals that two take back at once are not put back", "events/servicebus/signals.go", "\t\t\treturn q.send(ctx, l, 1)\n", "\t\t\treturn nil\n"},
+	{"one signal too much stays", "events/servicebus/signals.go", "case err != nil || more == 0:", "case err != nil || more == 0 || more == 1:"},
+	{"all signals are taken back and sent anew", "events/servicebus/signals.go", "q.takeBack(ctx, l, present[:more], replicas)", "q.takeBack(ctx, l, present, replicas)"},
 }
 
 var foundBy = regexp.MustCompile(`seed (\d+): tick \d+: ([^:]*): .*\(after (\d+) ticks\)`)

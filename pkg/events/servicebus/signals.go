@@ -2,9 +2,9 @@ package servicebus
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,18 +25,6 @@ type SignalsOptions struct {
 
 	// Link connects to a queue by another way than the SDK's client; nil = by that.
 	Link func(queue string) SignalLink
-}
-
-// SignalLink is a connection to a signal queue. Its receiver deletes what it hands out.
-type SignalLink interface {
-	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
-	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
-
-	// Send sends at most n signals in one transfer, which the broker takes whole or not at all, and returns
-	// how many. With 0 it only finds out whether it could.
-	Send(ctx context.Context, n int) (sent int, err error)
-
-	Close(ctx context.Context) error
 }
 
 // Signals keeps the counts of signal queues (docs/act.md, Signal queue): queues that hold one message for
@@ -185,26 +173,28 @@ type signalQueue struct {
 // signalTries is how often a request is tried: a connection that stood idle may be found lost.
 const signalTries = 2
 
-// keep brings the count to replicas. What was sent is counted once more: the SDK repeats a batch whose
-// answer was lost, and another instance may have sent the same.
+// keep brings the count to replicas, until one look finds it there: the SDK repeats a batch whose answer was
+// lost, and another instance may have acted at once.
 func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 	return q.try(ctx, func(ctx context.Context, l SignalLink) error {
-		present, err := q.count(ctx, l, replicas)
-		if err != nil {
-			return err
-		}
-		if missing := replicas - len(present); missing > 0 {
-			if err := q.send(ctx, l, missing); err != nil {
+		for {
+			present, err := q.count(ctx, l, replicas)
+			more := len(present) - replicas
+			switch {
+			case err != nil || more == 0:
+				return err
+			case more < 0:
+				err = q.send(ctx, l, -more)
+			default:
+				var done bool
+				if done, err = q.takeBack(ctx, l, present[:more], replicas); done {
+					return err
+				}
+			}
+			if err != nil {
 				return err
 			}
-			if present, err = q.count(ctx, l, replicas); err != nil {
-				return err
-			}
 		}
-		if surplus := len(present) - replicas; surplus > 0 {
-			return q.takeBack(ctx, l, present[:surplus], replicas)
-		}
-		return nil
 	})
 }
 
@@ -324,101 +314,32 @@ func (q *signalQueue) send(ctx context.Context, l SignalLink, missing int) error
 	return nil
 }
 
-// sdkLink is a SignalLink by the SDK.
-type sdkLink struct {
-	client *azservicebus.Client
-	sender *azservicebus.Sender
-	*azservicebus.Receiver
-}
-
-// Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
-func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
-	batch, err := l.sender.NewMessageBatch(ctx, nil)
-	if err != nil || n == 0 {
-		return 0, err
-	}
-	for ; sent < n; sent++ {
-		err := batch.AddMessage(newSignal(), nil)
-		if sent > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
-			break // the batch is full
+// takeBack deletes the given messages, which are the oldest, one by one: a queue hands out the oldest first.
+// Where it hands out another one, others have taken or locked some of those, and the count is looked at anew.
+// done reports that nothing more can be taken.
+func (q *signalQueue) takeBack(ctx context.Context, l SignalLink, surplus []int64, wanted int) (done bool, err error) {
+	for range surplus {
+		m, err := q.takeOne(ctx, l)
+		switch {
+		case err != nil:
+			return true, err
+		case m == nil:
+			defer q.disconnect() // what was asked for may still come, and would be deleted unseen
+			present, err := q.count(ctx, l, wanted)
+			if more := len(present) - wanted; err == nil && more > 0 {
+				err = fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
+					q.receiving.name, q.receiving.host, more)
+			}
+			return true, err
+		case !slices.Contains(surplus, *m.SequenceNumber):
+			return false, nil
 		}
-		if err != nil {
-			return 0, err
-		}
 	}
-	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
-}
-
-func (l sdkLink) Close(ctx context.Context) error { return l.client.Close(ctx) }
-
-// newSignal is a message without a time to live, whose id is its own, so that a queue that detects duplicates
-// drops none.
-func newSignal() *azservicebus.Message {
-	id, subject, contentType := rand.Text(), SignalType, "text/plain"
-	return &azservicebus.Message{
-		MessageID: &id, Subject: &subject, ContentType: &contentType,
-		Body: []byte("one message for each replica that is wanted"),
-	}
+	return false, nil
 }
 
 // idleWait is how long the broker may take to hand out a message that is there.
 const idleWait = time.Second
-
-// takeBack deletes the given messages, which are the oldest, one by one. A queue hands out the oldest first.
-// Where it hands out another one, somebody else has taken some of those or holds them locked:
-//   - where one is gone, another instance takes the same ones back, and this one puts back what it took
-//     too much, so that two that act at once end at the right count;
-//   - else that message is as good as any of them.
-func (q *signalQueue) takeBack(ctx context.Context, l SignalLink, surplus []int64, wanted int) error {
-	left := make(map[int64]bool, len(surplus))
-	for _, n := range surplus {
-		left[n] = true
-	}
-	for len(left) > 0 {
-		m, err := q.takeOne(ctx, l)
-		if err != nil {
-			return err
-		}
-		if m != nil && left[*m.SequenceNumber] {
-			delete(left, *m.SequenceNumber)
-			continue
-		}
-		if m == nil {
-			// What was asked for may still come, and would be deleted unseen.
-			defer q.disconnect()
-		}
-		present, err := q.count(ctx, l, wanted)
-		if err != nil {
-			return err
-		}
-		gone := missing(left, present)
-		switch {
-		case m == nil && gone == len(left):
-			return nil
-		case m == nil:
-			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
-				q.receiving.name, q.receiving.host, len(left)-gone)
-		case gone > 0:
-			return q.send(ctx, l, 1)
-		}
-		for n := range left {
-			delete(left, n) // the message that was taken stands for any one of them
-			break
-		}
-	}
-	return nil
-}
-
-// missing counts those of left that are not present.
-func missing(left map[int64]bool, present []int64) int {
-	gone := len(left)
-	for _, n := range present {
-		if left[n] {
-			gone--
-		}
-	}
-	return gone
-}
 
 // takeOne receives and deletes one message; nil where the broker hands none out. It asks for one at a time:
 // what is asked for is deleted once it is sent, be it received or not.
@@ -435,42 +356,4 @@ func (q *signalQueue) takeOne(ctx context.Context, l SignalLink) (*azservicebus.
 		err = errLinkLost // which the SDK says by returning nothing
 	}
 	return nil, &signalError{q.receiving, err}
-}
-
-// connect returns the open link, or a new one.
-func (q *signalQueue) connect() (SignalLink, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.link != nil {
-		return q.link, nil
-	}
-	if q.open != nil {
-		q.link = q.open(q.sending.name)
-		return q.link, nil
-	}
-	client, err := q.sending.connect()
-	if err != nil {
-		return nil, err
-	}
-	sender, err := client.NewSender(q.sending.name, nil)
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := client.NewReceiverForQueue(q.receiving.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
-	if err != nil {
-		return nil, err
-	}
-	q.link = sdkLink{client, sender, receiver}
-	return q.link, nil
-}
-
-// disconnect closes the link. A request that is under way fails.
-func (q *signalQueue) disconnect() {
-	q.mu.Lock()
-	old := q.link
-	q.link = nil
-	q.mu.Unlock()
-	if old != nil {
-		closeBounded(old.Close)
-	}
 }

@@ -1,0 +1,96 @@
+package servicebus
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// SignalLink is a connection to a signal queue. Its receiver deletes what it hands out.
+type SignalLink interface {
+	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+
+	// Send sends at most n signals in one transfer, which the broker takes whole or not at all, and returns
+	// how many. With 0 it only finds out whether it could.
+	Send(ctx context.Context, n int) (sent int, err error)
+
+	Close(ctx context.Context) error
+}
+
+// sdkLink is a SignalLink by the SDK.
+type sdkLink struct {
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+	*azservicebus.Receiver
+}
+
+// Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
+func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
+	batch, err := l.sender.NewMessageBatch(ctx, nil)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	for ; sent < n; sent++ {
+		err := batch.AddMessage(newSignal(), nil)
+		if sent > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break // the batch is full
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
+}
+
+func (l sdkLink) Close(ctx context.Context) error { return l.client.Close(ctx) }
+
+// newSignal is a message without a time to live, whose id is its own, so that a queue that detects duplicates
+// drops none.
+func newSignal() *azservicebus.Message {
+	id, subject, contentType := rand.Text(), SignalType, "text/plain"
+	return &azservicebus.Message{
+		MessageID: &id, Subject: &subject, ContentType: &contentType,
+		Body: []byte("one message for each replica that is wanted"),
+	}
+}
+
+// connect returns the open link, or a new one.
+func (q *signalQueue) connect() (SignalLink, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.link != nil {
+		return q.link, nil
+	}
+	if q.open != nil {
+		q.link = q.open(q.sending.name)
+		return q.link, nil
+	}
+	client, err := q.sending.connect()
+	if err != nil {
+		return nil, err
+	}
+	sender, err := client.NewSender(q.sending.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := client.NewReceiverForQueue(q.receiving.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	if err != nil {
+		return nil, err
+	}
+	q.link = sdkLink{client, sender, receiver}
+	return q.link, nil
+}
+
+// disconnect closes the link. A request that is under way fails.
+func (q *signalQueue) disconnect() {
+	q.mu.Lock()
+	old := q.link
+	q.link = nil
+	q.mu.Unlock()
+	if old != nil {
+		closeBounded(old.Close)
+	}
+}
