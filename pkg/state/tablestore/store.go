@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -277,38 +276,15 @@ func outboxFilters(except []string) []string {
 	return append(filters, after+anyEvent)
 }
 
-// maxActions is the most that an entity group transaction takes.
-const maxActions = 100
-
-// Remove implements state.Store, with a transaction for a hundred events each. Where one of them is gone
-// already, which makes a transaction fail, they are removed one by one.
+// Remove implements state.Store. A transaction would fail as a whole where one of the events is gone.
 func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64) error {
-	for some := range slices.Chunk(sequences, maxActions) {
-		if err := s.removeSome(ctx, processor, some); err != nil {
-			return s.failed(fmt.Sprintf("remove events %d", some), processor, err)
-		}
-	}
-	return nil
-}
-
-func (s *Store) removeSome(ctx context.Context, processor string, sequences []int64) error {
-	if len(sequences) > 1 {
-		actions := make([]aztables.TransactionAction, len(sequences))
-		for i, sequence := range sequences {
-			row, err := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: processor, RowKey: outboxRow(sequence)}})
-			if err != nil {
-				return err
-			}
-			actions[i] = aztables.TransactionAction{ActionType: aztables.TransactionTypeDelete, Entity: row, IfMatch: new(azcore.ETagAny)}
-		}
-		err := s.submit(ctx, actions)
-		if refused, ok := answerOf(err); !ok || !refused.missingRow() {
-			return err
-		}
-	}
-	return each(ctx, len(sequences), func(ctx context.Context, i int) error {
+	err := each(ctx, len(sequences), func(ctx context.Context, i int) error {
 		return s.remove(ctx, processor, outboxRow(sequences[i]))
 	})
+	if err != nil {
+		return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
+	}
+	return nil
 }
 
 // remove deletes a row. It is no error where the row does not exist.
