@@ -222,7 +222,7 @@ func memory(handler string) error {
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("resident memory, poll of %d leases", p.partitions), fmt.Sprintf("%.0f MiB", p.resident), "at most 48 MiB")
+	row(fmt.Sprintf("resident memory, poll of %d leases", p.partitions), fmt.Sprintf("%.0f MiB", p.resident), "at most 128 MiB")
 	row(fmt.Sprintf("wall time, poll of %d leases, from start to exit", p.partitions), fmt.Sprintf("%.0f ms", p.wall.Seconds()*1e3), "")
 	return nil
 }

@@ -24,7 +24,7 @@ func scale(handler string) error {
 		processors, leases int // leases of each
 		wanted             float64
 	}{
-		{1, 10, 0}, {1, 100, 0}, {10, 10, 0}, {1, 1_000, 0}, {100, 10, 0}, {1, 10_000, 48}, {1_000, 10, 48}, {500, 200, 128}, {10_000, 10, 128},
+		{1, 10, 0}, {1, 100, 0}, {10, 10, 0}, {1, 1_000, 0}, {100, 10, 0}, {1, 10_000, 128}, {1_000, 10, 128}, {500, 200, 512}, {10_000, 10, 512},
 	} {
 		if err := scaleRow(handler, c.processors, c.leases, c.wanted); err != nil {
 			return fmt.Errorf("%d processors of %d leases: %w", c.processors, c.leases, err)

@@ -213,7 +213,7 @@ func (p *Poller) timeLeft(ctx context.Context) budget {
 // lookAt tells what a processor that is not polled here asks for, where somebody needs that: its group, or a
 // container that follows it.
 func (t *tick) lookAt(d *poll) {
-	if d.processor.Group != "" || t.containers != nil {
+	if d.processor.Group != "" || d.processor.Throughput {
 		if d.decode() != nil {
 			t.sayUnread(&d.subject)
 		}

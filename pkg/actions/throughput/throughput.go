@@ -91,8 +91,8 @@ const (
 	// readEvery is how long what was read of a container counts while nothing is to be changed: so long
 	// somebody else's change may stay unnoticed. Before a change it is read again.
 	readEvery = 5 * time.Minute
-	// lookTime bounds the reading of containers that were never read, for which the first processors that
-	// are decided wait.
+	// lookTime bounds the loading of what is remembered, and the reading of containers that were never read:
+	// the first processors that are decided wait for both.
 	lookTime = 5 * time.Second
 	// parallel is the greatest number of containers that are read, or changed, at once.
 	parallel = 16

@@ -54,7 +54,9 @@ func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
 	}
 	go func() {
 		defer close(t.ready)
-		if t.err = t.load(ctx); t.err != nil {
+		loading, done := context.WithTimeout(ctx, lookTime)
+		defer done()
+		if t.err = t.load(loading); t.err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookTime)
