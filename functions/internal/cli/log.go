@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"bytes"
-	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"regexp"
@@ -23,68 +23,33 @@ func UTC(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// newHostLog logs for a Functions host, which knows the severity of a line by where it is written: a line
-// of standard output is information, one of standard error that contains "warn" is a warning, and any
-// other an error (azure-functions-host, WorkerProcess.cs). So warnings and errors go to standard error.
+// newHostLog logs for a Functions host.
 func newHostLog(stdout, stderr io.Writer, level slog.Level) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}
-	stdout, stderr = console.Lines{Writer: stdout}, console.Lines{Writer: stderr}
-	return slog.New(bySeverity{
-		below: slog.NewJSONHandler(stdout, o),
-		warn:  slog.NewJSONHandler(stderr, o),
-		above: slog.NewJSONHandler(unwarned{stderr}, o),
-	})
+	lines := hostLines{console.Lines{Writer: stdout}, console.Lines{Writer: stderr}}
+	return slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: level, ReplaceAttr: UTC}))
 }
 
-// bySeverity is a handler for each severity.
-type bySeverity struct{ below, warn, above slog.Handler }
-
-// Enabled asks the handler of the level.
-func (h bySeverity) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.of(level).Enabled(ctx, level)
-}
-
-// Handle hands a record to the handler of its level.
-func (h bySeverity) Handle(ctx context.Context, r slog.Record) error {
-	return h.of(r.Level).Handle(ctx, r)
-}
-
-// WithAttrs adds attributes to every record.
-func (h bySeverity) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return bySeverity{h.below.WithAttrs(attrs), h.warn.WithAttrs(attrs), h.above.WithAttrs(attrs)}
-}
-
-// WithGroup puts what follows into a group.
-func (h bySeverity) WithGroup(name string) slog.Handler {
-	return bySeverity{h.below.WithGroup(name), h.warn.WithGroup(name), h.above.WithGroup(name)}
-}
-
-func (h bySeverity) of(level slog.Level) slog.Handler {
-	switch {
-	case level < slog.LevelWarn:
-		return h.below
-	case level < slog.LevelError:
-		return h.warn
-	}
-	return h.above
-}
-
-// unwarned writes lines of JSON in which no text contains "warn" as it stands, so that an error that
-// quotes a warning is not taken for one. The escaped letter reads the same.
-type unwarned struct{ io.Writer }
+// hostLines writes log lines where a Functions host takes them for what they are: a line of standard
+// output is information, one of standard error that contains "warn" is a warning, and any other an
+// error (azure-functions-host, WorkerProcess.cs).
+type hostLines struct{ stdout, stderr io.Writer }
 
 var warnInText = regexp.MustCompile(`(?i)w(arn)`)
 
-// Write writes one line.
-func (w unwarned) Write(line []byte) (int, error) {
-	escaped := warnInText.ReplaceAllFunc(line, func(word []byte) []byte {
-		letter := []byte(`\u0077`)
-		if bytes.HasPrefix(word, []byte("W")) {
-			letter = []byte(`\u0057`)
-		}
-		return append(letter, word[1:]...)
-	})
-	if _, err := w.Writer.Write(escaped); err != nil {
+// Write writes one line. An error that quotes a warning has the letter escaped, which reads the same.
+func (h hostLines) Write(line []byte) (int, error) {
+	record := struct{ Level slog.Level }{slog.LevelError}
+	_ = json.Unmarshal(line, &record) // a line that cannot be read is an error
+	to, text := h.stderr, line
+	switch {
+	case record.Level < slog.LevelWarn:
+		to = h.stdout
+	case record.Level >= slog.LevelError:
+		text = warnInText.ReplaceAllFunc(line, func(word []byte) []byte {
+			return fmt.Appendf(nil, `\u%04x%s`, word[0], word[1:])
+		})
+	}
+	if _, err := to.Write(text); err != nil {
 		return 0, err
 	}
 	return len(line), nil
