@@ -64,10 +64,11 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 		return err
 	}
 	person := *p.output == "table"
-	log, notes := newLog(env.Stderr, c.Settings.LogLevel), (*noted)(nil)
-	if person && env.Getenv("FEEDSCALE_LOG_LEVEL") == "" {
-		notes = &noted{}
-		log = slog.New(notes)
+	log := newLog(env.Stderr, c.Settings.LogLevel)
+	var notes bytes.Buffer // what is logged in place of the log, for a person to read below the table
+	asSentences := person && env.Getenv("FEEDSCALE_LOG_LEVEL") == ""
+	if asSentences {
+		log = newLog(&notes, slog.LevelWarn)
 	}
 	var events bytes.Buffer // those of the setting stdout:, which do not precede the table
 	lines := env.Stderr
@@ -83,7 +84,7 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 	}
 	ahead := newAhead(c, names)
 	quiet := env
-	if notes == nil {
+	if !asSentences {
 		quiet.ErrTerminal = nil // the log is there
 	}
 	wait := waitFor(quiet, ahead.String)
@@ -101,9 +102,7 @@ func poll(ctx context.Context, env Env, p pollFlags, names []string) error {
 			return err
 		}
 	}
-	if notes != nil {
-		notes.write(env.Stderr, result.Polled)
-	}
+	writeNotes(env.Stderr, notes.Bytes(), result.Polled)
 	switch {
 	case interrupted != nil:
 		return interrupted

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -74,19 +73,18 @@ func (w *waiting) interrupted(ctx context.Context) error {
 // ahead is what a poll still waits for.
 type ahead struct {
 	mu       sync.Mutex
-	places   map[string]string // of the processors that are not decided: whose answer they wait for
-	accounts map[string]string // of the processors, by name
+	accounts map[string]string // of the processors that are not decided, by name
 	all      int
 }
 
 func newAhead(c config.Config, names []string) *ahead {
-	a := &ahead{places: make(map[string]string), accounts: make(map[string]string)}
+	a := &ahead{accounts: make(map[string]string)}
 	for _, p := range c.Processors {
 		if len(names) == 0 || slices.Contains(names, p.Name) {
-			a.places[p.Name], a.accounts[p.Name] = "the state", "account "+p.Connection.Host
+			a.accounts[p.Name] = "account " + p.Connection.Host
 		}
 	}
-	a.all = len(a.places)
+	a.all = len(a.accounts)
 	return a
 }
 
@@ -95,36 +93,24 @@ func (a *ahead) advance(processor string, decided bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if decided {
-		delete(a.places, processor)
-	} else if _, ok := a.places[processor]; ok {
-		a.places[processor] = a.accounts[processor]
+		delete(a.accounts, processor)
 	}
 }
 
-// String names what is waited for, that of most processors first.
+// String names what is waited for.
 func (a *ahead) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.places) == 0 {
+	accounts := slices.Compact(slices.Sorted(maps.Values(a.accounts)))
+	if len(accounts) == 0 {
 		return "what is decided to be stored and published"
 	}
-	counts := make(map[string]int)
-	for _, place := range a.places {
-		counts[place]++
-	}
-	places := make([]string, 0, len(counts))
-	for place := range counts {
-		places = append(places, place)
-	}
-	slices.SortFunc(places, func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
-	})
-	text := places[0]
-	if more := len(places) - 1; more > 0 {
+	text := accounts[0]
+	if more := len(accounts) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if a.all > 1 {
-		text += fmt.Sprintf(" (%d of %d processors)", len(a.places), a.all)
+		text += fmt.Sprintf(" (%d of %d processors)", len(a.accounts), a.all)
 	}
 	return text
 }
