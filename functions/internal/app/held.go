@@ -24,14 +24,8 @@ const (
 	everyFar  = 10 * time.Second // a table, each look at which reads a row of every processor
 )
 
-// HeldByAPI asks a feedscale whose HTTP API is at an address, with a key where one is needed.
-func HeldByAPI(address, key string) (Held, error) {
-	api, err := connect.NewAPI(address, key)
-	if err != nil {
-		return Held{}, err
-	}
-	return Held{List: api.List, Every: everyNear}, nil
-}
+// HeldByAPI asks a feedscale over HTTP.
+func HeldByAPI(api *connect.API) Held { return Held{List: api.List, Every: everyNear} }
 
 // HeldByState looks into the state that settings name. It takes the configuration, which says which
 // processors there are, unless another process has the state file open, which is asked.

@@ -10,8 +10,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
-	"github.com/feedscale/feedscale/pkg/bounded"
-	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Check tries every name and permission that the configuration needs, and prints of each whether it
@@ -44,7 +42,7 @@ func Check(kinds actions.Kinds) Command {
 
 // checkAll checks what a processors file asks for; "" is that of the settings.
 func checkAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
+	c, err := readConfig(env, file)
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		if output == "json" {

@@ -43,6 +43,13 @@ func (m *flagMistakes) choice(name, value string, allowed ...string) {
 	}
 }
 
+// eitherURL adds that the state is read from two places.
+func (m *flagMistakes) eitherURL(url, file string) {
+	if url != "" && file != "" {
+		m.add("--config: is of no use with --url; leave one of the two out")
+	}
+}
+
 // listed writes a list as a sentence has it: a, b and c.
 func listed(names []string) string {
 	last := len(names) - 1

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
-	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
 // History prints what was measured and decided of one processor.
@@ -21,7 +19,7 @@ func History(env Env) *cobra.Command {
 		Use: "history NAME", Short: "chart what was measured and decided of a processor",
 		Example:     "feedscale history orders\nfeedscale history orders --since 168h --output csv > orders.csv",
 		Annotations: Settings("FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
-		Args:        cobra.ArbitraryArgs, ValidArgsFunction: processorNames(env, nil),
+		Args:        cobra.ArbitraryArgs, ValidArgsFunction: processorNames(env, new(string)),
 	}
 	since := c.Flags().Duration("since", 24*time.Hour, "how far to look back")
 	output := addOutput(c, "chart", "json", "csv")
@@ -46,17 +44,11 @@ func History(env Env) *cobra.Command {
 
 func history(ctx context.Context, env Env, name string, since time.Duration, output string) error {
 	until := env.Now().UTC()
-	w := waitFor(env, func() string { return "the state" })
-	samples, err := recorded(ctx, env, name, since, until)
-	w.end()
-	if err := w.interrupted(ctx); err != nil {
-		return err
-	}
-	switch {
-	case errors.Is(err, boltstore.ErrInUse), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, report.ErrUnknownName):
-		return Usage(err)
-	case err != nil:
-		return err
+	samples, err := await(ctx, env, "the state", func() ([]state.Sample, error) {
+		return recorded(ctx, env, name, since, until)
+	})
+	if err != nil {
+		return unreadable(err)
 	}
 	switch output {
 	case "json":

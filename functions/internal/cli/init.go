@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
@@ -50,27 +50,13 @@ func Init(kinds actions.Kinds) Command {
 
 // writeProcessors finds what the account of a setting holds, writes the file, and checks it.
 func writeProcessors(ctx context.Context, env Env, setting, database, file string, kinds actions.Kinds) error {
-	settings, err := settings(env)
-	if err != nil {
-		return err
-	}
-	connection, err := config.ParseCosmosConnection(config.Lookup(env.Environ), setting)
-	if err != nil {
-		return Usage(err)
-	}
 	if _, err := os.Lstat(file); err == nil {
 		return Usage(isThere(file, "--config")) // before the account is asked
 	}
-	account, err := connect.New(settings).Account(connection)
-	if err != nil {
-		return Usage(err)
-	}
-	w := waitFor(env, func() string { return "account " + connection.Host })
-	found, err := discover.Account(ctx, account, connection, database, env.Now)
-	w.end()
-	if err := w.interrupted(ctx); err != nil {
-		return err
-	}
+	found, err := lookInto(ctx, env, setting,
+		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Found, error) {
+			return discover.Account(ctx, account, connection, database, env.Now)
+		})
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -41,24 +39,10 @@ func Leases(env Env) *cobra.Command {
 }
 
 func leases(ctx context.Context, env Env, setting string, container cosmos.Container, output string) error {
-	settings, err := settings(env)
-	if err != nil {
-		return err
-	}
-	connection, err := config.ParseCosmosConnection(config.Lookup(env.Environ), setting)
-	if err != nil {
-		return Usage(err)
-	}
-	account, err := connect.New(settings).Account(connection)
-	if err != nil {
-		return Usage(err)
-	}
-	w := waitFor(env, func() string { return "account " + account.Host() })
-	found, err := discover.Leases(ctx, account, connection, container, env.Now)
-	w.end()
-	if err := w.interrupted(ctx); err != nil {
-		return err
-	}
+	found, err := lookInto(ctx, env, setting,
+		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
+			return discover.Leases(ctx, account, connection, container, env.Now)
+		})
 	if err != nil {
 		return err
 	}
@@ -74,15 +58,4 @@ func leases(ctx context.Context, env Env, setting string, container cosmos.Conta
 		return Incomplete(nil)
 	}
 	return nil
-}
-
-// settings reads the settings without the processors. Their mistakes are printed, each on a line of
-// its own.
-func settings(env Env) (config.Settings, error) {
-	s, err := config.ReadSettings(env.Environ)
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return config.Settings{}, Usage(nil)
-	}
-	return s, nil
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -59,7 +58,7 @@ func (r *reloads) next(ctx context.Context, source string) *config.Config {
 			continue
 		}
 		r.seen = now
-		c, err := config.Read(config.Input{Environ: r.env.Environ, File: r.file, ReadFile: bounded.ReadFile})
+		c, err := readConfig(r.env, r.file)
 		if err != nil {
 			r.log.Error("the processors file has mistakes: what was read before goes on", "source", source, "mistakes", strings.Split(err.Error(), "\n"))
 			continue

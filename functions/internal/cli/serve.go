@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
-	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
@@ -39,7 +36,7 @@ func Serve(env Env) *cobra.Command {
 }
 
 func serve(ctx context.Context, env Env, file string) error {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
+	c, err := readConfig(env, file)
 	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
 		// In one line: the host takes each for a message of its own, and starts the handler three times.
@@ -235,41 +232,4 @@ func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, 
 		both.Go(func() error { return h.TickForever(ctx) })
 		return both.Wait()
 	})
-}
-
-// addConfig adds the flag that names the processors file.
-func addConfig(c *cobra.Command) *string {
-	return c.Flags().String("config", "", "the processors `file`; setting FEEDSCALE_CONFIG")
-}
-
-// processorNames completes the names of processors, where the configuration is one to poll with. file is
-// the flag of the processors file; nil where there is none.
-func processorNames(env Env, file *string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		in := config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile}
-		if file != nil {
-			in.File = *file
-		}
-		c, err := config.Read(in)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for _, p := range c.Processors {
-			if !slices.Contains(given, p.Name) {
-				names = append(names, p.Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// configure reads the configuration. Its mistakes are printed, each on a line of its own.
-func configure(env Env, file string) (config.Config, error) {
-	c, err := config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile})
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return config.Config{}, Usage(nil)
-	}
-	return c, nil
 }

@@ -27,7 +27,7 @@ func Status(env Env) *cobra.Command {
 		Args:        cobra.ArbitraryArgs,
 	}
 	f := c.Flags()
-	url := f.String("url", "", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
+	url := addURL(c)
 	file := addConfig(c)
 	watch := f.Bool("watch", false, "print it again whenever it has changed, until interrupted")
 	output := addOutput(c, "table", "json")
@@ -35,9 +35,7 @@ func Status(env Env) *cobra.Command {
 	c.RunE = func(c *cobra.Command, names []string) error {
 		var mistakes flagMistakes
 		mistakes.choice("output", *output, "table", "json")
-		if *url != "" && *file != "" {
-			mistakes.add("--config: is of no use with --url; leave one of the two out")
-		}
+		mistakes.eitherURL(*url, *file)
 		if err := mistakes.refuse(env.Stderr, "status"); err != nil {
 			return err
 		}
@@ -54,12 +52,7 @@ func status(ctx context.Context, env Env, url, file string, watch bool, shown st
 	if watch {
 		return shown.watch(ctx, held)
 	}
-	w := waitFor(env, func() string { return "the state" })
-	all, err := held.Find(ctx, shown.names)
-	w.end()
-	if err := w.interrupted(ctx); err != nil {
-		return err
-	}
+	all, err := await(ctx, env, "the state", func() (report.List, error) { return held.Find(ctx, shown.names) })
 	if err != nil {
 		return unreadable(err)
 	}
@@ -79,11 +72,11 @@ func heldBy(env Env, url, file string) (app.Held, error) {
 		url = settings.URL
 	}
 	if url != "" {
-		held, err := app.HeldByAPI(url, settings.APIKey.Reveal())
+		api, err := askable(url, settings)
 		if err != nil {
-			return held, Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
+			return app.Held{}, err
 		}
-		return held, nil
+		return app.HeldByAPI(api), nil
 	}
 	options := app.Options{Log: newLog(env.Stderr, settings.LogLevel), EventLines: io.Discard, Version: env.Version, Now: env.Now, Asking: env.asking}
 	return app.HeldByState(settings, func() (config.Config, error) { return configure(env, file) }, options), nil

@@ -70,6 +70,18 @@ func (w *waiting) interrupted(ctx context.Context) error {
 	return Incomplete(errors.New("interrupted while waiting for " + w.what()))
 }
 
+// await runs what takes its time, and says meanwhile what it waits for. After a signal the error is the
+// Failure of it.
+func await[T any](ctx context.Context, env Env, what string, run func() (T, error)) (T, error) {
+	w := waitFor(env, func() string { return what })
+	value, err := run()
+	w.end()
+	if interrupted := w.interrupted(ctx); interrupted != nil {
+		err = interrupted
+	}
+	return value, err
+}
+
 // ahead is what a poll still waits for.
 type ahead struct {
 	mu       sync.Mutex
