@@ -18,19 +18,16 @@ import (
 	"time"
 )
 
-// certificate is what the stand-ins identify themselves with over TLS: one
-// certificate, which is its own authority, for this machine's own names.
-type certificate struct {
-	config *tls.Config
-	file   string // PEM file for clients to trust
-}
-
 // certificateLife is how long a certificate that is written holds.
 const certificateLife = 365 * 24 * time.Hour
 
-// loadCertificate returns the certificate in a folder, and makes one where there
+// loadCertificate returns the TLS configuration of the stand-ins, and the PEM file for clients to trust.
+// The certificate in a folder is its own authority, for this machine's own names. One is made where there
 // is none or it has expired, so that clients have to be told to trust it once.
-func loadCertificate(folder string, now time.Time) (certificate, error) {
+func loadCertificate(folder string, now time.Time) (c *tls.Config, caFile string, err error) {
+	if folder, err = filepath.Abs(folder); err != nil {
+		return nil, "", err
+	}
 	caFile, keyFile := filepath.Join(folder, "ca.pem"), filepath.Join(folder, "key.pem")
 	pair, err := tls.LoadX509KeyPair(caFile, keyFile)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now.After(pair.Leaf.NotAfter) {
@@ -39,13 +36,9 @@ func loadCertificate(folder string, now time.Time) (certificate, error) {
 		}
 	}
 	if err != nil {
-		return certificate{}, fmt.Errorf("the certificate in %s cannot be used, remove it or name another folder with --certificates: %w", folder, err)
+		return nil, "", fmt.Errorf("the certificate in %s cannot be used, remove it or name another folder with --certificates: %w", folder, err)
 	}
-	absolute, err := filepath.Abs(caFile)
-	if err != nil {
-		return certificate{}, err
-	}
-	return certificate{config: &tls.Config{Certificates: []tls.Certificate{pair}}, file: absolute}, nil
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, caFile, nil
 }
 
 func writeCertificate(caFile, keyFile string, now time.Time) error {

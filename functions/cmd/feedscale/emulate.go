@@ -37,14 +37,16 @@ type emulatedContainer struct {
 	DefaultTTL   int      `yaml:"defaultTtl"`   // seconds; -1 = documents' own
 }
 
+// emulatedQueue has the fields of servicebusfake.QueueSpec, in their order, so that it converts.
 type emulatedQueue struct {
-	Name               string        `yaml:"name"`
-	RequiresSession    bool          `yaml:"requiresSession"`
-	DuplicateDetection time.Duration `yaml:"duplicateDetection"` // window; 0 = off
-	LockDuration       time.Duration `yaml:"lockDuration"`
-	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
-	DefaultTTL         time.Duration `yaml:"defaultTtl"`
-	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
+	Name                     string        `yaml:"name"`
+	LockDuration             time.Duration `yaml:"lockDuration"`
+	MaxDeliveryCount         int           `yaml:"maxDeliveryCount"`
+	RequiresSession          bool          `yaml:"requiresSession"`
+	DuplicateDetectionWindow time.Duration `yaml:"duplicateDetection"` // 0 = off
+	DefaultTTL               time.Duration `yaml:"defaultTtl"`
+	DeadLetterOnExpiry       bool          `yaml:"deadLetterOnExpiry"`
+	MaxMessageSize           int           `yaml:"-"`
 }
 
 type emulatedTopic struct {
@@ -54,13 +56,15 @@ type emulatedTopic struct {
 	Subscriptions      []emulatedSubscription `yaml:"subscriptions"`
 }
 
+// emulatedSubscription has the fields of servicebusfake.SubscriptionSpec, in their order.
 type emulatedSubscription struct {
-	Name               string        `yaml:"name"`
-	RequiresSession    bool          `yaml:"requiresSession"`
-	LockDuration       time.Duration `yaml:"lockDuration"`
-	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
-	DefaultTTL         time.Duration `yaml:"defaultTtl"`
-	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
+	Name               string                `yaml:"name"`
+	LockDuration       time.Duration         `yaml:"lockDuration"`
+	MaxDeliveryCount   int                   `yaml:"maxDeliveryCount"`
+	RequiresSession    bool                  `yaml:"requiresSession"`
+	DefaultTTL         time.Duration         `yaml:"defaultTtl"`
+	DeadLetterOnExpiry bool                  `yaml:"deadLetterOnExpiry"`
+	Rules              []servicebusfake.Rule `yaml:"-"`
 }
 
 // pathList reads one path or a list of them.
@@ -82,17 +86,15 @@ func emulate(env cli.Env) *cobra.Command {
 	}
 	f := c.Flags()
 	var world emulated
-	cosmosAddr := f.String("cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
-	busAddr := f.String("servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
-	regions := f.String("regions", "Local", "regions of the Cosmos DB account, the write region first, separated by commas; each further one listens on the next port")
-	retention := f.Duration("retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
-	withTLS := f.Bool("tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
-	certificates := f.String("certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
+	var o standInOptions
+	f.StringVar(&o.cosmosAddr, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
+	f.StringVar(&o.busAddr, "servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
+	f.StringSliceVar(&o.regions, "regions", []string{"Local"}, "regions of the Cosmos DB account, the write region first, as a `list` with commas; each further one listens on the next port")
+	f.DurationVar(&o.retention, "retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
+	f.BoolVar(&o.withTLS, "tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
+	f.StringVar(&o.certificates, "certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
 	file := f.String("file", "", "YAML or JSON file with databases, containers, queues and topics")
-	f.Func("database", "database to create; may be repeated", func(s string) error {
-		world.Databases = append(world.Databases, s)
-		return nil
-	})
+	f.StringArrayVar(&world.Databases, "database", nil, "database to create, by `name`; may be repeated")
 	f.Func("container", "container to create, DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]; may be repeated", func(s string) error {
 		c, err := parseContainer(s)
 		world.Containers = append(world.Containers, c)
@@ -120,10 +122,7 @@ func emulate(env cli.Env) *cobra.Command {
 		return nil
 	})
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return serveStandIns(c.Context(), env, standInOptions{
-			cosmosAddr: *cosmosAddr, busAddr: *busAddr, regions: strings.Split(*regions, ","), retention: *retention,
-			withTLS: *withTLS, certificates: *certificates,
-		}, world, *file)
+		return serveStandIns(c.Context(), env, o, world, *file)
 	}
 	return c
 }
@@ -182,7 +181,7 @@ func parseQueue(s string) (emulatedQueue, error) {
 	if name == "" || option != "" && option != "sessions" {
 		return emulatedQueue{}, errors.New("allowed is NAME or NAME:sessions")
 	}
-	return emulatedQueue{Name: name, RequiresSession: option == "sessions", DuplicateDetection: duplicateWindow}, nil
+	return emulatedQueue{Name: name, RequiresSession: option == "sessions", DuplicateDetectionWindow: duplicateWindow}, nil
 }
 
 // topic is that of a name, which is added where it is not there yet.
@@ -250,25 +249,20 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 	account := cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention}
 	bus := servicebusfake.Options{Addr: o.busAddr}
 	if o.withTLS {
-		identity, err := loadCertificate(o.certificates, time.Now())
-		if err != nil {
+		if account.TLS, s.ca, err = loadCertificate(o.certificates, time.Now()); err != nil {
 			return nil, err
 		}
-		account.TLS, bus.TLS, s.ca = identity.config, identity.config, identity.file
+		bus.TLS = account.TLS
 	}
 	for _, q := range world.Queues {
-		bus.Queues = append(bus.Queues, servicebusfake.QueueSpec{
-			Name: q.Name, RequiresSession: q.RequiresSession, DuplicateDetectionWindow: q.DuplicateDetection,
-			LockDuration: q.LockDuration, MaxDeliveryCount: q.MaxDeliveryCount, DefaultTTL: q.DefaultTTL, DeadLetterOnExpiry: q.DeadLetterOnExpiry,
-		})
+		bus.Queues = append(bus.Queues, servicebusfake.QueueSpec(q))
 	}
 	for _, t := range world.Topics {
-		topic := servicebusfake.TopicSpec{Name: t.Name, DuplicateDetectionWindow: t.DuplicateDetection, DefaultTTL: t.DefaultTTL}
+		topic := servicebusfake.TopicSpec{
+			Name: t.Name, DuplicateDetectionWindow: t.DuplicateDetection, DefaultTTL: t.DefaultTTL,
+		}
 		for _, s := range t.Subscriptions {
-			topic.Subscriptions = append(topic.Subscriptions, servicebusfake.SubscriptionSpec{
-				Name: s.Name, RequiresSession: s.RequiresSession,
-				LockDuration: s.LockDuration, MaxDeliveryCount: s.MaxDeliveryCount, DefaultTTL: s.DefaultTTL, DeadLetterOnExpiry: s.DeadLetterOnExpiry,
-			})
+			topic.Subscriptions = append(topic.Subscriptions, servicebusfake.SubscriptionSpec(s))
 		}
 		bus.Topics = append(bus.Topics, topic)
 	}
@@ -288,23 +282,17 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 // create makes the databases and containers. A container's database need not be
 // listed.
 func (e emulated) create(account *cosmosfake.Server) error {
-	made := make(map[string]bool)
-	database := func(id string) error {
-		if made[id] {
-			return nil
-		}
-		made[id] = true
-		return account.CreateDatabase(id)
+	databases := slices.Clone(e.Databases)
+	for _, c := range e.Containers {
+		databases = append(databases, c.Database)
 	}
-	for _, id := range e.Databases {
-		if err := database(id); err != nil {
+	slices.Sort(databases)
+	for _, id := range slices.Compact(databases) {
+		if err := account.CreateDatabase(id); err != nil {
 			return err
 		}
 	}
 	for _, c := range e.Containers {
-		if err := database(c.Database); err != nil {
-			return err
-		}
 		spec := cosmosfake.ContainerSpec{ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL}
 		if len(spec.PartitionKey) == 0 {
 			spec.PartitionKey = []string{"/id"}
