@@ -39,7 +39,7 @@ func showDemo(env cli.Env) *cobra.Command {
 		case len(args) == 0:
 			return runDemo(c.Context(), env, *duration)
 		case len(args) < 3 && args[0] == "env":
-			return printDemoEnviron(c.Context(), env, args[1:]...)
+			return printDemoEnviron(c.Context(), env, strings.Join(args[1:], ""))
 		}
 		return cli.Usage(fmt.Errorf("demo: allowed are no arguments and env [PORT], not %q", strings.Join(args, " ")))
 	}

@@ -73,13 +73,11 @@ const environTimeout = 5 * time.Second
 var settingsOfDemo = regexp.MustCompile(`^(COSMOS|SERVICEBUS|FEEDSCALE_[A-Z_]+)$`)
 
 // printDemoEnviron prints what a shell takes over, so that commands work on the demo that listens on a
-// port, or at an address; without one, where demo would listen in this environment.
-func printDemoEnviron(ctx context.Context, env cli.Env, at ...string) error {
-	address := cmp.Or(env.Getenv("FEEDSCALE_LISTEN"), usualAddress)
-	if len(at) > 0 {
-		if address = at[0]; !strings.Contains(address, ":") {
-			address = loopback + address
-		}
+// port, or at an address; "" = where demo would listen in this environment.
+func printDemoEnviron(ctx context.Context, env cli.Env, at string) error {
+	address := cmp.Or(at, env.Getenv("FEEDSCALE_LISTEN"), usualAddress)
+	if !strings.Contains(address, ":") {
+		address = loopback + address
 	}
 	environ, err := askForEnviron(ctx, address, env.Getenv("FEEDSCALE_API_KEY"))
 	if err != nil {
@@ -105,8 +103,6 @@ func printDemoEnviron(ctx context.Context, env cli.Env, at ...string) error {
 
 // askForEnviron asks the demo that listens at an address, and may want a key; "" = none.
 func askForEnviron(ctx context.Context, address, key string) (environ []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, environTimeout)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+routeEnviron, nil)
 	if err != nil {
 		return nil, err
@@ -114,7 +110,9 @@ func askForEnviron(ctx context.Context, address, key string) (environ []string, 
 	if key != "" {
 		request.Header.Set("x-functions-key", key)
 	}
-	response, err := bounded.NewClient().Do(request)
+	client := bounded.NewClient()
+	client.Timeout = environTimeout
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, errors.Unwrap(err) // its text repeats the address
 	}

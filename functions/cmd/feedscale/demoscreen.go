@@ -68,7 +68,15 @@ func (s *screen) run(ctx context.Context) error {
 		if s.restore != nil {
 			defer s.restore() // a panic here ends the process without what others deferred
 		}
-		s.poll(ctx, ticks)
+		_ = s.host.TickForever(ctx, func(result report.Tick) { // which fails never
+			if len(result.Polled) == 0 {
+				return
+			}
+			select {
+			case ticks <- result.Polled:
+			case <-ctx.Done():
+			}
+		})
 	})
 	defer polling.Wait()
 	redraw := time.NewTicker(drawEvery)
@@ -91,28 +99,6 @@ func (s *screen) run(ctx context.Context) error {
 		}
 		if s.live {
 			s.draw(polled)
-		}
-	}
-}
-
-// poll ticks until ctx ends.
-func (s *screen) poll(ctx context.Context, ticks chan<- []state.State) {
-	for ctx.Err() == nil {
-		result, err := s.host.Tick(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.log.Error("the tick failed", "error", err.Error())
-		}
-		if len(result.Polled) > 0 {
-			select {
-			case ticks <- result.Polled:
-			case <-ctx.Done():
-				return
-			}
-		}
-		due := time.NewTimer(time.Until(s.host.Settings().Timer.Next(time.Now())))
-		select {
-		case <-due.C:
-		case <-ctx.Done():
 		}
 	}
 }

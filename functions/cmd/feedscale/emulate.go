@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,15 +195,15 @@ func (e *emulated) topic(name string) *emulatedTopic {
 	return &e.Topics[at]
 }
 
+var subscriptionForm = regexp.MustCompile(`^([^:]+?)/(?i:subscriptions)/([^:]+)(:sessions)?$`)
+
 // parseSubscription reads TOPIC/Subscriptions/NAME[:sessions], the word in any case.
 func parseSubscription(s string) (topic string, subscription emulatedSubscription, err error) {
-	const word = "/subscriptions/"
-	path, option, _ := strings.Cut(s, ":")
-	at := strings.Index(strings.ToLower(path), word)
-	if at < 1 || at+len(word) == len(path) || option != "" && option != "sessions" {
-		return "", emulatedSubscription{}, errors.New("allowed is TOPIC/Subscriptions/NAME or TOPIC/Subscriptions/NAME:sessions")
+	part := subscriptionForm.FindStringSubmatch(s)
+	if part == nil {
+		return "", subscription, errors.New("allowed is TOPIC/Subscriptions/NAME or TOPIC/Subscriptions/NAME:sessions")
 	}
-	return path[:at], emulatedSubscription{Name: path[at+len(word):], RequiresSession: option == "sessions"}, nil
+	return part[1], emulatedSubscription{Name: part[2], RequiresSession: part[3] != ""}, nil
 }
 
 // read adds what a file describes. The empty name is no file.

@@ -25,7 +25,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/estimator"
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -65,9 +64,7 @@ type App struct {
 	config  config.Config
 	options Options
 	store   *state.Commits
-	events  events.Publisher
-	signals *servicebus.Signals   // nil where nothing can have a signal queue
-	shards  *servicebus.Publisher // nil where no tick is handed over
+	closers []func(context.Context) error // of what talks to Service Bus
 	poller  *poller.Poller
 	meters  *metrics.Handler
 	samples samples
@@ -95,11 +92,13 @@ func New(c config.Config, o Options) (*App, error) {
 		groupNames[i] = g.Name
 		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
-	var err error
-	if a.events, err = connections.Publisher(c.Settings.Events, o.EventLines); err != nil {
+	publisher, err := connections.Publisher(c.Settings.Events, o.EventLines)
+	if err != nil {
 		return nil, err
 	}
-	if a.signals, err = connections.Signals(c.Settings.Events); err != nil {
+	a.closers = append(a.closers, publisher.Close)
+	signals, err := connections.Signals(c.Settings.Events)
+	if err != nil {
 		return nil, err
 	}
 	store, err := connections.Store(c.Settings.State, o.ReadOnly)
@@ -120,7 +119,7 @@ func New(c config.Config, o Options) (*App, error) {
 		Groups:     groups,
 		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),
 		Store:      a.store,
-		Publisher:  a.meters.Publisher(a.events),
+		Publisher:  a.meters.Publisher(publisher),
 		Settings: poller.Settings{
 			Destination: connect.Destination(c.Settings.Events), Ticks: c.Settings.Timer, Heartbeat: c.Settings.Heartbeat,
 			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History, ID: processID(),
@@ -129,14 +128,17 @@ func New(c config.Config, o Options) (*App, error) {
 		Now:        o.Now,
 		Log:        o.Log,
 	}
-	if a.signals != nil {
-		a.poller.Signals = countedSignals{a.signals, a.meters}
+	if signals != nil { // nil where nothing can have a signal queue
+		a.poller.Signals = countedSignals{signals, a.meters}
+		a.closers = append(a.closers, signals.Close)
 	}
 	if o.BehindHost && c.Settings.Shards.Queue != "" {
-		if a.shards, err = connections.Queue(c.Settings.Shards); err != nil {
+		shards, err := connections.Queue(c.Settings.Shards)
+		if err != nil {
 			return nil, errors.Join(err, a.store.Close())
 		}
-		a.poller.Shards, a.poller.ShardSize = a.shards, c.Settings.ShardSize
+		a.poller.Shards, a.poller.ShardSize = shards, c.Settings.ShardSize
+		a.closers = append(a.closers, shards.Close)
 	}
 	return a, nil
 }
@@ -274,13 +276,11 @@ const closeTimeout = 2 * time.Second
 func (a *App) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if a.signals != nil {
-		_ = a.signals.Close(ctx) // never fails
+	var err error
+	for _, closing := range a.closers {
+		err = errors.Join(err, closing(ctx))
 	}
-	if a.shards != nil {
-		_ = a.shards.Close(ctx) // never fails
-	}
-	if err := errors.Join(a.events.Close(ctx), a.store.Close()); err != nil {
+	if err = errors.Join(err, a.store.Close()); err != nil {
 		a.options.Log.Warn("not everything was closed", "error", err.Error())
 	}
 }

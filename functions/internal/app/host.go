@@ -15,6 +15,7 @@ import (
 	"github.com/feedscale/feedscale/functions/shard"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
@@ -75,9 +76,6 @@ func Listen(c config.Config, o Options) (*Host, error) {
 // URL is where HTTP is answered.
 func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
 
-// Settings are those of the configuration.
-func (h *Host) Settings() config.Settings { return h.config.Settings }
-
 // HandlePoll adds the timer function, whose ticks end with ctx, and that which polls their shards.
 func (h *Host) HandlePoll(ctx context.Context) {
 	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
@@ -100,7 +98,13 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		c.watch(server)
 	}
 	defer h.serveProbes()()
-	pusher := h.push()
+	var pusher otlp.Pusher // pushes nothing
+	if h.options.Getenv != nil {
+		pusher = otlp.Start(otlp.Options{
+			Metrics: h.meters, Version: h.options.Version, Instance: processID(),
+			Getenv: h.options.Getenv, Log: log,
+		})
+	}
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)
@@ -169,14 +173,6 @@ func bodiless(next http.Handler) http.Handler {
 	})
 }
 
-// push begins to push the metrics, where the environment asks for it.
-func (h *Host) push() otlp.Pusher {
-	if h.options.Getenv == nil {
-		return otlp.Pusher{}
-	}
-	return otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Getenv: h.options.Getenv, Log: h.options.Log})
-}
-
 // spelled lets a path below /api be written in any case and with a slash at its end, as the routes of a
 // Functions host may be, which forwards the path as it was written. Names of processors are in lower
 // case.
@@ -196,18 +192,25 @@ func spelled(next http.Handler) http.Handler {
 }
 
 // TickForever polls at once and then at every time of the timer's schedule, until ctx ends. A tick that
-// takes longer than the schedule's step lets the times pass that it covers.
-func (h *Host) TickForever(ctx context.Context) error {
+// takes longer than the schedule's step lets the times pass that it covers. took is handed what came of
+// each tick, with its partitions; nil = nobody looks at them.
+func (h *Host) TickForever(ctx context.Context, took func(report.Tick)) error {
 	for {
-		if _, err := h.TickBriefly(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		if took == nil {
+			_, err = h.TickBriefly(ctx)
+		} else {
+			var result report.Tick
+			result, err = h.Tick(ctx)
+			took(result)
+		}
+		if err != nil && ctx.Err() == nil {
 			h.options.Log.Error("the tick failed", "error", err.Error())
 		}
 		now := h.options.Now()
-		timer := time.NewTimer(h.config.Settings.Timer.Next(now).Sub(now))
 		select {
-		case <-timer.C:
+		case <-time.After(h.config.Settings.Timer.Next(now).Sub(now)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		}
 	}

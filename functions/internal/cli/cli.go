@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -97,13 +98,15 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "feedscale COMMAND", Short: "scale Azure Cosmos DB change feed processors by how far behind they are",
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args: cobra.ArbitraryArgs, // RunE says which command there is none of
+		SuggestionsMinimumDistance: 2,                   // edits
+		Args:                       cobra.ArbitraryArgs, // RunE says which command there is none of
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	ask := root.Flags().Bool("version", false, "print the version")
 	unknown := func(name string) error {
-		return Usage(fmt.Errorf("there is no command %q%s%s\n'feedscale --help' lists the commands", name, elsewhere, meant(config.Nearest(name, names(root)))))
+		near := strings.Join(root.SuggestionsFor(name), " or ")
+		return Usage(fmt.Errorf("there is no command %q%s%s\n'feedscale --help' lists the commands", name, elsewhere, meant(near)))
 	}
 	root.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
@@ -179,14 +182,4 @@ func meant(near string) string {
 		return ""
 	}
 	return "; did you mean " + near + "?"
-}
-
-// names are those of the commands that a person may call.
-func names(root *cobra.Command) (names []string) {
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return names
 }

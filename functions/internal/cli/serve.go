@@ -219,8 +219,9 @@ func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, 
 	}
 	defer h.Close()
 	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
+	tick := func(ctx context.Context) error { return h.TickForever(ctx, nil) }
 	if listener == nil {
-		return h.Serve(ctx, h.TickForever)
+		return h.Serve(ctx, tick)
 	}
 	serve, err := scaler(ScalerOptions{Scaler: c.Settings.Scaler, Answers: h.Answers(), Log: log})
 	if err != nil {
@@ -229,7 +230,7 @@ func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, 
 	return h.Serve(ctx, func(ctx context.Context) error {
 		both, ctx := errgroup.WithContext(ctx)
 		both.Go(func() error { return serve(ctx, listener) })
-		both.Go(func() error { return h.TickForever(ctx) })
+		both.Go(func() error { return tick(ctx) })
 		return both.Wait()
 	})
 }
