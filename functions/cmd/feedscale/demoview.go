@@ -113,21 +113,13 @@ func (v view) table(style console.Style) []string {
 		if at := slices.IndexFunc(v.services, func(s demo.Service) bool { return s.Name == p.Processor }); at >= 0 {
 			service = v.services[at]
 		}
-		r := report.New(p)
-		rows = append(rows, []console.Cell{
-			{Text: r.Name},
-			console.StatusCell(r),
-			{Text: console.Number(r.Lag), Right: true},
-			{Text: report.Age(r.ChangeAgeSeconds), Right: true},
-			{Text: console.CatchUp(p), Right: true},
-			{Text: console.Replicas(r.DesiredReplicas, r.Direction), Right: true},
-			{Text: fmt.Sprint(service.Replicas), Right: true},
-			{Text: console.Partitions(r), Right: true},
-			{Text: fmt.Sprint(service.Written), Color: console.Dim, Right: true},
-			{Text: fmt.Sprint(service.Processed), Color: console.Dim, Right: true},
-			{Text: fmt.Sprintf("%.1f", r.RequestCharge), Color: console.Dim, Right: true},
-			{Text: report.Why(r.Reasons), Color: console.Dim},
-		})
+		count := func(n any, color string) console.Cell {
+			return console.Cell{Text: fmt.Sprint(n), Color: color, Right: true}
+		}
+		row := console.ProcessorRow(p)
+		written, done := count(service.Written, console.Dim), count(service.Processed, console.Dim)
+		row = slices.Insert(row, len(row)-2, written, done)                                // before RU
+		rows = append(rows, slices.Insert(row, 6, count(service.Replicas, console.Plain))) // after REPLICAS
 	}
 	table := style.Table(rows, "RU", "WRITTEN", "DONE", "CATCH-UP", "PARTITIONS", "AGE", "RUNNING")
 	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")

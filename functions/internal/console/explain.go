@@ -117,7 +117,7 @@ func (e explanation) rates() []string {
 		return nil
 	}
 	line := strings.Join(known, ", ")
-	switch needed := CatchUp(e.s); needed {
+	switch needed := catchUp(e.s); needed {
 	case "-":
 	case "never":
 		line += fmt.Sprintf(": with %s the lag only grows", report.Count(e.s.Decision.Replicas, "replica"))

@@ -20,17 +20,11 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
 	for _, s := range polled {
 		r := report.New(s)
-		rows = append(rows, []Cell{
-			{r.Name, Plain, false},
-			{string(r.Status), statusColor(r.Status), false},
-			{Number(r.Lag), Plain, true},
-			{report.Age(r.ChangeAgeSeconds), Plain, true},
-			{CatchUp(s), Plain, true},
-			{Replicas(r.DesiredReplicas, r.Direction), Plain, true},
-			{Partitions(r), Plain, true},
-			{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
-			{why(r, withPartitions), Dim, false},
-		})
+		row := ProcessorRow(s)
+		if withPartitions && len(r.Partitions) > 0 { // each says its own error
+			row[len(row)-1].Text = report.Why(r.Reasons)
+		}
+		rows = append(rows, row)
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
 				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
@@ -52,7 +46,7 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 			{Number(g.Lag), Plain, true},
 			{report.Age(g.ChangeAgeSeconds), Plain, true},
 			none,
-			{Replicas(g.DesiredReplicas, g.Direction), Plain, true},
+			{replicas(g.DesiredReplicas, g.Direction), Plain, true},
 			none, none,
 			{report.Why(g.Reasons), Dim, false},
 		})
@@ -65,17 +59,25 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	return style.print(w, text)
 }
 
-// why is what could not be measured, and what the decision came from. Partitions that are shown say the
-// first themselves.
-func why(r report.Processor, withPartitions bool) string {
-	decided := report.Why(r.Reasons)
-	switch {
-	case r.Error == nil || withPartitions && len(r.Partitions) > 0:
-		return decided
-	case decided == "":
-		return oneLine(*r.Error)
+// ProcessorRow is a processor in the columns PROCESSOR, STATUS, LAG, AGE, CATCH-UP, REPLICAS, PARTITIONS,
+// RU and WHY. The last is what could not be measured, and what the decision came from.
+func ProcessorRow(s state.State) []Cell {
+	r := report.New(s)
+	why := report.Why(r.Reasons)
+	if r.Error != nil {
+		why = strings.TrimSuffix(oneLine(*r.Error)+"; "+why, "; ")
 	}
-	return oneLine(*r.Error) + "; " + decided
+	return []Cell{
+		{r.Name, Plain, false},
+		{string(r.Status), statusColor(r.Status), false},
+		{Number(r.Lag), Plain, true},
+		{report.Age(r.ChangeAgeSeconds), Plain, true},
+		{catchUp(s), Plain, true},
+		{replicas(r.DesiredReplicas, r.Direction), Plain, true},
+		{partitions(r), Plain, true},
+		{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
+		{why, Dim, false},
+	}
 }
 
 // summary says how processors stand in sum.
@@ -139,9 +141,4 @@ func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
 		Processors []report.Processor `json:"processors"`
 		Groups     []report.Group     `json:"groups"`
 	}{processors, groups})
-}
-
-// StatusCell is a status in its color.
-func StatusCell(r report.Processor) Cell {
-	return Cell{string(r.Status), statusColor(r.Status), false}
 }

@@ -105,10 +105,10 @@ func statusRows(all report.List) [][]Cell {
 		rows = append(rows, []Cell{{name, Plain, false}, word, {replicas, Plain, true}, {Number(lag), Plain, true}, {report.Age(age), Plain, true}, polled})
 	}
 	for _, p := range all.Processors {
-		row(p.Name, p.Status, Replicas(p.DesiredReplicas, p.Direction), p.Lag, p.ChangeAgeSeconds, p.Kept)
+		row(p.Name, p.Status, replicas(p.DesiredReplicas, p.Direction), p.Lag, p.ChangeAgeSeconds, p.Kept)
 	}
 	for _, g := range all.Groups {
-		row("group "+g.Name, g.Status, Replicas(g.DesiredReplicas, g.Direction), g.Lag, g.ChangeAgeSeconds, g.Kept)
+		row("group "+g.Name, g.Status, replicas(g.DesiredReplicas, g.Direction), g.Lag, g.ChangeAgeSeconds, g.Kept)
 	}
 	return rows
 }

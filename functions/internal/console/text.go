@@ -24,9 +24,9 @@ func Number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// CatchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
+// catchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
 // pending or a rate is not known yet.
-func CatchUp(s state.State) string {
+func catchUp(s state.State) string {
 	seconds, known := report.CatchUpSeconds(s)
 	switch {
 	case !known:
@@ -39,8 +39,8 @@ func CatchUp(s state.State) string {
 	}
 }
 
-// Replicas is the decision with an arrow where it changes something; "?" where there is none.
-func Replicas(desired *int, direction *scaling.Direction) string {
+// replicas is the decision with an arrow where it changes something; "?" where there is none.
+func replicas(desired *int, direction *scaling.Direction) string {
 	if desired == nil {
 		return unknown
 	}
@@ -48,8 +48,8 @@ func Replicas(desired *int, direction *scaling.Direction) string {
 	return fmt.Sprintf("%s%d", arrow, *desired)
 }
 
-// Partitions is how many partitions have lag, of how many.
-func Partitions(r report.Processor) string {
+// partitions is how many partitions have lag, of how many.
+func partitions(r report.Processor) string {
 	switch {
 	case r.PartitionCount == nil:
 		return unknown
