@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -94,4 +96,24 @@ func (h *Handler) ObserveSignals(queue string, messages int, err error) {
 		return
 	}
 	h.ticks.signals.WithLabelValues(queue).Set(float64(messages))
+}
+
+// Publisher returns p, with every delivery counted.
+func (h *Handler) Publisher(p events.Publisher) events.Publisher {
+	return publisher{Publisher: p, ticks: &h.ticks}
+}
+
+type publisher struct {
+	events.Publisher
+	ticks *ticks
+}
+
+func (p publisher) Publish(ctx context.Context, body []byte) error {
+	err := p.Publisher.Publish(ctx, body)
+	if err != nil {
+		p.ticks.publishErrors.Inc()
+	} else {
+		p.ticks.published.Inc()
+	}
+	return err
 }

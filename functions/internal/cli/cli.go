@@ -1,9 +1,9 @@
 // Package cli is the command line: one file for each command, which has its flags, calls what does the
-// work, and prints what comes of it. What a program offers is the list of commands that its main hands
+// work, and prints what comes of it. print.go has those that only print a text. What a program offers is the list of commands that its main hands
 // to [Main]; the commands that need a stand-in or client-go are in functions/cmd/feedscale, since the
 // deployed handler must not link them.
 //
-// Start with [Main], [Env] and, for a command, version.go. What reads the arguments is cobra
+// Start with [Main], [Env] and, for a command, leases.go. What reads the arguments is cobra
 // (docs/decisions/0017-command-line-library.md).
 //
 // The package is internal to the program: its API may change in any release.

@@ -20,11 +20,7 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 	fmt.Fprintf(&b, "account %s: %s, %s: leases in %d of the %d that can hold them by the partition key (%.1f RU)\n",
 		found.Account, report.Count(len(found.Databases), "database"), report.Count(found.Containers, "container"), len(found.Leases), found.Candidates, found.RequestCharge)
 	for _, r := range found.Leases {
-		leases := 0
-		for _, p := range r.Processors {
-			leases += p.Partitions
-		}
-		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), report.Count(leases, "lease"), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
+		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), leaseCount(r.Processors), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
 		writeUnread(&b, r.Processors, style)
 	}
 	if len(found.Skipped) > 0 {

@@ -14,11 +14,7 @@ import (
 // cannot be read of it, and the lines to paste into the processors file.
 func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 	var b strings.Builder
-	leases := 0
-	for _, p := range found.Processors {
-		leases += p.Partitions
-	}
-	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account, report.Count(leases, "lease"), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
+	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account, leaseCount(found.Processors), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
 	if len(found.Processors) > 0 {
 		rows := style
 		rows.Wrap = true
@@ -29,6 +25,14 @@ func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 		}
 	}
 	return style.print(w, b.String())
+}
+
+func leaseCount(processors []discover.Processor) string {
+	leases := 0
+	for _, p := range processors {
+		leases += p.Partitions
+	}
+	return report.Count(leases, "lease")
 }
 
 func leaseRows(processors []discover.Processor) [][]Cell {
