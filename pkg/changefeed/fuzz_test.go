@@ -19,6 +19,15 @@ import (
 // is known to write, and for each that once broke the code.
 
 func FuzzParseLease(f *testing.F) {
+	for _, document := range []string{
+		``, `null`, `7`, `[]`, `{}`, `{ }`, "{\n}", `{"id":"a..0","LeaseToken":"0","Owner":null,"_ts":7}`,
+		`{"id":"a","ID":"b","leasetoken":"1","FEEDRANGE":{"Range":{"min":"","max":"FF"}},"version":1}`,
+		`{"id":7}`, `{"Owner":"\u0041\\\"}"}`, `{"\u0069d":"a"}`, `{"_ts":1e3}`, `{"_ts":null,"id":null}`, `{"_ts":"1"}`,
+		` { "id" : "a" , "other" : [ {"id":"b]}"} , "c\\" ] , "_ts" : 1 } `, `{"id":"a"`, `{"id":"a"} x`, "{\"id\":\"\xff\"}",
+		`{"LeaseToken":{},"PartitionId":"2"}`, `{"ContinuationToken":"\"5\"","timestamp":"2026-01-01T00:00:00Z","Mode":"Incremental Feed"}`,
+	} {
+		f.Add([]byte(document))
+	}
 	f.Fuzz(func(t *testing.T, document []byte) {
 		l, err := changefeed.ParseLease(document)
 		if err != nil {

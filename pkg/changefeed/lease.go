@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Lease is one document of a lease container: the position of a change feed processor in one
@@ -62,17 +60,9 @@ var ErrNotALease = errors.New("not a lease that can be read")
 // (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
 // error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
 // that the partition can be reported as unknown.
-func ParseLease(document []byte) (Lease, error) { return parseLease(document, json.Valid(document)) }
-
-// ParseDocument is ParseLease for a document that EachDocument has handed over: it is valid JSON, which need
-// not be found out twice.
-func ParseDocument(document []byte) LeaseDocument {
-	l, err := parseLease(document, true)
-	return LeaseDocument{Lease: l, Err: err}
-}
-
-func parseLease(document []byte, valid bool) (Lease, error) {
-	d, err := readLeaseFields(document, valid)
+func ParseLease(document []byte) (Lease, error) {
+	var d leaseFields
+	err := json.Unmarshal(document, &d)
 	if err != nil {
 		return Lease{ID: d.ID}, fmt.Errorf("%w: %v", ErrNotALease, err)
 	}
@@ -132,65 +122,6 @@ type leaseFields struct {
 	FeedRange    json.RawMessage `json:"FeedRange"` // Java writes feedRange, which encoding/json matches too
 	Mode         json.RawMessage `json:"Mode"`
 	TS           int64           `json:"_ts"`
-}
-
-// readLeaseFields reads them as encoding/json does, which it asks where a property is not of the type
-// that it should be: there are many leases, and reflection takes four times as long.
-func readLeaseFields(document []byte, valid bool) (d leaseFields, err error) {
-	plain := valid
-	if plain {
-		isObject := eachMember(document, func(name, value []byte) { plain = plain && d.set(name, value) })
-		plain = plain && isObject
-	}
-	if !plain {
-		d = leaseFields{}
-		err = json.Unmarshal(document, &d)
-	}
-	return d, err
-}
-
-// set sets the field of a name, in whatever case it is written, and reports whether it could.
-func (d *leaseFields) set(name, value []byte) (ok bool) {
-	ok = true
-	text := func() (s *string) {
-		if string(value) != "null" {
-			s = new(string)
-			*s, ok = optionalString(value)
-		}
-		return s
-	}
-	is := func(field string) bool { return bytes.EqualFold(name, []byte(field)) }
-	switch {
-	case bytes.IndexByte(name, '\\') >= 0:
-		return false
-	case is("id"):
-		if id := text(); id != nil {
-			d.ID = *id
-		}
-	case is("LeaseToken"):
-		d.LeaseToken = text()
-	case is("PartitionId"):
-		d.PartitionID = text()
-	case is("Owner"):
-		d.Owner = text()
-	case is("ContinuationToken"):
-		d.Continuation = value
-	case is("timestamp"):
-		d.Timestamp = value
-	case is("version"):
-		d.Version = value
-	case is("FeedRange"):
-		d.FeedRange = value
-	case is("Mode"):
-		d.Mode = value
-	case is("_ts"):
-		if string(value) != "null" {
-			var err error
-			d.TS, err = strconv.ParseInt(string(value), 10, 64)
-			ok = err == nil
-		}
-	}
-	return ok
 }
 
 // The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
@@ -266,48 +197,18 @@ func (l *Lease) readEPK(bounds *Range) error {
 
 // feedRange reads the FeedRange of a lease; nil where that has no valid bounds.
 func feedRange(raw json.RawMessage) *Range {
-	if len(raw) == 0 {
+	var feed struct{ Range *Range }
+	if json.Unmarshal(raw, &feed) != nil || feed.Range == nil || !feed.Range.valid() {
 		return nil
 	}
-	var (
-		r     Range
-		found bool
-		plain = true
-	)
-	bound := func(into *string, value []byte) {
-		text, ok := optionalString(value)
-		*into, plain = text, plain && ok
-	}
-	eachMember(raw, func(name, value []byte) {
-		if !bytes.EqualFold(name, []byte("Range")) {
-			return
-		}
-		found = eachMember(value, func(name, value []byte) {
-			switch {
-			case bytes.EqualFold(name, []byte("min")):
-				bound(&r.Min, value)
-			case bytes.EqualFold(name, []byte("max")):
-				bound(&r.Max, value)
-			}
-		})
-	})
-	if !found || !plain || !r.valid() {
-		return nil
-	}
-	return &r
+	return feed.Range
 }
 
 // optionalString decodes a JSON string; null and absent are "". ok is false where it is another
 // type.
-func optionalString(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return "", true
-	}
-	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-		return string(raw[1 : len(raw)-1]), true // nothing is escaped, as in most: no second walk
-	}
-	var s string
-	return s, json.Unmarshal(raw, &s) == nil
+func optionalString(raw json.RawMessage) (s string, ok bool) {
+	ok = len(raw) == 0 || json.Unmarshal(raw, &s) == nil
+	return s, ok
 }
 
 // leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java

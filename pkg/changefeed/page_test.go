@@ -107,3 +107,22 @@ func BenchmarkReadPage(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReadPageOfProperties has documents of many short values, as most are.
+func BenchmarkReadPageOfProperties(b *testing.B) {
+	for _, n := range []int{12, 300} {
+		var properties strings.Builder
+		for i := range n {
+			fmt.Fprintf(&properties, `"text%d":"value of %d","number%d":%d,`, i, i, i, i)
+		}
+		body := `{"Documents":[{` + properties.String() + `"_lsn":5,"_ts":6}],"_count":1}`
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if _, err := changefeed.ReadPage(strings.NewReader(body), changefeed.Incremental); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -38,7 +38,8 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 	text, parameters := leaseQuery(prefixes)
 	var documents []changefeed.LeaseDocument
 	usage, err := a.query(ctx, c, text, parameters, func(item []byte) {
-		documents = append(documents, changefeed.ParseDocument(item))
+		lease, err := changefeed.ParseLease(item)
+		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 	})
 	if err != nil {
 		return nil, usage, err
