@@ -3,6 +3,7 @@ package changefeed
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -160,20 +161,11 @@ func (l *ProcessorLag) Lag() *int64 {
 	}
 	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that
 	// it may never sleep (docs/lag.md, Leases without a continuation).
-	if sum != nil && *sum == 0 && l.uncheckpointed() {
+	uncheckpointed := func(p Partition) bool { return p.Status == StatusUncheckpointed }
+	if sum != nil && *sum == 0 && slices.ContainsFunc(l.Partitions, uncheckpointed) {
 		*sum = 1
 	}
 	return sum
-}
-
-// uncheckpointed reports whether a partition has the status uncheckpointed.
-func (l *ProcessorLag) uncheckpointed() bool {
-	for i := range l.Partitions {
-		if l.Partitions[i].Status == StatusUncheckpointed {
-			return true
-		}
-	}
-	return false
 }
 
 // Age returns the greatest age of a pending change, in seconds; nil where nothing is pending or no

@@ -145,8 +145,9 @@ func (l *Lease) checkContinuation() error {
 // page: without what breaks a line, tells a terminal what to do, turns the direction of a text or cannot
 // be seen, and no longer than maxName.
 func shown(name string) string {
-	if len(name) <= maxName && plain(name) {
-		return name
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(name) <= maxName && !strings.ContainsFunc(name, odd) {
+		return name // as most are
 	}
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "…"
@@ -157,16 +158,6 @@ func shown(name string) string {
 		}
 		return r
 	}, name)
-}
-
-// plain reports whether a name has nothing but printable ASCII, as most have.
-func plain(name string) bool {
-	for i := range len(name) {
-		if name[i] < ' ' || name[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // readEPK completes a lease of version 1: it unwraps the continuation of Java's, and finds the

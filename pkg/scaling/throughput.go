@@ -156,7 +156,10 @@ func (d *ThroughputDecision) bound(in ThroughputInput) {
 func (d *ThroughputDecision) settle(in ThroughputInput, unknown int) (next ThroughputMemory) {
 	wanted, now, pending := d.RUPerSecond, d.Provisioned, in.Provisioned.Pending
 	if wanted < now && unknown == 0 {
-		next = ThroughputMemory{Lower: earlier(in.Memory.Lower, in.Now), Most: max(in.Memory.Most, wanted)}
+		next = ThroughputMemory{Lower: in.Memory.Lower, Most: max(in.Memory.Most, wanted)}
+		if next.Lower.After(in.Now) { // by a clock that was ahead
+			next.Lower = in.Now
+		}
 		if in.Memory.Lower.IsZero() || next.Most >= now {
 			next = ThroughputMemory{Lower: in.Now, Most: wanted}
 		}
@@ -186,12 +189,4 @@ type Limit struct {
 	Container   string // DATABASE/ID
 	RUPerSecond int
 	LagBefore   *int64 // of the poll before, in transactions; nil where it was not known
-}
-
-// earlier returns the earlier of two times.
-func earlier(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
@@ -58,7 +57,7 @@ func (e serviceEndpoint) nameFix() string {
 
 // routeFix fixes a port that is not reached.
 func (e serviceEndpoint) routeFix() string {
-	if address, err := netip.ParseAddr(e.host); e.host == "localhost" || err == nil && address.IsLoopback() {
+	if config.IsLoopback(e.host) {
 		return fmt.Sprintf("start what is to listen at %s, or correct setting %s", net.JoinHostPort(e.host, e.port), e.setting)
 	}
 	return fmt.Sprintf("open port %s to %s in the firewalls and security groups between, or correct setting %s", e.port, e.host, e.setting)
