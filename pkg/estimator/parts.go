@@ -1,10 +1,6 @@
 package estimator
 
-import (
-	"math/big"
-
-	"github.com/feedscale/feedscale/pkg/changefeed"
-)
+import "github.com/feedscale/feedscale/pkg/changefeed"
 
 // dropDuplicates marks the older of two leases that cover the same keys, one by range id and one by
 // bounds, as a leftover. There are such pairs for a while when a processor goes over from PK-range
@@ -68,10 +64,11 @@ func (l *measuredLease) part() bool {
 }
 
 func boundRange(parts []*measuredLease) {
-	sum, most, oldest := new(big.Int), int64(0), 0 // the part with the oldest pending change has the greatest lag
+	// In floating point: with an absurd session LSN the sum of two lags may exceed 64 bits.
+	sum, most, oldest := 0.0, int64(0), 0 // the part with the oldest pending change has the greatest lag
 	for i, l := range parts {
 		lag := l.pages[0].reading.Lag
-		sum.Add(sum, big.NewInt(lag))
+		sum += float64(lag)
 		if lag > most {
 			most, oldest = lag, i
 		}
@@ -79,9 +76,7 @@ func boundRange(parts []*measuredLease) {
 	left := most
 	for _, l := range parts {
 		bounded := *l.pages[0] // other processors may share the page
-		// With an absurd session LSN the product of two lags may exceed 64 bits.
-		share := new(big.Int).Mul(big.NewInt(bounded.reading.Lag), big.NewInt(most))
-		bounded.reading.Lag = max(1, share.Quo(share, sum).Int64())
+		bounded.reading.Lag = max(1, int64(float64(bounded.reading.Lag)*float64(most)/sum))
 		bounded.reading.Approximate = true
 		left -= bounded.reading.Lag
 		l.pages[0] = &bounded
