@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -34,6 +35,10 @@ func TestAnAnswerThatIsNoWholePageSaysNothing(t *testing.T) {
 		{"two lists", `{"Documents":[],"Documents":[{}]}`, "two lists"},
 		{"something behind the page", `{"Documents":[]}{`, "follows its end"},
 		{"a brace that closes a list", `{"Documents":[{"a":[1}]}`, "broken"},
+		{"a word behind the page", `{"Documents":[]}5`, "follows its end"},
+		{"no comma in a document that is skipped", `{"Documents":[{"a":[1 2]}]}`, "broken"},
+		{"a comma without a property behind it", `{"Documents":[{"a":1,}]}`, "broken"},
+		{"a name that is no text", `{"Documents":[{},{1:2}]}`, "broken"},
 		{"no value", `{"Documents":[{"a":}]}`, "broken"},
 		{"nesting without an end", `{"Documents":[` + strings.Repeat("[", 5000), "broken"},
 	} {
@@ -44,6 +49,19 @@ func TestAnAnswerThatIsNoWholePageSaysNothing(t *testing.T) {
 				t.Errorf("read as %+v, %v", page, err)
 			}
 		})
+	}
+}
+
+// TestABodyThatTheConnectionCutsEndsTooEarly has the error of net/http for a body that is shorter than
+// its header says.
+func TestABodyThatTheConnectionCutsEndsTooEarly(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{`{"Documents":[{"id":"a`, `{"Documents":[]}`} {
+		body := io.MultiReader(strings.NewReader(part), iotest.ErrReader(io.ErrUnexpectedEOF))
+		page, err := changefeed.ReadPage(body, changefeed.Incremental)
+		if err == nil || !strings.Contains(err.Error(), "ends too early") {
+			t.Errorf("%s is read as %+v, %v", part, page, err)
+		}
 	}
 }
 
