@@ -167,7 +167,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Replicas = a.Needed
 	a.because("sizing", "%s", d.why(a.Needed, proven))
 	enough := in.Threshold
-	if !d.waited && !d.jumped && in.Replicas > 0 {
+	if !d.waited && !d.jumped && in.Threshold <= 2*in.Replicas {
 		enough = min(enough, in.Replicas)
 	}
 	if !proven && enough < a.Replicas {
