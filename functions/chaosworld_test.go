@@ -145,7 +145,7 @@ func newChaos(t *testing.T, seed uint64, kind string, r *record) *chaos {
 		"FEEDSCALE_TIMER_SCHEDULE": "* * * * * *", "FEEDSCALE_TICK_TIMEOUT": "2s",
 		// What is lost would else be healed by the next heartbeat.
 		"FEEDSCALE_EVENT_HEARTBEAT": "0",
-		"FEEDSCALE_PROCESSORS": fmt.Sprintf(`{defaults: {connection: COSMOS, databaseId: shop, accountHost: %s, changeFeedLagThreshold: %d, cooldownPeriod: 0, behavior: {scaleDown: {stabilizationWindowSeconds: 0}}},
+		"FEEDSCALE_PROCESSORS": fmt.Sprintf(`{defaults: {connection: COSMOS, databaseId: shop, accountHost: %s, changeFeedLagThreshold: %d, sizing: threshold, cooldownPeriod: 0, behavior: {scaleDown: {stabilizationWindowSeconds: 0}}},
 groups: [{name: %s, minReplicaCount: 0, maxReplicaCount: 20}],
 processors: [{name: orders, containerId: orders, signalQueue: %[4]s}, {name: payments, containerId: payments, group: %[3]s}, {name: audit, containerId: audit, group: %[3]s}, {name: %[5]s, containerId: %[5]s}]}`,
 			testworld.OrdersHost, perReplica, group, signalQueue, busy),
