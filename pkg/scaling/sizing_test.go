@@ -277,3 +277,31 @@ func TestSizing(t *testing.T) {
 		}
 	})
 }
+
+// TestAnUpgradeTakesNoMoreThanAThirdAtATime: a State of an earlier release, or a lost one, has no memory of
+// how the load behaves. Replicas that are busy now may be idle in a minute.
+func TestAnUpgradeTakesNoMoreThanAThirdAtATime(t *testing.T) {
+	t.Parallel()
+	p := newPlant(64, 20, 25, 10*time.Second) // so that as much is pending as with the SDKs
+	p.spread(64)
+	policy := sized()
+	policy.Behavior.ScaleDown.StabilizationWindow = 225 * time.Second
+	w := polled(t, p, policy)
+	w.memory.Replicas, w.memory.Active, w.memory.DrainPerReplica = new(64), true, 25
+	w.follow = true
+	w.polls(20)
+	for i := range p.arrive {
+		p.arrive[i] = 1
+	}
+	before, since := 64, w.story.now
+	for range 4 * 55 {
+		w.polls(1)
+		switch now := w.last.Replicas; {
+		case now < before*2/3 || now < before && w.story.now.Sub(since) < 225*time.Second:
+			t.Fatalf("%d replicas after %d, %s after the last scale-in: %+v", now, before, w.story.now.Sub(since), w.last.Reasons)
+		case now != before:
+			before, since = now, w.story.now
+		}
+	}
+	w.wantReplicas(3, 8)
+}

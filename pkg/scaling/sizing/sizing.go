@@ -20,7 +20,7 @@ import (
 
 const (
 	spare       = 0.1              // share of its capacity that a replica keeps free: what arrives varies by about as much from poll to poll
-	relief      = 0.05             // share by which more replicas have to relieve the fullest one; less is within the error of a capacity
+	uncertainty = 0.05             // share by which a capacity may be wrong: so much more replicas have to relieve the fullest one
 	startUp     = 45 * time.Second // from a decision until its replicas work: a pod's start, and its first look for leases
 	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that no proven capacity supports
 	slowFor     = time.Hour        // after the first measurement, in which every scale-in is slow: a day's pattern is not known yet
@@ -62,6 +62,9 @@ type Reason struct {
 // Size measures, and answers. The same Input always gets the same Answer; it is not changed.
 func Size(in Input) Answer {
 	m := in.Memory
+	if m.Began.IsZero() {
+		m.Began = in.Now
+	}
 	loads, arrival := in.arrivals(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0
@@ -137,7 +140,7 @@ func (d demand) fewest() int {
 		if total > float64(n)*room && n < d.count {
 			continue
 		}
-		if full := d.fullest(n); full <= (1-relief)*least {
+		if full := d.fullest(n); full <= (1-uncertainty)*least {
 			best, least = n, full
 		}
 		if least <= room {
@@ -179,11 +182,12 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		m.Enough = time.Time{}
 		return
 	}
-	if least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas)))); a.Replicas < least && (!proven || in.Now.Sub(m.Began) < slowFor) {
-		a.Replicas = least
-		a.because("sizing", "what a replica does is not proven yet: a scale-in leaves two thirds")
-	}
 	in.level(a, m)
+	slow := (!proven || in.Now.Sub(m.Began) < slowFor) && !m.Trial.holds(in.Now)
+	if least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas)))); slow && a.Replicas < least {
+		a.Replicas = least
+		a.because("sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
+	}
 }
 
 // level holds the replicas until a lower count, but more than half of them, has been enough for a
