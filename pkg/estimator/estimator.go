@@ -255,11 +255,11 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 
 // forget drops what is remembered of a container, so that it is read again: a container to whose RID no
 // lease belongs may have been deleted and created again under the same name.
-func (t *tick) forget(s source) {
-	t.Estimator.mu.Lock()
-	delete(t.containers, s)
-	delete(t.ranges, s)
-	t.Estimator.mu.Unlock()
+func (e *Estimator) forget(s source) {
+	e.mu.Lock()
+	delete(e.containers, s)
+	delete(e.ranges, s)
+	e.mu.Unlock()
 }
 
 // queryLeases reads the leases of the processors with one query, and selects those of each processor. A

@@ -181,16 +181,16 @@ func (t *tick) reread(m *measured, l *measuredLease) []*page {
 
 // rangesOf returns the partition key ranges of a processor's container, nil where they were not needed
 // yet.
-func (t *tick) rangesOf(m *measured) changefeed.Ranges {
-	t.Estimator.mu.Lock()
-	defer t.Estimator.mu.Unlock()
-	return t.ranges[m.source()]
+func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ranges[m.source()]
 }
 
-func (t *tick) setRanges(s source, ranges changefeed.Ranges) {
-	t.Estimator.mu.Lock()
-	defer t.Estimator.mu.Unlock()
-	t.ranges[s] = ranges
+func (e *Estimator) setRanges(s source, ranges changefeed.Ranges) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ranges[s] = ranges
 }
 
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known

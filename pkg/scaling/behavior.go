@@ -14,8 +14,8 @@ func (in Input) behavior(c count, tolerated int, recommendations []Recommendatio
 	last, _ := in.current()
 	current, asked := max(1, last), max(1, c.replicas)
 	rules := in.Policy.Behavior
-	stabilized := in.stabilize(current, tolerated, recommendations)
-	c.replicas = in.limitRate(current, stabilized)
+	stabilized := rules.stabilize(in.Now, current, tolerated, recommendations)
+	c.replicas = rules.limitRate(in.Now, current, stabilized, in.Memory.Changes)
 	switch {
 	case c.replicas != stabilized:
 		return c, because("behavior", "%d asked for, from %d: the policies allow %d now", asked, current, c.replicas)
@@ -65,14 +65,14 @@ func (in Input) recommendations(c count, replicas int) []Recommendation {
 // stabilize returns the count nearest to the current replicas between the lowest recommendation
 // within the scale-up window and the highest within the scale-down window. One that says no more than
 // that fewer are not enough does not hold a scale-out back.
-func (in Input) stabilize(current, wanted int, recommendations []Recommendation) int {
+func (b Behavior) stabilize(now time.Time, current, wanted int, recommendations []Recommendation) int {
 	lowest, highest := wanted, wanted
 	for _, r := range recommendations {
-		age := in.Now.Sub(r.Time)
-		if age < in.Policy.Behavior.ScaleUp.StabilizationWindow && !r.AtLeast {
+		age := now.Sub(r.Time)
+		if age < b.ScaleUp.StabilizationWindow && !r.AtLeast {
 			lowest = min(lowest, r.Replicas)
 		}
-		if age < in.Policy.Behavior.ScaleDown.StabilizationWindow {
+		if age < b.ScaleDown.StabilizationWindow {
 			highest = max(highest, r.Replicas)
 		}
 	}
@@ -81,12 +81,12 @@ func (in Input) stabilize(current, wanted int, recommendations []Recommendation)
 
 // limitRate returns wanted, or the count up to which the rate policies of its direction allow to
 // go.
-func (in Input) limitRate(current, wanted int) int {
+func (b Behavior) limitRate(now time.Time, current, wanted int, changes []Change) int {
 	switch {
 	case wanted > current:
-		return min(wanted, max(current, in.limit(in.Policy.Behavior.ScaleUp, current, 1)))
+		return min(wanted, max(current, b.ScaleUp.limit(now, current, 1, changes)))
 	case wanted < current:
-		return max(wanted, min(current, in.limit(in.Policy.Behavior.ScaleDown, current, -1)))
+		return max(wanted, min(current, b.ScaleDown.limit(now, current, -1, changes)))
 	default:
 		return wanted
 	}
@@ -94,14 +94,14 @@ func (in Input) limitRate(current, wanted int) int {
 
 // limit returns the count up to which the rules allow to go in a direction, +1 or -1. Each policy
 // counts from the replicas at the beginning of its period.
-func (in Input) limit(rules Rules, current, direction int) int {
-	if rules.SelectPolicy == SelectDisabled {
+func (r Rules) limit(now time.Time, current, direction int, changes []Change) int {
+	if r.SelectPolicy == SelectDisabled {
 		return current
 	}
 	farthest := direction * math.MaxInt32
-	for i, p := range rules.Policies {
+	for i, p := range r.Policies {
 		start := current
-		for _, c := range within(in.Memory.Changes, in.Now, p.Period, func(c Change) time.Time { return c.Time }) {
+		for _, c := range within(changes, now, p.Period, func(c Change) time.Time { return c.Time }) {
 			start -= c.Delta
 		}
 		allowed := start + direction*p.Value
@@ -113,7 +113,7 @@ func (in Input) limit(rules Rules, current, direction int) int {
 			}
 		}
 		farther := direction*allowed > direction*farthest
-		if i == 0 || farther == (rules.SelectPolicy != SelectMin) {
+		if i == 0 || farther == (r.SelectPolicy != SelectMin) {
 			farthest = allowed
 		}
 	}
