@@ -73,7 +73,7 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 		most = min(most, *limit)
 	}
 	return sizing.Size(sizing.Input{
-		Now: in.Now, Lag: m.lag, Replicas: current, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
+		Now: in.Now, Lag: m.lag, Replicas: current, Owners: m.owners, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
 		CatchUpWithin: in.Policy.CatchUpWithin, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "", Memory: in.Memory.Sizing,
 	})
 }

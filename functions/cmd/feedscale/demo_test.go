@@ -202,7 +202,7 @@ func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 	}
 }
 
-// TestTheKeyOfADemoFollowsNoRedirect has whoever answers send the caller on to somebody else.
+// TestTheKeyOfADemoFollowsNoRedirect answers each request with a redirect to another host.
 func TestTheKeyOfADemoFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

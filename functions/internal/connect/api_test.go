@@ -102,7 +102,7 @@ func TestAnAddressOfNoAPIIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheKeyFollowsNoRedirect has whoever answers send the caller on to somebody else.
+// TestTheKeyFollowsNoRedirect answers each request with a redirect to another host.
 func TestTheKeyFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -32,6 +32,7 @@ type Input struct {
 	Now             time.Time
 	Lag             changefeed.ProcessorLag // as assessed, with at least one known partition
 	Replicas        int                     // of the last decision; 0 = none, or there was none
+	Owners          int                     // live ones, of the leases
 	MaxReplicas     int                     // that there can be; at least 1
 	Threshold       int                     // replicas that step 2 asks for; 0 = the processor is inactive: it is measured alone
 	Capacity        float64                 // of a replica, as the last Answer has it; 0 = unknown

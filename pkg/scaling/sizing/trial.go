@@ -24,23 +24,17 @@ func (t Trial) holds(now time.Time) bool { return now.Before(t.Until) }
 // try judges the last scale-out, or begins to watch this one. It returns the replicas to ask for.
 func (in Input) try(m *Memory, d demand, a *Answer) (Trial, int) {
 	t, asked := m.Trial, min(a.Replicas, in.MaxReplicas)
-	owners := make(map[string]bool)
-	for i := range in.Lag.Partitions {
-		if p := &in.Lag.Partitions[i]; p.Live(in.Now, in.LeaseExpiration) {
-			owners[p.Owner] = true
-		}
-	}
 	switch {
 	case t.holds(in.Now):
 	case !t.Until.IsZero(), !t.At.IsZero() && d.backlog == 0:
 		t = Trial{} // the hold is over, or the scale-out was enough
 	case t.At.IsZero():
-		if asked > in.Replicas && in.Replicas > 0 && len(owners) >= in.Replicas && d.backlog > 0 && m.Done > 0 {
+		if asked > in.Replicas && in.Replicas > 0 && in.Owners >= in.Replicas && d.backlog > 0 && m.Done > 0 {
 			t = Trial{At: in.Now, From: in.Replicas, To: asked, Rate: m.Done}
 		}
 	case asked > t.To:
 		t.At, t.To = in.Now, asked
-	case len(owners) >= t.To && in.Now.Sub(t.At) >= settling+takeInterval*time.Duration((d.count+t.To-1)/t.To):
+	case in.Owners >= t.To && in.Now.Sub(t.At) >= settling+takeInterval*time.Duration((d.count+t.To-1)/t.To):
 		if due := t.Rate * float64(t.To-t.From) / float64(t.From); m.Done-t.Rate >= effective*due {
 			t = Trial{}
 			break
