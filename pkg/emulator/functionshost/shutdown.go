@@ -38,8 +38,10 @@ func (h *Host) beginStop() {
 }
 
 // halt is the end of a host that can no longer have a handler (IApplicationLifetime.StopApplication).
-func (h *Host) halt() {
+// It calls closed when the port is closed.
+func (h *Host) halt(closed func()) {
 	h.beginStop()
+	closed()
 	go h.Stop()
 }
 

@@ -34,7 +34,7 @@ type worker struct {
 	clock  *Clock
 	port   int
 	client *http.Client // speaks to the handler
-	halt   func()       // takes the host down with the handler
+	halt   func(func()) // takes the host down with the handler; calls back when the port is closed
 
 	mu      sync.Mutex
 	process *process      // the latest
@@ -60,7 +60,7 @@ type process struct {
 	exited  chan struct{} // closed once the policy has been applied to its end
 }
 
-func newWorker(a *app, l *log, clock *Clock, halt func()) (*worker, error) {
+func newWorker(a *app, l *log, clock *Clock, halt func(func())) (*worker, error) {
 	port := a.port
 	if port == 0 {
 		free, err := freePort()
@@ -159,8 +159,7 @@ func (w *worker) start() {
 		close(p.exited)
 	}()
 	if err := <-started; err != nil {
-		w.stop(fmt.Errorf("starting %s: %w", a.executable, err))
-		w.halt()
+		w.stopHost(fmt.Errorf("starting %s: %w", a.executable, err))
 		return
 	}
 	go w.awaitAnswer(p)
@@ -237,8 +236,7 @@ func (w *worker) awaitAnswer(p *process) {
 		case <-p.exited:
 			return
 		case <-ctx.Done():
-			w.stop(fmt.Errorf("the handler did not answer on port %d (FUNCTIONS_CUSTOMHANDLER_PORT) within %s", w.port, w.app.startTimeout))
-			w.halt()
+			w.stopHost(fmt.Errorf("the handler did not answer on port %d (FUNCTIONS_CUSTOMHANDLER_PORT) within %s", w.port, w.app.startTimeout))
 			return
 		}
 	}
@@ -277,8 +275,7 @@ func (w *worker) handleExit(p *process) {
 		w.log.add(Error, CategoryHost, "%s exited with code %d", w.app.executable, code)
 		if w.countCrash() >= maxCrashes {
 			w.log.add(Error, CategoryHost, "Exceeded http worker restart retry count. Shutting down Functions Host")
-			w.stop(fmt.Errorf("the handler exited with code %d, %d times in a row: the host stops%s", code, maxCrashes, w.lastErrors()))
-			w.halt()
+			w.stopHost(fmt.Errorf("the handler exited with code %d, %d times in a row: the host stops%s", code, maxCrashes, w.lastErrors()))
 			return
 		}
 		w.change(func() { p.ready = false })
@@ -317,6 +314,9 @@ func (w *worker) stop(reason error) {
 	w.log.add(Error, CategoryHost, "%v", reason)
 	w.change(func() { w.stopped = reason })
 }
+
+// stopHost takes the host down for a reason. The port is closed before anybody can read the reason.
+func (w *worker) stopHost(reason error) { w.halt(func() { w.stop(reason) }) }
 
 // change changes the state and wakes those that wait for it.
 func (w *worker) change(f func()) {
