@@ -102,7 +102,9 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 			all.Processors[i].Partitions = []report.Partition{}
 		}
 	}
-	h.writeTagged(w, r, all, report.List{Processors: all.Processors, Groups: all.Groups})
+	tagged := all
+	tagged.Time = time.Time{}
+	h.writeTagged(w, r, all, tagged)
 }
 
 // List is what is held of everything there is, or of what has one of some names. What cannot be loaded
@@ -127,7 +129,7 @@ func (h *Handler) List(ctx context.Context, names []string) report.List {
 		})
 	}
 	_ = loads.Wait() // none fails for all
-	return report.List{Time: now, Processors: processors, Groups: groups}
+	return report.NewList(now, processors, groups)
 }
 
 // choice is what a list is about.
@@ -155,19 +157,25 @@ func (h *Handler) named(names []string) choice {
 	return c
 }
 
-// loaded loads a State, and its version, which is empty where there is none.
-func (h *Handler) loaded(ctx context.Context, name string) (version state.Version, s state.State, err error) {
-	stored, err := h.Store.Load(ctx, name)
-	if err == nil {
+// rowTime is how long one row may take: KEDA waits 3 s for an answer.
+const rowTime = 2 * time.Second
+
+// loaded loads what is stored, and the State of that.
+func (h *Handler) loaded(ctx context.Context, name string) (stored state.Stored, s state.State, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rowTime)
+	defer cancel()
+	if stored, err = h.Store.Load(ctx, name); err == nil {
 		s, err = stored.State()
 	}
-	return stored.Version, s, err
+	return stored, s, err
 }
 
 // load looks a State up for the list. next is when it is polled for the first time after a time.
 func (h *Handler) load(ctx context.Context, kind, name string, next func(state.State, time.Time) time.Time, now time.Time) report.Lookup {
-	_, s, err := h.loaded(ctx, name)
-	found := report.Lookup{State: s, Stale: report.Asked{State: s, Next: next}.Stale(now)}
+	stored, s, err := h.loaded(ctx, name)
+	asked := report.Asked{State: s, Next: next}
+	found := report.Lookup{State: s, Stale: asked.Stale(now), Err: err, Waiting: stored.Outbox}
+	found.Overdue = asked.Overdue(found.Oldest(), now)
 	switch {
 	case err != nil:
 		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
@@ -183,26 +191,26 @@ func (h *Handler) load(ctx context.Context, kind, name string, next func(state.S
 // its own fallback rather than an old number.
 func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	s, err := h.Answer(r.Context(), name)
+	found, err := h.Answer(r.Context(), name)
 	switch {
 	case errors.Is(err, report.ErrUnknownName):
 		h.unknown(w, r, name)
 	case err != nil:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
 	case h.isGroup(name):
-		h.write(w, r, report.NewStoredGroup(report.Lookup{State: s}))
+		h.write(w, r, report.NewStoredGroup(found))
 	default:
-		h.write(w, r, report.NewStored(report.Lookup{State: s}))
+		h.write(w, r, report.NewStored(found))
 	}
 }
 
 // state answers with the whole State that is stored under a name, configured or not; null where none is.
 func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
-	version, s, err := h.loaded(r.Context(), r.PathValue("name"))
+	stored, s, err := h.loaded(r.Context(), r.PathValue("name"))
 	switch {
 	case err != nil:
 		h.unreadable(w, r, err)
-	case version == "":
+	case stored.Version == "":
 		h.write(w, r, nil)
 	default:
 		h.write(w, r, s)
@@ -217,10 +225,10 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	problem.Write(w, r, h.Log, http.StatusNotFound, report.UnknownName(name).Error())
 }
 
-// Answer returns the State of a processor or group, with the Decision that a scaler may act upon:
-// the answer to every scaler, over HTTP or otherwise. The error is report.ErrUnknownName, or says why
+// Answer looks a processor or group up, with the Decision that a scaler may act upon: the answer to every
+// scaler, over HTTP or otherwise. The error is report.ErrUnknownName, or says why
 // there is no such decision.
-func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) {
+func (h *Handler) Answer(ctx context.Context, name string) (report.Lookup, error) {
 	asked := report.Asked{NeverPolled: h.NeverPolled}
 	for _, p := range h.Processors {
 		if p.Name == name {
@@ -233,18 +241,20 @@ func (h *Handler) Answer(ctx context.Context, name string) (state.State, error) 
 		}
 	}
 	if asked.Next == nil {
-		return state.State{}, report.UnknownName(name)
+		return report.Lookup{}, report.UnknownName(name)
 	}
-	_, s, err := h.loaded(ctx, name)
+	stored, s, err := h.loaded(ctx, name)
 	if err != nil {
 		h.Log.Error("the state cannot be read", "error", err.Error())
-		return state.State{}, fmt.Errorf("the state cannot be read: %w", err)
+		return report.Lookup{}, fmt.Errorf("the state cannot be read: %w", err)
 	}
 	asked.State = s
-	if asked.State.Decision, err = asked.Decision(h.Now()); err != nil {
-		return state.State{}, err
+	if s.Decision, err = asked.Decision(h.Now()); err != nil {
+		return report.Lookup{}, err
 	}
-	return asked.State, nil
+	found := report.Lookup{State: s, Waiting: stored.Outbox}
+	found.Overdue = asked.Overdue(found.Oldest(), h.Now())
+	return found, nil
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {

@@ -2,6 +2,7 @@ package processors_test
 
 import (
 	"compress/gzip"
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/processors"
@@ -328,4 +330,36 @@ func TestTheListSaysWhatIsOverdue(t *testing.T) {
 		}
 		f.clock.Advance(3*time.Minute + time.Second)
 	}
+}
+
+// hangingRow is a store of which one row hangs.
+type hangingRow struct {
+	state.Store
+	processor string
+}
+
+func (s hangingRow) Load(ctx context.Context, processor string) (state.Stored, error) {
+	if processor == s.processor {
+		<-ctx.Done()
+		return state.Stored{}, ctx.Err()
+	}
+	return s.Store.Load(ctx, processor)
+}
+
+// TestARowThatHangsKeepsNoOtherFromBeingListed holds that KEDA, which waits 3 s, has its answer.
+func TestARowThatHangsKeepsNoOtherFromBeingListed(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "stuck")
+	f.commit(t, lagging("orders"))
+	synctest.Test(t, func(t *testing.T) {
+		f.handler.Store = hangingRow{f.store, "stuck"}
+		began := time.Now()
+		all := f.handler.List(t.Context(), nil)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if all.Processors[0].Error != nil || all.Processors[1].Error == nil {
+			t.Errorf("%+v", all.Processors)
+		}
+	})
 }

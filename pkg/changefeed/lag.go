@@ -129,6 +129,7 @@ type ProcessorLag struct {
 	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that other leases replaced and that were not deleted
 	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = without limit, or unknown
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
+	Causes     []Cause       `json:"causes,omitempty"`    // of the errors of the processor and of its partitions, each once
 	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
 	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
 	Delay      time.Duration `json:"delay,omitempty"`     // how long the RU budget made its requests wait, summed

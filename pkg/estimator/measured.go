@@ -95,7 +95,7 @@ func (l *measuredLease) gone() bool {
 func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay}
 	if m.err != nil {
-		lag.Error = m.err.Error()
+		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag
 	}
 	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
@@ -111,6 +111,9 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 			continue
 		}
 		lag.Partitions = append(lag.Partitions, m.partition(l, now))
+		for _, p := range l.pages {
+			lag.Causes = changefeed.AddCause(lag.Causes, p.err)
+		}
 		firsts = append(firsts, l.first)
 		if l.Mode == changefeed.FullFidelity {
 			lag.Retention = m.described.Retention

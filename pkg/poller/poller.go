@@ -63,6 +63,7 @@ type Poller struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 
+	refused  atomic.Pointer[state.Undelivered] // by the queue, the last event that was tried; nil = it took that
 	known    knownSignals
 	polled   sync.Map    // when this process committed last, by name
 	leftover sync.Map    // names of processors whose leftover leases were said

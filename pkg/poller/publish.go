@@ -88,12 +88,14 @@ func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) 
 	switch err := o.send(ctx, event); {
 	case err == nil:
 		remove = append(remove, event.Sequence)
+		o.refused.Store(nil)
 	case errors.Is(err, events.ErrTooLarge):
 		remove = append(remove, event.Sequence)
 		o.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 	default:
 		left = 1
 		if !errors.Is(err, errNotTried) {
+			o.refused.Store(o.undelivered(err))
 			o.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 		}
 	}

@@ -7,14 +7,31 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// say logs what an operator has to know of a measurement, once.
-func (p *Poller) say(name string, last *changefeed.ProcessorLag, before []int, lag changefeed.ProcessorLag) {
-	if problem := lag.Problem(); problem != "" {
-		says := "the lag is not fully known"
-		if !lag.Known() {
-			says = "the lag is not known"
-		}
-		p.Log.Warn(says, "processor", name, "error", problem)
+// said is what was logged of a measurement.
+type said struct {
+	unknown    string // that the lag is not known, or not fully; "" where it is, or a Cause tells
+	conditions []int
+}
+
+// saidOf is what is to be logged of a measurement, unless that was before.
+func saidOf(lag *changefeed.ProcessorLag) said {
+	s := said{conditions: conditionsOf(lag)}
+	switch {
+	case lag.Time.IsZero() || lag.Complete() || len(lag.Causes) > 0:
+	case lag.Known():
+		s.unknown = "the lag is not fully known"
+	default:
+		s.unknown = "the lag is not known"
+	}
+	return s
+}
+
+// say logs what an operator has to know of a measurement, once. What refuses is told once for all processors
+// (sayCauses).
+func (p *Poller) say(name string, last *changefeed.ProcessorLag, before said, lag changefeed.ProcessorLag) {
+	now := saidOf(&lag)
+	if now.unknown != "" && now.unknown != before.unknown {
+		p.Log.Warn(now.unknown, "processor", name, "error", lag.Problem())
 	}
 	if lag.Nearest != "" && lag.Nearest != last.Nearest {
 		p.Log.Warn("no lease of a processor was found", "processor", name, "next", lag.Nearest)
@@ -24,8 +41,8 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before []int, l
 			p.Log.Warn("leases of a processor are left over", "processor", name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
 		}
 	}
-	for i, n := range conditionsOf(&lag) {
-		if c := conditions[i]; n > before[i] {
+	for i, n := range now.conditions {
+		if c := conditions[i]; n > before.conditions[i] {
 			p.Log.Warn(c.says, "processor", name, "kind", c.kind, "partitions", n, "next", c.next)
 		}
 	}

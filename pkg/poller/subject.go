@@ -35,6 +35,9 @@ type subject struct {
 	event  *state.Event // committed with next; nil where none is due
 	err    error        // why it could not be loaded, decided or committed
 	left   int          // events that stay in the outbox
+
+	saw, sees []changefeed.Cause // what its last poll, and this one, blame
+	problem   string             // why this poll does not know all
 }
 
 // decode completes last. It does nothing where that is done.

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,7 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	began := time.Now()
 	d.stored, d.err = t.Store.Load(ctx, d.name)
 	d.last = d.stored.Head()
+	d.saw = causesOf(d.last)
 	t.took.Add("the state", time.Since(began))
 	t.sayUnread(d)
 }
@@ -254,7 +256,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		t.failed(d)
 		return
 	}
-	before := conditionsOf(&d.last.Lag)
+	before := saidOf(&d.last.Lag)
 	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
 	last.Lag.Partitions = nil        // the first of what there may be much of
 	if last.AttemptedAt.After(now) { // by a clock that was ahead
@@ -263,6 +265,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.stage, d.next = decided, t.following(&d.subject)
+	changefeed.DateCauses(lag.Causes, last.Lag.Causes, now)
 	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
 	d.next.Paused, d.next.Group = d.processor.Policy.Paused, d.processor.Group
 	if lag.Known() {
@@ -315,6 +318,9 @@ func (t *tick) following(d *subject) *state.State {
 		s.Epoch = now.Unix()
 	}
 	s.Poller, s.Rival = last.Poller, last.Rival
+	if len(d.stored.Outbox) > 0 {
+		s.Undelivered = cmp.Or(t.refused.Load(), last.Undelivered)
+	}
 	if t.mode.Shard != nil {
 		s.Poller = "" // any process may poll a shard: none is a rival
 		return s
@@ -369,7 +375,8 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		d.err = err
 		t.Log.Error("the decision cannot be committed", "processor", d.name, "error", err.Error())
 	default:
-		d.stage = committed
+		d.stage, d.sees = committed, causesOf(d.next)
+		d.problem = d.next.Lag.Problem()
 		if !t.mode.All && t.mode.Shard == nil {
 			t.polled.Store(d.name, t.scope.now)
 		}
@@ -434,6 +441,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	if t.mode.DryRun {
 		return result, nil
 	}
+	t.sayCauses(polls, groups)
 	t.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
 		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", t.Now().Sub(t.scope.now).String())
 	if due > 0 && failed == due {

@@ -31,6 +31,9 @@ type Asked struct {
 // staleAfter is how many of its own poll intervals a decision may be old.
 const staleAfter = 3
 
+// overdueAfter is how many of its own poll intervals an event may wait.
+const overdueAfter = 2
+
 // Decision returns what a scaler is to act upon. The error says why there is nothing that can be
 // stood by, so that the scaler's own fallback applies: it was never polled, not for too long, or
 // nothing could be decided.
@@ -62,12 +65,19 @@ func NeverPolled(subject, why string) string {
 
 // Stale reports whether the subject was polled once, and not for too long.
 func (a Asked) Stale(now time.Time) bool {
-	if a.State.AttemptedAt.IsZero() {
-		return false
+	return !a.State.AttemptedAt.IsZero() && a.missed(staleAfter, a.State.AttemptedAt, now)
+}
+
+// Overdue reports whether an event that was decided at a time should have been published since: two polls
+// have tried.
+func (a Asked) Overdue(decided, now time.Time) bool {
+	return !decided.IsZero() && a.missed(overdueAfter, decided, now)
+}
+
+// missed reports whether more than so many polls were due between two times.
+func (a Asked) missed(polls int, from, now time.Time) bool {
+	for range polls {
+		from = a.Next(a.State, from)
 	}
-	due := a.State.AttemptedAt
-	for range staleAfter {
-		due = a.Next(a.State, due)
-	}
-	return now.After(due)
+	return now.After(from)
 }

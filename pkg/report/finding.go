@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -49,9 +50,38 @@ func SeverityOf(s changefeed.Status) Severity {
 // Lookup is a State, with what looking it up showed beside it.
 type Lookup struct {
 	state.State
-	Stale   bool   // it was not polled for more than three of its poll intervals
-	Problem string // why the State cannot be read, or why nothing is ever polled; "" = neither
+	Stale   bool          // it was not polled for more than three of its poll intervals
+	Problem string        // why the State cannot be read, or why nothing is ever polled; "" = neither
+	Err     error         // why the State cannot be read; nil where it can
+	Waiting []state.Event // its outbox, oldest first
+	Overdue bool          // one of these waits for longer than two of its poll intervals
 }
+
+// Oldest is when the oldest event was decided that waits; zero where none does, or it does not tell.
+func (l Lookup) Oldest() time.Time {
+	if len(l.Waiting) == 0 {
+		return time.Time{}
+	}
+	e, err := events.Decode(l.Waiting[0].Body)
+	if err != nil {
+		return time.Time{}
+	}
+	return e.Time
+}
+
+// causes are what the processor or group may have in common with others.
+func (l Lookup) causes() []changefeed.Cause {
+	causes := slices.Concat([]changefeed.Cause{}, changefeed.AddCause(nil, l.Err), l.Lag.Causes)
+	if l.Overdue && l.Undelivered != nil {
+		c := l.Undelivered.Cause
+		c.Since = l.Oldest()
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// Unpublished is the code of the finding that an event waits for too long to be published.
+const Unpublished = "unpublished"
 
 // finder finds one kind of finding: a sentence for each.
 type finder struct {
@@ -74,6 +104,7 @@ var finders = []finder{
 	{"stale", Critical, Lookup.stale,
 		"check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"},
 	{"unknown", Critical, Lookup.unknown, readTheError},
+	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue, and says what to do"},
 	{"stalled", Critical, Lookup.stalled,
 		"look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
 	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
@@ -156,6 +187,15 @@ func (l Lookup) unknown() []string {
 		text += fmt.Sprintf("; the last decision, %s, holds (%s)", Count(l.Decision.Replicas, "replica"), failure)
 	}
 	return []string{text}
+}
+
+func (l Lookup) unpublished() []string {
+	why := ""
+	if l.Undelivered != nil {
+		why = ": " + l.Undelivered.Error
+	}
+	return one(l.Overdue, "%s not published since %s, so that nothing acts by the decision%s",
+		countIs(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
 }
 
 func (l Lookup) stalled() (all []string) {
@@ -368,9 +408,11 @@ func (l Lookup) reason(step string) string {
 const dayAndMinute = "2006-01-02 15:04 UTC"
 
 // at writes a time in UTC, without the day where that is the day of the poll.
-func (l Lookup) at(t time.Time) string {
-	t, polled := t.UTC(), l.AttemptedAt.UTC()
-	if t.Format(time.DateOnly) == polled.Format(time.DateOnly) {
+func (l Lookup) at(t time.Time) string { return clock(t, l.AttemptedAt) }
+
+// clock writes a time in UTC, without the day where that is the day of another time.
+func clock(t, day time.Time) string {
+	if t = t.UTC(); t.Format(time.DateOnly) == day.UTC().Format(time.DateOnly) {
 		return t.Format("15:04 UTC")
 	}
 	return t.Format(dayAndMinute)

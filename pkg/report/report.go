@@ -100,6 +100,9 @@ type Kept struct {
 	ArrivalPerSecond *float64   `json:"arrivalPerSecond"` // transactions; null also of a group
 	DrainPerReplica  *float64   `json:"drainPerReplica"`  // transactions per second; null also of a group
 	CatchUpSeconds   *float64   `json:"catchUpSeconds"`   // null also where the lag is not expected to end
+	Outbox           Outbox     `json:"outbox"`
+
+	Causes []changefeed.Cause `json:"causes"` // of its errors, which other processors may have too
 }
 
 // Stored is a Processor as the store holds it.
@@ -119,6 +122,7 @@ type List struct {
 	Time       time.Time     `json:"time"` // of the answer
 	Processors []Stored      `json:"processors"`
 	Groups     []StoredGroup `json:"groups"`
+	Causes     []Cause       `json:"causes"` // what they have in common; nil from a release that has none
 }
 
 // New reports the last poll of a processor. Of a State that was never polled everything is unknown.
@@ -196,7 +200,7 @@ func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
 func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
 
 func kept(s Lookup) Kept {
-	k := Kept{Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
+	k := Kept{Outbox: outboxOf(s), Causes: s.causes(), Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
 	if !s.AttemptedAt.IsZero() {
 		k.AttemptedAt = &s.AttemptedAt
 	}
@@ -221,10 +225,16 @@ func Why(reasons []scaling.Reason) string {
 	return last.Step + ": " + last.Why
 }
 
+// stands reports whether a status says that nothing moves, so that the measured rates tell nothing.
+func stands(s changefeed.Status) bool {
+	return s == changefeed.StatusStalled || s == changefeed.StatusUnclaimed
+}
+
 // CatchUpSeconds is how long the lag takes to drain with the replicas that were decided, at the
-// measured rates: +Inf where it only grows; false where nothing is decided or a rate is not known.
+// measured rates: +Inf where it only grows; false where nothing is decided, nothing moves, or a rate is
+// not known.
 func CatchUpSeconds(s state.State) (seconds float64, known bool) {
-	if s.Decision == nil || len(s.Members) > 0 {
+	if s.Decision == nil || len(s.Members) > 0 || stands(s.Lag.Status()) {
 		return 0, false
 	}
 	return s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
@@ -241,6 +251,14 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// countIs is a Count with its verb: 1 lease is, 2 leases are.
+func countIs(n int, what string) string {
+	if n == 1 {
+		return Count(n, what) + " is"
+	}
+	return Count(n, what) + " are"
 }
 
 // Count is a number of things: 1 lease, 2 leases.

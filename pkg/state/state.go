@@ -29,9 +29,10 @@ type State struct {
 	Health   health.Memory           `json:"health,omitempty"`   // what the next assessment needs of the earlier ones
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
-	Sequence  int64      `json:"sequence"`            // of the last scale event; 0 where there was none
-	Published *Published `json:"published,omitempty"` // content of the last scale event; nil where there was none
-	Paused    bool       `json:"paused,omitempty"`
+	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 where there was none
+	Published   *Published   `json:"published,omitempty"`   // content of the last scale event; nil where there was none
+	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil where none did
+	Paused      bool         `json:"paused,omitempty"`
 
 	Group   string   `json:"group,omitempty"`   // that the processor was a member of at its last poll; "" = none
 	Members []Member `json:"members,omitempty"` // in the State of a group, which has no Lag of its own; nil in that of a processor
@@ -102,6 +103,12 @@ type Published struct {
 	Active   bool      `json:"active"`
 
 	Destination string `json:"destination,omitempty"` // where it was delivered to; "" in States of earlier releases
+}
+
+// Undelivered says why the events of a processor are not published.
+type Undelivered struct {
+	Error string           `json:"error"`
+	Cause changefeed.Cause `json:"cause"`
 }
 
 // Version identifies one stored State, like an ETag. The empty Version means that nothing is

@@ -15,9 +15,11 @@ import (
 // writeNotes prints a sentence for each line of a JSON log, except those whose error WHY of the
 // processor in the table says already.
 func writeNotes(w io.Writer, log []byte, polled []state.State) {
-	said := make(map[string]string)
+	said := make(map[string]string) // by processor; "" = of all
 	for i := range polled {
-		said[polled[i].Processor] = polled[i].Lag.Problem() + "\n" + polled[i].Lag.Nearest
+		says := polled[i].Lag.Problem() + "\n" + polled[i].Lag.Nearest + "\n"
+		said[polled[i].Processor] = says
+		said[""] += says
 	}
 	for line := range bytes.Lines(log) {
 		var note struct{ Msg, Processor, Error, Next string }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,8 @@ func TestAPersonSeesTheTableAndEachFailureOnce(t *testing.T) {
 	if r.Status != 1 || strings.Count(r.Stdout+r.Stderr, "nowhere") != 1 || r.Stderr != "" {
 		t.Errorf("%+v", r)
 	}
-	p.settings["FEEDSCALE_LOG_LEVEL"] = "info"
-	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"the lag is not known"`) {
+	p.settings["FEEDSCALE_LOG_LEVEL"], p.settings["FEEDSCALE_STATE"] = "info", "bolt:"+filepath.Join(t.TempDir(), "another.db")
+	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"something refuses"`) {
 		t.Errorf("a log that is asked for is missing: %+v", r)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,15 +91,19 @@ func unreadable(err error) error {
 	return err
 }
 
-// incomplete is the Failure where a processor or group is unknown, or was not polled for too long.
+// incomplete is the Failure where a processor or group is unknown, was not polled for too long, or could not
+// publish its decision.
 func incomplete(all report.List) error {
+	waits := func(findings []report.Finding) bool {
+		return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Code == report.Unpublished })
+	}
 	for _, p := range all.Processors {
-		if p.AttemptedAt == nil || p.Stale || !p.Complete {
+		if p.AttemptedAt == nil || p.Stale || !p.Complete || waits(p.Findings) {
 			return Incomplete(nil)
 		}
 	}
 	for _, g := range all.Groups {
-		if g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil {
+		if g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil || waits(g.Findings) {
 			return Incomplete(nil)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -49,6 +50,15 @@ func (r *Refusal) Advice() string { return r.Remedy }
 
 // Command returns the command of the Azure CLI for the Remedy; "" where there is none.
 func (r *Refusal) Command() string { return r.command }
+
+// Cause returns how the service refuses. Its poller knows the queue.
+func (r *Refusal) Cause() changefeed.Cause {
+	c := changefeed.Cause{Refusal: string(r.Kind), Remedy: r.Remedy}
+	if r.command != "" {
+		c.Remedy += ": " + r.command
+	}
+	return c
+}
 
 // Is reports whether the refusal is what a publisher of any kind calls by that error.
 func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }

@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // role is the Azure role that an identity needs on the storage account or the table.
@@ -31,6 +33,7 @@ type Refusal struct {
 	Code    string // of the Table service; "" where it gave none
 	Request string // id by which Azure support finds the request; "" where there is none
 
+	table                    string // and its host
 	meaning, advice, command string
 }
 
@@ -56,6 +59,18 @@ func (r *Refusal) Detail() string {
 
 // Advice returns what to do about it; "" where the next tick does.
 func (r *Refusal) Advice() string { return r.advice }
+
+// Cause returns the table that refuses, and how.
+func (r *Refusal) Cause() changefeed.Cause {
+	c := changefeed.Cause{Of: "state table " + r.table, Refusal: strconv.Itoa(r.Status), Effect: "could not be read", Remedy: r.advice}
+	if r.Code != "" {
+		c.Refusal += ", " + r.Code
+	}
+	if r.command != "" {
+		c.Remedy += ": " + r.command
+	}
+	return c
+}
 
 // Command returns the command of the Azure CLI for that; "" where there is none.
 func (r *Refusal) Command() string { return r.command }
@@ -87,7 +102,7 @@ func (s *Store) explain(err error) error {
 
 // refusal returns the Refusal of an error answer.
 func (s *Store) refusal(a answer) *Refusal {
-	r := &Refusal{Status: a.status, Code: a.code, Request: a.request}
+	r := &Refusal{Status: a.status, Code: a.code, Request: a.request, table: s.table + " at " + s.host}
 	say := func(meaning, advice, command string) *Refusal {
 		r.meaning, r.advice, r.command = meaning, advice, command
 		return r

@@ -1,0 +1,57 @@
+package changefeed
+
+import (
+	"errors"
+	"time"
+)
+
+// Cause is what many errors have in common: one account, container, queue or store, and one way in which it
+// refuses. The ids and numbers in the texts of the errors may differ.
+type Cause struct {
+	Of      string    `json:"of"`               // what refuses: "account shop.documents.azure.com", say
+	Part    string    `json:"part,omitempty"`   // the part of it that refuses: "container shop/orders", say; "" = all of it
+	Refusal string    `json:"refusal"`          // how it refuses, in a few words: "429, throttled", say
+	Effect  string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
+	Remedy  string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
+	Since   time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
+}
+
+// Is reports whether two causes are the same one, whenever they were seen.
+func (c Cause) Is(other Cause) bool {
+	return c.Of == other.Of && c.Part == other.Part && c.Refusal == other.Refusal
+}
+
+// CauseOf returns the Cause of an error; false where the error names none.
+func CauseOf(err error) (Cause, bool) {
+	var named interface{ Cause() Cause }
+	if err == nil || !errors.As(err, &named) {
+		return Cause{}, false
+	}
+	return named.Cause(), true
+}
+
+// AddCause adds the Cause of an error to others, unless it is one of them or the error names none.
+func AddCause(causes []Cause, err error) []Cause {
+	found, ok := CauseOf(err)
+	if !ok {
+		return causes
+	}
+	for _, c := range causes {
+		if c.Is(found) {
+			return causes
+		}
+	}
+	return append(causes, found)
+}
+
+// DateCauses sets since when each cause is seen: since the poll before, or earlier, where that saw it too.
+func DateCauses(causes, before []Cause, now time.Time) {
+	for i := range causes {
+		causes[i].Since = now
+		for _, b := range before {
+			if causes[i].Is(b) && b.Since.Before(now) {
+				causes[i].Since = b.Since
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package poller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// undelivered says why an event was not published.
+func (p *Poller) undelivered(err error) *state.Undelivered {
+	cause, named := changefeed.CauseOf(err)
+	if !named {
+		cause.Refusal = "no answer"
+	}
+	cause.Of, cause.Effect = p.Destination, "could not publish"
+	if strings.Contains(p.Destination, "/") {
+		cause.Of = "queue " + p.Destination
+	}
+	return &state.Undelivered{Error: err.Error(), Cause: cause}
+}
+
+// causesOf are those that a State names.
+func causesOf(s *state.State) []changefeed.Cause {
+	causes := slices.Clone(s.Lag.Causes)
+	if s.Undelivered != nil {
+		causes = append(causes, s.Undelivered.Cause)
+	}
+	return causes
+}
+
+// trouble is what refuses, in whatever parts, as all subjects of a tick see it together.
+type trouble struct{ of, refusal string }
+
+// troubled are the subjects that see it.
+type troubled struct {
+	since   time.Time
+	remedy  string
+	problem string // of the first of them
+	names   []string
+}
+
+// troubles are what some subjects see.
+type troubles map[trouble]*troubled
+
+func (t troubles) add(d *subject, causes []changefeed.Cause) {
+	for _, c := range causes {
+		k := trouble{c.Of, c.Refusal}
+		if t[k] == nil {
+			t[k] = &troubled{since: c.Since, remedy: c.Remedy, problem: d.problem}
+		}
+		if c.Since.Before(t[k].since) {
+			t[k].since = c.Since
+		}
+		if !slices.Contains(t[k].names, d.name) {
+			t[k].names = append(t[k].names, d.name)
+		}
+	}
+}
+
+// named is how many names a line of the log has.
+const named = 5
+
+// sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended. Both are
+// told from the stored States, so that a restart or another process repeats none and misses none.
+func (t *tick) sayCauses(polls []*poll, groups []*subject) {
+	before, now := make(troubles), make(troubles)
+	note := func(d *subject) {
+		before.add(d, d.saw)
+		if d.stage == committed {
+			now.add(d, d.sees)
+		} else {
+			now.add(d, d.saw)
+		}
+	}
+	for _, d := range polls {
+		note(&d.subject)
+	}
+	for _, d := range groups {
+		note(d)
+	}
+	for k, b := range now {
+		if before[k] == nil {
+			t.Log.Warn("something refuses", "what", k.of, "refusal", k.refusal, "processors", len(b.names),
+				"names", strings.Join(b.names[:min(named, len(b.names))], " "), "error", b.problem, "next", b.remedy)
+		}
+	}
+	for k, b := range before {
+		if now[k] == nil {
+			t.Log.Info("nothing is refused any more", "what", k.of, "refusal", k.refusal, "processors", len(b.names),
+				"since", b.since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(b.since).Round(time.Second).String())
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Cause is what keeps one or more processors or groups from their work: one account, container, queue or
+// store that refuses in one way (docs/status.md, Causes).
+type Cause struct {
+	Sentence string     `json:"sentence"` // what refuses, since when and how, on one line and without a full stop
+	Remedy   string     `json:"remedy"`   // what to do about it
+	Since    *time.Time `json:"since"`    // when it was seen first; null where that is unknown
+	Names    []string   `json:"names"`    // of the processors and groups, as they are listed
+}
+
+// Causes returns what several entries of a list may have in common, that of the most first. Several containers
+// of an account that refuse alike are one cause, of the account.
+func Causes(l List) []Cause {
+	type key struct{ of, refusal, effect string }
+	type found struct {
+		changefeed.Cause
+		names []string
+		parts map[string]bool
+	}
+	var order []key
+	causes := map[key]*found{}
+	note := func(name string, all []changefeed.Cause) {
+		for _, c := range all {
+			k := key{c.Of, c.Refusal, c.Effect}
+			f := causes[k]
+			if f == nil {
+				f = &found{Cause: c, parts: map[string]bool{}}
+				causes[k], order = f, append(order, k)
+			}
+			if c.Since.Before(f.Since) {
+				f.Since = c.Since
+			}
+			f.parts[c.Part] = true
+			if n := len(f.names); n == 0 || f.names[n-1] != name {
+				f.names = append(f.names, name)
+			}
+		}
+	}
+	for _, p := range l.Processors {
+		note(p.Name, p.Causes)
+	}
+	for _, g := range l.Groups {
+		note(g.Name, g.Causes)
+	}
+	all := make([]Cause, 0, len(order))
+	for _, k := range order {
+		f := causes[k]
+		what := f.Of
+		if f.Part != "" && len(f.parts) == 1 {
+			what = f.Part + " of " + f.Of
+		}
+		c := Cause{Remedy: f.Remedy, Names: f.names}
+		since := ""
+		if !f.Since.IsZero() {
+			c.Since = &f.Since
+			since = " since " + clock(f.Since, l.Time)
+		}
+		who := f.names[0]
+		if len(f.names) > 1 {
+			who = Count(len(f.names), "processor")
+		}
+		c.Sentence = fmt.Sprintf("%s refuses%s (%s): %s %s", what, since, f.Refusal, who, f.Effect)
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b Cause) int { return cmp.Compare(len(b.Names), len(a.Names)) })
+	return all
+}
+
+// NewList returns a List with what its entries have in common.
+func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
+	l := List{Time: now, Processors: processors, Groups: groups}
+	l.Causes = Causes(l)
+	return l
+}
+
+// Outbox is what waits to be published of a processor or a group.
+type Outbox struct {
+	Count  int        `json:"count"`  // events
+	Oldest *time.Time `json:"oldest"` // when the oldest was decided; null where none waits
+	Error  *string    `json:"error"`  // why the last tick did not publish; null where it did, or nothing waits
+}
+
+// outboxOf returns what waits.
+func outboxOf(l Lookup) Outbox {
+	o := Outbox{Count: len(l.Waiting)}
+	if o.Count > 0 {
+		o.Oldest = new(l.Oldest())
+		if l.Undelivered != nil {
+			o.Error = optional(l.Undelivered.Error)
+		}
+	}
+	return o
+}
