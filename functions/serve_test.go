@@ -263,7 +263,7 @@ func TestNoTickThatStartsLateAndNoShardIsAnOverrun(t *testing.T) {
 // TestATickTellsWhatItCouldNotMeasure has nothing, a part and all of a processor measured.
 func TestATickTellsWhatItCouldNotMeasure(t *testing.T) {
 	t.Parallel()
-	const refusal = "something refuses"
+	const refusal = "a failure begins"
 	for _, c := range []struct {
 		what    string
 		refused func(r *cosmosfake.Request) bool

@@ -10,7 +10,7 @@ import (
 type Cause struct {
 	Of      string    `json:"of"`               // what refuses: "account shop.documents.azure.com", say
 	Part    string    `json:"part,omitempty"`   // the part of it that refuses: "container shop/orders", say; "" = all of it
-	Refusal string    `json:"refusal"`          // how it refuses, in a few words: "429, throttled", say
+	Says    string    `json:"says"`             // what is wrong with it, after its name: "refuses (429, throttled)", say
 	Effect  string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
 	Remedy  string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
 	Since   time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
@@ -18,7 +18,7 @@ type Cause struct {
 
 // Is reports whether two causes are the same one, whenever they were seen.
 func (c Cause) Is(other Cause) bool {
-	return c.Of == other.Of && c.Part == other.Part && c.Refusal == other.Refusal
+	return c.Of == other.Of && c.Part == other.Part && c.Says == other.Says
 }
 
 // CauseOf returns the Cause of an error; false where the error names none.

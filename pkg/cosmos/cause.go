@@ -14,12 +14,12 @@ var words = map[RefusalKind]string{
 
 // Cause returns the account that refuses, or the container of it, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "account " + r.Account, Refusal: words[r.Kind], Effect: "cannot be measured", Remedy: r.Advice()}
+	c := changefeed.Cause{Of: "account " + r.Account, Says: "refuses (" + words[r.Kind] + ")", Effect: "cannot be measured", Remedy: r.Advice()}
 	if r.Container.Database != "" {
 		c.Part = subject{container: r.Container}.named()
 	}
 	if r.Status != 0 {
-		c.Refusal = fmt.Sprintf("%d, %s", r.Status, c.Refusal)
+		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, words[r.Kind])
 	}
 	if command := r.Command(); command != "" {
 		c.Remedy += ": " + command

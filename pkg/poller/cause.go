@@ -13,7 +13,7 @@ import (
 func (p *Poller) undelivered(err error) *state.Undelivered {
 	cause, named := changefeed.CauseOf(err)
 	if !named {
-		cause.Refusal = "no answer"
+		cause.Says = "does not answer"
 	}
 	cause.Of, cause.Effect = p.Destination, "could not publish"
 	if strings.Contains(p.Destination, "/") {
@@ -32,7 +32,7 @@ func causesOf(s *state.State) []changefeed.Cause {
 }
 
 // trouble is what refuses, in whatever parts, as all subjects of a tick see it together.
-type trouble struct{ of, refusal string }
+type trouble struct{ of, says string }
 
 // troubled are the subjects that see it.
 type troubled struct {
@@ -47,7 +47,7 @@ type troubles map[trouble]*troubled
 
 func (t troubles) add(d *subject, causes []changefeed.Cause) {
 	for _, c := range causes {
-		k := trouble{c.Of, c.Refusal}
+		k := trouble{c.Of, c.Says}
 		if t[k] == nil {
 			t[k] = &troubled{since: c.Since, remedy: c.Remedy, problem: d.problem}
 		}
@@ -83,13 +83,13 @@ func (t *tick) sayCauses(polls []*poll, groups []*subject) {
 	}
 	for k, b := range now {
 		if before[k] == nil {
-			t.Log.Warn("something refuses", "what", k.of, "refusal", k.refusal, "processors", len(b.names),
+			t.Log.Warn("a failure begins", "what", k.of, "says", k.says, "processors", len(b.names),
 				"names", strings.Join(b.names[:min(named, len(b.names))], " "), "error", b.problem, "next", b.remedy)
 		}
 	}
 	for k, b := range before {
 		if now[k] == nil {
-			t.Log.Info("nothing is refused any more", "what", k.of, "refusal", k.refusal, "processors", len(b.names),
+			t.Log.Info("a failure has ended", "what", k.of, "says", k.says, "processors", len(b.names),
 				"since", b.since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(b.since).Round(time.Second).String())
 		}
 	}

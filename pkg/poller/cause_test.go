@@ -50,7 +50,7 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 			time.Sleep(interval)
 		}
 		tick()
-		said("something refuses", 0)
+		said("a failure begins", 0)
 		var mu sync.Mutex
 		throttles := true
 		l.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
@@ -62,23 +62,23 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 			return nil
 		})
 		tick()
-		said("something refuses", 1, "processors=2", `names="a b"`, "429, throttled", "error=", "next=", "level=WARN")
+		said("a failure begins", 1, "processors=2", `names="a b"`, "429, throttled", "error=", "next=", "level=WARN")
 		tick()
-		said("something refuses", 0)
+		said("a failure begins", 0)
 		another := l.poller
 		l.poller = &poller.Poller{
 			Settings: another.Settings, Processors: another.Processors, Estimator: another.Estimator, Store: another.Store,
 			Publisher: another.Publisher, Now: another.Now, Log: another.Log,
 		}
 		tick()
-		said("something refuses", 0)
+		said("a failure begins", 0)
 		mu.Lock()
 		throttles = false
 		mu.Unlock()
 		tick()
-		said("nothing is refused any more", 1, "processors=2", "duration=", "since=")
+		said("a failure has ended", 1, "processors=2", "duration=", "since=")
 		tick()
-		said("refuse", 0)
+		said("failure", 0)
 	})
 }
 

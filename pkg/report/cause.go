@@ -21,7 +21,7 @@ type Cause struct {
 // Causes returns what several entries of a list may have in common, that of the most first. Several containers
 // of an account that refuse alike are one cause, of the account.
 func Causes(l List) []Cause {
-	type key struct{ of, refusal, effect string }
+	type key struct{ of, says, effect string }
 	type found struct {
 		changefeed.Cause
 		names []string
@@ -31,7 +31,7 @@ func Causes(l List) []Cause {
 	causes := map[key]*found{}
 	note := func(name string, all []changefeed.Cause) {
 		for _, c := range all {
-			k := key{c.Of, c.Refusal, c.Effect}
+			k := key{c.Of, c.Says, c.Effect}
 			f := causes[k]
 			if f == nil {
 				f = &found{Cause: c, parts: map[string]bool{}}
@@ -69,7 +69,7 @@ func Causes(l List) []Cause {
 		if len(f.names) > 1 {
 			who = Count(len(f.names), "processor")
 		}
-		c.Sentence = fmt.Sprintf("%s refuses%s (%s): %s %s", what, since, f.Refusal, who, f.Effect)
+		c.Sentence = fmt.Sprintf("%s %s%s: %s %s", what, f.Says, since, who, f.Effect)
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b Cause) int { return cmp.Compare(len(b.Names), len(a.Names)) })

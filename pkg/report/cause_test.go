@@ -24,7 +24,7 @@ func (r refusing) Cause() changefeed.Cause { return r.cause }
 
 func throttled(container string, since time.Time) changefeed.Cause {
 	return changefeed.Cause{
-		Of: "account shop", Part: "container " + container, Refusal: "429, throttled", Effect: "could not be measured", Remedy: "raise it", Since: since,
+		Of: "account shop", Part: "container " + container, Says: "refuses (429, throttled)", Effect: "could not be measured", Remedy: "raise it", Since: since,
 	}
 }
 
@@ -43,21 +43,21 @@ func TestProcessorsThatFailByOneCauseAreOneSentence(t *testing.T) {
 	}{
 		{"nothing", []report.Stored{seen("a")}, nil},
 		{"one container", []report.Stored{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/orders", early))}, []string{
-			"container shop/orders of account shop refuses since 03:00 UTC (429, throttled): 2 processors could not be measured: a b",
+			"container shop/orders of account shop refuses (429, throttled) since 03:00 UTC: 2 processors could not be measured: a b",
 		}},
 		{"several of an account", []report.Stored{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/carts", noon))}, []string{
-			"account shop refuses since 12:00 UTC (429, throttled): 2 processors could not be measured: a b",
+			"account shop refuses (429, throttled) since 12:00 UTC: 2 processors could not be measured: a b",
 		}},
 		{"the one of most comes first", []report.Stored{
-			seen("a", changefeed.Cause{Of: "account b", Refusal: "no answer", Effect: "could not be measured"}),
+			seen("a", changefeed.Cause{Of: "account b", Says: "does not answer", Effect: "could not be measured"}),
 			seen("b", throttled("shop/orders", noon)), seen("c", throttled("shop/orders", noon)),
 		}, []string{
-			"container shop/orders of account shop refuses since 12:00 UTC (429, throttled): 2 processors could not be measured: b c",
-			"account b refuses (no answer): a could not be measured: a",
+			"container shop/orders of account shop refuses (429, throttled) since 12:00 UTC: 2 processors could not be measured: b c",
+			"account b does not answer: a could not be measured: a",
 		}},
 		{"a row that cannot be read", []report.Stored{report.NewStored(report.Lookup{
 			State: state.State{Processor: "a"}, Problem: "the state cannot be read",
-			Err: fmt.Errorf("loading: %w", refusing{errors.New("gone"), changefeed.Cause{Of: "state table t", Refusal: "404", Effect: "could not be read"}}),
+			Err: fmt.Errorf("loading: %w", refusing{errors.New("gone"), changefeed.Cause{Of: "state table t", Says: "refuses (404)", Effect: "could not be read"}}),
 		})}, []string{"state table t refuses (404): a could not be read: a"}},
 	} {
 		var got []string
@@ -93,7 +93,7 @@ func waiting(t *testing.T, decided time.Time) state.Event {
 func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
-	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Refusal: "queue not found", Effect: "could not publish"}}
+	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (queue not found)", Effect: "could not publish"}}
 	next := func(_ state.State, at time.Time) time.Time { return at.Add(15 * time.Second) }
 	for _, c := range []struct {
 		since time.Duration

@@ -74,7 +74,7 @@ func TestAPersonSeesTheTableAndEachFailureOnce(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	p.settings["FEEDSCALE_LOG_LEVEL"], p.settings["FEEDSCALE_STATE"] = "info", "bolt:"+filepath.Join(t.TempDir(), "another.db")
-	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"something refuses"`) {
+	if r := p.run(t, "poll"); !strings.Contains(r.Stderr, `"msg":"a failure begins"`) {
 		t.Errorf("a log that is asked for is missing: %+v", r)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Refusal) Command() string { return r.command }
 
 // Cause returns how the service refuses. Its poller knows the queue.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Refusal: string(r.Kind), Remedy: r.Remedy}
+	c := changefeed.Cause{Says: fmt.Sprintf("refuses (%s)", r.Kind), Remedy: r.Remedy}
 	if r.command != "" {
 		c.Remedy += ": " + r.command
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
@@ -62,9 +61,9 @@ func (r *Refusal) Advice() string { return r.advice }
 
 // Cause returns the table that refuses, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "state table " + r.table, Refusal: strconv.Itoa(r.Status), Effect: "could not be read", Remedy: r.advice}
+	c := changefeed.Cause{Of: "state table " + r.table, Says: fmt.Sprintf("refuses (%d)", r.Status), Effect: "could not be read", Remedy: r.advice}
 	if r.Code != "" {
-		c.Refusal += ", " + r.Code
+		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, r.Code)
 	}
 	if r.command != "" {
 		c.Remedy += ": " + r.command
