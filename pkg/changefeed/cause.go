@@ -8,12 +8,12 @@ import (
 // Cause is what many errors have in common: one account, container, queue or store, and one way in which it
 // refuses. The ids and numbers in the texts of the errors may differ.
 type Cause struct {
-	Of      string    `json:"of"`               // what refuses: "account shop.documents.azure.com", say
-	Part    string    `json:"part,omitempty"`   // the part of it that refuses: "container shop/orders", say; "" = all of it
-	Says    string    `json:"says"`             // what is wrong with it, after its name: "refuses (429, throttled)", say
-	Effect  string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
-	Remedy  string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
-	Since   time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
+	Of     string    `json:"of"`               // what refuses: "account shop.documents.azure.com", say
+	Part   string    `json:"part,omitempty"`   // the part of it that refuses: "container shop/orders", say; "" = all of it
+	Says   string    `json:"says"`             // what is wrong with it, after its name: "refuses (429, throttled)", say
+	Effect string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
+	Remedy string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
+	Since  time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
 }
 
 // Is reports whether two causes are the same one, whenever they were seen.

@@ -31,6 +31,7 @@ func Status(env Env) *cobra.Command {
 	url := addURL(c)
 	file := addConfig(c)
 	watch := f.Bool("watch", false, "print it again whenever it has changed, until interrupted")
+	every := f.Bool("all", false, "show every processor; else, of more than 20, the worst 20 that no common cause explains")
 	output := addOutput(c, "table", "json")
 	c.ValidArgsFunction = processorNames(env, file)
 	c.RunE = func(c *cobra.Command, names []string) error {
@@ -40,7 +41,7 @@ func Status(env Env) *cobra.Command {
 		if err := mistakes.refuse(env.Stderr, "status"); err != nil {
 			return err
 		}
-		return status(c.Context(), env, *url, *file, *watch, statusShown{env: env, names: names, json: *output == "json"})
+		return status(c.Context(), env, *url, *file, *watch, statusShown{env: env, names: names, all: *every, json: *output == "json"})
 	}
 	return c
 }
@@ -114,6 +115,7 @@ func incomplete(all report.List) error {
 type statusShown struct {
 	env   Env
 	names []string
+	all   bool // of many processors, too
 	json  bool
 }
 
@@ -121,7 +123,7 @@ func (s statusShown) print(w io.Writer, all report.List) error {
 	if s.json {
 		return console.WriteStatusJSON(w, all)
 	}
-	return console.WriteStatus(w, all, s.env.Style())
+	return console.WriteStatus(w, all, s.all || len(s.names) > 0, s.env.Style())
 }
 
 // watch prints the answer again whenever it is another one, on a terminal in place of the one before,

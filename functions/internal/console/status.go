@@ -11,13 +11,41 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// WriteStatus prints one line for each processor and group, the worst first, then the findings of each with
-// their remedies, and what is said of the throughput.
-func WriteStatus(w io.Writer, all report.List, style Style) error {
+// differing is how many processors the status shows that no cause explains, unless it is to show all.
+const differing = 20
+
+// WriteStatus prints what several processors fail by, then one line for each processor and group, the worst
+// first, then the findings of each with their remedies, and what is said of the throughput. Unless it is to
+// show everything, it shows the processors that no cause explains, at most 20 of them.
+func WriteStatus(w io.Writer, all report.List, everything bool, style Style) error {
 	all = worstFirst(all)
+	explained := explainedBy(all.Causes)
 	var b strings.Builder
+	for _, c := range all.Causes {
+		if len(c.Names) > 1 {
+			style.sentence(&b, "", style.Paint(oneLine(c.Sentence), Bold)+".")
+			style.sentence(&b, "  ", style.Paint("Do:", Dim)+" "+oneLine(c.Remedy)+". docs/status.md#causes")
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	hidden := 0
+	if total := len(all.Processors); !everything && total > differing {
+		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool { return explained[p.Name] })
+		all.Processors = all.Processors[:min(differing, len(all.Processors))]
+		hidden = total - len(all.Processors)
+	}
 	b.WriteString(style.Table(statusRows(all), "POLLED", "AGE"))
+	if hidden > 0 {
+		fmt.Fprintf(&b, "%d more: --all\n", hidden)
+	}
 	each(all, func(name string, findings []report.Finding) {
+		if explained[name] {
+			findings = slices.DeleteFunc(slices.Clone(findings), func(f report.Finding) bool {
+				return f.Code == string(changefeed.StatusUnknown) || f.Code == report.Unpublished
+			})
+		}
 		if len(findings) > 0 {
 			b.WriteString("\n")
 		}
@@ -25,6 +53,17 @@ func WriteStatus(w io.Writer, all report.List, style Style) error {
 	})
 	writeThroughput(&b, all, style)
 	return style.print(w, b.String())
+}
+
+// explainedBy returns the names that a cause explains which they share with others.
+func explainedBy(causes []report.Cause) map[string]bool {
+	names := make(map[string]bool)
+	for _, c := range causes {
+		for _, name := range c.Names {
+			names[name] = names[name] || len(c.Names) > 1
+		}
+	}
+	return names
 }
 
 // findings writes a sentence for each finding, which begins with a name or, where that is "", with its

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -49,7 +50,7 @@ func TestTheWorstIsPrintedFirst(t *testing.T) {
 		list.Processors[2] = report.NewStored(report.Lookup{State: states[2], Stale: true})
 		return list
 	}
-	golden(t, "status", func(w io.Writer, style console.Style) error { return console.WriteStatus(w, all(), style) })
+	golden(t, "status", func(w io.Writer, style console.Style) error { return console.WriteStatus(w, all(), true, style) })
 	golden(t, "status-json", func(w io.Writer, _ console.Style) error { return console.WriteStatusJSON(w, all()) })
 }
 
@@ -92,8 +93,42 @@ func TestTheDocumentationShowsWhatStatusPrints(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "$ feedscale status\n")
 	shown, _, _ := strings.Cut(rest, "```")
 	var b strings.Builder
-	testworld.Must(t, console.WriteStatus(&b, all, console.Style{}))
+	testworld.Must(t, console.WriteStatus(&b, all, true, console.Style{}))
 	if b.String() != shown {
 		t.Errorf("docs/operate.md shows\n%s\nand status prints\n%s", shown, b.String())
+	}
+}
+
+// TestACauseIsSaidOnceAndThenWhatDiffers has 30 processors that fail by one cause, and 25 that do not.
+func TestACauseIsSaidOnceAndThenWhatDiffers(t *testing.T) {
+	t.Parallel()
+	cause := changefeed.Cause{Of: "account shop", Says: "refuses (429, throttled)", Effect: "could not be measured", Remedy: "raise its throughput", Since: noon.Add(-9 * time.Hour)}
+	var states []state.State
+	for i := range 55 {
+		s := of(leases(changefeed.Partition{Lease: "0", Lag: new(int64(7)), Status: changefeed.StatusLagging}))
+		if s.Processor = fmt.Sprintf("orders-%02d", i); i < 30 {
+			s.Lag = changefeed.ProcessorLag{Time: noon, Error: fmt.Sprintf("request %d is throttled", i), Causes: []changefeed.Cause{cause}}
+		}
+		states = append(states, s)
+	}
+	list := held(states, nil)
+	list = report.NewList(list.Time, list.Processors, list.Groups)
+	for _, c := range []struct {
+		all             bool
+		rows, throttles int
+		more            string
+	}{{false, 20, 0, "35 more: --all"}, {true, 55, 0, ""}} {
+		var b strings.Builder
+		testworld.Must(t, console.WriteStatus(&b, list, c.all, console.Style{}))
+		first, rest, _ := strings.Cut(b.String(), "\n")
+		if first != "account shop refuses (429, throttled) since 03:00 UTC: 30 processors could not be measured." {
+			t.Errorf("it begins with %q", first)
+		}
+		if got := strings.Count(rest, "\norders-"); got != c.rows {
+			t.Errorf("%d rows, want %d:\n%s", got, c.rows, rest)
+		}
+		if got := strings.Count(rest, "is throttled"); got != c.throttles || !strings.Contains(rest, c.more) {
+			t.Errorf("%d findings repeat the cause, or %q is missing:\n%s", got, c.more, rest)
+		}
 	}
 }

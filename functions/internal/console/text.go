@@ -24,6 +24,9 @@ func Number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
+// longestCatchUp is the longest time that is shown, in seconds: rates that are close to nothing tell no more.
+const longestCatchUp = 1000 * 3600
+
 // catchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
 // pending or a rate is not known yet.
 func catchUp(s state.State) string {
@@ -33,8 +36,10 @@ func catchUp(s state.State) string {
 		return "-"
 	case math.IsInf(seconds, 1):
 		return "never"
+	case seconds > longestCatchUp:
+		return ">1000h"
 	default:
-		whole := int64(math.Ceil(min(seconds, math.MaxInt32)))
+		whole := int64(math.Ceil(seconds))
 		return report.Age(&whole)
 	}
 }
