@@ -76,7 +76,7 @@ function mark(s, x, y, height, size) {
 }
 
 // drawStatus is a band: the worse the status, the higher it stands.
-const STANDS = { bad: 18, warn: 12, busy: 7, ok: 2 };
+const STANDS = { critical: 18, warning: 12, info: 7, ok: 2 };
 function drawStatus(scene) {
   const { width, from, to } = scene, height = 20;
   const x = (ms) => Math.round(10 * (LEFT + (Math.max(ms, from) - from) / (to - from) * (width - LEFT - RIGHT))) / 10;

@@ -12,6 +12,7 @@ function showList(data) {
   const last = Math.max(1, Math.ceil(found.length / PER_PAGE));
   const page = Math.min(route.page, last);
   const shown = found.slice((page - 1) * PER_PAGE, page * PER_PAGE);
+  showCauses(data.causes ?? []);
   showChips(all);
   showHead();
   put(at('caption'), 'Processors and groups, sorted by ' + COLUMNS[route.sort.replace(/^-/, '')].title.toLowerCase());
@@ -35,6 +36,13 @@ function showList(data) {
     go({ ...route, page: target });
     scrollTo(0, 0);
   });
+}
+
+// showCauses says once what several processors fail by.
+function showCauses(causes) {
+  const shared = causes.filter((c) => c.names.length > 1);
+  at('causes').hidden = shared.length === 0;
+  show(at('causes'), 'shared', shared, () => el('ul', {}, ...shared.map((c) => el('li', {}, el('strong', {}, c.sentence + '.'), ' ' + c.remedy + '.'))));
 }
 
 function showHead() {

@@ -158,7 +158,7 @@ function tell(before, after) {
 function render() {
   const processors = route.name === null ? list?.data.processors : one?.p && [one.p];
   tellTime();
-  put(at('problem'), trouble ? trouble + (answered && processors ? ' What is below is of ' + clock(answered, now()) + '.' : '') : processors ? tooOld(processors, now()) : '');
+  put(at('problem'), trouble ? trouble + (answered && processors ? ' What is below is of ' + clock(answered, now()) + '.' : '') : processors ? tooOld(processors, (route.name === null ? list.data.causes : one.p.causes) ?? [], now()) : '');
   at('problem').hidden = at('problem').textContent === '';
   document.body.classList.toggle('away', trouble !== '');
   at('all').hidden = route.name !== null || !list;

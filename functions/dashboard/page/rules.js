@@ -100,8 +100,10 @@ function catchUp(p) {
   return p.lag !== null && p.arrivalPerSecond !== null && p.drainPerReplica !== null ? 'never' : UNKNOWN;
 }
 
-// why is the error where there is one, else the reason that settled the decision.
+// why is the worst that was found, with what to do about it, else the reason that settled the decision.
 function why(p) {
+  const found = p.findings?.find((f) => f.severity === 'critical' || f.severity === 'warning');
+  if (found) return found.sentence + '. ' + found.remedy + '.';
   if (p.error !== null) return p.error;
   const last = p.reasons.at(-1);
   return last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '';
@@ -144,8 +146,9 @@ function refusal(status, detail) {
 // Data older than this is remarked upon, in seconds.
 const OLD = 5 * 60;
 
-// tooOld is what to say where no processor was measured for long.
-function tooOld(processors, now) {
+// tooOld is what to say where no processor was measured for long and no cause says why.
+function tooOld(processors, causes, now) {
+  if (causes.length) return '';
   const last = Math.max(...processors.map(polled));
   const seconds = (now - last) / 1000;
   if (processors.length === 0 || seconds < OLD) return '';
