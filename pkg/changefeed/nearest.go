@@ -8,8 +8,9 @@ import (
 
 // Nearest says, of a lease container in which no lease is a processor's, what it holds instead; "" where
 // it holds no leases. The nearest comes first: leases that differ from the processor's in the name
-// alone, in the container alone, or in the host alone.
-func Nearest(processors []FoundProcessor, want Identity) string {
+// alone, in the container alone, or in the host alone. A processorName that another processor of the same
+// containers has, of which inUse are all, is no candidate: two cannot read the same leases.
+func Nearest(processors []FoundProcessor, want Identity, inUse []string) string {
 	type candidate struct {
 		text     string
 		distance int
@@ -33,6 +34,7 @@ func Nearest(processors []FoundProcessor, want Identity) string {
 			!byRID && reading.Container == want.Container && reading.Database == want.Database
 		name, host, split := SplitHead(reading.Head, want.AccountHost)
 		switch sameHead := strings.EqualFold(reading.Head, head); {
+		case sameContainer && split && strings.EqualFold(host, want.AccountHost) && slices.Contains(inUse, name):
 		case sameContainer && split && strings.EqualFold(host, want.AccountHost):
 			text := fmt.Sprintf("did you mean processorName %s?", name)
 			if name == "" {

@@ -37,6 +37,9 @@ func findConnection(lookup func(string) (string, bool), name, what string, field
 		name,
 	} {
 		c := connectionSettings{name: candidate, lookup: lookup}
+		if found := placeholder.FindString(c.value()); found != "" {
+			return c, c.wrong("", fmt.Errorf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found)))
+		}
 		if c.value() != "" {
 			return c, nil
 		}

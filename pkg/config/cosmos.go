@@ -71,7 +71,7 @@ func cosmosConnectionString(text string) (endpoint, key string, err error) {
 	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
 		return "", "", errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
 	}
-	fields, err := connectionstring.Parse(text)
+	fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
 	if err != nil {
 		return "", "", err
 	}

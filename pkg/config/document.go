@@ -60,10 +60,12 @@ func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries str
 	}
 	wrong, bad := f.Validate(documents[0])
 	*mistakes = append(*mistakes, wrong...)
-	return &documentReader{
+	d := &documentReader{
 		form: f, root: documents[0], mistakes: mistakes, bad: bad,
 		connections: map[string]cosmosResult{}, claims: map[string]claim{},
 	}
+	d.checkValues(d.root)
+	return d
 }
 
 // entry is an item of a document's list, on top of the defaults.
@@ -132,7 +134,23 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 		e.checkShared(p)
 		e.claimSignalQueue(p.SignalQueue)
 	}
+	d.checkMembers(read)
+	noteNamesInUse(read.Processors)
 	return read, d.signals
+}
+
+// noteNamesInUse fills in NamesInUse.
+func noteNamesInUse(processors []Processor) {
+	of := func(p Processor) [5]string {
+		return [5]string{p.Connection.Endpoint, p.DatabaseID, p.ContainerID, p.LeaseConnection.Endpoint, p.LeaseDatabaseID + "/" + p.LeaseContainerID}
+	}
+	names := map[[5]string][]string{}
+	for _, p := range processors {
+		names[of(p)] = append(names[of(p)], p.ProcessorName)
+	}
+	for i, p := range processors {
+		processors[i].NamesInUse = names[of(p)]
+	}
 }
 
 // processor reads one processor.

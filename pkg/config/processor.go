@@ -23,8 +23,9 @@ type Processor struct {
 	LeaseConnection  CosmosConnection
 	LeaseDatabaseID  string
 	LeaseContainerID string
-	ProcessorName    string // as given to the SDK; "" is the default of Functions triggers and of Java
-	AccountHost      string // host of the endpoint that the application uses for the monitored account, without a port
+	ProcessorName    string   // as given to the SDK; "" is the default of Functions triggers and of Java
+	NamesInUse       []string // the ProcessorNames of all entries for the same container and lease container
+	AccountHost      string   // host of the endpoint that the application uses for the monitored account, without a port
 	StartFrom        changefeed.StartFrom
 	LeaseFormat      changefeed.Family // whose leases count; "" = whatever is found
 	Schedule         crontab.Schedule  // zero = every tick

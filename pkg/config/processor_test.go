@@ -35,6 +35,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 		LeaseConnection:  cosmos,
 		LeaseDatabaseID:  "shop",
 		LeaseContainerID: "leases",
+		NamesInUse:       []string{""},
 		AccountHost:      "shop.documents.azure.com",
 		Policy: scaling.Policy{
 			Threshold:      100,
@@ -306,6 +307,7 @@ processors:
 - {name: payments, containerId: payments, target: {deployment: shop-workers}}
 - {name: alone, containerId: alone, group: }
 - {name: free, containerId: free, group: ""}
+- {name: member, containerId: member, group: bare}
 `)
 	twenty := 20
 	want := []config.Group{
@@ -319,7 +321,7 @@ processors:
 	for _, p := range got.Processors {
 		groups = append(groups, p.Group)
 	}
-	if want := []string{"shop-workers", "shop-workers", "", ""}; !reflect.DeepEqual(groups, want) {
+	if want := []string{"shop-workers", "shop-workers", "", "", "bare"}; !reflect.DeepEqual(groups, want) {
 		t.Errorf("got %q, want %q", groups, want)
 	}
 }

@@ -93,6 +93,23 @@ func (e entry) checkGroup(p Processor, groups []Group) {
 	}
 }
 
+// checkMembers adds the mistakes of groups without a member, for which nothing would ever be decided. A
+// processor that names no known group is a mistake already, and may be the missing member.
+func (d *documentReader) checkMembers(read Document) {
+	members := map[string]bool{"": true}
+	for _, p := range read.Processors {
+		if !slices.ContainsFunc(read.Groups, func(g Group) bool { return g.Name == p.Group }) && p.Group != "" {
+			return
+		}
+		members[p.Group] = true
+	}
+	for _, e := range d.entries("groups", false) {
+		if name := e.node.Get("name"); !d.bad[name] && !members[name.Text()] {
+			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
+		}
+	}
+}
+
 // claim is what only one entry may have: a name, leases, a target, a queue.
 type claim struct {
 	kind  string // processor or group

@@ -122,7 +122,8 @@ func documentWith(path []string, value any) string {
 		}
 	}
 	set(processor, path)
-	text, err := json.Marshal(object{"groups": []any{object{"name": "shop-workers"}}, "processors": []any{processor}})
+	member := object{"name": "member", "group": "shop-workers", "connection": "COSMOS", "databaseId": "shop", "containerId": "of-the-member"}
+	text, err := json.Marshal(object{"groups": []any{object{"name": "shop-workers"}}, "processors": []any{processor, member}})
 	if err != nil {
 		panic(err) // the values are JSON
 	}

@@ -52,7 +52,7 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 // serviceBusConnectionString returns the host of the namespace, the entity that the connection string is
 // limited to, and the connection string reduced to the fields that sign in.
 func serviceBusConnectionString(text, queue string) (namespace, entity string, secret Secret, err error) {
-	fields, err := connectionstring.Parse(text)
+	fields, err := connectionstring.Parse(text, connectionstring.ServiceBus)
 	if err != nil {
 		return "", "", Secret{}, err
 	}

@@ -124,7 +124,7 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, durations(time.Second, time.Hour, "1s to 1h, well below the functionTimeout of host.json")),
 		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
 		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, durations(time.Hour, maxDuration, "1h to 8760h")),
-		Region:        strings.TrimSpace(raw.Region),
+		Region:        setting(mistakes, "FEEDSCALE_REGION", raw.Region, parseRegion),
 		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, choices(priorities, "Low and High, or leave it out")),
 		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, numbers(0, 5, "0 (none) and the throughput buckets 1 to 5")),
 		WebhookSecret: NewSecret(raw.WebhookSecret),

@@ -38,7 +38,7 @@ func TestASignalQueueHoldsOneCount(t *testing.T) {
 			signalFile("processors:", orders, "- {name: payments, processorName: b, signalQueue: ORDERS-replicas}"),
 			"processors.yaml:4: processors[1] (payments).signalQueue: ORDERS-replicas is the signal queue of another entry, on line 3; allowed is a queue of its own, since its messages are counted"},
 		{"is not shared with a group", "servicebus:BUS/events", bus,
-			signalFile("groups: [{name: workers, signalQueue: orders-replicas}]", "processors:", orders),
+			signalFile("groups: [{name: workers, signalQueue: orders-replicas}]", "processors:", orders, "- {name: payments, processorName: b, group: workers}"),
 			"processors.yaml:4: processors[0] (orders).signalQueue: orders-replicas is the signal queue of another entry, on line 2"},
 		{"is the group's in a member of one", "servicebus:BUS/events", bus,
 			signalFile("groups: [{name: workers}]", "processors:", "- {name: orders, group: workers, signalQueue: orders-replicas}"),

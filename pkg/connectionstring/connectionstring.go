@@ -19,8 +19,45 @@ import (
 // order and case.
 type Fields map[string]string
 
-// Parse reads "Name=value;Name=value;". A value may contain '='.
-func Parse(text string) (Fields, error) {
+// Service is whose connection string it is, with the form of its own.
+type Service struct{ name, form string }
+
+// The services whose connection strings can be told apart.
+var (
+	CosmosDB     = Service{"Cosmos DB", "AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=..."}
+	AzureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
+	ServiceBus   = Service{"Service Bus", "Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=..."}
+	mongoDB      = Service{name: "MongoDB"}
+)
+
+// serviceOf returns the service that a connection string is for, by what no other's has; the zero
+// Service if that cannot be told.
+func serviceOf(text string, fields Fields) Service {
+	has := func(name string) bool { return fields[name] != "" }
+	switch {
+	case strings.HasPrefix(text, "mongodb:") || strings.HasPrefix(text, "mongodb+srv:"):
+		return mongoDB
+	case has("accountendpoint"):
+		return CosmosDB
+	case has("accountname") || has("usedevelopmentstorage") || has("tableendpoint") || has("blobendpoint"):
+		return AzureStorage
+	case strings.HasPrefix(fields["endpoint"], "sb://"):
+		return ServiceBus
+	}
+	return Service{}
+}
+
+// Parse reads "Name=value;Name=value;" of a service. A value may contain '='. A connection string of
+// another service is refused by its name.
+func Parse(text string, of Service) (Fields, error) {
+	fields, err := parse(text)
+	if other := serviceOf(text, fields); other != of && other != (Service{}) {
+		return nil, fmt.Errorf("is a connection string of %s, not of %s; allowed is %s", other.name, of.name, of.form)
+	}
+	return fields, err
+}
+
+func parse(text string) (Fields, error) {
 	fields := Fields{}
 	for i, part := range strings.Split(text, ";") {
 		if strings.TrimSpace(part) == "" {
@@ -68,7 +105,7 @@ var development = Storage{
 // and unlike aztables, it accepts names in any case, UseDevelopmentStorage=true, and an endpoint
 // together with a shared access signature.
 func ParseStorage(text string) (Storage, error) {
-	fields, err := Parse(text)
+	fields, err := Parse(text, AzureStorage)
 	if err != nil {
 		return Storage{}, err
 	}

@@ -28,6 +28,7 @@ type Processor struct {
 	LeaseAccount   *cosmos.Account
 	LeaseContainer cosmos.Container
 	ProcessorName  string               // as the application gives it to the SDK, which puts it into lease ids; may be empty
+	NamesInUse     []string             // the ProcessorNames of all processors with these two containers: none is suggested
 	AccountHost    string               // host of the endpoint that the application uses, which is in lease ids
 	LeaseFormat    changefeed.Family    // whose leases count; AnyFamily = whichever is found
 	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from

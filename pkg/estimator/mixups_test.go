@@ -26,6 +26,7 @@ func TestWhereNoLeaseIsTheProcessorsTheNearestIsNamed(t *testing.T) {
 	}{
 		{"a processorName that is misspelt", func(p *estimator.Processor) { p.ProcessorName = "orders-projection" }, "did you mean processorName order-projection?"},
 		{"no processorName", func(p *estimator.Processor) { p.ProcessorName = "" }, "did you mean processorName order-projection?"},
+		{"misspelt, and another entry has the right one", func(p *estimator.Processor) { p.ProcessorName, p.NamesInUse = "orders-projection", []string{right} }, ""},
 		{"another container of the database", func(p *estimator.Processor) { p.Container.ID = "payments" }, "are for another container"},
 		{"another host", func(p *estimator.Processor) { p.AccountHost = "other.documents.azure.com" }, "did you mean accountHost acct.documents.azure.com?"},
 		{"a lease container of other processors alone", func(p *estimator.Processor) { p.LeaseContainer.ID = "others" }, `it holds leases of processorName "mailer" at acct.documents.azure.com for another container`},

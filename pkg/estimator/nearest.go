@@ -53,7 +53,7 @@ func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
 		Database:      m.processor.Container.Database,
 		Container:     m.processor.Container.ID,
 		ContainerRID:  m.described.RID,
-	})
+	}, m.processor.NamesInUse)
 	if m.nearest != "" {
 		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
 	}

@@ -79,6 +79,7 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 			LeaseAccount:   leaseAccount,
 			LeaseContainer: cosmos.Container{Database: p.LeaseDatabaseID, ID: p.LeaseContainerID},
 			ProcessorName:  p.ProcessorName,
+			NamesInUse:     p.NamesInUse,
 			AccountHost:    p.AccountHost,
 			StartFrom:      p.StartFrom,
 			LeaseFormat:    p.LeaseFormat,

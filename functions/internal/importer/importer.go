@@ -107,11 +107,17 @@ func read(f File, k *keda, a *apps) yamltree.Mistakes {
 	if len(all) == 0 && len(mistakes) == 0 {
 		return yamltree.Mistakes{{File: f.Name, Text: "is empty; " + importable}}
 	}
+	if before, _, ok := bytes.Cut(f.Text, []byte("{{")); ok && len(mistakes) > 0 {
+		return yamltree.Mistakes{{File: f.Name, Line: 1 + bytes.Count(before, []byte("\n")), Text: isTemplate}}
+	}
 	used := false
 	for _, document := range all {
 		switch {
 		case document.Get("apiVersion").Present() && document.Get("kind").Present():
-			used = k.object(document) || used
+			if k.object(document) {
+				used = true
+				mistakes = append(mistakes, templates(document)...)
+			}
 			continue
 		case document.Get("bindings").IsList():
 			a.function(document, strings.Trim(path.Base(folder), "."), path.Dir(folder))
@@ -130,6 +136,20 @@ func read(f File, k *keda, a *apps) yamltree.Mistakes {
 	}
 	if !used && len(all) > 0 {
 		k.remark(all[0], "there is no object of KEDA in this file; it is passed over")
+	}
+	return mistakes
+}
+
+const isTemplate = `is a template of Helm ("{{"), which nothing filled in; import what helm template CHART prints`
+
+// templates returns a mistake for each value that Helm would replace. Objects of other kinds may hold
+// such texts: alerting rules do.
+func templates(v *yamltree.Node) (mistakes yamltree.Mistakes) {
+	if strings.Contains(v.Text(), "{{") {
+		mistakes.Add(v.Mistake(isTemplate))
+	}
+	for _, inner := range slices.Concat(v.Fields, v.Items) {
+		mistakes = append(mistakes, templates(inner)...)
 	}
 	return mistakes
 }

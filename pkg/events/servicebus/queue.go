@@ -174,6 +174,6 @@ func expecting(name string, c *tls.Config) *tls.Config {
 // inspectConnectionString finds what errors and checks need; the SDK does the actual reading, and
 // refuses what is none.
 func inspectConnectionString(connectionString string) (host, entity string) {
-	fields, _ := connectionstring.Parse(connectionString)
+	fields, _ := connectionstring.Parse(connectionString, connectionstring.ServiceBus)
 	return strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
 }

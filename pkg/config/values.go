@@ -1,0 +1,68 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
+
+// checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that are
+// refused everywhere). What the schema refuses already is left alone.
+func (d *documentReader) checkValues(n *yamltree.Node) {
+	if text := n.Name + "\n" + n.Text(); !d.bad[n] {
+		if wrong := wrongValue(text); wrong != "" {
+			d.bad[n] = true
+			d.mistakes.Add(n.Mistake(wrong))
+		}
+	}
+	for _, f := range n.Fields {
+		d.checkValues(f)
+	}
+	for _, item := range n.Items {
+		d.checkValues(item)
+	}
+}
+
+// wrongValue says what is wrong with a text in any place; "" if nothing is.
+func wrongValue(text string) string {
+	if looksSecret(text) {
+		return "looks like a secret, which every event and page would show; " +
+			"allowed is the name of a setting in connection, and no key, connection string or signature anywhere in this file"
+	}
+	if found := placeholder.FindString(text); found != "" {
+		return fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))
+	}
+	if at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[at:])
+		_, before, _ := strings.Cut(text[:at], "\n")
+		return fmt.Sprintf("holds an invisible character (%U) after %s; type the text anew", r, yamltree.Quote(before))
+	}
+	return ""
+}
+
+// placeholder finds what shells, Docker Compose, Kubernetes and Helm put values in place of.
+var placeholder = regexp.MustCompile(`\$\{[^}\n]*\}|\$\([A-Za-z_][A-Za-z0-9_]*\)|\{\{[^}\n]*\}\}`)
+
+var (
+	secretField = regexp.MustCompile(`(?i)\b(AccountKey|SharedAccessKey|sig)=`)
+	// accountKey finds the 64 bytes of an account key in base64, with or without their padding.
+	accountKey = regexp.MustCompile(`(?:^|[^A-Za-z0-9+/=])([A-Za-z0-9+/]{86}(?:[A-Za-z0-9+/=]{2})?)(?:$|[^A-Za-z0-9+/=])`)
+)
+
+// looksSecret reports whether a text holds a key, a connection string or a signature of Azure. A digest
+// in hexadecimal has letters of one case.
+func looksSecret(text string) bool {
+	if secretField.MatchString(text) {
+		return true
+	}
+	for _, m := range accountKey.FindAllStringSubmatch(text, -1) {
+		if m[1] != strings.ToLower(m[1]) && m[1] != strings.ToUpper(m[1]) {
+			return true
+		}
+	}
+	return false
+}
