@@ -5,9 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Kind describes an action to a program that offers it: each package of an action has one. A list
@@ -25,7 +26,7 @@ type Kind struct {
 	// Rivals looks for what else sets the replicas of what target labels name, and changes nothing. It
 	// asks nobody where the labels name nothing that this kind acts on. With an error Target is there
 	// all the same. nil = this kind cannot tell.
-	Rivals func(ctx context.Context, target map[string]string) (Seen, error)
+	Rivals func(ctx context.Context, target map[string]string) (Survey, error)
 }
 
 // Flag is a flag of one Kind.
@@ -67,11 +68,7 @@ func (k Kinds) Summary() string {
 	for i, kind := range k {
 		parts[i] = kind.Name + " (" + kind.Summary + ")"
 	}
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	last := len(parts) - 1
-	return strings.Join(parts[:last], ", ") + " or " + parts[last]
+	return yamltree.OneOf(parts)
 }
 
 // StdoutKind returns the Kind of Stdout.

@@ -2,8 +2,8 @@ package actions
 
 import "errors"
 
-// Seen is what a Kind sees of the target of a processor or a group.
-type Seen struct {
+// Survey is what a Kind finds out about the target of a processor or a group.
+type Survey struct {
 	Target string  // what the labels name, such as Deployment shop/orders; "" = nothing that the kind acts on
 	Where  string  // where it was looked for, such as cluster https://10.0.0.1:443; "" = nowhere
 	Rivals []Rival // what else sets its replicas

@@ -25,7 +25,7 @@ func (c *checker) checkTargets(ctx context.Context) (tasks []func() []Line) {
 // checkTarget says whether something other than feedscale acts on the target of a subject. There is no line
 // if the kind acts on nothing that the target names.
 func checkTarget(ctx context.Context, kind actions.Kind, of subject) []Line {
-	var seen actions.Seen
+	var seen actions.Survey
 	s := section{processors: of.processors}
 	s.try(ctx, "scale target", func(ctx context.Context) finding {
 		var err error
@@ -44,7 +44,7 @@ func checkTarget(ctx context.Context, kind actions.Kind, of subject) []Line {
 }
 
 // judge says what follows from the rivals of a target. One that asks feedscale is how feedscale acts.
-func judge(seen actions.Seen, asksFeedscale func(actions.Trigger) bool) finding {
+func judge(seen actions.Survey, asksFeedscale func(actions.Trigger) bool) finding {
 	var fighting, fixes, harmless []string
 	for _, r := range seen.Rivals {
 		asks := slices.ContainsFunc(r.Triggers, asksFeedscale)

@@ -8,6 +8,7 @@
 package containerapp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -54,16 +55,9 @@ type Action struct {
 // Microsoft.App/containerApps/read and /write on the apps (docs/permissions.md). It makes no
 // request.
 func New(identity azcore.TokenCredential, o Options) (*Action, error) {
-	if o.PollInterval == 0 {
-		o.PollInterval = 5 * time.Second
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Minute
-	}
+	o.PollInterval, o.Timeout = cmp.Or(o.PollInterval, 5*time.Second), cmp.Or(o.Timeout, 10*time.Minute)
 	o.Client.Cloud = cloudOf(strings.TrimSuffix(o.Endpoint, "/"))
-	if o.Client.Retry.TryTimeout == 0 {
-		o.Client.Retry.TryTimeout = 30 * time.Second
-	}
+	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, 30*time.Second)
 	if o.Client.Transport == nil {
 		o.Client.Transport = bounded.NewClient()
 	}
@@ -165,7 +159,7 @@ func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 	if err != nil {
 		return err
 	}
-	if err := runtime.MarshalAsJSON(request, newPatch(want)); err != nil {
+	if err := runtime.MarshalAsJSON(request, want.patch()); err != nil {
 		return err
 	}
 	answer, err := a.client.Pipeline().Do(request)

@@ -1,6 +1,7 @@
 package containerapp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -26,26 +27,16 @@ type resource struct {
 
 // bounds returns the bounds in the template, whether they are in effect or not.
 func (r resource) bounds() bounds {
-	current := bounds{0, defaultMaxReplicas}
-	if n := r.Properties.Template.Scale.MinReplicas; n != nil {
-		current.MinReplicas = *n
-	}
-	if n := r.Properties.Template.Scale.MaxReplicas; n != nil {
-		current.MaxReplicas = *n
-	}
-	return current
+	scale, least, most := r.Properties.Template.Scale, 0, defaultMaxReplicas
+	return bounds{*cmp.Or(scale.MinReplicas, &least), *cmp.Or(scale.MaxReplicas, &most)}
 }
 
 // hasFailed reports whether the last change failed: the template has its bounds, but they are not
 // in effect.
-func (r resource) hasFailed() bool {
-	return r.isIn("Failed", "Canceled")
-}
+func (r resource) hasFailed() bool { return r.isIn("Failed", "Canceled") }
 
 // isChanging reports whether the last change is still in progress.
-func (r resource) isChanging() bool {
-	return !r.hasFailed() && !r.isIn("Succeeded", "")
-}
+func (r resource) isChanging() bool { return !r.hasFailed() && !r.isIn("Succeeded", "") }
 
 func (r resource) isIn(states ...string) bool {
 	return slices.ContainsFunc(states, func(state string) bool { return strings.EqualFold(state, r.Properties.ProvisioningState) })
@@ -59,20 +50,9 @@ type bounds struct {
 
 func boundsFor(desired int) bounds { return bounds{desired, max(desired, 1)} }
 
-// patch is the body of a PATCH, which is merged into an app.
-type patch struct {
-	Properties struct {
-		Template struct {
-			// Null lets the service name the new revision. With the suffix of the old one it would
-			// refuse it.
-			RevisionSuffix *string `json:"revisionSuffix"`
-			Scale          bounds  `json:"scale"`
-		} `json:"template"`
-	} `json:"properties"`
-}
-
-func newPatch(want bounds) patch {
-	var p patch
-	p.Properties.Template.Scale = want
-	return p
+// patch returns the body of a PATCH, which is merged into an app. A null suffix lets the service name the new
+// revision: with the suffix of the old one it would refuse it.
+func (b bounds) patch() any {
+	type object = map[string]any
+	return object{"properties": object{"template": object{"revisionSuffix": nil, "scale": b}}}
 }

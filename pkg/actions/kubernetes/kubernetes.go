@@ -9,6 +9,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ type Action struct {
 	log       *slog.Logger
 	rivalsFor time.Duration
 	mu        sync.Mutex
-	lists     map[string]*remembered // what scales in a namespace
+	lists     map[string]*sighting // what scales in a namespace
 }
 
 // New returns an Action for a cluster. It makes no request; an error is about the configuration.
@@ -88,9 +89,6 @@ func New(o Options) (*Action, error) {
 }
 
 func newAction(config *rest.Config, namespace string, o Options) (*Action, error) {
-	if o.RivalsFor == 0 {
-		o.RivalsFor = time.Minute
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -110,7 +108,7 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 	}
 	return &Action{
 		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
-		log: o.Log, rivalsFor: o.RivalsFor, lists: make(map[string]*remembered),
+		log: o.Log, rivalsFor: cmp.Or(o.RivalsFor, time.Minute), lists: make(map[string]*sighting),
 	}, nil
 }
 

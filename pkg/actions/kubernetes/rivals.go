@@ -50,10 +50,10 @@ type scaler struct {
 
 // rivals is Action.Rivals for a cluster that may not be configured. cluster is not called where the
 // labels name nothing.
-func rivals(ctx context.Context, cluster func() (*Action, error), labels map[string]string) (actions.Seen, error) {
+func rivals(ctx context.Context, cluster func() (*Action, error), labels map[string]string) (actions.Survey, error) {
 	w, err := targetOf(labels, metav1.NamespaceDefault)
 	if err != nil {
-		return actions.Seen{}, nil // as in Action.Rivals
+		return actions.Survey{}, nil // as in Action.Rivals
 	}
 	a, err := cluster()
 	if err == nil {
@@ -63,27 +63,18 @@ func rivals(ctx context.Context, cluster func() (*Action, error), labels map[str
 	if clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
 		err = errors.New("no cluster is configured here: try it in a pod of the cluster, or with a kubeconfig")
 	}
-	return actions.Seen{Target: w.String()}, err
+	return actions.Survey{Target: w.String()}, err
 }
 
 // Rivals returns the HPAs and ScaledObjects that act on what labels name. It only lists. An error
 // says which permission is missing, or what else keeps it from knowing.
-func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.Seen, error) {
+func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.Survey, error) {
 	w, err := targetOf(labels, a.namespace)
 	if err != nil {
-		return actions.Seen{}, nil // an event with these labels is dead-lettered: nothing is acted on
+		return actions.Survey{}, nil // an event with these labels is dead-lettered: nothing is acted on
 	}
-	seen := actions.Seen{Target: w.String(), Where: "cluster " + a.server}
-	seen.Rivals, err = a.rivalsOf(ctx, w)
-	return seen, err
-}
-
-func (a *Action) rivalsOf(ctx context.Context, w workload) ([]actions.Rival, error) {
 	all, err := a.scalersIn(ctx, w.namespace)
-	if err != nil {
-		return nil, err
-	}
-	return all.actingOn(w), nil
+	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: all.actingOn(w)}, err
 }
 
 // yield returns an error that wraps actions.ErrRival where something else sets the replicas of w. What
@@ -105,8 +96,8 @@ func (a *Action) yield(ctx context.Context, w workload) error {
 		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
 }
 
-// remembered is what scales in a namespace, as it was seen some time ago.
-type remembered struct {
+// sighting is what scales in a namespace, as it was some time ago.
+type sighting struct {
 	mu   sync.Mutex // held while it is looked for, so that events at once look once
 	at   time.Time  // zero = never
 	all  scalers
@@ -120,7 +111,7 @@ func (a *Action) remember(ctx context.Context, namespace string) (scalers, error
 	a.mu.Lock()
 	m := a.lists[namespace]
 	if m == nil {
-		m = &remembered{}
+		m = &sighting{}
 		a.lists[namespace] = m
 	}
 	a.mu.Unlock()

@@ -8,6 +8,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,26 +59,18 @@ func New(address string, o Options) (*Action, error) {
 }
 
 func newPipeline(o Options) runtime.Pipeline {
-	if o.Tries == 0 {
-		o.Tries = 4
-	}
-	if o.TryTimeout == 0 {
-		o.TryTimeout = 15 * time.Second
-	}
-	if o.RetryDelay == 0 {
-		o.RetryDelay = time.Second
-	}
 	if o.Transport == nil {
 		o.Transport = bounded.NewTransport()
 	}
-	retries := int32(o.Tries - 1)
+	retries := int32(cmp.Or(o.Tries, 4) - 1)
 	if retries == 0 {
 		retries = -1 // azcore's value for none
 	}
 	return runtime.NewPipeline("", "", runtime.PipelineOptions{PerRetry: []policy.Policy{signature{o.Key}}}, &policy.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true},
 		Retry: policy.RetryOptions{
-			MaxRetries: retries, TryTimeout: o.TryTimeout, RetryDelay: o.RetryDelay, MaxRetryDelay: maxRetryDelay,
+			MaxRetries: retries, MaxRetryDelay: maxRetryDelay,
+			TryTimeout: cmp.Or(o.TryTimeout, 15*time.Second), RetryDelay: cmp.Or(o.RetryDelay, time.Second),
 			ShouldRetry: func(answer *http.Response, err error) bool { return err != nil || isTemporary(answer.StatusCode) },
 		},
 		Transport: bounded.Client(o.Transport),
