@@ -115,7 +115,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	d.lookup = lookup
 	for _, e := range d.entries("groups", false) {
 		f := fields[groupFields](e, "groups")
-		g := Group{Name: f.Name, SignalQueue: f.SignalQueue, Target: labels(f.Target), Policy: scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}}
+		g := Group{Name: f.Name, SignalQueue: f.SignalQueue, Target: f.Target, Policy: scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
 		e.claimName("group", f.Name)
 		e.claimTarget(g.Name, g.Target)
@@ -159,7 +159,7 @@ func (e entry) processor() Processor {
 	p := Processor{
 		Name: f.Name, Group: f.Group, DatabaseID: f.DatabaseID, ContainerID: f.ContainerID,
 		LeaseDatabaseID: f.LeaseDatabaseID, LeaseContainerID: f.LeaseContainerID, ProcessorName: f.ProcessorName,
-		AccountHost: f.AccountHost, LeaseFormat: f.LeaseFormat, Policy: f.policy(), SignalQueue: f.SignalQueue, Target: labels(f.Target),
+		AccountHost: f.AccountHost, LeaseFormat: f.LeaseFormat, Policy: f.policy(), SignalQueue: f.SignalQueue, Target: f.Target,
 		Connection: e.connection(e.at("connection"), f.Connection),
 	}
 	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
@@ -178,14 +178,6 @@ func (e entry) processor() Processor {
 	p.Throughput = e.throughput(f.Throughput, p)
 	e.checkPolicy(f.policyFields)
 	return p
-}
-
-// labels returns the labels of a target, never nil.
-func labels(target map[string]string) map[string]string {
-	if target == nil {
-		return map[string]string{}
-	}
-	return target
 }
 
 // connection reads the connection that a setting holds.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
@@ -25,6 +26,14 @@ func (e Events) Path() string {
 	return e.Queue + "/Subscriptions/" + e.Subscription
 }
 
+// The names that Service Bus allows.
+var (
+	queueName        = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,258}[A-Za-z0-9])?$`)
+	subscriptionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,48}[A-Za-z0-9])?$`)
+)
+
+const queueForm = "allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last"
+
 // ParseEvents reads the value of FEEDSCALE_EVENTS: "stdout:", "servicebus:SETTING/QUEUE", where QUEUE may
 // be a topic, or "servicebus:SETTING/TOPIC/Subscriptions/NAME". lookup finds the settings of the
 // connection. The error says what is allowed.
@@ -43,10 +52,10 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 			return Events{}, errors.New("servicebus: is not followed by SETTING/QUEUE; " + forms)
 		}
 		queue, subscription, isSubscription := cutSubscription(path)
-		if !wellNamed(queue, 260, "._-/") {
-			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(queue))
+		if !queueName.MatchString(queue) {
+			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; %s", yamltree.Quote(queue), queueForm)
 		}
-		if isSubscription && !wellNamed(subscription, 50, "._-") {
+		if isSubscription && !subscriptionName.MatchString(subscription) {
 			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
 		}
 		connection, err := ParseServiceBusConnection(lookup, setting, queue)

@@ -18,8 +18,8 @@ func parseShardQueue(lookup func(string) (string, bool), text string) (Events, e
 	if text == "" {
 		return Events{}, nil
 	}
-	if !wellNamed(text, 260, "._-/") {
-		return Events{}, fmt.Errorf("%s is not the name of a queue; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(text))
+	if !queueName.MatchString(text) {
+		return Events{}, fmt.Errorf("%s is not the name of a queue; %s", yamltree.Quote(text), queueForm)
 	}
 	return Events{Queue: text, ServiceBus: connection}, err
 }

@@ -60,24 +60,13 @@ func (s Schedule) String() string { return s.expression }
 // errNeverFires is the error about an expression such as February 30.
 var errNeverFires = errors.New("never fires: none of its months has such a day; allowed are days that exist")
 
-// fires reports whether a schedule ever fires. It does not ask cron/v3, which may step through
-// years second by second to find out.
+// fires reports whether a schedule ever fires. An empty list of seconds, minutes or hours would have cron/v3
+// step through years second by second.
 func fires(spec cron.SpecSchedule) bool {
-	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 || spec.Dow&^starBit == 0 {
+	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 {
 		return false
 	}
-	eitherDay := (spec.Dom|spec.Dow)&starBit == 0
-	for month := time.January; month <= time.December; month++ {
-		if spec.Month&(1<<month) == 0 {
-			continue
-		}
-		lastDay := time.Date(2000, month+1, 0, 0, 0, 0, 0, time.UTC).Day() // of a leap year
-		days := uint64(1)<<(lastDay+1) - 2                                 // bits 1 to lastDay
-		if eitherDay || spec.Dom&days != 0 {
-			return true
-		}
-	}
-	return false
+	return !Schedule{spec: spec}.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero()
 }
 
 // foreignToCron reports whether a character occurs in no cron expression. Such expressions are
