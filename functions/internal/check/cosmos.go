@@ -13,9 +13,7 @@ import (
 
 // accountEndpoint is what is tried of one Cosmos DB account.
 type accountEndpoint struct {
-	endpoint    serviceEndpoint
-	address     string // as connections spell it
-	target      string
+	serviceEndpoint
 	connections []*accountConnection
 	processors  []string
 }
@@ -61,12 +59,8 @@ func (c *checker) container(processor string, by config.CosmosConnection, id cos
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := httpEndpoint(azurecli.Cosmos, by.Endpoint, by.Setting)
-	if err != nil {
-		return nil, err
-	}
-	e := find(&c.endpoints, func(e *accountEndpoint) bool { return e.address == by.Endpoint }, func() *accountEndpoint {
-		return &accountEndpoint{endpoint: endpoint, address: by.Endpoint, target: endpoint.name()}
+	e := find(&c.endpoints, func(e *accountEndpoint) bool { return e.url == by.Endpoint }, func() *accountEndpoint {
+		return &accountEndpoint{serviceEndpoint: httpEndpoint(azurecli.Cosmos, by.Endpoint, by.Setting)}
 	})
 	a := find(&e.connections, func(a *accountConnection) bool { return a.account == account }, func() *accountConnection {
 		return &accountConnection{connection: by, account: account}
@@ -105,8 +99,8 @@ func (c *checker) checkAccounts(ctx context.Context) []Line {
 }
 
 func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line {
-	network := section{target: e.target, processors: e.processors}
-	network.reach(ctx, e.endpoint)
+	network := section{target: e.name(), processors: e.processors}
+	network.reach(ctx, e.serviceEndpoint)
 	tasks := []func() []Line{func() []Line { return network.lines }}
 	for _, a := range e.connections {
 		suffix := ""
@@ -119,7 +113,7 @@ func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line 
 }
 
 func (c *checker) checkConnection(ctx context.Context, network *section, e *accountEndpoint, a *accountConnection, suffix string) []Line {
-	s := network.part(e.target+suffix, a.processors)
+	s := network.part(e.name()+suffix, a.processors)
 	who := c.signIn(ctx, s, connect.CosmosAccess(a.connection), a.account.Credential(), a.account.Scope())
 	s.try(ctx, "read metadata", func(ctx context.Context) finding {
 		return holds(a.account.ProbeAccount(ctx), who, "the account's metadata can be read")
@@ -128,7 +122,7 @@ func (c *checker) checkConnection(ctx context.Context, network *section, e *acco
 	tasks := []func() []Line{func() []Line { return s.lines }}
 	for _, d := range a.databases {
 		tasks = append(tasks, func() []Line {
-			return c.checkDatabase(ctx, a.account, who, d, s.part(e.target+"/"+d.id+suffix, d.processors), suffix)
+			return c.checkDatabase(ctx, a.account, who, d, s.part(e.name()+"/"+d.id+suffix, d.processors), suffix)
 		})
 	}
 	return inOrder(c.config.Settings.Concurrency, tasks)

@@ -27,30 +27,25 @@ type principal struct {
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the
 // connection's own; nil where it has none. The token is shown to nobody.
 func (c *checker) signIn(ctx context.Context, s *section, access connect.Access, credential azcore.TokenCredential, scope string) (who principal) {
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) (f finding) {
+	s.tryAnyway(ctx, "identity", func(ctx context.Context) finding {
 		if access.ByKey() {
 			return notTried("setting %s holds a key: no token is needed", access.Setting)
 		}
+		name := credentialName(*access.Identity)
 		if credential == nil {
 			var err error
 			if credential, err = c.connections.Credential(*access.Identity); err != nil {
-				return bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", credentialName(*access.Identity))
+				return bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", name)
 			}
 		}
-		who, f = c.tokenOf(ctx, *access.Identity, credential, scope)
-		return f
+		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		if err != nil {
+			return bad(identityFix(c.getenv, *access.Identity), "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
+		}
+		who = principalOf(token.Token)
+		return good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
 	})
 	return who
-}
-
-// tokenOf gets the token of an identity by a credential that proves it.
-func (c *checker) tokenOf(ctx context.Context, i config.Identity, credential azcore.TokenCredential, scope string) (principal, finding) {
-	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
-	if err != nil {
-		return principal{}, bad(identityFix(c.getenv, i), "the %s gives no token for %s%s", credentialName(i), scope, tokenReason(ctx, err))
-	}
-	who := principalOf(token.Token)
-	return who, good("%s, object id %s, client id %s", credentialName(i), cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
 }
 
 func credentialName(i config.Identity) string {

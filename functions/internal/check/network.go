@@ -30,15 +30,16 @@ type serviceEndpoint struct {
 }
 
 // httpEndpoint is the endpoint of a URL, which the configuration has checked.
-func httpEndpoint(service azurecli.Service, address, setting string) (serviceEndpoint, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return serviceEndpoint{}, fmt.Errorf("the endpoint in setting %s is not a URL", setting)
+func httpEndpoint(service azurecli.Service, address, setting string) serviceEndpoint {
+	e := serviceEndpoint{service: service, url: address, tls: strings.HasPrefix(address, "https:"), setting: setting}
+	if u, err := url.Parse(address); err == nil {
+		e.host, e.port = u.Hostname(), cmp.Or(u.Port(), usualPort[e.tls])
 	}
-	e := serviceEndpoint{service: service, host: u.Hostname(), url: address, tls: u.Scheme == "https", setting: setting}
-	e.port = cmp.Or(u.Port(), map[bool]string{true: "443", false: "80"}[e.tls])
-	return e, nil
+	return e
 }
+
+// usualPort is that of HTTPS and of HTTP.
+var usualPort = map[bool]string{true: "443", false: "80"}
 
 // handshake is what a service shows to whoever connects.
 type handshake struct {

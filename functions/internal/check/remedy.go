@@ -35,7 +35,7 @@ func refused(err error, who principal) finding {
 
 // name is the host, with the port where it is not the usual one.
 func (e serviceEndpoint) name() string {
-	usual := map[bool]string{true: "443", false: "80"}[e.tls]
+	usual := usualPort[e.tls]
 	if e.url == "" {
 		usual = amqpsPort
 	}

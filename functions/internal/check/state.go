@@ -81,20 +81,12 @@ func writableFolder(path string) (string, error) {
 
 func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 	access := connect.TableAccess(t)
-	var endpoint serviceEndpoint
-	address, err := t.ServiceURL, error(nil)
+	address := t.ServiceURL
 	if access.ByKey() {
-		address, err = tablestore.Endpoint(t.Connection.ConnectionString.Reveal())
+		address, _ = tablestore.Endpoint(t.Connection.ConnectionString.Reveal()) // the configuration has checked it
 	}
-	s := section{target: "state table " + t.Name, processors: c.processors}
-	if err == nil {
-		endpoint, err = httpEndpoint(azurecli.Table, address, access.Setting)
-	}
-	if err != nil {
-		s.add("dns", bad("correct setting "+access.Setting, "%v", err))
-		return s.lines
-	}
-	s.target = endpoint.name() + "/" + t.Name
+	endpoint := httpEndpoint(azurecli.Table, address, access.Setting)
+	s := section{target: endpoint.name() + "/" + t.Name, processors: c.processors}
 	s.reach(ctx, endpoint)
 	who := c.signIn(ctx, &s, access, nil, storageScope)
 	store, err := c.connections.Table(t)

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
@@ -39,14 +38,12 @@ func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 
 func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way throughput.Way, unusable error) []Line {
 	container := cosmos.Container{Database: f.DatabaseID, ID: f.ContainerID}
-	s := section{processors: f.processors, target: f.Connection.Host + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
-	endpoint, err := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting)
-	if err = errors.Join(unusable, err); err != nil {
-		s.add("read throughput", bad("", "%v", err))
-		return s.lines
-	}
-	s.target = endpoint.name() + "/" + container.String()
+	account := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting)
+	s := section{processors: f.processors, target: account.name() + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
 	s.try(ctx, "read throughput", func(ctx context.Context) finding {
+		if unusable != nil {
+			return bad("", "%v", unusable)
+		}
 		there, err := way.ReadThroughput(ctx, container)
 		return holds(err, principal{}, provisioned(there))
 	})
