@@ -168,19 +168,15 @@ func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 	}
 	sleeps := cmp.Or(spec.Get("minReplicaCount").Text(), "0") == "0" || spec.Get("idleReplicaCount").Present()
 	seconds, err := strconv.Atoi(v.Text())
-	schedule, ok := every(max(seconds, 1))
+	schedule := every(seconds)
 	switch {
 	case err != nil, seconds < 1, seconds == hpaInterval:
-	case name == "idleSchedule" && !sleeps:
-		k.remark(v, "has no effect in KEDA where minReplicaCount is above 0, and none here: the HorizontalPodAutoscaler asks every %d s, and so does FEEDSCALE_TIMER_SCHEDULE by default", hpaInterval)
-	case seconds < hpaInterval:
-		k.remark(v, "is more often than FEEDSCALE_TIMER_SCHEDULE is by default, every %d s; set that to poll all processors so often", hpaInterval)
-	case !ok:
-		k.remark(v, "fill in by hand: no schedule fires every %d s; write one as %s", seconds, name)
-	default:
-		return []field{{name: name, node: text(schedule), at: v}}
+		return nil
+	case schedule == "", seconds < hpaInterval, name == "idleSchedule" && !sleeps:
+		k.remark(v, "%s", instead("pollingInterval"))
+		return nil
 	}
-	return nil
+	return []field{{name: name, node: text(schedule), at: v}}
 }
 
 // advanced carries over the behavior of the HorizontalPodAutoscaler.

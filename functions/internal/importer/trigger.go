@@ -1,7 +1,7 @@
 package importer
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
@@ -116,17 +116,15 @@ func (k *keda) restOfMetadata(t trigger) {
 	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
 }
 
-// every is a schedule that fires each so many seconds; ok is false if there is none.
-func every(seconds int) (schedule string, ok bool) {
-	step := func(n int) string { return strings.TrimSuffix("*/"+strconv.Itoa(n), "/1") }
-	minutes, hours := seconds/60, seconds/3600
-	switch {
-	case seconds < 60 && 60%seconds == 0:
-		return step(seconds) + " * * * * *", true
-	case seconds%60 == 0 && minutes < 60 && 60%minutes == 0:
-		return "0 " + step(minutes) + " * * * *", true
-	case seconds%3600 == 0 && hours < 24 && 24%hours == 0:
-		return "0 0 " + step(hours) + " * * *", true
+// every is a schedule that fires each so many seconds; "" if there is none.
+func every(seconds int) string {
+	for _, unit := range []struct {
+		seconds, most int
+		form          string
+	}{{1, 60, "*/%d * * * * *"}, {60, 60, "0 */%d * * * *"}, {3600, 24, "0 0 */%d * * *"}} {
+		if n := seconds / unit.seconds; n > 0 && n < unit.most && seconds%unit.seconds == 0 && unit.most%n == 0 {
+			return fmt.Sprintf(unit.form, n)
+		}
 	}
-	return "0 0 0 * * *", seconds == 24*60*60
+	return ""
 }
