@@ -64,7 +64,7 @@ func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries str
 		form: f, root: documents[0], mistakes: mistakes, bad: bad,
 		connections: map[string]cosmosResult{}, claims: map[string]claim{},
 	}
-	d.checkValues(d.root)
+	d.checkValues(string(text), d.root)
 	return d
 }
 

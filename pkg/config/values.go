@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,18 +13,19 @@ import (
 
 // checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that are
 // refused everywhere). What the schema refuses already is left alone.
-func (d *documentReader) checkValues(n *yamltree.Node) {
+func (d *documentReader) checkValues(file string, n *yamltree.Node) {
 	if text := n.Name + "\n" + n.Text(); !d.bad[n] {
-		if wrong := wrongValue(text); wrong != "" {
+		wrong := wrongValue(text)
+		if wrong == "" {
+			wrong = invisible(file, text)
+		}
+		if wrong != "" {
 			d.bad[n] = true
 			d.mistakes.Add(n.Mistake(wrong))
 		}
 	}
-	for _, f := range n.Fields {
-		d.checkValues(f)
-	}
-	for _, item := range n.Items {
-		d.checkValues(item)
+	for _, inner := range slices.Concat(n.Fields, n.Items) {
+		d.checkValues(file, inner)
 	}
 }
 
@@ -36,12 +38,19 @@ func wrongValue(text string) string {
 	if found := placeholder.FindString(text); found != "" {
 		return fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))
 	}
-	if at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }); at >= 0 {
-		r, _ := utf8.DecodeRuneInString(text[at:])
-		_, before, _ := strings.Cut(text[:at], "\n")
-		return fmt.Sprintf("holds an invisible character (%U) after %s; type the text anew", r, yamltree.Quote(before))
-	}
 	return ""
+}
+
+// invisible says which character of a text in a file nobody sees; "" if there is none. An escape in the file
+// is seen: `feedscale init` writes one for a name that has such a character.
+func invisible(file, text string) string {
+	at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && strings.ContainsRune(file, r) })
+	if at < 0 {
+		return ""
+	}
+	r, _ := utf8.DecodeRuneInString(text[at:])
+	_, before, _ := strings.Cut(text[:at], "\n")
+	return fmt.Sprintf("holds an invisible character (%U) after %s; type the text anew, or write an escape in double quotes", r, yamltree.Quote(before))
 }
 
 // placeholder finds what shells, Docker Compose, Kubernetes and Helm put values in place of.

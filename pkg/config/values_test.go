@@ -94,6 +94,10 @@ func TestACharacterThatNobodySeesIsRefused(t *testing.T) {
 			}
 		})
 	}
+	// An escape is seen by who reads the file.
+	if p := load(t, strings.Replace(minimal, "databaseId: shop", `databaseId: "sh\u200bop"`, 1))[0]; p.DatabaseID != "sh\u200bop" {
+		t.Errorf("got %q", p.DatabaseID)
+	}
 }
 
 func TestAGroupWithoutMembersIsRefused(t *testing.T) {
