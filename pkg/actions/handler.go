@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -16,8 +16,7 @@ type Handler struct {
 	Log    *slog.Logger
 	DryRun bool // log what would be done, and do nothing
 
-	mu   sync.Mutex
-	left map[string]string // why a target is left alone, where it is
+	left bounded.Notes // why a target is left alone
 }
 
 // Handle acts on an event. The error is the action's. A target that is left alone is no error, so that
@@ -41,7 +40,7 @@ func (h *Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 	}
 	changed, err := h.Action.Act(ctx, e)
 	if errors.Is(err, ErrRival) {
-		if h.leaves(target, err.Error()) {
+		if h.left.News(target, err.Error()) {
 			log.Warn("left alone", "target", target, "error", err.Error())
 		}
 		return nil
@@ -49,30 +48,11 @@ func (h *Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 	if err != nil {
 		return err
 	}
-	h.leaves(target, "")
+	h.left.News(target, "")
 	if changed {
 		log.Info("acted", "target", target)
 	} else {
 		log.Debug("nothing to change", "target", target)
 	}
 	return nil
-}
-
-// leaves remembers why a target is left alone, "" where it is not, and reports whether that is new:
-// the reason is said once, and not at every event.
-func (h *Handler) leaves(target, why string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.left[target] == why {
-		return false
-	}
-	if why == "" {
-		delete(h.left, target)
-		return true
-	}
-	if h.left == nil {
-		h.left = make(map[string]string)
-	}
-	h.left[target] = why
-	return true
 }

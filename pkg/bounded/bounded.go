@@ -1,6 +1,6 @@
-// Package bounded bounds what is read from outside: the answers of services and the files that a
-// command line names. Whoever sends more gets an error rather than this process's memory
-// (docs/security.md has every limit).
+// Package bounded bounds what comes from outside: the answers of services, the files that a command line
+// names, and the names that are remembered. Whoever sends more gets an error rather than this process's
+// memory (docs/security.md has every limit).
 //
 // It knows no service. Start with [NewTransport].
 //

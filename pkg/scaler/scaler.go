@@ -13,7 +13,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
@@ -63,8 +63,6 @@ const (
 	maxConnections = 1_000
 	// maxScaledObject is the most bytes of a ScaledObject's namespace and name, as Kubernetes has them.
 	maxScaledObject = 63 + 1 + 253
-	// maxRefused is how many names are remembered that there was no answer for.
-	maxRefused = 10_000
 	// maxWarnings is how many refusals are logged at once, and warningsPerSecond how many over time: anybody
 	// may ask for any name.
 	maxWarnings, warningsPerSecond = 1_000, 1
@@ -106,16 +104,14 @@ type Server struct {
 	ending   chan struct{} // closed where streams are to end
 	pushes   atomic.Int64  // streams
 	warnings *rate.Limiter // of refusals
-
-	mu      sync.Mutex
-	refused map[string]string // text of the last refusal, by name
+	refusals bounded.Notes // the text of the last one, by name
 }
 
 // New returns a Server. The error says what is wrong with the certificates.
 func New(o Options) (*Server, error) {
 	s := &Server{
 		source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), ending: make(chan struct{}),
-		refused: make(map[string]string), warnings: rate.NewLimiter(warningsPerSecond, maxWarnings),
+		warnings: rate.NewLimiter(warningsPerSecond, maxWarnings),
 	}
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(maxCalls),
@@ -237,7 +233,7 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 	case ctx.Err() != nil:
 		return 0, status.FromContextError(ctx.Err()).Err()
 	case err == nil:
-		if s.answers(name) {
+		if s.refusals.News(name, "") {
 			s.log.Info("the scaler answers again", "processor", name, "replicas", replicas)
 		}
 		return replicas, nil
@@ -245,32 +241,8 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 	if errors.Is(err, report.ErrUnknownName) {
 		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
 	}
-	if s.refuses(name, err.Error()) && s.warnings.Allow() {
+	if s.refusals.News(name, err.Error()) && s.warnings.Allow() {
 		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
 	return 0, status.Error(codes.Unavailable, err.Error())
-}
-
-// refuses remembers that there is no answer for a name, and reports whether that is to be said: it was not,
-// or for another reason.
-func (s *Server) refuses(name, why string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused[name] == why {
-		return false
-	}
-	if len(s.refused) >= maxRefused {
-		clear(s.refused) // names that nobody asks for any more; what is asked for is said once more
-	}
-	s.refused[name] = why
-	return true
-}
-
-// answers forgets that there was no answer for a name, and reports whether there was none.
-func (s *Server) answers(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, refused := s.refused[name]
-	delete(s.refused, name)
-	return refused
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -111,8 +112,8 @@ type Keeper struct {
 	mu       sync.Mutex
 	idle     bool // nothing is configured, and nothing was left to give back
 	readings map[string]*reading
-	wants    map[string]Want   // of each processor, as far as it is known
-	said     map[string]string // what was logged last of each container
+	wants    map[string]Want // of each processor, as far as it is known
+	said     bounded.Notes   // what was logged last of each container
 }
 
 // reading is what was read of a container last.

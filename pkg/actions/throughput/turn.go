@@ -50,7 +50,7 @@ func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
 		return t
 	}
 	if k.readings == nil {
-		k.readings, k.wants, k.said = map[string]*reading{}, map[string]Want{}, map[string]string{}
+		k.readings, k.wants = map[string]*reading{}, map[string]Want{}
 	}
 	go func() {
 		defer close(t.ready)
@@ -338,12 +338,11 @@ func (t *Turn) tell(s *subject, restored bool) {
 
 // say logs something of a container unless that was the last thing said; "" is nothing to say.
 func (t *Turn) say(name string, level slog.Level, text string, attributes ...any) {
-	this := fmt.Sprint(text, attributes)
-	t.mu.Lock()
-	known := t.said[name] == this
-	t.said[name] = this
-	t.mu.Unlock()
-	if !known && text != "" {
+	this := ""
+	if text != "" {
+		this = fmt.Sprint(text, attributes)
+	}
+	if t.said.News(name, this) && text != "" {
 		t.Log.Log(context.Background(), level, text, attributes...)
 	}
 }
