@@ -2,13 +2,13 @@ package config
 
 import "github.com/feedscale/feedscale/pkg/yamltree"
 
-// foreign has, for each field that other files have for what the processors file says otherwise,
+// foreignFields has, for each field that other files have for what the processors file says otherwise,
 // what to write instead: those of KEDA's ScaledObjects and their Cosmos DB triggers
 // (https://keda.sh/docs/latest/scalers/azure-cosmosdb/ and
 // https://github.com/kedacore/external-scaler-azure-cosmos-db), and those of the Cosmos DB trigger
 // of Azure Functions
 // (https://learn.microsoft.com/azure/azure-functions/functions-bindings-cosmosdb-v2-trigger).
-var foreign = map[string]struct{ of, instead string }{
+var foreignFields = map[string]struct{ of, instead string }{
 	"pollingInterval":                  {keda, `FEEDSCALE_TIMER_SCHEDULE says when to poll all processors, and schedule or idleSchedule when to poll one, such as idleSchedule: "*/30 * * * * *"`},
 	"idleReplicaCount":                 {keda, "minReplicaCount always holds; for a processor that may sleep write minReplicaCount: 0"},
 	"initialCooldownPeriod":            {keda, "cooldownPeriod counts from the last active poll, at the beginning too; leave it out"},
@@ -79,13 +79,13 @@ const (
 // Instead returns what to do in place of a field of KEDA or of the Cosmos DB trigger of Azure
 // Functions that the processors file does not have; ok is false where the field is none of theirs.
 func Instead(field string) (text string, ok bool) {
-	f, ok := foreign[field]
+	f, ok := foreignFields[field]
 	return f.instead, ok
 }
 
 // unknownField returns the sentence of a mistake about an unknown field.
 func unknownField(name string, known []string) string {
-	if f, ok := foreign[name]; ok {
+	if f, ok := foreignFields[name]; ok {
 		return "is a field of " + f.of + "; " + f.instead
 	}
 	return unknown("field", name, known)

@@ -36,7 +36,7 @@ func (c *checker) checkEvents(ctx context.Context) []Line {
 		s.try(ctx, "subscriptions", func(ctx context.Context) finding {
 			e := busEndpoint(settings.ServiceBus)
 			if !e.tls {
-				return notTried("a development emulator without TLS is not asked for subscriptions: %s", unheard)
+				return notTried("a development emulator without TLS is not asked for subscriptions: %s", noSubscriber)
 			}
 			n, isTopic, err := publisher.Subscriptions(ctx)
 			return subscriptionFinding(e, settings.Queue, n, isTopic, err)
@@ -90,8 +90,8 @@ func (c *checker) checkShards(ctx context.Context) []Line {
 	return s.lines
 }
 
-// unheard is what becomes of what is sent to a topic that nobody subscribes to.
-const unheard = "a topic without one drops every event"
+// noSubscriber is what becomes of what is sent to a topic that nobody subscribes to.
+const noSubscriber = "a topic without one drops every event"
 
 // mayNotManage reports whether a service refused what takes the Manage right.
 func mayNotManage(err error) bool {
@@ -103,9 +103,9 @@ func mayNotManage(err error) bool {
 func subscriptionFinding(e serviceEndpoint, queue string, n int, isTopic bool, err error) finding {
 	switch {
 	case mayNotManage(err):
-		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", queue, unheard)
+		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", queue, noSubscriber)
 	case err != nil:
-		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, queue, unheard)
+		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, queue, noSubscriber)
 	case !isTopic:
 		return good("%s is a queue, which needs none", queue)
 	case n == 0:

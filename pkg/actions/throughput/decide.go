@@ -29,8 +29,8 @@ func (c *Container) demands(wants map[string]Want) (all []scaling.Demand) {
 	return all
 }
 
-// paused is the note of a container that is named, and whose processors are all paused.
-const paused = "paused: what was found is given back"
+// pausedNote is the note of a container that is named, and whose processors are all paused.
+const pausedNote = "paused: what was found is given back"
 
 // decide returns what is to be remembered of a container, from what was, from what was read of it, and from
 // what its processors need; and the throughput that it is to have now. Without demands nobody follows it any
@@ -59,7 +59,7 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 			return next, target
 		}
 	case !follows:
-		next.Provisioned, next.Note = r.RUPerSecond, paused
+		next.Provisioned, next.Note = r.RUPerSecond, pausedNote
 		return next, target
 	}
 	next.Provisioned = r.RUPerSecond

@@ -325,7 +325,7 @@ func (t *Turn) tell(s *subject, restored bool) {
 		t.say(s.Name, slog.LevelWarn, "throughput cannot be read or changed", append(about, "error", c.Error)...)
 	case restored:
 		t.say(s.Name, slog.LevelInfo, "throughput that was found is back", about...)
-	case c.Note != "" && c.Note != paused:
+	case c.Note != "" && c.Note != pausedNote:
 		t.say(s.Name, slog.LevelWarn, "throughput is left alone", append(about, "why", c.Note)...)
 	case s.applied:
 		t.say(s.Name, slog.LevelInfo, "throughput is provisioned", append(about, "ruPerSecond", d.RUPerSecond, "before", d.Provisioned, "why", d.Why())...)
