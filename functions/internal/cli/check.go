@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Check tries every name and permission that the configuration needs, and prints of each whether it
@@ -18,14 +20,17 @@ import (
 func Check(kinds actions.Kinds) Command {
 	return func(env Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "check", Short: "try every name and permission, and say what mends what does not hold",
-			Example:     "feedscale check\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'",
+			Use: "check [NAME...]", Short: "try every name and permission, and say what mends what does not hold",
+			Args:        cobra.ArbitraryArgs,
+			Example:     "feedscale check\nfeedscale check --failed orders\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'",
 			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS"),
 		}
 		file := addConfig(c)
 		output := addOutput(c, "table", "json")
+		failures := c.Flags().Bool("failed", false, "show what fails or warns, and nothing else, in the table")
+		c.ValidArgsFunction = processorNames(env, file)
 		timeout := c.Flags().Duration("timeout", time.Minute, "what was not tried by then is skipped, and does not count as holding")
-		c.RunE = func(c *cobra.Command, _ []string) error {
+		c.RunE = func(c *cobra.Command, names []string) error {
 			var mistakes flagMistakes
 			mistakes.choice("output", *output, "table", "json")
 			if *timeout <= 0 {
@@ -34,15 +39,24 @@ func Check(kinds actions.Kinds) Command {
 			if err := mistakes.refuse(env.Stderr, "check"); err != nil {
 				return err
 			}
-			return checkAll(c.Context(), env, *file, *output, *timeout, kinds)
+			return checkAll(c.Context(), env, checkChoice{*file, names, *output, *failures, *timeout}, kinds)
 		}
 		return c
 	}
 }
 
-// checkAll checks what a processors file asks for; "" is that of the settings.
-func checkAll(ctx context.Context, env Env, file, output string, timeout time.Duration, kinds actions.Kinds) error {
-	c, err := readConfig(env, file)
+// checkChoice is what is checked, and how it is shown.
+type checkChoice struct {
+	file     string   // of processors; "" = that of the settings
+	names    []string // of processors; none = all
+	output   string
+	failures bool
+	timeout  time.Duration
+}
+
+func checkAll(ctx context.Context, env Env, choice checkChoice, kinds actions.Kinds) error {
+	c, err := readConfig(env, choice.file)
+	output := choice.output
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		if output == "json" {
@@ -52,7 +66,16 @@ func checkAll(ctx context.Context, env Env, file, output string, timeout time.Du
 		}
 		return Usage(nil)
 	}
-	trying, cancel := context.WithTimeout(ctx, timeout)
+	if len(choice.names) > 0 {
+		if err := known(c, choice.names); err != nil {
+			return err
+		}
+		c.Processors = slices.DeleteFunc(c.Processors, func(p config.Processor) bool { return !slices.Contains(choice.names, p.Name) })
+		c.Groups = slices.DeleteFunc(c.Groups, func(g config.Group) bool {
+			return !slices.ContainsFunc(c.Processors, func(p config.Processor) bool { return p.Group == g.Name })
+		})
+	}
+	trying, cancel := context.WithTimeout(ctx, choice.timeout)
 	defer cancel()
 	w := waitFor(env, func() string { return "the answers to the checks" })
 	found, err := check.Run(trying, c, env.Getenv, kinds)
@@ -63,7 +86,7 @@ func checkAll(ctx context.Context, env Env, file, output string, timeout time.Du
 	if output == "json" {
 		err = console.WriteJSON(env.Stdout, found)
 	} else {
-		err = console.WriteChecks(env.Stdout, found, env.Style())
+		err = console.WriteChecks(env.Stdout, found, choice.failures, env.Style())
 	}
 	if err != nil {
 		return err

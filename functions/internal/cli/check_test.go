@@ -371,6 +371,21 @@ func TestCheckPrintsATableForPeople(t *testing.T) {
 	}
 }
 
+func TestCheckTriesWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	_, p := checking(t, cosmosfake.Options{})
+	p.alsoMissing("")
+	if r := p.run(t, "check", "orders"); r.Status != 0 || strings.Contains(r.Stdout, "nowhere") {
+		t.Errorf("%+v", r)
+	}
+	if r := p.run(t, "check", "--failed"); r.Status != 1 || !strings.Contains(r.Stdout, "nowhere") || strings.Contains(r.Stdout, "ok ") {
+		t.Errorf("%+v", r)
+	}
+	if r := p.run(t, "check", "order"); r.Status != 2 || !strings.Contains(r.Stderr, `there is no processor "order"; did you mean orders?`) {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestCheckLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	_, p := checking(t, cosmosfake.Options{})

@@ -79,7 +79,7 @@ func writeProcessors(ctx context.Context, env Env, setting, database, file strin
 	}
 	written := fmt.Sprintf("%s is written: %s. What is left for you to decide stands in its comments. feedscale check says of it:", file, report.Count(found.Entries(), "processor"))
 	fmt.Fprintf(env.Stdout, "\n%s\n\n", console.Wrap(written, "  ", env.Style().Width))
-	return checkAll(ctx, env, file, "table", time.Minute, kinds)
+	return checkAll(ctx, env, checkChoice{file: file, output: "table", timeout: time.Minute}, kinds)
 }
 
 // WriteNew writes a file where there is none. flag is the one that names it.

@@ -12,13 +12,26 @@ import (
 // processorsShown is how many processors the table of checks names below what fails.
 const processorsShown = 5
 
-// WriteChecks prints one line for each check, and below one that fails or warns who depends on it
-// and what mends it.
-func WriteChecks(w io.Writer, found check.Report, style Style) error {
+// checkOrder is the order in which people read checks.
+var checkOrder = []check.Status{check.Fail, check.Warn, check.OK, check.Skip}
+
+// WriteChecks prints one line for each check, what fails first, and below one that fails or warns who depends
+// on it and what mends it; on request nothing else.
+func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) error {
 	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
 	failed, doubtful := 0, 0
-	for _, l := range found.Checks {
+	var shown []check.Line
+	for _, status := range checkOrder {
+		for _, l := range found.Checks {
+			if l.Status == status && (!failures || status == check.Fail || status == check.Warn) {
+				shown = append(shown, l)
+			}
+		}
+	}
+	for _, l := range shown {
 		rows = append(rows, []Cell{{string(l.Status), checkColor(l.Status), false}, {l.Target, Plain, false}, {l.Check, Plain, false}, {l.Detail, Dim, false}})
+	}
+	for _, l := range found.Checks {
 		switch l.Status {
 		case check.Fail:
 			failed++
@@ -31,7 +44,7 @@ func WriteChecks(w io.Writer, found check.Report, style Style) error {
 	for i, row := range style.Rows(rows) {
 		b.WriteString(row)
 		if i > 0 {
-			writeRemedy(&b, found.Checks[i-1], style)
+			writeRemedy(&b, shown[i-1], style)
 		}
 	}
 	switch {

@@ -27,7 +27,7 @@ func checked() check.Report {
 
 func TestWhatFailsIsFollowedByWhoDependsOnItAndWhatMendsIt(t *testing.T) {
 	t.Parallel()
-	golden(t, "checks", func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), style) })
+	golden(t, "checks", func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), false, style) })
 }
 
 func TestTheLastLineOfChecksSaysHowItStands(t *testing.T) {
@@ -35,13 +35,14 @@ func TestTheLastLineOfChecksSaysHowItStands(t *testing.T) {
 	for name, ok := range map[string]bool{"checks-hold": true, "checks-out-of-time": false} {
 		golden(t, name, func(w io.Writer, style console.Style) error {
 			r := check.Report{Checks: checked().Checks[:1], OK: ok}
-			return console.WriteChecks(w, r, style)
+			return console.WriteChecks(w, r, false, style)
 		})
 	}
 	golden(t, "checks-warn", func(w io.Writer, style console.Style) error {
 		return console.WriteChecks(w, check.Report{OK: true, Checks: []check.Line{
 			checked().Checks[0],
 			{Target: "processor p0", Check: "find leases", Status: check.Warn, Detail: "no checkpoint exists for partitions 0 and 1", Processors: []string{"p0"}, Fix: new("let each see a first change")},
-		}}, style)
+		}}, false, style)
 	})
+	golden(t, "checks-failed", func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), true, style) })
 }

@@ -41,7 +41,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 			return console.WriteStatus(w, held(worstFirst(), groups()), true, style)
 		},
 		"leases": func(w io.Writer, style console.Style) error { return console.WriteLeases(w, found(), style) },
-		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), style) },
+		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), false, style) },
 		"history": func(w io.Writer, style console.Style) error {
 			return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
 		},
