@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{"a signal queue is made right with an event alone", "poller/tick.go", "\t\tt.signals.keep(ctx, d, d.next)\n", "\t\tif d.event != nil {\n\t\t\tt.signals.keep(ctx, d, d.next)\n\t\t}\n"},
 	{"a failure empties the signal queue", "poller/signals.go", "\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal", "\tif !decided.Lag.Known() {\n\t\treplicas = new(int)\n\t}\n\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal"},
 	{"one signal too much stays", "events/servicebus/signals.go", "case err != nil || more == 0:", "case err != nil || more == 0 || more == 1:"},
-	{"all signals are taken back and sent anew", "events/servicebus/signals.go", "q.takeBack(ctx, l, present[:more], replicas)", "q.takeBack(ctx, l, present, replicas)"},
+	{"all signals are taken back and sent anew", "events/servicebus/signals.go", "q.takeBack(ctx, present[:more])", "q.takeBack(ctx, present)"},
 }
 
 var foundBy = regexp.MustCompile(`seed (\d+): tick \d+: ([^:]*): .*\(after (\d+) ticks\)`)

@@ -5,38 +5,51 @@ import (
 	"time"
 )
 
+// closeTimeout bounds how long the end of a connection, or of a request, is waited for.
+const closeTimeout = time.Second
+
+// within calls the SDK for at most a time. Its error is errNoAnswer once that is over.
+func within[T any](ctx context.Context, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	defer cancel()
+	return await(ctx, call)
+}
+
 // await returns soon after the end of ctx even where the SDK, which waits for locks and tokens without
 // looking at its context, does not.
-func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	returned := make(chan outcome, 1)
+func await[T any](ctx context.Context, call func(context.Context) (value T, err error)) (value T, err error) {
+	returned := make(chan struct{})
+	var result T
+	var failure error
 	go func() {
-		value, err := call()
-		returned <- outcome{value, err}
+		defer close(returned)
+		result, failure = call(ctx)
 	}()
 	select {
-	case o := <-returned:
-		return o.value, o.err
+	case <-returned:
+		value, err = result, failure
 	case <-ctx.Done():
+		// What the SDK has already received is not to stay locked.
+		select {
+		case <-returned:
+			value, err = result, failure
+		case <-time.After(closeTimeout):
+			err = ctx.Err()
+		}
 	}
-	// What the SDK has already received is not to stay locked.
-	select {
-	case o := <-returned:
-		return o.value, o.err
-	case <-time.After(closeTimeout):
-		var none T
-		return none, context.Cause(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // the SDK's own error is then only that it was interrupted
 	}
+	return value, err
 }
 
-// deadlineContext reports another deadline than its context has. The SDK tells the broker how long to wait by
-// the deadline of a context: an earlier one lets the broker's answer arrive before the caller gives up.
-type deadlineContext struct {
-	context.Context
-	at time.Time
+// perform is within for a call that returns nothing.
+func perform(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
+	_, err := within(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+	return err
 }
 
-func (c deadlineContext) Deadline() (time.Time, bool) { return c.at, true }
+// closeBounded closes something of the SDK, whatever the broker does.
+func closeBounded(closeIt func(context.Context) error) {
+	_ = perform(context.Background(), closeTimeout, closeIt)
+}

@@ -94,12 +94,11 @@ func (c *Consumer) Expired() int64 { return c.expired.Load() }
 // connected before Run.
 func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, error) {
 	o = o.withDefaults()
-	q, err := queueByKey(connectionString, queue, receiving(o.Sessions), o.Client)
+	n, err := namespaceByKey(connectionString, o.Client)
 	if err != nil {
 		return nil, err
 	}
-	q.subscription = o.Subscription
-	return &Consumer{queue: q, options: o}, nil
+	return newConsumer(n, queue, o)
 }
 
 // NewConsumerWithIdentity returns a Consumer that authenticates with an identity, which needs the role
@@ -107,7 +106,15 @@ func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, 
 // shop.servicebus.windows.net.
 func NewConsumerWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o ConsumerOptions) (*Consumer, error) {
 	o = o.withDefaults()
-	q, err := queueByIdentity(namespace, identity, queue, receiving(o.Sessions), o.TryTimeout, o.Client)
+	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return newConsumer(n, queue, o)
+}
+
+func newConsumer(n namespace, name string, o ConsumerOptions) (*Consumer, error) {
+	q, err := n.queue(name, receiving(o.Sessions))
 	if err != nil {
 		return nil, err
 	}
@@ -126,33 +133,29 @@ func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 	r := newConsumerRun(ctx, c, handle)
 	pause, logged, everWorked := c.options.RetryDelay, slog.LevelDebug, false
 	for {
-		worked := false
 		err := r.connection(ctx, func() {
 			if logged > slog.LevelDebug {
 				r.log.Info("scale events are received again")
 			}
-			pause, logged, worked, everWorked = c.options.RetryDelay, slog.LevelDebug, true, true
+			pause, logged, everWorked = c.options.RetryDelay, slog.LevelDebug, true
 		})
 		if ctx.Err() != nil {
 			return r.stop()
 		}
-		final := isFinal(err)
-		err = c.queue.explain(err, 1, c.options.TryTimeout)
 		level := slog.LevelWarn
-		if final {
-			if !everWorked {
-				_ = r.stop()
-				return fmt.Errorf("consuming scale events: %w", err)
-			}
+		if isFinal(err) {
 			level = slog.LevelError
-			if !worked {
-				pause = c.options.maxPause()
-			}
 		}
-		if level <= logged { // one outage is logged once, not at every try
+		err = c.queue.explain(err, 1, c.options.TryTimeout)
+		switch {
+		case level == slog.LevelError && !everWorked:
+			_ = r.stop()
+			return fmt.Errorf("consuming scale events: %w", err)
+		case level <= logged: // one outage is logged once, not at every try
 			level = slog.LevelDebug
+		default:
+			logged = level
 		}
-		logged = max(logged, level)
 		r.log.Log(ctx, level, "no scale events are received: trying again", slog.Any("error", err), slog.String("after", pause.String()))
 		select {
 		case <-ctx.Done():

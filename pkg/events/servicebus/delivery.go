@@ -110,9 +110,7 @@ func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew fu
 			return
 		case <-time.After(max(time.Until(until())/2, minRenewal)):
 		}
-		trying, cancel := context.WithTimeout(ctx, r.options.TryTimeout)
-		err := renew(trying)
-		cancel()
+		err := perform(ctx, r.options.TryTimeout, renew)
 		if code(err) == azservicebus.CodeLockLost || err != nil && !time.Now().Before(until()) {
 			lose()
 			return
@@ -174,9 +172,7 @@ func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 	if d.lost() {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(d.from.ctx, r.options.TryTimeout, errNoAnswer)
-	defer cancel()
-	_, err := await(ctx, func() (struct{}, error) { return struct{}{}, call(ctx) })
+	err := perform(d.from.ctx, r.options.TryTimeout, call)
 	if err != nil && d.from.ctx.Err() == nil {
 		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1, r.options.TryTimeout)))
 	}

@@ -45,15 +45,6 @@ func isFinal(err error) bool {
 	return true
 }
 
-// refusesLink reports whether the broker refused the link rather than the message.
-func refusesLink(err error) bool {
-	switch kindOf(err) {
-	case QueueNotFound, NotPermitted, NetworkDenied, WrongEntity:
-		return true
-	}
-	return false
-}
-
 // refusesMessage reports whether the broker refused the message alone, so that the link can carry the
 // next one. After any other error the SDK may keep a dead sender for good.
 func refusesMessage(err error) bool {

@@ -46,10 +46,10 @@ func (p *Publisher) Entity(ctx context.Context) Entity {
 	if err != nil {
 		return UnknownEntity
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.options.TryTimeout, errNoAnswer)
-	defer cancel()
 	// Which also opens a link to receive, on which nothing comes as long as nothing is asked for.
-	_, err = await(ctx, func() ([]*azservicebus.ReceivedMessage, error) { return receiver.PeekMessages(ctx, 1, nil) })
+	_, err = within(ctx, p.options.TryTimeout, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
+		return receiver.PeekMessages(ctx, 1, nil)
+	})
 	switch {
 	case err == nil:
 		return Queue

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,9 +28,6 @@ type PublisherOptions struct {
 	Client azservicebus.ClientOptions
 }
 
-// closeTimeout bounds how long a close waits for a connection to end.
-const closeTimeout = time.Second
-
 // Publisher is the events.Publisher of a deployment: it sends to one queue or topic, which are the same to
 // a sender, through one connection and one sender, which it opens at the first event, keeps open, and replaces once they failed.
 type Publisher struct {
@@ -51,7 +47,6 @@ type link struct {
 	client *azservicebus.Client
 	sender *azservicebus.Sender
 	users  sync.WaitGroup
-	worked atomic.Bool // it has sent something
 }
 
 // NewPublisher returns a Publisher that authenticates with a connection string, of a namespace or of
@@ -60,11 +55,11 @@ type link struct {
 // connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
 	o = o.withDefaults()
-	q, err := queueByKey(connectionString, queue, sending(), o.Client)
+	n, err := namespaceByKey(connectionString, o.Client)
 	if err != nil {
 		return nil, err
 	}
-	return newPublisher(q, o), nil
+	return newPublisher(n, queue, o)
 }
 
 // NewPublisherWithIdentity returns a Publisher that authenticates with an identity, which needs the
@@ -72,11 +67,11 @@ func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publishe
 // shop.servicebus.windows.net.
 func NewPublisherWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o PublisherOptions) (*Publisher, error) {
 	o = o.withDefaults()
-	q, err := queueByIdentity(namespace, identity, queue, sending(), o.TryTimeout, o.Client)
+	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
 	if err != nil {
 		return nil, err
 	}
-	return newPublisher(q, o), nil
+	return newPublisher(n, queue, o)
 }
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
@@ -97,10 +92,14 @@ func (o PublisherOptions) withDefaults() PublisherOptions {
 	return o
 }
 
-func newPublisher(q queue, o PublisherOptions) *Publisher {
+func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, error) {
+	q, err := n.queue(name, sending())
+	if err != nil {
+		return nil, err
+	}
 	p := &Publisher{queue: q, options: o}
 	p.life, p.end = context.WithCancel(context.Background())
-	return p
+	return p, nil
 }
 
 // Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
@@ -133,11 +132,14 @@ func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, 
 	defer cancel(nil)
 	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	for try := 1; ; try++ {
-		again, err := p.try(ctx, message)
+		err := context.Cause(ctx)
+		if err == nil {
+			err = p.try(ctx, message)
+		}
 		if err == nil {
 			return nil
 		}
-		if try == p.options.Tries || ctx.Err() != nil || !again {
+		if try == p.options.Tries || ctx.Err() != nil || isFinal(err) {
 			return fmt.Errorf("%s: %w", doing, p.queue.explain(err, try, p.options.TryTimeout))
 		}
 	}
@@ -164,47 +166,21 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	}
 }
 
-// try sends once, and reports whether trying again may help.
-func (p *Publisher) try(ctx context.Context, message *azservicebus.Message) (again bool, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return false, err
-	}
+// try sends once.
+func (p *Publisher) try(ctx context.Context, message *azservicebus.Message) error {
 	link, err := p.acquire()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer link.users.Done()
-	err = p.attempt(ctx, link, func(ctx context.Context) error { return link.sender.SendMessage(ctx, message, nil) })
-	if err == nil {
-		link.worked.Store(true)
-		return false, nil
-	}
-	// A link that has worked may be refused for what has changed since it was opened: its token
-	// expired, or the queue was made anew.
-	return !isFinal(err) || link.worked.Load() && refusesLink(err), err
+	return p.attempt(ctx, link, func(ctx context.Context) error { return link.sender.SendMessage(ctx, message, nil) })
 }
 
-// attempt calls the SDK for at most the time of one try. It returns then even where the SDK, which waits
-// for locks and tokens without looking at its context, does not. A link that may be broken is retired.
+// attempt calls the SDK for at most the time of one try. A link that may be broken is retired.
 func (p *Publisher) attempt(ctx context.Context, l *link, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.options.TryTimeout, errNoAnswer)
-	defer cancel()
-	returned := make(chan error, 1)
-	go func() { returned <- call(ctx) }()
-	var err error
-	select {
-	case err = <-returned:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err == nil {
-		return nil
-	}
-	if !refusesMessage(err) {
+	err := perform(ctx, p.options.TryTimeout, call)
+	if err != nil && !refusesMessage(err) {
 		p.retire(l)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // the SDK's own error is then only that it was interrupted
 	}
 	return err
 }

@@ -205,7 +205,7 @@ func TestAQueueThatIsCreatedLaterIsFound(t *testing.T) {
 	publish(t, p, numbered(t, "orders", 1))
 }
 
-func TestALinkThatWorkedIsOpenedAnewWhenRefused(t *testing.T) {
+func TestAfterARefusalTheNextEventTriesANewLink(t *testing.T) {
 	t.Parallel()
 	for _, condition := range []string{"amqp:unauthorized-access", "amqp:not-found"} {
 		t.Run(condition, func(t *testing.T) {
@@ -214,6 +214,9 @@ func TestALinkThatWorkedIsOpenedAnewWhenRefused(t *testing.T) {
 			p := newPublisher(t, s.ConnectionString(), patient())
 			publish(t, p, numbered(t, "orders", 1))
 			script(s, servicebusfake.OpSend, servicebusfake.Answer{Condition: condition})
+			if err := p.Publish(t.Context(), numbered(t, "orders", 2)); kind(err) == "" {
+				t.Errorf("got %v, want a refusal", err)
+			}
 			publish(t, p, numbered(t, "orders", 2))
 		})
 	}

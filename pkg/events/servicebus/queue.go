@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,15 +17,88 @@ import (
 	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
-// queue is one queue, topic or subscription, and how a publisher or a consumer gets at it.
+// namespace is a Service Bus namespace, and how to sign in to it.
+type namespace struct {
+	host    string
+	entity  string                               // the only one that the connection string is for; "" = it is for all
+	byKey   bool                                 // a connection string rather than an identity
+	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
+	manage  func(*admin.ClientOptions) (*admin.Client, error)
+}
+
+func namespaceByKey(connectionString string, o azservicebus.ClientOptions) (namespace, error) {
+	connectionString = strings.TrimSpace(connectionString)
+	fields, _ := connectionstring.Parse(connectionString, connectionstring.ServiceBus) // the SDK refuses what is none
+	n := namespace{host: strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), entity: fields["entitypath"], byKey: true}
+	o = expectingHost(n.host, o)
+	n.connect = func() (*azservicebus.Client, error) {
+		return azservicebus.NewClientFromConnectionString(connectionString, &o)
+	}
+	n.manage = func(m *admin.ClientOptions) (*admin.Client, error) {
+		return admin.NewClientFromConnectionString(connectionString, m)
+	}
+	if _, err := n.connect(); err != nil {
+		return namespace{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
+	}
+	return n, nil
+}
+
+func namespaceByIdentity(host string, identity azcore.TokenCredential, tryTimeout time.Duration, o azservicebus.ClientOptions) (namespace, error) {
+	if host == "" || strings.ContainsAny(host, "/ ") {
+		return namespace{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", host)
+	}
+	if identity == nil {
+		return namespace{}, errors.New("no identity is given for Service Bus")
+	}
+	o = expectingHost(host, o)
+	return namespace{
+		host: host,
+		connect: func() (*azservicebus.Client, error) {
+			return azservicebus.NewClient(host, boundedIdentity{identity, tryTimeout * 4 / 5}, &o)
+		},
+		manage: func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(host, identity, m) },
+	}, nil
+}
+
+// expectingHost says whose certificate is to be shown if the namespace is given with a port: the SDK would
+// look for both in it.
+func expectingHost(host string, o azservicebus.ClientOptions) azservicebus.ClientOptions {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		return o
+	}
+	expecting := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.TLSConfig != nil {
+		expecting = o.TLSConfig.Clone()
+	}
+	expecting.ServerName = cmp.Or(expecting.ServerName, name)
+	o.TLSConfig = expecting
+	return o
+}
+
+// retryOnce is one retry within the SDK, because without any its token renewal,
+// which runs in the background, would dial a dead broker without a pause.
+func retryOnce(delay time.Duration) azservicebus.RetryOptions {
+	return azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: delay, MaxRetryDelay: delay}
+}
+
+// queue is one queue, topic or subscription, and what it is opened for.
 type queue struct {
+	namespace
+	access
 	name         string // of a subscription, its topic's
 	subscription string // "" where it is none
-	host         string // of the namespace, for errors
-	byKey        bool   // a connection string rather than an identity
-	access       access
-	connect      func() (*azservicebus.Client, error) // connects lazily: does no I/O
-	manage       func(*admin.ClientOptions) (*admin.Client, error)
+}
+
+// queue names a queue, which is that of the connection string if the name is empty.
+func (n namespace) queue(name string, a access) (queue, error) {
+	switch {
+	case name == "" && n.entity == "":
+		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
+	case name != "" && n.entity != "" && !strings.EqualFold(n.entity, name):
+		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", n.entity, name)
+	}
+	return queue{namespace: n, access: a, name: cmp.Or(name, n.entity)}, nil
 }
 
 // path is how AMQP addresses the entity.
@@ -63,10 +137,9 @@ type access struct {
 	right          string   // of a shared access policy
 	role           string   // of an identity
 	create         []string // arguments of the command that creates the queue
-	throttled      string   // what mends it where the queue is throttled
-	wrongEntity    string   // what mends it where the entity, called NAME here, is not for that
+	wrongEntity    string   // what fixes it if the entity, called NAME here, is not for that
 
-	// sessions is what is wrong with the queue where it refuses a receiver with its sessions, or the
+	// sessions is what is wrong with the queue if it refuses a receiver with its sessions, or the
 	// lack of them; "" for a sender, whose messages have a session in any case.
 	sessions, sessionsRemedy string
 }
@@ -75,7 +148,6 @@ func sending() access {
 	return access{
 		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
 		create:      []string{"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M"},
-		throttled:   "publish less often, or move the namespace to a larger tier",
 		wrongEntity: "where it is a subscription, publish to its topic",
 	}
 }
@@ -83,7 +155,6 @@ func sending() access {
 func receiving(sessions bool) access {
 	a := access{
 		verb: "receive from", activity: "receiving", right: "Listen", role: "Azure Service Bus Data Receiver",
-		throttled:   "move the namespace to a larger tier",
 		wrongEntity: "where it is a topic, consume one of its subscriptions: NAME/Subscriptions/SUBSCRIPTION",
 		sessions:    "requires sessions", sessionsRemedy: "consume it with sessions",
 	}
@@ -100,80 +171,4 @@ const NoTimeToLive = "P10675199DT2H48M5.4775807S"
 func ofSignals(a access) access {
 	a.sessionsRemedy, a.create = "create it anew without requiresSession", []string{"--default-message-time-to-live", NoTimeToLive}
 	return a
-}
-
-// queueByKey takes the queue from the connection string where none is named.
-func queueByKey(connectionString, name string, a access, o azservicebus.ClientOptions) (queue, error) {
-	connectionString = strings.TrimSpace(connectionString)
-	host, entity := inspectConnectionString(connectionString)
-	switch {
-	case name == "" && entity == "":
-		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
-	case name == "":
-		name = entity
-	case entity != "" && !strings.EqualFold(entity, name):
-		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", entity, name)
-	}
-	o = expectingHost(host, o)
-	connect := func() (*azservicebus.Client, error) {
-		return azservicebus.NewClientFromConnectionString(connectionString, &o)
-	}
-	if _, err := connect(); err != nil {
-		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
-	}
-	manage := func(m *admin.ClientOptions) (*admin.Client, error) {
-		return admin.NewClientFromConnectionString(connectionString, m)
-	}
-	return queue{name: name, host: host, byKey: true, access: a, connect: connect, manage: manage}, nil
-}
-
-func queueByIdentity(namespace string, identity azcore.TokenCredential, name string, a access, tryTimeout time.Duration, o azservicebus.ClientOptions) (queue, error) {
-	if namespace == "" || strings.ContainsAny(namespace, "/ ") {
-		return queue{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", namespace)
-	}
-	if name == "" {
-		return queue{}, errors.New("no Service Bus queue is named")
-	}
-	if identity == nil {
-		return queue{}, errors.New("no identity is given for Service Bus")
-	}
-	o = expectingHost(namespace, o)
-	connect := func() (*azservicebus.Client, error) {
-		return azservicebus.NewClient(namespace, boundedIdentity{identity, tryTimeout * 4 / 5}, &o)
-	}
-	manage := func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(namespace, identity, m) }
-	return queue{name: name, host: namespace, access: a, connect: connect, manage: manage}, nil
-}
-
-// retryOnce is one retry within the SDK, because without any its token renewal,
-// which runs in the background, would dial a dead broker without a pause.
-func retryOnce(delay time.Duration) azservicebus.RetryOptions {
-	return azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: delay, MaxRetryDelay: delay}
-}
-
-func expectingHost(host string, o azservicebus.ClientOptions) azservicebus.ClientOptions {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		o.TLSConfig = expecting(name, o.TLSConfig)
-	}
-	return o
-}
-
-// expecting says whose certificate is to be shown where the namespace is given
-// with a port: the SDK would look for both in it.
-func expecting(name string, c *tls.Config) *tls.Config {
-	if c == nil {
-		c = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if c.ServerName == "" {
-		c = c.Clone()
-		c.ServerName = name
-	}
-	return c
-}
-
-// inspectConnectionString finds what errors and checks need; the SDK does the actual reading, and
-// refuses what is none.
-func inspectConnectionString(connectionString string) (host, entity string) {
-	fields, _ := connectionstring.Parse(connectionString, connectionstring.ServiceBus)
-	return strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
 }

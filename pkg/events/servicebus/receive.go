@@ -81,12 +81,6 @@ func (r *consumerRun) connection(ctx context.Context, working func()) error {
 	return r.receivePlain(ctx, life, client, working)
 }
 
-func closeBounded(closeIt func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_, _ = await(ctx, func() (struct{}, error) { return struct{}{}, closeIt(ctx) })
-}
-
 // receivePlain settles apart from receiving, so that a stop can end the one before the other: on an open
 // link the broker would deliver again at once what is given back to it.
 func (r *consumerRun) receivePlain(ctx, life context.Context, client *azservicebus.Client, working func()) error {
@@ -100,9 +94,9 @@ func (r *consumerRun) receivePlain(ctx, life context.Context, client *azserviceb
 	}
 	defer closeBounded(receiver.Close)
 	// Receiving from an empty queue would not show whether anybody is there.
-	trying, cancel := context.WithTimeoutCause(ctx, r.options.TryTimeout, errNoAnswer)
-	defer cancel()
-	_, err = await(trying, func() ([]*azservicebus.ReceivedMessage, error) { return settler.PeekMessages(trying, 1, nil) })
+	_, err = within(ctx, r.options.TryTimeout, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
+		return settler.PeekMessages(ctx, 1, nil)
+	})
 	if err != nil {
 		return err
 	}
@@ -162,12 +156,19 @@ func (r *consumerRun) receiveSessions(ctx, life context.Context, client *azservi
 // accept takes the next session that has messages. That there is none is a
 // timeout of the broker; one of our own is that it does not answer.
 func (r *consumerRun) accept(ctx context.Context, client *azservicebus.Client, wait time.Duration) (*azservicebus.SessionReceiver, error) {
-	trying, cancel := context.WithTimeoutCause(ctx, wait+r.options.TryTimeout, errNoAnswer)
-	defer cancel()
-	return await(trying, func() (*azservicebus.SessionReceiver, error) {
-		return r.queue.nextSession(deadlineContext{trying, time.Now().Add(wait)}, client)
+	return within(ctx, wait+r.options.TryTimeout, func(ctx context.Context) (*azservicebus.SessionReceiver, error) {
+		return r.queue.nextSession(deadlineContext{ctx, time.Now().Add(wait)}, client)
 	})
 }
+
+// deadlineContext reports another deadline than its context has. The SDK tells the broker how long to wait by
+// the deadline of a context: an earlier one lets the broker's answer arrive before the caller gives up.
+type deadlineContext struct {
+	context.Context
+	at time.Time
+}
+
+func (c deadlineContext) Deadline() (time.Time, bool) { return c.at, true }
 
 // receiveSession receives from a session until it is idle, lost, or Run stops.
 func (r *consumerRun) receiveSession(ctx, life context.Context, session *azservicebus.SessionReceiver) {
@@ -198,7 +199,7 @@ func (r *consumerRun) receiveSession(ctx, life context.Context, session *azservi
 
 // receive hands the next messages to the queues of their subjects.
 func (r *consumerRun) receive(ctx context.Context, from *source, n int) error {
-	messages, err := await(ctx, func() ([]*azservicebus.ReceivedMessage, error) { return from.receive(ctx, n, nil) })
+	messages, err := await(ctx, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) { return from.receive(ctx, n, nil) })
 	if err != nil {
 		return err
 	}

@@ -139,39 +139,39 @@ func (q queue) refusal(err error, tries int) *Refusal {
 	here := fmt.Sprintf("%s of Service Bus namespace %s", q, q.host)
 	switch r.Kind {
 	case QueueNotFound:
-		az("queue create", append([]string{"--name", q.name}, q.access.create...)...)
+		az("queue create", append([]string{"--name", q.name}, q.create...)...)
 		return say(fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, q.host), "create it, or correct its name")
 	case NotPermitted:
 		if q.byKey {
 			az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString")
 			return say(fmt.Sprintf("the key for %s is refused by Service Bus namespace %s", q, q.host),
-				"use a current connection string whose policy has the "+q.access.right+" right")
+				"use a current connection string whose policy has the "+q.right+" right")
 		}
-		r.command = azurecli.Assign(q.access.role, azurecli.ServiceBus.ID(q.host)+"/queues/"+q.name)
-		return say("the identity may not "+q.access.verb+" "+here, "give it the role "+q.access.role+" there")
+		r.command = azurecli.Assign(q.role, azurecli.ServiceBus.ID(q.host)+"/queues/"+q.name)
+		return say("the identity may not "+q.verb+" "+here, "give it the role "+q.role+" there")
 	case NetworkDenied:
 		az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow")
 		return say(fmt.Sprintf("the network rules of Service Bus namespace %s do not let this network in", q.host), "allow its address there")
 	case QueueFull:
 		return say(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size")
 	case QueueDisabled:
-		return say(here+" is disabled for "+q.access.activity, "enable it")
+		return say(here+" is disabled for "+q.activity, "enable it")
 	case Throttled:
 		busy := "server busy"
 		if tries > 1 {
 			busy = fmt.Sprintf("server busy, %d tries", tries)
 		}
-		return say(fmt.Sprintf("%s is throttled (%s)", here, busy), q.access.throttled)
+		return say(fmt.Sprintf("%s is throttled (%s)", here, busy), "move the namespace to a larger tier")
 	case TooLarge:
 		return say("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size")
 	case WrongEntity:
 		if q.subscription != "" {
 			return nil // there is nothing that we know of for which it would be refused
 		}
-		return say(fmt.Sprintf("Service Bus namespace %s does not allow to %s %s", q.host, q.access.verb, q), strings.ReplaceAll(q.access.wrongEntity, "NAME", q.name))
+		return say(fmt.Sprintf("Service Bus namespace %s does not allow to %s %s", q.host, q.verb, q), strings.ReplaceAll(q.wrongEntity, "NAME", q.name))
 	case WrongSessions:
-		if q.access.sessions != "" {
-			return say(here+" "+q.access.sessions, q.access.sessionsRemedy)
+		if q.sessions != "" {
+			return say(here+" "+q.sessions, q.sessionsRemedy)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ type QueueSettings struct {
 // signals: the Manage right, or the role Azure Service Bus Data Owner. Where the key or the identity lacks
 // that, the error is a *Refusal of the kind NotPermitted.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
-	opened, err := s.open(name, receiving(false))
+	opened, err := s.namespace.queue(name, receiving(false))
 	if err != nil {
 		return QueueSettings{}, err
 	}
@@ -68,7 +68,7 @@ func managed[T any](ctx context.Context, q queue, what string, read func(*admin.
 	if err != nil {
 		return nil, err
 	}
-	found, err := await(ctx, func() (*T, error) { return read(client) })
+	found, err := await(ctx, func(context.Context) (*T, error) { return read(client) })
 	var refused *azcore.ResponseError
 	switch {
 	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):

@@ -27,6 +27,19 @@ type sdkLink struct {
 	*azservicebus.Receiver
 }
 
+func openLink(q queue) (SignalLink, error) {
+	client, err := q.connect()
+	if err != nil {
+		return nil, err
+	}
+	sender, err := client.NewSender(q.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	return sdkLink{client, sender, receiver}, err
+}
+
 // Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
 func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
 	batch, err := l.sender.NewMessageBatch(ctx, nil)
@@ -54,43 +67,5 @@ func newSignal() *azservicebus.Message {
 	return &azservicebus.Message{
 		MessageID: &id, Subject: &subject, ContentType: &contentType,
 		Body: []byte("one message for each replica that is wanted"),
-	}
-}
-
-// connect returns the open link, or a new one.
-func (q *signalQueue) connect() (SignalLink, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.link != nil {
-		return q.link, nil
-	}
-	if q.open != nil {
-		q.link = q.open(q.sending.name)
-		return q.link, nil
-	}
-	client, err := q.sending.connect()
-	if err != nil {
-		return nil, err
-	}
-	sender, err := client.NewSender(q.sending.name, nil)
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := client.NewReceiverForQueue(q.receiving.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
-	if err != nil {
-		return nil, err
-	}
-	q.link = sdkLink{client, sender, receiver}
-	return q.link, nil
-}
-
-// disconnect closes the link. A request that is under way fails.
-func (q *signalQueue) disconnect() {
-	q.mu.Lock()
-	old := q.link
-	q.link = nil
-	q.mu.Unlock()
-	if old != nil {
-		closeBounded(old.Close)
 	}
 }

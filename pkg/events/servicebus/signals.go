@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,7 @@ type SignalsOptions struct {
 // much is received and deleted in one step, so that no lock of a process that was killed keeps a message
 // in the queue. Each queue has a connection of its own: one that hangs delays no other.
 type Signals struct {
-	namespace string
-	open      func(name string, a access) (queue, error)
+	namespace namespace
 	options   SignalsOptions
 
 	mu     sync.Mutex
@@ -47,33 +47,22 @@ type Signals struct {
 // connected yet: an error is one of the connection string.
 func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
 	o = o.withDefaults()
-	connectionString = strings.TrimSpace(connectionString)
-	host, _ := inspectConnectionString(connectionString)
-	return newSignals(&Signals{
-		namespace: host, options: o,
-		open: func(name string, a access) (queue, error) { return queueByKey(connectionString, name, a, o.Client) },
-	})
+	n, err := namespaceByKey(connectionString, o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return &Signals{namespace: n, options: o, queues: map[string]*signalQueue{}}, nil
 }
 
 // NewSignalsWithIdentity returns Signals that authenticate with an identity, which needs the roles Azure
 // Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
 func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
 	o = o.withDefaults()
-	return newSignals(&Signals{
-		namespace: namespace, options: o,
-		open: func(name string, a access) (queue, error) {
-			return queueByIdentity(namespace, identity, name, a, o.TryTimeout, o.Client)
-		},
-	})
-}
-
-// newSignals looks at the connection before the first queue is asked for.
-func newSignals(s *Signals) (*Signals, error) {
-	if _, err := s.open("any", sending()); err != nil {
+	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
+	if err != nil {
 		return nil, err
 	}
-	s.namespace, s.queues = strings.ToLower(s.namespace), map[string]*signalQueue{}
-	return s, nil
+	return &Signals{namespace: n, options: o, queues: map[string]*signalQueue{}}, nil
 }
 
 func (o SignalsOptions) withDefaults() SignalsOptions {
@@ -84,8 +73,8 @@ func (o SignalsOptions) withDefaults() SignalsOptions {
 	return o
 }
 
-// Namespace is the host of the namespace that holds the queues.
-func (s *Signals) Namespace() string { return s.namespace }
+// Namespace is the host of the namespace that holds the queues, in lower case.
+func (s *Signals) Namespace() string { return strings.ToLower(s.namespace.host) }
 
 // Keep makes a queue hold so many messages, whoever has put or taken some since the last time. It sends
 // what is missing in one step, and takes back the oldest where there are too many, so that the count is
@@ -96,18 +85,13 @@ func (s *Signals) Namespace() string { return s.namespace }
 // The error says what to do; it is a *Refusal where the service said so. Whatever of it was done by then,
 // the next call makes it right.
 func (s *Signals) Keep(ctx context.Context, name string, replicas int) error {
-	q, err := s.queue(name)
-	if err != nil {
-		return err
-	}
-	return q.keep(ctx, replicas)
+	return s.use(ctx, name, func(q *signalQueue) error { return q.keep(ctx, replicas) })
 }
 
 // Empty takes all signals out of a queue that nothing uses any more. One that does not exist is empty.
 func (s *Signals) Empty(ctx context.Context, name string) error {
 	err := s.Keep(ctx, name, 0)
-	var refusal *Refusal
-	if errors.As(err, &refusal) && refusal.Kind == QueueNotFound {
+	if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Kind == QueueNotFound {
 		return nil
 	}
 	return err
@@ -116,11 +100,12 @@ func (s *Signals) Empty(ctx context.Context, name string) error {
 // Probe finds out whether a queue can be sent to and received from, and whether it holds nothing but
 // signals. It changes nothing.
 func (s *Signals) Probe(ctx context.Context, name string) error {
-	q, err := s.queue(name)
-	if err != nil {
-		return err
-	}
-	return q.probe(ctx)
+	return s.use(ctx, name, func(q *signalQueue) error {
+		if _, err := q.count(ctx, 0); err != nil {
+			return err
+		}
+		return q.send(ctx, 0)
+	})
 }
 
 // Close ends all connections, within a second.
@@ -136,6 +121,21 @@ func (s *Signals) Close(context.Context) error {
 	return nil
 }
 
+// use has one caller at a time do something with a queue.
+func (s *Signals) use(ctx context.Context, name string, do func(*signalQueue) error) error {
+	q, err := s.queue(name)
+	if err != nil {
+		return err
+	}
+	select {
+	case q.turn <- struct{}{}:
+		defer func() { <-q.turn }()
+		return do(q)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (s *Signals) queue(name string) (*signalQueue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,115 +146,88 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	if q := s.queues[key]; q != nil {
 		return q, nil
 	}
-	sender, err := s.open(name, ofSignals(sending()))
+	opened, err := s.namespace.queue(name, ofSignals(receiving(false)))
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := s.open(name, ofSignals(receiving(false)))
-	if err != nil {
-		return nil, err
-	}
-	q := &signalQueue{sending: sender, receiving: receiver, timeout: s.options.TryTimeout, turn: make(chan struct{}, 1), open: s.options.Link}
+	q := &signalQueue{queue: opened, options: s.options, turn: make(chan struct{}, 1)}
 	s.queues[key] = q
 	return q, nil
 }
 
 // signalQueue is one queue of signals.
 type signalQueue struct {
-	sending, receiving queue // the same queue, for refusals of the one and of the other
-	timeout            time.Duration
-	turn               chan struct{} // one at a time
-	open               func(queue string) SignalLink
+	queue   queue // as it is received from
+	options SignalsOptions
+	turn    chan struct{} // one at a time
 
 	mu   sync.Mutex
 	link SignalLink // nil where none is open
 }
 
-// signalTries is how often a request is tried: a connection that stood idle may be found lost.
-const signalTries = 2
+// connect returns the open link, or a new one.
+func (q *signalQueue) connect() (link SignalLink, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.link != nil:
+	case q.options.Link != nil:
+		q.link = q.options.Link(q.queue.name)
+	default:
+		if link, err = openLink(q.queue); err != nil {
+			return nil, err
+		}
+		q.link = link
+	}
+	return q.link, nil
+}
+
+// disconnect closes the link. A request that is under way fails.
+func (q *signalQueue) disconnect() {
+	q.mu.Lock()
+	old := q.link
+	q.link = nil
+	q.mu.Unlock()
+	if old != nil {
+		closeBounded(old.Close)
+	}
+}
+
+// signalCall calls the SDK, which tries again itself. After a failure the next call connects anew.
+func signalCall[T any](ctx context.Context, q *signalQueue, limit time.Duration, call func(context.Context, SignalLink) (T, error)) (value T, err error) {
+	link, err := q.connect()
+	if err != nil {
+		return value, err
+	}
+	value, err = within(ctx, limit, func(ctx context.Context) (T, error) { return call(ctx, link) })
+	if err != nil {
+		q.disconnect()
+	}
+	return value, err
+}
 
 // keep brings the count to replicas, until one look finds it there: the SDK repeats a batch whose answer was
 // lost, and another instance may have acted at once.
 func (q *signalQueue) keep(ctx context.Context, replicas int) error {
-	return q.try(ctx, func(ctx context.Context, l SignalLink) error {
-		for {
-			present, err := q.count(ctx, l, replicas)
-			more := len(present) - replicas
-			switch {
-			case err != nil || more == 0:
-				return err
-			case more < 0:
-				err = q.send(ctx, l, -more)
-			default:
-				var done bool
-				if done, err = q.takeBack(ctx, l, present[:more], replicas); done {
-					return err
-				}
-			}
-			if err != nil {
-				return err
-			}
-		}
-	})
-}
-
-func (q *signalQueue) probe(ctx context.Context) error {
-	return q.try(ctx, func(ctx context.Context, l SignalLink) error {
-		if _, err := q.count(ctx, l, 0); err != nil {
+	stuck := false
+	for {
+		present, err := q.count(ctx, replicas)
+		more := len(present) - replicas
+		switch {
+		case err != nil || more == 0:
 			return err
+		case more < 0:
+			err = q.send(ctx, -more)
+		case stuck:
+			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
+				q.queue.name, q.queue.host, more)
+		default:
+			stuck, err = q.takeBack(ctx, present[:more])
 		}
-		_, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (int, error) { return l.Send(ctx, 0) })
-		return err
-	})
-}
-
-func (q *signalQueue) try(ctx context.Context, do func(context.Context, SignalLink) error) error {
-	select {
-	case q.turn <- struct{}{}:
-		defer func() { <-q.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for try := 1; ; try++ {
-		link, err := q.connect()
 		if err != nil {
 			return err
 		}
-		err = do(ctx, link)
-		if err == nil {
-			return nil
-		}
-		q.disconnect()
-		var failed *signalError
-		if !errors.As(err, &failed) {
-			return err
-		}
-		if try == signalTries || ctx.Err() != nil || isFinal(failed.err) {
-			return failed.queue.explain(failed.err, try, q.timeout)
-		}
 	}
-}
-
-// signalError is what the SDK said, and what the queue was used for.
-type signalError struct {
-	queue queue
-	err   error
-}
-
-func (e *signalError) Error() string { return e.err.Error() }
-
-// signalCall calls the SDK for at most the time of one request.
-func signalCall[T any](ctx context.Context, q *signalQueue, use queue, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, q.timeout, errNoAnswer)
-	defer cancel()
-	value, err := await(ctx, func() (T, error) { return call(ctx) })
-	if err == nil {
-		return value, nil
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx) // the SDK's own error is then only that it was interrupted
-	}
-	return value, &signalError{use, err}
 }
 
 // peekPage is how many messages are peeked at once, and peekMore how many more than wanted are counted: what
@@ -267,22 +240,23 @@ const (
 // count returns the sequence numbers of the signals in the queue, the oldest first: those that a scaler
 // counts, which are also the locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and the
 // deferred ones (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), and not the scheduled ones.
-func (q *signalQueue) count(ctx context.Context, l SignalLink, wanted int) ([]int64, error) {
+func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 	var present []int64
 	next := int64(1)
 	for len(present) <= wanted+peekMore {
-		page, err := signalCall(ctx, q, q.receiving, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
+		page, err := signalCall(ctx, q, q.options.TryTimeout, func(ctx context.Context, l SignalLink) ([]*azservicebus.ReceivedMessage, error) {
 			return l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
 		})
 		if err != nil {
-			return nil, err
+			return nil, q.queue.explain(err, 1, q.options.TryTimeout)
 		}
 		if len(page) == 0 {
 			return present, nil
 		}
 		for _, m := range page {
-			if !isSignal(m) {
-				return nil, q.foreign(m)
+			if m.Subject == nil || *m.Subject != SignalType {
+				return nil, fmt.Errorf("queue %q of Service Bus namespace %s holds messages that are no signals, such as %q: none is sent or taken; name a queue that nothing else uses as signalQueue, or remove them",
+					q.queue.name, q.queue.host, m.MessageID)
 			}
 			next = max(next, *m.SequenceNumber+1)
 			if m.State != azservicebus.MessageStateScheduled {
@@ -293,67 +267,38 @@ func (q *signalQueue) count(ctx context.Context, l SignalLink, wanted int) ([]in
 	return present, nil
 }
 
-func isSignal(m *azservicebus.ReceivedMessage) bool {
-	return m.Subject != nil && *m.Subject == SignalType
-}
-
-func (q *signalQueue) foreign(m *azservicebus.ReceivedMessage) error {
-	return fmt.Errorf("queue %q of Service Bus namespace %s holds messages that are no signals, such as %q: none is sent or taken; name a queue that nothing else uses as signalQueue, or remove them",
-		q.receiving.name, q.receiving.host, m.MessageID)
-}
-
-// send adds so many messages in one step, unless they are more than fit into one batch.
-func (q *signalQueue) send(ctx context.Context, l SignalLink, missing int) error {
-	for missing > 0 {
-		sent, err := signalCall(ctx, q, q.sending, func(ctx context.Context) (int, error) { return l.Send(ctx, missing) })
-		if err != nil {
-			return err
-		}
-		missing -= sent
+// send adds so many messages in one step, or as many of them as fit into one batch; none finds out whether
+// it could.
+func (q *signalQueue) send(ctx context.Context, missing int) error {
+	_, err := signalCall(ctx, q, q.options.TryTimeout, func(ctx context.Context, l SignalLink) (int, error) { return l.Send(ctx, missing) })
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// takeBack deletes the given messages, which are the oldest, one by one: a queue hands out the oldest first.
-// Where it hands out another one, others have taken or locked some of those, and the count is looked at anew.
-// done reports that nothing more can be taken.
-func (q *signalQueue) takeBack(ctx context.Context, l SignalLink, surplus []int64, wanted int) (done bool, err error) {
-	for range surplus {
-		m, err := q.takeOne(ctx, l)
-		switch {
-		case err != nil:
-			return true, err
-		case m == nil:
-			defer q.disconnect() // what was asked for may still come, and would be deleted unseen
-			present, err := q.count(ctx, l, wanted)
-			if more := len(present) - wanted; err == nil && more > 0 {
-				err = fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
-					q.receiving.name, q.receiving.host, more)
-			}
-			return true, err
-		case !slices.Contains(surplus, *m.SequenceNumber):
-			return false, nil
-		}
-	}
-	return false, nil
+	to := q.queue
+	to.access = ofSignals(sending())
+	return to.explain(err, 1, q.options.TryTimeout)
 }
 
 // idleWait is how long the broker may take to hand out a message that is there.
 const idleWait = time.Second
 
-// takeOne receives and deletes one message; nil where the broker hands none out. It asks for one at a time:
-// what is asked for is deleted once it is sent, be it received or not.
-func (q *signalQueue) takeOne(ctx context.Context, l SignalLink) (*azservicebus.ReceivedMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(idleWait, q.timeout))
-	defer cancel()
-	messages, err := await(ctx, func() ([]*azservicebus.ReceivedMessage, error) { return l.ReceiveMessages(ctx, 1, nil) })
-	switch {
-	case len(messages) > 0:
-		return messages[0], nil
-	case ctx.Err() != nil:
-		return nil, nil
-	case err == nil:
-		err = errLinkLost // which the SDK says by returning nothing
+// takeBack deletes the given messages, which are the oldest, one by one: a queue hands out the oldest first,
+// and deletes what it sends, be it received or not. If it hands out another one, others have taken or
+// locked some of those, and the count has to be looked at anew. stuck reports that it handed out none.
+func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool, err error) {
+	for range surplus {
+		messages, err := signalCall(ctx, q, min(idleWait, q.options.TryTimeout), func(ctx context.Context, l SignalLink) ([]*azservicebus.ReceivedMessage, error) {
+			return l.ReceiveMessages(ctx, 1, nil)
+		})
+		switch {
+		case errors.Is(err, errNoAnswer):
+			return true, nil
+		case len(messages) == 0:
+			q.disconnect()
+			return false, q.queue.explain(cmp.Or(err, errLinkLost), 1, q.options.TryTimeout) // which the SDK says by returning nothing
+		case !slices.Contains(surplus, *messages[0].SequenceNumber):
+			return false, nil
+		}
 	}
-	return nil, &signalError{q.receiving, err}
+	return false, nil
 }
