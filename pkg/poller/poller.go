@@ -88,20 +88,6 @@ type Mode struct {
 	Shard *Shard // poll these alone, and each unless it was polled since; nil = those that are due
 }
 
-// each tells of a poll where somebody cares.
-func (m Mode) each(s state.State) {
-	if m.Each != nil {
-		m.Each(s)
-	}
-}
-
-// say tells of progress where somebody cares.
-func (m Mode) say(processor string, decided bool) {
-	if m.Progress != nil {
-		m.Progress(processor, decided)
-	}
-}
-
 // Tick polls the processors that are due. It returns an error only where no processor at all could be
 // committed; every smaller failure is in the result and in the log.
 //
@@ -110,11 +96,17 @@ func (m Mode) say(processor string, decided bool) {
 // is left for the next tick.
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
+	if mode.Each == nil {
+		mode.Each = func(state.State) {}
+	}
+	if mode.Progress == nil {
+		mode.Progress = func(string, bool) {}
+	}
 	t := &tick{
 		Poller: p, mode: mode, scope: newScope(mode, start, p.Processors), stopping: ctx,
 		budget: newBudget(p.Timeout, p.Timeout, 0), deciding: newSlots(), store: newSlots(),
 	}
-	t.outbox = &outbox{Poller: p, stopping: ctx, took: &t.took, slots: newSlots(), silent: mode.DryRun}
+	t.outbox = &outbox{tick: t, slots: newSlots()}
 	t.parts.Store(1)
 	if mode.Shard != nil {
 		t.parts.Store(int64(mode.Shard.Of))

@@ -3,11 +3,12 @@ package poller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/events"
-	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -33,11 +34,8 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 
 // outbox publishes what waits in the outboxes, in one tick.
 type outbox struct {
-	*Poller
-	stopping    context.Context
-	took        *report.Durations
+	*tick
 	slots       slots
-	silent      bool        // nothing is published
 	unreachable atomic.Bool // the queue gave no answer
 }
 
@@ -54,7 +52,7 @@ func (o *outbox) publish(ctx context.Context, d *subject) {
 // publishPending delivers what waits in the outbox of a processor that is not due. It is read again
 // first: meanwhile another process may have decided anew.
 func (o *outbox) publishPending(ctx context.Context, d *subject) {
-	if o.silent || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
+	if o.mode.DryRun || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
 		return
 	}
 	stored, err := o.Store.Load(ctx, d.name)
@@ -170,16 +168,13 @@ func (o *outbox) publishOrphans(ctx context.Context) (left int) {
 		o.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
 		return 0
 	}
-	var orphans [][]state.Event
+	orphans := make(map[string][]state.Event)
 	for _, e := range removed {
-		if last := len(orphans) - 1; last >= 0 && orphans[last][0].Processor == e.Processor {
-			orphans[last] = append(orphans[last], e)
-		} else {
-			orphans = append(orphans, []state.Event{e})
-		}
+		orphans[e.Processor] = append(orphans[e.Processor], e)
 	}
-	counts := make([]int, len(orphans))
-	newSlots().each(len(orphans), func(i int) { counts[i] = o.deliver(ctx, orphans[i]) })
+	names := slices.Sorted(maps.Keys(orphans))
+	counts := make([]int, len(names))
+	newSlots().each(len(names), func(i int) { counts[i] = o.deliver(ctx, orphans[names[i]]) })
 	for _, n := range counts {
 		left += n
 	}

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -39,17 +38,11 @@ type knownSignals struct {
 
 // signalTurn keeps the signal queues in one tick; nil keeps none.
 type signalTurn struct {
-	*Poller
-	now      time.Time
-	stopping context.Context
-	budget   budget
-	took     *report.Durations
-	running  *sync.WaitGroup
-	slots    slots
-	whole    bool          // it is no shard, and empties what was left
-	queues   []string      // that are configured
-	begun    chan struct{} // closed once remembered is known
-	stored   bool          // the configured queues are remembered
+	*tick
+	slots  slots
+	queues []string      // that are configured
+	begun  chan struct{} // closed once stored is known
+	stored bool          // the configured queues are remembered
 }
 
 // beginSignals makes sure that every configured signal queue is in the store before a message is sent to it,
@@ -58,10 +51,7 @@ func (t *tick) beginSignals(ctx context.Context) {
 	if t.mode.DryRun || t.known.idle.Load() {
 		return
 	}
-	s := &signalTurn{
-		Poller: t.Poller, now: t.scope.now, stopping: t.stopping, budget: t.budget, took: &t.took, running: &t.finishing,
-		slots: newSlots(), whole: t.mode.Shard == nil, begun: make(chan struct{}),
-	}
+	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
 	for _, p := range t.Processors {
 		s.queues = append(s.queues, p.SignalQueue)
 	}
@@ -100,8 +90,8 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	s.well("")
 	s.known.idle.Store(len(list) == 0)
 	for _, q := range list {
-		if s.whole && !s.configured(q) {
-			s.running.Go(func() { s.empty(ctx, q.Queue) })
+		if s.mode.Shard == nil && !s.configured(q) {
+			s.finishing.Go(func() { s.empty(ctx, q.Queue) })
 		}
 	}
 	return true
@@ -153,9 +143,9 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 			continue
 		case strings.EqualFold(q.Namespace+"/"+q.Queue, s.Destination):
 			continue // its messages are events now
-		case q.Left.IsZero() || q.Left.After(s.now):
-			q.Left = s.now
-		case s.now.Sub(q.Left) >= forgetAfter && emptied:
+		case q.Left.IsZero() || q.Left.After(s.scope.now):
+			q.Left = s.scope.now
+		case s.scope.now.Sub(q.Left) >= forgetAfter && emptied:
 			continue
 		}
 		next = append(next, q)

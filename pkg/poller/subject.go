@@ -96,12 +96,3 @@ func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
 	}
 	return l
 }
-
-// earlier returns the earlier of two times: one that is remembered, and lies in the future, counts as
-// now.
-func earlier(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
-}

@@ -157,7 +157,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	)
 	for _, d := range wave {
 		if d.stage.polled() {
-			t.mode.say(d.name, false)
+			t.mode.Progress(d.name, false)
 		}
 		switch d.stage {
 		case polling:
@@ -229,7 +229,7 @@ func (t *tick) failed(d *poll) {
 	d.stage = unread
 	d.next = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.scope.now, Lag: changefeed.ProcessorLag{Time: t.scope.now, Error: d.err.Error()}}
 	d.tell(d.next)
-	t.mode.each(*d.next)
+	t.mode.Each(*d.next)
 }
 
 // finish decides, commits and publishes. It gives its slot back once that is committed, whatever the broker
@@ -279,9 +279,9 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	t.emit(&d.subject)
 	last.Forget()
 	d.tell(d.next)
-	t.mode.say(d.name, true)
+	t.mode.Progress(d.name, true)
 	t.commit(ctx, &d.subject)
-	t.mode.each(*d.next)
+	t.mode.Each(*d.next)
 	if d.next.Forget(); t.mode.Brief {
 		d.next.Lag.Partitions = nil
 	}
@@ -311,15 +311,17 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 func (t *tick) following(d *subject) *state.State {
 	last, now := d.last, t.scope.now
 	s := &state.State{
-		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: earlier(last.PolledAt, now),
-		Sequence: last.Sequence, Published: last.Published,
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt,
+		Sequence: last.Sequence, Published: last.Published, Poller: last.Poller, Rival: last.Rival,
 	}
 	if s.Epoch == 0 {
 		s.Epoch = now.Unix()
 	}
-	s.Poller, s.Rival = last.Poller, last.Rival
 	if len(d.stored.Outbox) > 0 {
 		s.Undelivered = cmp.Or(t.refused.Load(), last.Undelivered)
+	}
+	if s.PolledAt.After(now) { // by a clock that was ahead
+		s.PolledAt = now
 	}
 	if t.mode.Shard != nil {
 		s.Poller = "" // any process may poll a shard: none is a rival

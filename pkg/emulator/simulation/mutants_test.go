@@ -60,7 +60,7 @@ var mutants = []mutant{
 	{"throughput is changed before what was found is remembered", "actions/throughput/turn.go", "switch err := t.commit(ctx, s, s.next, s.next.Found > 0 || follows); {", "switch err := error(nil); {"},
 	{"throughput that is recommended is written", "actions/throughput/decide.go", "\tif c.Apply {\n\t\ttarget =", "\tif true {\n\t\ttarget ="},
 	{"throughput that was to be changed and was not is somebody else's", "actions/throughput/decide.go", "c.Theirs == 0 && (read.RUPerSecond == c.Was", "false && (read.RUPerSecond == c.Was"},
-	{"a signal queue that is left keeps its messages", "poller/signals.go", "if s.whole && !s.configured(q) {", "if false {"},
+	{"a signal queue that is left keeps its messages", "poller/signals.go", "if s.mode.Shard == nil && !s.configured(q) {", "if false {"},
 	{"a signal queue is made right with an event alone", "poller/tick.go", "\t\tt.signals.keep(ctx, d, d.next)\n", "\t\tif d.event != nil {\n\t\t\tt.signals.keep(ctx, d, d.next)\n\t\t}\n"},
 	{"a failure empties the signal queue", "poller/signals.go", "\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal", "\tif !decided.Lag.Known() {\n\t\treplicas = new(int)\n\t}\n\terr := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal"},
 	{"one signal too much stays", "events/servicebus/signals.go", "case err != nil || more == 0:", "case err != nil || more == 0 || more == 1:"},
