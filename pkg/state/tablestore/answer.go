@@ -1,11 +1,10 @@
 package tablestore
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
+	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -31,35 +30,18 @@ func answerOf(err error) (answer, bool) {
 	}
 	got.request = refusal.RawResponse.Header.Get("x-ms-request-id")
 	if got.status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
-		if body, err := runtime.Payload(refusal.RawResponse); err == nil {
-			got.status, got.code = readBatch(body, got)
+		body, _ := runtime.Payload(refusal.RawResponse)
+		if failed := failedAction.FindSubmatch(body); failed != nil {
+			got.status, _ = strconv.Atoi(string(failed[1])) // of three digits
+			got.code = string(failed[2])
 		}
 	}
 	return got, true
 }
 
-// readBatch finds the status and code of a failed transaction: they are in an HTTP response within
-// two nested multipart messages.
-func readBatch(body []byte, otherwise answer) (status int, code string) {
-	start := bytes.Index(body, []byte("HTTP/1.1 "))
-	if start < 0 {
-		return otherwise.status, otherwise.code
-	}
-	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(body[start:])), nil)
-	if err != nil {
-		return otherwise.status, otherwise.code
-	}
-	defer func() { _ = response.Body.Close() }() // in memory, so that closing cannot fail
-	var refusal struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"odata.error"`
-	}
-	// The end of the multipart message follows the JSON. Where there is no code, the status is
-	// enough.
-	_ = json.NewDecoder(response.Body).Decode(&refusal)
-	return response.StatusCode, refusal.Error.Code
-}
+// failedAction finds the status and, if there is one, the code of a failed transaction. They are in an HTTP
+// response within two nested multipart messages, which the SDK reads without telling.
+var failedAction = regexp.MustCompile(`HTTP/1\.1 (\d{3})(?s:.*?"code":"(\w+)")?`)
 
 // conflict reports whether a commit was refused because of what is stored: a row has another ETag,
 // does not exist, or exists already.

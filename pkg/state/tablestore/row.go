@@ -27,18 +27,16 @@ func outboxRow(sequence int64) string { return fmt.Sprintf("%s%012d", outboxPref
 // The properties that are read back. The other ones of the state row are for people who look at the
 // table.
 const (
-	stateProperty  = "state"
-	bodyProperty   = "body"
-	commitProperty = "commit" // id of the Commit that wrote the row
+	stateProperty = "state"
+	bodyProperty  = "body"
 )
 
 // stateEntity returns the row of a State: as text that people can read where that fits into a
 // property, else compressed.
-func stateEntity(s state.State, commit string) ([]byte, error) {
+func stateEntity(s state.State) ([]byte, error) {
 	properties := map[string]any{
-		"processor":    s.Processor,
-		"sequence":     aztables.EDMInt64(s.Sequence),
-		commitProperty: commit,
+		"processor": s.Processor,
+		"sequence":  aztables.EDMInt64(s.Sequence),
 	}
 	if !s.PolledAt.IsZero() {
 		properties["polledAt"] = aztables.EDMDateTime(s.PolledAt.UTC())
@@ -103,12 +101,6 @@ func encodedState(row aztables.EDMEntity) ([]byte, error) {
 		return nil, unreadable(row, err)
 	}
 	return encoded, nil
-}
-
-// committedBy reports whether a stored state row was written by the commit with an id.
-func committedBy(stored []byte, commit string) (bool, error) {
-	row, err := readRow(stored)
-	return err == nil && row.Properties[commitProperty] == commit, err
 }
 
 // eventEntity returns the row of an event, with its exact bytes as binary properties.

@@ -3,7 +3,6 @@ package tablestore
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +14,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -59,22 +61,23 @@ func (s *Store) Load(ctx context.Context, processor string) (stored state.Stored
 	return stored, nil
 }
 
-// Commit implements state.Store, with one entity group transaction.
+// Commit implements state.Store, with one entity group transaction. A conflict may be with the commit
+// itself, whose answer was lost and which the SDK repeats: the next tick goes on from what it stored.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	commit := rand.Text()
-	actions, err := actions(version, next, event, commit)
-	if err != nil {
-		return s.failed("commit", next.Processor, err)
+	actions, err := actions(version, next, event)
+	if err == nil {
+		err = s.first(ctx, version, func() error { return s.submit(ctx, actions) })
 	}
-	err = s.first(ctx, version, func() error { return s.submit(ctx, actions) })
+	return s.written(next.Processor, err)
+}
+
+// written makes the error of a commit or of a Put.
+func (s *Store) written(name string, err error) error {
 	if refused, ok := answerOf(err); ok && refused.conflict() {
-		var stored bool
-		if stored, err = s.holds(ctx, next.Processor, commit); err == nil && !stored {
-			err = state.ErrConflict
-		}
+		err = state.ErrConflict
 	}
 	if err != nil {
-		return s.failed("commit", next.Processor, err)
+		return s.failed("commit", name, err)
 	}
 	return nil
 }
@@ -94,41 +97,37 @@ func (s *Store) first(ctx context.Context, version state.Version, write func() e
 func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document, error) {
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1) // above all names with the prefix
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey ge %s and PartitionKey lt %s and RowKey eq '%s'", quoted(prefix), quoted(end), stateRow))
-	found := make([]state.Document, len(rows))
-	for i, row := range rows {
-		if err == nil {
-			found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag)}
-			found[i].Text, err = encodedState(row)
-		}
-	}
 	if err != nil {
 		return nil, s.failed("load", prefix, err)
+	}
+	found := make([]state.Document, len(rows))
+	for i, row := range rows {
+		text, err := encodedState(row)
+		if err != nil {
+			return nil, s.failed("load", prefix, err)
+		}
+		found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag), Text: text}
 	}
 	return found, nil
 }
 
-// Put implements state.Store. A conflict may be with the write itself, whose answer was lost: the next one
-// finds what it stored.
+// Put implements state.Store. A conflict may be with the write itself, as that of Commit.
 func (s *Store) Put(ctx context.Context, d state.Document) (state.Version, error) {
-	version, err := s.put(ctx, d)
-	if refused, ok := answerOf(err); ok && refused.conflict() {
-		err = state.ErrConflict
+	tag, err := s.put(ctx, d)
+	if err == nil && tag == "" && d.Text != nil {
+		err = errStrangeAnswer
 	}
-	if err != nil {
-		return "", s.failed("commit", d.Name, err)
-	}
-	return version, nil
+	return state.Version(tag), s.written(d.Name, err)
 }
 
-func (s *Store) put(ctx context.Context, d state.Document) (state.Version, error) {
-	tag := azcore.ETag(d.Version)
+func (s *Store) put(ctx context.Context, d state.Document) (tag azcore.ETag, err error) {
+	before := azcore.ETag(d.Version)
 	if d.Text == nil {
-		_, err := s.client.DeleteEntity(ctx, d.Name, stateRow, &aztables.DeleteEntityOptions{IfMatch: &tag})
+		_, err := s.client.DeleteEntity(ctx, d.Name, stateRow, &aztables.DeleteEntityOptions{IfMatch: &before})
 		return "", err
 	}
 	properties := map[string]any{}
-	err := putText(properties, d.Text)
-	if err != nil {
+	if err := putText(properties, d.Text); err != nil {
 		return "", err
 	}
 	row, err := entity(d.Name, stateRow, properties)
@@ -136,29 +135,21 @@ func (s *Store) put(ctx context.Context, d state.Document) (state.Version, error
 		return "", err
 	}
 	if d.Version != "" {
-		answer, err := s.client.UpdateEntity(ctx, row, &aztables.UpdateEntityOptions{IfMatch: &tag, UpdateMode: aztables.UpdateModeReplace})
-		return written(answer.ETag, err)
+		answer, err := s.client.UpdateEntity(ctx, row, &aztables.UpdateEntityOptions{IfMatch: &before, UpdateMode: aztables.UpdateModeReplace})
+		return answer.ETag, err
 	}
 	err = s.first(ctx, "", func() error {
 		answer, err := s.client.AddEntity(ctx, row, nil)
-		d.Version, err = written(answer.ETag, err)
+		tag = answer.ETag
 		return err
 	})
-	return d.Version, err
-}
-
-// written is the version of a row that was written.
-func written(tag azcore.ETag, err error) (state.Version, error) {
-	if err == nil && tag == "" {
-		err = errStrangeAnswer
-	}
-	return state.Version(tag), err
+	return tag, err
 }
 
 // actions returns the actions of a commit's transaction, the State first: its ETag decides whether
 // there is a conflict.
-func actions(version state.Version, next state.State, event *state.Event, commit string) ([]aztables.TransactionAction, error) {
-	entity, err := stateEntity(next, commit)
+func actions(version state.Version, next state.State, event *state.Event) ([]aztables.TransactionAction, error) {
+	entity, err := stateEntity(next)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +186,10 @@ func (s *Store) createTable(ctx context.Context) error {
 	case ok && refused.code == string(aztables.TableAlreadyExists): // another process has created it
 		return nil
 	case ok && refused.status == http.StatusForbidden:
-		return fmt.Errorf("the account has no such table, and the %s may not create it: create the table, or allow it (%d %s)", s.signIn.name, refused.status, refused.code)
+		r := s.refusal(refused)
+		r.meaning, r.advice = fmt.Sprintf("the account has no such table, and the %s may not create it", s.signIn.name), "create the table, or allow it"
+		r.command = azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
+		return r
 	}
 	return err
 }
@@ -221,20 +215,6 @@ func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction
 		return errStrangeAnswer
 	}
 	return nil
-}
-
-// holds reports whether the stored State is that of the commit with an id. It is used after a
-// conflict, which may be with the commit itself: where a connection breaks after the service has
-// stored and before it has answered, the SDK's retry is refused.
-func (s *Store) holds(ctx context.Context, processor, commit string) (bool, error) {
-	stored, err := s.client.GetEntity(ctx, processor, stateRow, nil)
-	if refused, ok := answerOf(err); ok && refused.status == http.StatusNotFound {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return committedBy(stored.Value, commit)
 }
 
 // Outbox implements state.Store. A query without a partition key scans the whole table, histories
@@ -339,4 +319,18 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 
 func (s *Store) failed(what, processor string, err error) error {
 	return fmt.Errorf("state table %s: %s of processor %q: %w", s.table, what, processor, s.explain(err))
+}
+
+// parallel is the greatest number of requests that one call has in flight.
+const parallel = 16
+
+// each calls do for 0..n-1, at most parallel at once, and waits for all. The first error cancels
+// the context of the others and is returned.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(parallel)
+	for i := range n {
+		calls.Go(func() error { return do(ctx, i) })
+	}
+	return calls.Wait()
 }
