@@ -52,10 +52,10 @@ type countingStore struct {
 	broken string
 }
 
-func (s *countingStore) Load(ctx context.Context, processor string) (state.Stored, error) {
+func (s *countingStore) Load(ctx context.Context, processor string) (state.Entry, error) {
 	s.loads.Add(1)
 	if processor == s.broken {
-		return state.Stored{}, errors.New("state file: load of processor " + processor + ": not a whole record")
+		return state.Entry{}, errors.New("state file: load of processor " + processor + ": not a whole record")
 	}
 	return s.Store.Load(ctx, processor)
 }

@@ -161,7 +161,7 @@ func (h *Handler) named(names []string) choice {
 const rowTime = 2 * time.Second
 
 // loaded loads what is stored, and the State of that.
-func (h *Handler) loaded(ctx context.Context, name string) (stored state.Stored, s state.State, err error) {
+func (h *Handler) loaded(ctx context.Context, name string) (stored state.Entry, s state.State, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rowTime)
 	defer cancel()
 	if stored, err = h.Store.Load(ctx, name); err == nil {

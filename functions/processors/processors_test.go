@@ -338,10 +338,10 @@ type hangingRow struct {
 	processor string
 }
 
-func (s hangingRow) Load(ctx context.Context, processor string) (state.Stored, error) {
+func (s hangingRow) Load(ctx context.Context, processor string) (state.Entry, error) {
 	if processor == s.processor {
 		<-ctx.Done()
-		return state.Stored{}, ctx.Err()
+		return state.Entry{}, ctx.Err()
 	}
 	return s.Store.Load(ctx, processor)
 }

@@ -35,8 +35,8 @@ func causesOf(s *state.State) []changefeed.Cause {
 // trouble is what refuses, in whatever parts, as all subjects of a tick see it together.
 type trouble struct{ of, says string }
 
-// troubled are the subjects that see it.
-type troubled struct {
+// blame are the subjects that see it.
+type blame struct {
 	since   time.Time
 	remedy  string
 	problem string // of the first of them
@@ -44,13 +44,13 @@ type troubled struct {
 }
 
 // troubles are what some subjects see.
-type troubles map[trouble]*troubled
+type troubles map[trouble]*blame
 
 func (t troubles) add(d *subject, causes []changefeed.Cause) {
 	for _, c := range causes {
 		k := trouble{c.Of, c.Says}
 		if t[k] == nil {
-			t[k] = &troubled{since: c.Since, remedy: c.Remedy, problem: d.problem}
+			t[k] = &blame{since: c.Since, remedy: c.Remedy, problem: d.problem}
 		}
 		if c.Since.Before(t[k].since) {
 			t[k].since = c.Since
@@ -61,8 +61,8 @@ func (t troubles) add(d *subject, causes []changefeed.Cause) {
 	}
 }
 
-// named is how many names a line of the log has.
-const named = 5
+// namesShown is how many names a line of the log has.
+const namesShown = 5
 
 // sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended. Both are
 // told from the stored States, so that a restart or another process repeats none and misses none.
@@ -85,7 +85,7 @@ func (t *tick) sayCauses(polls []*poll, groups []*subject) {
 	for k, b := range now {
 		if before[k] == nil {
 			t.Log.Warn("a failure begins", "what", k.of, "says", k.says, "processors", len(b.names),
-				"names", strings.Join(b.names[:min(named, len(b.names))], " "), "error", b.problem, "next", b.remedy)
+				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.problem, "next", b.remedy)
 		}
 	}
 	for k, b := range before {

@@ -57,7 +57,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 		t.rest(ctx, d)
 	case stage != polling:
 	case d.err != nil:
-		d.stage, d.next = unread, &state.State{Processor: d.name, AttemptedAt: t.scope.now, Members: seen(members)}
+		d.stage, d.next = unread, &state.State{Processor: d.name, AttemptedAt: t.scope.now, Members: memberStates(members)}
 	default:
 		t.decideFor(g, d, members)
 		t.commit(ctx, d)
@@ -78,14 +78,14 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 			d.next.PolledAt = m.asks.polledAt
 		}
 	}
-	d.next.Members, d.next.Paused = seen(members), paused
+	d.next.Members, d.next.Paused = memberStates(members), paused
 	d.next.Decision, d.next.Memory = scaling.Group(t.scope.now, asking, g.Policy, d.last.Memory)
 	t.followGroup(d, members)
 	t.emit(d)
 }
 
-// seen returns what the members of a group ask for.
-func seen(members []*poll) []state.Member {
+// memberStates returns what the members of a group ask for.
+func memberStates(members []*poll) []state.Member {
 	all := make([]state.Member, len(members))
 	for i, m := range members {
 		all[i] = m.asks.Member

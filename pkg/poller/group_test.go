@@ -114,9 +114,9 @@ type unread struct {
 	processor string
 }
 
-func (s unread) Load(ctx context.Context, processor string) (state.Stored, error) {
+func (s unread) Load(ctx context.Context, processor string) (state.Entry, error) {
 	if processor == s.processor {
-		return state.Stored{}, errors.New("the row cannot be read")
+		return state.Entry{}, errors.New("the row cannot be read")
 	}
 	return s.Store.Load(ctx, processor)
 }

@@ -39,7 +39,7 @@ type longOutbox struct {
 	removals int
 }
 
-func (s *longOutbox) Load(ctx context.Context, processor string) (state.Stored, error) {
+func (s *longOutbox) Load(ctx context.Context, processor string) (state.Entry, error) {
 	record, err := s.Store.Load(ctx, processor)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -416,8 +416,8 @@ func TestOfTwoTicksAtOnceOneDropsItsResult(t *testing.T) {
 // brokenStore is a store that cannot be reached.
 type brokenStore struct{ state.Empty }
 
-func (brokenStore) Load(context.Context, string) (state.Stored, error) {
-	return state.Stored{}, errors.New("the state table cannot be reached")
+func (brokenStore) Load(context.Context, string) (state.Entry, error) {
+	return state.Entry{}, errors.New("the state table cannot be reached")
 }
 
 func TestATickFailsOnlyWhereNothingCouldBeCommitted(t *testing.T) {

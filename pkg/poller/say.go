@@ -7,15 +7,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// said is what was logged of a measurement.
-type said struct {
+// messages are what was logged of a measurement.
+type messages struct {
 	unknown    string // that the lag is not known, or not fully; "" where it is, or a Cause tells
 	conditions []int
 }
 
-// saidOf is what is to be logged of a measurement, unless that was before.
-func saidOf(lag *changefeed.ProcessorLag) said {
-	s := said{conditions: conditionsOf(lag)}
+// messagesOf is what is to be logged of a measurement, unless that was before.
+func messagesOf(lag *changefeed.ProcessorLag) messages {
+	s := messages{conditions: conditionsOf(lag)}
 	switch {
 	case lag.Time.IsZero() || lag.Complete() || len(lag.Causes) > 0:
 	case lag.Known():
@@ -28,8 +28,8 @@ func saidOf(lag *changefeed.ProcessorLag) said {
 
 // say logs what an operator has to know of a measurement, once. What refuses is told once for all processors
 // (sayCauses).
-func (p *Poller) say(name string, last *changefeed.ProcessorLag, before said, lag changefeed.ProcessorLag) {
-	now := saidOf(&lag)
+func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages, lag changefeed.ProcessorLag) {
+	now := messagesOf(&lag)
 	if now.unknown != "" && now.unknown != before.unknown {
 		p.Log.Warn(now.unknown, "processor", name, "error", lag.Problem())
 	}

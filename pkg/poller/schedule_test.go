@@ -38,13 +38,13 @@ type memory struct {
 	version int
 }
 
-func (m *memory) Load(context.Context, string) (state.Stored, error) {
+func (m *memory) Load(context.Context, string) (state.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version == 0 {
-		return state.Stored{}, nil
+		return state.Entry{}, nil
 	}
-	return state.NewStored(m.state, state.Version(fmt.Sprint(m.version))), nil
+	return state.NewEntry(m.state, state.Version(fmt.Sprint(m.version))), nil
 }
 
 func (m *memory) Commit(_ context.Context, v state.Version, s state.State, _ *state.Event) error {

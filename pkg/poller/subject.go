@@ -29,7 +29,7 @@ type subject struct {
 	target map[string]string
 	signal string // its signal queue; "" = none
 	stage  stage
-	stored state.Stored // as it was loaded
+	stored state.Entry  // as it was loaded
 	last   *state.State // that it holds, without what it has of each lease until decode
 	next   *state.State // of this tick, where it is polled
 	event  *state.Event // committed with next; nil where none is due

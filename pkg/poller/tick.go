@@ -238,7 +238,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	t.decide(ctx, d, lag)
 	<-t.deciding
 	t.deliver(ctx, &d.subject)
-	d.stored, d.last = state.Stored{}, nil
+	d.stored, d.last = state.Entry{}, nil
 	if t.mode.Brief {
 		d.next = nil
 	}
@@ -256,7 +256,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		t.failed(d)
 		return
 	}
-	before := saidOf(&d.last.Lag)
+	before := messagesOf(&d.last.Lag)
 	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
 	last.Lag.Partitions = nil        // the first of what there may be much of
 	if last.AttemptedAt.After(now) { // by a clock that was ahead
@@ -353,7 +353,7 @@ func (t *tick) emit(d *subject) {
 		return
 	}
 	d.event = &state.Event{Processor: d.name, Sequence: d.next.Sequence, Body: event}
-	d.next.Published = &state.Published{Time: t.scope.now, Replicas: d.next.Decision.Replicas, Active: d.next.Decision.Active, Destination: t.Destination}
+	d.next.Published = &state.Publication{Time: t.scope.now, Replicas: d.next.Decision.Replicas, Active: d.next.Decision.Active, Destination: t.Destination}
 }
 
 // commit writes a State, and its event, in one step.

@@ -9,8 +9,8 @@ import (
 // opening a real store would create it.
 type Empty struct{}
 
-// Load returns the zero Stored.
-func (Empty) Load(context.Context, string) (Stored, error) { return Stored{}, nil }
+// Load returns the zero Entry.
+func (Empty) Load(context.Context, string) (Entry, error) { return Entry{}, nil }
 
 // Commit stores nothing.
 func (Empty) Commit(context.Context, Version, State, *Event) error { return nil }

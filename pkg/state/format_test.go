@@ -54,7 +54,7 @@ func remembered(leases int) state.State {
 }
 
 // decoded is what an encoded State has, at once and when it is decoded.
-func decoded(t *testing.T, encoded []byte) (state.Stored, state.State) {
+func decoded(t *testing.T, encoded []byte) (state.Entry, state.State) {
 	t.Helper()
 	stored, err := state.Decode(encoded, func(err error) error { return err })
 	if err != nil {

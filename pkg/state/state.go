@@ -30,7 +30,7 @@ type State struct {
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
 	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 where there was none
-	Published   *Published   `json:"published,omitempty"`   // content of the last scale event; nil where there was none
+	Published   *Publication   `json:"published,omitempty"`   // content of the last scale event; nil where there was none
 	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil where none did
 	Paused      bool         `json:"paused,omitempty"`
 
@@ -96,8 +96,8 @@ func (s *State) Standing() *scaling.Decision {
 	return &d
 }
 
-// Published is the content of the last scale event of a processor.
-type Published struct {
+// Publication is the content of the last scale event of a processor.
+type Publication struct {
 	Time     time.Time `json:"time"`
 	Replicas int       `json:"replicas"`
 	Active   bool      `json:"active"`
@@ -130,8 +130,8 @@ var ErrConflict = errors.New("the state was changed by another tick")
 // docs/decisions/0003-state-and-outbox-in-one-write.md). All methods are safe for concurrent use,
 // return when ctx ends, and name the store and the processor in their errors.
 type Store interface {
-	// Load returns what is stored of a processor, the zero Stored where nothing is.
-	Load(ctx context.Context, processor string) (Stored, error)
+	// Load returns what is stored of a processor, the zero Entry where nothing is.
+	Load(ctx context.Context, processor string) (Entry, error)
 
 	// Commit replaces the State of s.Processor, adds event to its outbox where it is not nil, and
 	// s.Sample() to its history where s.AttemptedAt is not zero: all or nothing. It returns

@@ -72,7 +72,7 @@ type App struct {
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
-	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampled)}}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampleKey)}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
 	}
@@ -202,17 +202,13 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return result, err
 }
 
-// slotLength returns how much time passes from the slot of a tick that starts at a time, the last one until then,
-// to the next. A host fires some milliseconds early, so that the nearest second counts.
+// slotLength returns how much time a tick has that starts at a time: until the next slot or, if it starts late,
+// that from the next slot to the one after. A host fires some milliseconds early, so that the nearest second
+// counts.
 func slotLength(ticks crontab.Schedule, start time.Time) time.Duration {
 	start = start.Round(time.Second)
-	var slot time.Time
-	for back := time.Second; slot.IsZero() && back > 0; back *= 2 { // until the duration overflows
-		for t := ticks.Next(start.Add(-back)); !t.IsZero() && !t.After(start); t = ticks.Next(t) {
-			slot = t
-		}
-	}
-	return ticks.Next(start).Sub(slot)
+	next := ticks.Next(start)
+	return max(next.Sub(start), ticks.Next(next).Sub(next))
 }
 
 // register adds what people and scalers may ask for to a mux.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -57,29 +58,22 @@ func (c *callers) admit(conn net.Conn) {
 	c.arrivals++
 	newest := &caller{addressOf(conn), c.arrivals, false}
 	c.open[conn] = newest
-	var oldest, oldestHere net.Conn
-	strangers := 0
-	older := func(than net.Conn, arrival int) bool { return than == nil || arrival < c.open[than].arrival }
+	var strangers, neighbors []net.Conn
 	for other, o := range c.open {
-		if o.held {
-			continue
+		if !o.held {
+			strangers = append(strangers, other)
 		}
-		if older(oldest, o.arrival) {
-			oldest = other
-		}
-		if o.address == newest.address {
-			strangers++
-			if older(oldestHere, o.arrival) {
-				oldestHere = other
-			}
+		if !o.held && o.address == newest.address {
+			neighbors = append(neighbors, other)
 		}
 	}
 	switch {
-	case strangers > maxStrangers && !newest.address.IsLoopback():
-		oldest = oldestHere
+	case len(neighbors) > maxStrangers && !newest.address.IsLoopback():
+		strangers = neighbors
 	case len(c.open) <= maxConnections:
 		return
 	}
+	oldest := slices.MinFunc(strangers, func(a, b net.Conn) int { return c.open[a].arrival - c.open[b].arrival })
 	delete(c.open, oldest)
 	oldest.Close()
 }

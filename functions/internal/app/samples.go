@@ -17,11 +17,11 @@ type samples struct {
 	every time.Duration // a line at least this often, and at each change; 0 = none
 
 	mu   sync.Mutex
-	last map[string]sampled // by name
+	last map[string]sampleKey // by name
 }
 
-// sampled is what the last line of a processor or group said that the next one may be left out for.
-type sampled struct {
+// sampleKey is what the last line of a processor or group said that the next one may be left out for.
+type sampleKey struct {
 	slot     time.Time
 	status   changefeed.Status
 	complete bool
@@ -35,7 +35,7 @@ func (s *samples) processor(polled state.State) {
 	}
 	p := report.NewStored(report.Lookup{State: polled})
 	if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
-		s.log.Info("sample", s.line(polled, p)...)
+		s.log.Info("sample", line(polled, p)...)
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *samples) groups(result report.Tick) {
 }
 
 // line is that of a processor. What is unknown is null.
-func (s *samples) line(polled state.State, p report.Stored) []any {
+func line(polled state.State, p report.Stored) []any {
 	var unknown *int
 	if p.PartitionCount != nil {
 		unknown = new(0)
@@ -88,7 +88,7 @@ func previous(s state.State) *int {
 // the lines of all fall together, and whatever it is that changed.
 func (s *samples) due(of state.State, status changefeed.Status, complete bool, replicas *int) bool {
 	// A host fires up to some milliseconds early, which must not leave an interval without a line.
-	now := sampled{of.AttemptedAt.Round(time.Second).Truncate(s.every), status, complete, -1}
+	now := sampleKey{of.AttemptedAt.Round(time.Second).Truncate(s.every), status, complete, -1}
 	if replicas != nil {
 		now.replicas = *replicas
 	}

@@ -47,7 +47,7 @@ func Status(env Env) *cobra.Command {
 }
 
 func status(ctx context.Context, env Env, url, file string, watch bool, shown statusShown) error {
-	held, err := heldBy(env, url, file)
+	held, err := sourceOf(env, url, file)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func status(ctx context.Context, env Env, url, file string, watch bool, shown st
 	return incomplete(all)
 }
 
-// heldBy decides where to ask.
-func heldBy(env Env, url, file string) (app.Held, error) {
+// sourceOf decides where to ask.
+func sourceOf(env Env, url, file string) (app.Source, error) {
 	settings, err := settings(env)
 	if err != nil {
-		return app.Held{}, err
+		return app.Source{}, err
 	}
 	if url == "" && file == "" {
 		url = settings.URL
@@ -76,12 +76,12 @@ func heldBy(env Env, url, file string) (app.Held, error) {
 	if url != "" {
 		api, err := askable(url, settings)
 		if err != nil {
-			return app.Held{}, err
+			return app.Source{}, err
 		}
-		return app.HeldByAPI(api), nil
+		return app.SourceOfAPI(api), nil
 	}
 	options := app.Options{Log: newLog(env.Stderr, settings.LogLevel), EventLines: io.Discard, Version: env.Version, Now: env.Now, Asking: env.asking}
-	return app.HeldByState(settings, func() (config.Config, error) { return configure(env, file) }, options), nil
+	return app.SourceOfState(settings, func() (config.Config, error) { return configure(env, file) }, options), nil
 }
 
 // unreadable is the Failure of what could not be asked.
@@ -128,7 +128,7 @@ func (s statusShown) print(w io.Writer, all report.List) error {
 
 // watch prints the answer again whenever it is another one, on a terminal in place of the one before,
 // until ctx ends. After the first answer a failure is said, and the question asked again.
-func (s statusShown) watch(ctx context.Context, held app.Held) error {
+func (s statusShown) watch(ctx context.Context, held app.Source) error {
 	look := time.NewTicker(held.Every)
 	defer look.Stop()
 	var before []byte // the last answer, without its time

@@ -34,12 +34,12 @@ func (c *Connections) running(inUse error) (*Running, error) {
 }
 
 // Load asks for the State of a processor or group. Its Version is one that nothing can be committed to.
-func (r *Running) Load(ctx context.Context, name string) (state.Stored, error) {
+func (r *Running) Load(ctx context.Context, name string) (state.Entry, error) {
 	stored, err := r.api.state(ctx, name)
 	if err != nil || stored == nil {
-		return state.Stored{}, r.wrong(err)
+		return state.Entry{}, r.wrong(err)
 	}
-	return state.NewStored(*stored, "asked"), nil
+	return state.NewEntry(*stored, "asked"), nil
 }
 
 // History asks for what is recorded of a processor.

@@ -32,8 +32,8 @@ func decision(previous *int, direction scaling.Direction, metric int64, reasons 
 }
 
 // published is an event of noon that says what was decided, or of some time before.
-func published(ago time.Duration, replicas int, active bool) *state.Published {
-	return &state.Published{Time: noon.Add(-ago), Replicas: replicas, Active: active}
+func published(ago time.Duration, replicas int, active bool) *state.Publication {
+	return &state.Publication{Time: noon.Add(-ago), Replicas: replicas, Active: active}
 }
 
 // polled has a state for each thing that can be said of a processor.

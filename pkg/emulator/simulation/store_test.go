@@ -81,17 +81,17 @@ func (s table) call(ctx context.Context, op, subject string, do func() error) er
 	return err
 }
 
-func (s table) Load(ctx context.Context, subject string) (record state.Stored, err error) {
+func (s table) Load(ctx context.Context, subject string) (record state.Entry, err error) {
 	err = s.call(ctx, "load", subject, func() error {
 		r := s.w.rows[subject]
 		if r == nil {
 			return nil
 		}
-		record = state.NewStored(r.last, state.Version(strconv.Itoa(r.version)), slices.Clone(r.outbox)...)
+		record = state.NewEntry(r.last, state.Version(strconv.Itoa(r.version)), slices.Clone(r.outbox)...)
 		return nil
 	})
 	if err != nil {
-		return state.Stored{}, err
+		return state.Entry{}, err
 	}
 	return record, nil
 }

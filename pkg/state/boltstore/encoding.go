@@ -35,18 +35,18 @@ func readVersion(value []byte) (state.Version, error) {
 	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
 }
 
-// readState returns what is in a value of the states bucket, the zero Stored where there is no value. It
+// readState returns what is in a value of the states bucket, the zero Entry where there is no value. It
 // copies the value, since bbolt's memory must not be used after the transaction. explain makes the error of
 // what is decoded later.
-func readState(value []byte, explain func(error) error) (state.Stored, error) {
+func readState(value []byte, explain func(error) error) (state.Entry, error) {
 	version, err := readVersion(value)
 	if err != nil || version == "" {
-		return state.Stored{}, err
+		return state.Entry{}, err
 	}
 	unreadable := func(err error) error { return fmt.Errorf("read the stored state: %w", err) }
 	stored, err := state.Decode(bytes.Clone(value[numberBytes:]), func(err error) error { return explain(unreadable(err)) })
 	if err != nil {
-		return state.Stored{}, unreadable(err)
+		return state.Entry{}, unreadable(err)
 	}
 	stored.Version = version
 	return stored, nil

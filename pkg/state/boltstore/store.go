@@ -42,8 +42,8 @@ func (s *Store) batch(ctx context.Context, write func(*bolt.Tx) error) error {
 }
 
 // Load implements state.Store.
-func (s *Store) Load(ctx context.Context, processor string) (state.Stored, error) {
-	var loaded state.Stored
+func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error) {
+	var loaded state.Entry
 	err := s.view(ctx, func(tx *bolt.Tx) (err error) {
 		loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)), func(err error) error {
 			return s.failed("load", processor, err)
@@ -63,7 +63,7 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Stored, error
 		return nil
 	})
 	if err != nil {
-		return state.Stored{}, s.failed("load", processor, err)
+		return state.Entry{}, s.failed("load", processor, err)
 	}
 	return loaded, nil
 }

@@ -42,7 +42,7 @@ func full(processor string, partitions int) state.State {
 			Changes:         []scaling.Change{{Time: polled(), Delta: -2}},
 		},
 		Sequence:  42,
-		Published: &state.Published{Time: polled(), Replicas: replicas, Active: true},
+		Published: &state.Publication{Time: polled(), Replicas: replicas, Active: true},
 		Paused:    true,
 	}
 	full.Health, full.Memory.Sizing.Flows = health.Memory{}, map[string]sizing.Flow{}

@@ -72,21 +72,21 @@ func putText(properties map[string]any, encoded []byte) error {
 
 // readState returns what is in a row, with the row's ETag as the version. explain makes the error of what is
 // decoded later.
-func readState(row aztables.EDMEntity, explain func(error) error) (state.Stored, error) {
+func readState(row aztables.EDMEntity, explain func(error) error) (state.Entry, error) {
 	if row.ETag == "" {
-		return state.Stored{}, unreadable(row, errors.New("the service gave no ETag"))
+		return state.Entry{}, unreadable(row, errors.New("the service gave no ETag"))
 	}
 	encoded, err := encodedState(row)
 	if err != nil {
-		return state.Stored{}, err
+		return state.Entry{}, err
 	}
 	key := aztables.EDMEntity{Entity: row.Entity} // and not the content with it
 	stored, err := state.Decode(encoded, func(err error) error { return explain(unreadable(key, err)) })
 	switch {
 	case errors.Is(err, state.ErrNewer):
-		return state.Stored{}, fmt.Errorf("row %s: %w", row.RowKey, err)
+		return state.Entry{}, fmt.Errorf("row %s: %w", row.RowKey, err)
 	case err != nil:
-		return state.Stored{}, unreadable(row, err)
+		return state.Entry{}, unreadable(row, err)
 	}
 	stored.Version = state.Version(row.ETag)
 	return stored, nil

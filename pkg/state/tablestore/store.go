@@ -34,14 +34,14 @@ var _ state.Store = (*Store)(nil)
 
 // Load implements state.Store, with one request where the outbox has fewer than 1,000 events, which is a
 // page of the service.
-func (s *Store) Load(ctx context.Context, processor string) (stored state.Stored, err error) {
+func (s *Store) Load(ctx context.Context, processor string) (stored state.Entry, err error) {
 	explain := func(err error) error { return s.failed("load", processor, err) }
 	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
 	// leaves out the history.
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), outboxPrefix, stateRow))
 	if err != nil {
-		return state.Stored{}, explain(err)
+		return state.Entry{}, explain(err)
 	}
 	var outbox []state.Event
 	for _, row := range rows {
@@ -54,7 +54,7 @@ func (s *Store) Load(ctx context.Context, processor string) (stored state.Stored
 			outbox = append(outbox, event)
 		}
 		if err != nil {
-			return state.Stored{}, explain(err)
+			return state.Entry{}, explain(err)
 		}
 	}
 	stored.Outbox = outbox

@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Held tells what a feedscale that runs, or the state that it left, holds of the processors.
-type Held struct {
+// Source tells what a feedscale that runs, or the state that it left, holds of the processors.
+type Source struct {
 	// List is of everything there is, or of what has one of some names.
 	List  func(ctx context.Context, names []string) (report.List, error)
 	Every time.Duration // how often it is worth asking
@@ -24,24 +24,27 @@ const (
 	everyFar  = 10 * time.Second // a table, each look at which reads a row of every processor
 )
 
-// HeldByAPI asks a feedscale over HTTP.
-func HeldByAPI(api *connect.API) Held { return Held{List: api.List, Every: everyNear} }
+// SourceOfAPI asks a feedscale over HTTP.
+func SourceOfAPI(api *connect.API) Source { return Source{List: api.List, Every: everyNear} }
 
-// HeldByState looks into the state that settings name. It takes the configuration, which says which
+// SourceOfState looks into the state that settings name. It takes the configuration, which says which
 // processors there are, unless another process has the state file open, which is asked.
-func HeldByState(settings config.Settings, configure func() (config.Config, error), o Options) Held {
+func SourceOfState(settings config.Settings, configure func() (config.Config, error), o Options) Source {
 	o.ReadOnly = true
+	open := func() (*App, error) {
+		c, err := configure()
+		if err != nil {
+			return nil, err
+		}
+		return New(c, o)
+	}
 	if settings.State.BoltPath != "" {
-		return Held{List: heldInFile(settings, configure, o), Every: everyNear}
+		return Source{List: inFile(settings, open, o.Asking), Every: everyNear}
 	}
 	var table *App // once it is open; one that only reads has nothing to close
-	return Held{Every: everyFar, List: func(ctx context.Context, names []string) (report.List, error) {
+	return Source{Every: everyFar, List: func(ctx context.Context, names []string) (all report.List, err error) {
 		if table == nil {
-			c, err := configure()
-			if err != nil {
-				return report.List{}, err
-			}
-			if table, err = New(c, o); err != nil {
+			if table, err = open(); err != nil {
 				return report.List{}, err
 			}
 		}
@@ -49,8 +52,8 @@ func HeldByState(settings config.Settings, configure func() (config.Config, erro
 	}}
 }
 
-// heldInFile opens the file for each look, so that it is free for others in between.
-func heldInFile(settings config.Settings, configure func() (config.Config, error), o Options) func(context.Context, []string) (report.List, error) {
+// inFile opens the file for each look, so that it is free for others in between.
+func inFile(settings config.Settings, open func() (*App, error), asking func(address string)) func(context.Context, []string) (report.List, error) {
 	var running *connect.Running // once one was found
 	return func(ctx context.Context, names []string) (report.List, error) {
 		if running != nil {
@@ -59,23 +62,19 @@ func heldInFile(settings config.Settings, configure func() (config.Config, error
 			}
 		}
 		connections := connect.New(settings)
-		connections.Asking = o.Asking
+		connections.Asking = asking
 		store, err := connections.Store(settings.State, true)
 		if err != nil {
 			return report.List{}, err
 		}
-		var open bool
-		if running, open = store.(*connect.Running); open {
+		var found bool
+		if running, found = store.(*connect.Running); found {
 			return running.List(ctx, names)
 		}
 		if err := store.Close(); err != nil {
 			return report.List{}, err
 		}
-		c, err := configure()
-		if err != nil {
-			return report.List{}, err
-		}
-		a, err := New(c, o)
+		a, err := open()
 		if err != nil {
 			return report.List{}, err
 		}
@@ -86,8 +85,8 @@ func heldInFile(settings config.Settings, configure func() (config.Config, error
 
 // Find is List, and holds that everything that is named is there. The error of another name wraps
 // report.ErrUnknownName, and says which name is nearest.
-func (h Held) Find(ctx context.Context, names []string) (report.List, error) {
-	all, err := h.List(ctx, names)
+func (s Source) Find(ctx context.Context, names []string) (report.List, error) {
+	all, err := s.List(ctx, names)
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
@@ -96,7 +95,7 @@ func (h Held) Find(ctx context.Context, names []string) (report.List, error) {
 		if known[name] {
 			continue
 		}
-		everything, err := h.List(ctx, nil)
+		everything, err := s.List(ctx, nil)
 		if err != nil {
 			return all, err
 		}

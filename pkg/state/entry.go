@@ -12,9 +12,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
-// Stored is what a store holds of one processor; the zero Stored is nothing. What its State has of each
+// Entry is what a store holds of one processor; the zero Entry is nothing. What its State has of each
 // lease is decoded when State is called, since a tick holds many at once.
-type Stored struct {
+type Entry struct {
 	Version Version // for Commit; "" where nothing is stored
 	Outbox  []Event // events not yet published, oldest first
 
@@ -23,22 +23,22 @@ type Stored struct {
 	explain func(error) error
 }
 
-// NewStored returns a Stored of a State that is not encoded.
-func NewStored(s State, version Version, outbox ...Event) Stored {
-	return Stored{Version: version, Outbox: outbox, head: head{State: s}}
+// NewEntry returns a Entry of a State that is not encoded.
+func NewEntry(s State, version Version, outbox ...Event) Entry {
+	return Entry{Version: version, Outbox: outbox, head: head{State: s}}
 }
 
-// Decode returns the Stored of an encoded State, which must not change any more. explain makes the error of
+// Decode returns the Entry of an encoded State, which must not change any more. explain makes the error of
 // State: it names the store and the processor. The error of Decode wraps ErrNewer where the format is newer
 // than this release's.
-func Decode(encoded []byte, explain func(error) error) (Stored, error) {
-	s := Stored{explain: explain}
+func Decode(encoded []byte, explain func(error) error) (Entry, error) {
+	s := Entry{explain: explain}
 	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
 	if s.head.Format > Format {
-		return Stored{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, s.head.Format, Format)
+		return Entry{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, s.head.Format, Format)
 	}
 	if err != nil {
-		return Stored{}, err
+		return Entry{}, err
 	}
 	if s.head.Format > 1 {
 		s.encoded = encoded
@@ -57,13 +57,13 @@ func Decode(encoded []byte, explain func(error) error) (Stored, error) {
 }
 
 // Head is the State, which may lack what it has of each lease. It must not be changed.
-func (s *Stored) Head() *State { return &s.head.State }
+func (s *Entry) Head() *State { return &s.head.State }
 
 // Leases is how many leases the State has something of.
-func (s *Stored) Leases() int { return max(s.head.Lines, len(s.head.Lag.Partitions)) }
+func (s *Entry) Leases() int { return max(s.head.Lines, len(s.head.Lag.Partitions)) }
 
 // Complete reports whether the last poll left nothing unknown.
-func (s *Stored) Complete() bool {
+func (s *Entry) Complete() bool {
 	if s.encoded == nil {
 		return s.head.Lag.Complete()
 	}
@@ -71,7 +71,7 @@ func (s *Stored) Complete() bool {
 }
 
 // State decodes the State. The caller may change it.
-func (s *Stored) State() (State, error) {
+func (s *Entry) State() (State, error) {
 	if s.encoded == nil {
 		return s.head.State, nil
 	}
