@@ -81,24 +81,15 @@ func (s scope) polledSince(last *state.State) bool {
 
 // stage says what the tick does with a processor.
 func (s scope) stage(c candidate) stage {
-	due, touched := false, true
 	switch {
-	case s.shard != nil:
-		touched = c.unread || s.names[c.Name]
-		due = c.unread || touched && !s.polledSince(c.last)
-	case s.all:
-		due = len(s.only) == 0 || slices.Contains(s.only, c.Name)
-		touched = due
-	default:
-		due = c.unread || c.due(c.last, c.complete, s.now)
-	}
-	switch {
-	case !touched:
+	case s.all && len(s.only) > 0 && !slices.Contains(s.only, c.Name):
 		return elsewhere
-	case !due:
-		return resting
 	case c.unread:
 		return unread
+	case s.shard != nil && !s.names[c.Name]:
+		return elsewhere
+	case s.shard != nil && s.polledSince(c.last), s.shard == nil && !s.all && !c.due(c.last, c.complete, s.now):
+		return resting
 	}
 	return polling
 }

@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,21 +46,11 @@ type ConsumerOptions struct {
 }
 
 func (o ConsumerOptions) withDefaults() ConsumerOptions {
-	if o.Concurrency <= 0 {
-		o.Concurrency = 16
-	}
-	if o.Grace <= 0 {
-		o.Grace = 10 * time.Second
-	}
-	if o.TryTimeout <= 0 {
-		o.TryTimeout = 5 * time.Second
-	}
-	if o.RetryDelay <= 0 {
-		o.RetryDelay = time.Second
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Concurrency = cmp.Or(max(0, o.Concurrency), 16)
+	o.Grace = cmp.Or(max(0, o.Grace), 10*time.Second)
+	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 5*time.Second)
+	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Client.RetryOptions = retryOnce(o.RetryDelay)
 	return o
 }

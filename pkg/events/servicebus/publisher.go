@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -79,15 +80,9 @@ const maxTimeToLive = math.MaxUint32 * time.Millisecond
 
 func (o PublisherOptions) withDefaults() PublisherOptions {
 	o.TimeToLive = min(o.TimeToLive, maxTimeToLive)
-	if o.TryTimeout <= 0 {
-		o.TryTimeout = 5 * time.Second
-	}
-	if o.Tries <= 0 {
-		o.Tries = 3
-	}
-	if o.RetryDelay <= 0 {
-		o.RetryDelay = 500 * time.Millisecond
-	}
+	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 5*time.Second)
+	o.Tries = cmp.Or(max(0, o.Tries), 3)
+	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond)
 	o.Client.RetryOptions = retryOnce(o.RetryDelay)
 	return o
 }

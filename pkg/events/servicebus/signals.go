@@ -66,9 +66,7 @@ func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o
 }
 
 func (o SignalsOptions) withDefaults() SignalsOptions {
-	if o.TryTimeout <= 0 {
-		o.TryTimeout = 3 * time.Second
-	}
+	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 3*time.Second)
 	o.Client.RetryOptions = retryOnce(100 * time.Millisecond)
 	return o
 }
