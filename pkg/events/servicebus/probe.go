@@ -11,7 +11,6 @@ import (
 func (p *Publisher) Probe(ctx context.Context) error {
 	link, err := p.acquire()
 	if err == nil {
-		defer link.users.Done()
 		err = p.attempt(ctx, link, func(ctx context.Context) error {
 			_, err := link.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
 			return err

@@ -39,15 +39,13 @@ type Publisher struct {
 	end  context.CancelFunc
 
 	mu      sync.Mutex
-	current *link          // nil where none is open
-	retired sync.WaitGroup // links that are being closed
+	current *link // nil where none is open
 }
 
-// link is a connection with its sender, and the tries that use it.
+// link is a connection with its sender.
 type link struct {
 	client *azservicebus.Client
 	sender *azservicebus.Sender
-	users  sync.WaitGroup
 }
 
 // NewPublisher returns a Publisher that authenticates with a connection string, of a namespace or of
@@ -167,7 +165,6 @@ func (p *Publisher) try(ctx context.Context, message *azservicebus.Message) erro
 	if err != nil {
 		return err
 	}
-	defer link.users.Done()
 	return p.attempt(ctx, link, func(ctx context.Context) error { return link.sender.SendMessage(ctx, message, nil) })
 }
 
@@ -180,7 +177,7 @@ func (p *Publisher) attempt(ctx context.Context, l *link, call func(context.Cont
 	return err
 }
 
-// acquire returns the open link, or a new one. The caller calls users.Done.
+// acquire returns the open link, or a new one.
 func (p *Publisher) acquire() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,48 +195,38 @@ func (p *Publisher) acquire() (*link, error) {
 		}
 		p.current = &link{client: client, sender: sender}
 	}
-	p.current.users.Add(1)
 	return p.current, nil
 }
 
-// retire lets the next try open a new link, and closes the old one once the tries that use it have
-// ended: a failure of one need not be one of the others.
+// retire closes a link, and lets the next try open a new one. The other tries that use it fail, and are
+// repeated on the new one.
 func (p *Publisher) retire(old *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.current != old {
-		return
+	if p.current == old {
+		p.current = nil
+		go old.close()
 	}
-	p.current = nil
-	p.retired.Go(func() {
-		old.users.Wait()
-		// An ended context keeps the SDK from waiting for the broker's goodbye. What was published is
-		// settled, so that nothing is lost by it.
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = old.client.Close(ended)
-	})
+}
+
+// close returns within closeTimeout. An ended context keeps the SDK from waiting for the broker's goodbye.
+// What was published is settled, so that nothing is lost by it.
+func (l *link) close() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = perform(ended, closeTimeout, l.client.Close)
 }
 
 // Close ends the connection. Publish fails from then on, also where it is under way. It returns within
 // a second, whatever the broker does.
-func (p *Publisher) Close(ctx context.Context) error {
+func (p *Publisher) Close(context.Context) error {
 	p.end()
 	p.mu.Lock()
 	open := p.current
+	p.current = nil
 	p.mu.Unlock()
 	if open != nil {
-		p.retire(open)
-	}
-	closed := make(chan struct{})
-	go func() {
-		p.retired.Wait()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	case <-time.After(closeTimeout):
+		open.close()
 	}
 	return nil
 }
