@@ -83,6 +83,9 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	list, err := s.store(ctx)
+	if errors.Is(err, state.ErrConflict) {
+		return false
+	}
 	if err != nil {
 		s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err)
 		return false
@@ -98,37 +101,33 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 }
 
 // store brings the stored list in line with the configuration: what is new is added, what was left gets the
-// time of that and goes in the end. It tries again where another process wrote in between.
+// time of that and goes in the end. If another process writes in between, the next tick tries again.
 func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
 	defer cancel()
-	for try := 1; ; try++ {
-		document, last := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
-		documents, err := s.Store.Documents(ctx, document.Name)
-		if len(documents) > 0 {
-			document = documents[0]
-			err = document.Decode(&last)
-		}
-		if err != nil {
-			return nil, err
-		}
-		next, elsewhere := s.next(last.Queues)
-		if slices.Equal(next, last.Queues) {
-			return next, nil
-		}
-		if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err == nil {
-			_, err = s.Store.Put(ctx, document)
-		}
-		if errors.Is(err, state.ErrConflict) && try < 3 {
-			continue
-		}
-		if err == nil {
-			for _, q := range elsewhere {
-				s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
-			}
-		}
-		return next, err
+	document, last := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
+	documents, err := s.Store.Documents(ctx, document.Name)
+	if len(documents) > 0 {
+		document = documents[0]
+		err = document.Decode(&last)
 	}
+	if err != nil {
+		return nil, err
+	}
+	next, elsewhere := s.next(last.Queues)
+	if slices.Equal(next, last.Queues) {
+		return next, nil
+	}
+	if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err != nil {
+		return nil, err
+	}
+	if _, err = s.Store.Put(ctx, document); err != nil {
+		return nil, err
+	}
+	for _, q := range elsewhere {
+		s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
+	}
+	return next, nil
 }
 
 // next returns what is to be stored, and what is given up since it is in another namespace.

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -95,4 +96,41 @@ func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
 		l.Partitions[i].Measured = now
 	}
 	return l
+}
+
+// rivalWithin is the time between two polls of a process within which another one's poll is that of
+// a rival. Where a standby took over in between and gave back, as hosts do, more time has passed.
+const rivalWithin = 10 * time.Minute
+
+// following returns the State of this tick without what the tick decided.
+func (t *tick) following(d *subject) *state.State {
+	last, now := d.last, t.scope.now
+	s := &state.State{
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt,
+		Sequence: last.Sequence, Published: last.Published, Poller: last.Poller, Rival: last.Rival,
+	}
+	if s.Epoch == 0 {
+		s.Epoch = now.Unix()
+	}
+	if len(d.stored.Outbox) > 0 {
+		s.Undelivered = cmp.Or(t.refused.Load(), last.Undelivered)
+	}
+	if s.PolledAt.After(now) { // by a clock that was ahead
+		s.PolledAt = now
+	}
+	if t.mode.Shard != nil {
+		s.Poller = "" // any process may poll a shard: none is a rival
+		return s
+	}
+	if t.ID == "" || t.mode.All {
+		return s // a poll by hand is no rival
+	}
+	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {
+		s.Rival = &state.Rival{Poller: last.Poller, Time: now}
+		if !t.rivals.Swap(true) {
+			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
+		}
+	}
+	s.Poller = t.ID
+	return s
 }

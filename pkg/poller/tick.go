@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,14 +18,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-const (
-	// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
-	// hangs keeps the others waiting no longer.
-	waveAfter = 500 * time.Millisecond
-	// rivalWithin is the time between two polls of a process within which another one's poll is that of
-	// a rival. Where a standby took over in between and gave back, as hosts do, more time has passed.
-	rivalWithin = 10 * time.Minute
-)
+// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
+// hangs keeps the others waiting no longer.
+const waveAfter = 500 * time.Millisecond
 
 // tick is one tick in progress: it carries out the plans.
 type tick struct {
@@ -305,39 +299,6 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 		t.outbox.publishPending(ctx, d)
 		t.signals.keep(ctx, d, d.last)
 	}
-}
-
-// following returns the State of this tick without what the tick decided.
-func (t *tick) following(d *subject) *state.State {
-	last, now := d.last, t.scope.now
-	s := &state.State{
-		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt,
-		Sequence: last.Sequence, Published: last.Published, Poller: last.Poller, Rival: last.Rival,
-	}
-	if s.Epoch == 0 {
-		s.Epoch = now.Unix()
-	}
-	if len(d.stored.Outbox) > 0 {
-		s.Undelivered = cmp.Or(t.refused.Load(), last.Undelivered)
-	}
-	if s.PolledAt.After(now) { // by a clock that was ahead
-		s.PolledAt = now
-	}
-	if t.mode.Shard != nil {
-		s.Poller = "" // any process may poll a shard: none is a rival
-		return s
-	}
-	if t.ID == "" || t.mode.All {
-		return s // a poll by hand is no rival
-	}
-	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {
-		s.Rival = &state.Rival{Poller: last.Poller, Time: now}
-		if !t.rivals.Swap(true) {
-			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
-		}
-	}
-	s.Poller = t.ID
-	return s
 }
 
 // emit records what was decided in the history, and makes an event of it where one is due.
