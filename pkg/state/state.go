@@ -30,7 +30,7 @@ type State struct {
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
 	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 where there was none
-	Published   *Publication   `json:"published,omitempty"`   // content of the last scale event; nil where there was none
+	Published   *Publication `json:"published,omitempty"`   // content of the last scale event; nil where there was none
 	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil where none did
 	Paused      bool         `json:"paused,omitempty"`
 
