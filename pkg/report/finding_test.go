@@ -104,6 +104,14 @@ func findingCases() []findingCase {
 		{"nothing is wrong", lookup(of(leases(partition("0", "orders-1", 300, 9, changefeed.StatusLagging)))), nil},
 		{"it was never polled", lookup(state.State{Processor: "orders"}), []string{"stale critical: it was never polled"}},
 		{"it cannot be read", report.Lookup{Problem: "the state cannot be read: the table is gone"}, []string{"unknown critical: the state cannot be read: the table is gone"}},
+		{"an event that nobody takes", report.Lookup{
+			State: func() state.State {
+				s := of(fine)
+				s.Undelivered = &state.Undelivered{Error: "the queue is gone"}
+				return s
+			}(),
+			Waiting: []state.Event{waiting(noon.Add(-time.Minute))}, Overdue: true,
+		}, []string{"unpublished critical: 1 scale event is not published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"}},
 		{"nobody polls it any more", report.Lookup{State: of(fine), Stale: true}, []string{
 			"stale critical: it was last polled at 2026-03-01 12:00 UTC, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
 		}},
