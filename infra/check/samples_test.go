@@ -153,8 +153,8 @@ func TestTheAlertsLookForWhatIsLogged(t *testing.T) {
 		return err
 	}))
 	messages := regexp.MustCompile(`    message: '([^']+)'`).FindAllStringSubmatch(read(t, "infra", "modules", "alerts.bicep"), -1)
-	if len(messages) != 5 {
-		t.Fatalf("the alerts look for %d conditions, want 5", len(messages))
+	if len(messages) != 7 {
+		t.Fatalf("the alerts look for %d conditions, want 7", len(messages))
 	}
 	for _, message := range messages {
 		if !strings.Contains(logged.String(), strconv.Quote(message[1])) {

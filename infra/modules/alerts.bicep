@@ -98,6 +98,18 @@ var conditions = [
     severity: 1
   }
   {
+    name: 'positions-ahead'
+    message: 'positions of a processor are ahead of the feed'
+    description: 'Leases come from another account, region or container: changes up to their positions are skipped. See docs/status.md.'
+    severity: 1
+  }
+  {
+    name: 'keys-uncovered'
+    message: 'keys of a processor are uncovered'
+    description: 'No lease covers some keys, so that no replica reads their changes. docs/status.md says how to create the lease again.'
+    severity: 1
+  }
+  {
     name: 'partitions-unclaimed'
     message: 'partitions of a processor are unclaimed'
     description: 'Changes are pending, and no replica takes the lease. See that replicas start, and may write to the lease container.'

@@ -10,11 +10,13 @@ import (
 // Status is the state of a partition, or of a processor as a whole (docs/status.md).
 type Status string
 
-// The statuses, worst first. A processor has the worst status of its partitions.
+// The statuses, worst first. A processor has the worst status of its partitions, or one of its own.
 const (
 	StatusUnknown        Status = "unknown"        // could not be measured in this tick
 	StatusStalled        Status = "stalled"        // pending, and its position has not moved for stalledAfter though somebody owned it
 	StatusExpiring       Status = "expiring"       // the oldest pending change leaves its retention within a quarter of it
+	StatusAhead          Status = "ahead"          // its position is beyond all that the feed has
+	StatusUncovered      Status = "uncovered"      // of a processor: no lease covers some keys
 	StatusBootstrap      Status = "bootstrap"      // no lease exists yet: the processor has to run once
 	StatusSplitting      Status = "splitting"      // the partition key range was split or merged, and the lease not replaced yet
 	StatusUnclaimed      Status = "unclaimed"      // pending, replicas were asked for, and nobody owned or wrote its lease for stalledAfter
@@ -24,9 +26,9 @@ const (
 )
 
 // Statuses returns every status, worst first.
-func Statuses() [9]Status {
+func Statuses() [11]Status {
 	return [...]Status{
-		StatusUnknown, StatusStalled, StatusExpiring, StatusBootstrap, StatusSplitting,
+		StatusUnknown, StatusStalled, StatusExpiring, StatusAhead, StatusUncovered, StatusBootstrap, StatusSplitting,
 		StatusUnclaimed, StatusUncheckpointed, StatusLagging, StatusOK,
 	}
 }
@@ -44,7 +46,7 @@ func Worse(a, b Status) Status {
 // Wakes reports whether a status asks for a replica whatever the activation threshold, because only
 // a running processor can end it (docs/decide.md, step 1).
 func (s Status) Wakes() bool {
-	return s == StatusBootstrap || s == StatusSplitting || s == StatusUncheckpointed
+	return s == StatusUncovered || s == StatusBootstrap || s == StatusSplitting || s == StatusUncheckpointed
 }
 
 // Partition is what one tick measured of one lease. A nil number is unknown, which is never the
@@ -66,12 +68,13 @@ type Partition struct {
 	Measured time.Time `json:"measured,omitzero"` // when the reading was made, where it was carried over from an earlier tick; zero = in this tick
 	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
 	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
+	Ahead    *Ahead    `json:"ahead,omitempty"`   // the position is beyond all that the feed has; else nil
 	Reading  Status    `json:"reading,omitempty"` // status of the reading alone, if it wakes the processor and a worse one hides it; else ""
 	Stuck    bool      `json:"stuck,omitempty"`   // an earlier poll reported it as stalled, and its position has not moved since
 	Earlier  *Earlier  `json:"earlier,omitempty"` // of a partition that is unknown now; else nil
 
-	Split *Split `json:"split,omitempty"` // while changes from before a split may be pending; else nil
-	Whole *int64 `json:"whole,omitempty"` // Lag without what is counted with another lease of the same Split; nil where nothing is
+	Part      bool `json:"part,omitempty"`      // the lease covers a part of a range, and is measured against the LSN of all of it
+	Inherited bool `json:"inherited,omitempty"` // the position is from before a split or merge, so that other leases may count the same changes
 
 	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
 	BadTime       bool      `json:"badLeaseTime,omitempty"`  // the lease has a time that no owner can have written, which counts as none
@@ -84,13 +87,6 @@ type Partition struct {
 type Earlier struct {
 	Lag   *int64    `json:"lag,omitempty"` // pending transactions, if the last reading is recent enough to count; else nil
 	Since time.Time `json:"since"`         // first of the polls in a row that could not measure it
-}
-
-// Split says which lease was replaced by several, each of which begins with the LSNs of the range that
-// was split.
-type Split struct {
-	From string `json:"from"` // lease token of the one that was replaced
-	LSN  int64  `json:"lsn"`  // newest LSN of its range, as far as is known
 }
 
 // Count returns the number of partition key ranges that the partition stands for, at least 1.
@@ -126,6 +122,7 @@ type ProcessorLag struct {
 	Partitions []Partition   `json:"partitions"`          // one per lease, in the order of lease tokens
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
 	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" where it holds no leases
+	Coverage   Coverage      `json:"coverage,omitzero"`   // which keys no lease covers
 	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that other leases replaced and that were not deleted
 	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = without limit, or unknown
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read
@@ -144,8 +141,8 @@ func AddLag(a, b int64) int64 {
 	return a + b
 }
 
-// Lag returns the sum of the lag of the known partitions, in transactions; nil where none is known,
-// and 1 for a bootstrap (docs/lag.md).
+// Lag returns the sum of the lag of the known partitions, in transactions, and 1 for all uncovered keys;
+// nil where no partition is known, and 1 for a bootstrap (docs/lag.md).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
 		one := int64(1)
@@ -160,6 +157,9 @@ func (l *ProcessorLag) Lag() *int64 {
 			*sum = AddLag(*sum, *lag)
 		}
 	}
+	if sum != nil && l.Uncovered() {
+		*sum = AddLag(*sum, 1)
+	}
 	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that
 	// it may never sleep (docs/lag.md, Leases without a continuation).
 	uncheckpointed := func(p Partition) bool { return p.Status == StatusUncheckpointed }
@@ -168,6 +168,9 @@ func (l *ProcessorLag) Lag() *int64 {
 	}
 	return sum
 }
+
+// Uncovered reports whether no lease covers some keys, though leases exist.
+func (l *ProcessorLag) Uncovered() bool { return !l.Bootstrap && len(l.Coverage.Holes) > 0 }
 
 // Age returns the greatest age of a pending change, in seconds; nil where nothing is pending or no
 // age is known.
@@ -202,7 +205,7 @@ func (l *ProcessorLag) PartitionCount() int {
 	return n
 }
 
-// Status returns the worst status of the partitions.
+// Status returns the worst status of the partitions and of the processor itself.
 func (l *ProcessorLag) Status() Status {
 	switch {
 	case l.Error != "":
@@ -211,6 +214,9 @@ func (l *ProcessorLag) Status() Status {
 		return StatusBootstrap
 	}
 	var worst Status
+	if l.Uncovered() {
+		worst = StatusUncovered
+	}
 	for i := range l.Partitions {
 		worst = Worse(worst, l.Partitions[i].Status)
 	}
@@ -240,6 +246,12 @@ func (l *ProcessorLag) Problem() string {
 
 // Known reports whether at least one partition, or that there are no leases, was measured.
 func (l *ProcessorLag) Known() bool { return l.Lag() != nil }
+
+// Ahead reports whether every partition was read, and is ahead of the feed: no replica can help.
+func (l *ProcessorLag) Ahead() bool {
+	other := func(p Partition) bool { return p.Ahead == nil }
+	return len(l.Partitions) > 0 && !slices.ContainsFunc(l.Partitions, other)
+}
 
 // Complete reports whether no partition is unknown.
 func (l *ProcessorLag) Complete() bool {

@@ -56,17 +56,27 @@ func (r Range) Clip(o Range) Range {
 	return r
 }
 
-// Covered reports whether every key of the range is in one of the others.
-func (r Range) Covered(others []Range) bool {
+// Gaps returns the keys of the range that none of the others has, in key order.
+func (r Range) Gaps(others []Range) []Range {
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b Range) int { return CompareEPK(a.Min, b.Min) })
+	var gaps []Range
 	at := r.Min
 	for _, o := range others {
-		if CompareEPK(o.Min, at) <= 0 && CompareEPK(at, o.Max) < 0 {
+		if CompareEPK(o.Min, r.Max) >= 0 {
+			break
+		}
+		if CompareEPK(at, o.Min) < 0 {
+			gaps = append(gaps, Range{Min: at, Max: o.Min})
+		}
+		if CompareEPK(at, o.Max) < 0 {
 			at = o.Max
 		}
 	}
-	return CompareEPK(at, r.Max) >= 0
+	if CompareEPK(at, r.Max) < 0 {
+		gaps = append(gaps, Range{Min: at, Max: r.Max})
+	}
+	return gaps
 }
 
 // PartitionKeyRange is one physical partition of a container, as the container's partition key

@@ -113,6 +113,7 @@ func TestAProcessorIsTheSumOfItsPartitions(t *testing.T) {
 		return changefeed.Partition{Lag: &lag, Status: status}
 	}
 	unknown := changefeed.Partition{Status: changefeed.StatusUnknown, Error: "refused"}
+	holes := changefeed.Coverage{Holes: []changefeed.Range{{Min: "40", Max: "80"}, {Min: "C0", Max: "FF"}}}
 	for _, c := range []struct {
 		row      string
 		lag      changefeed.ProcessorLag
@@ -125,6 +126,10 @@ func TestAProcessorIsTheSumOfItsPartitions(t *testing.T) {
 		{"null where the leases could not be read", changefeed.ProcessorLag{Error: "refused"}, -1, changefeed.StatusUnknown, false},
 		{"no lease is 1", changefeed.ProcessorLag{Bootstrap: true}, 1, changefeed.StatusBootstrap, true},
 		{"zero is known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(0, changefeed.StatusOK)}}, 0, changefeed.StatusOK, true},
+		{"1 for all uncovered keys", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(3, changefeed.StatusLagging)}, Coverage: holes}, 4, changefeed.StatusUncovered, true},
+		{"which is the 1 of an uncheckpointed partition, too", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(0, changefeed.StatusUncheckpointed)}, Coverage: holes}, 1, changefeed.StatusUncovered, true},
+		{"uncovered keys alone are not known", changefeed.ProcessorLag{Partitions: []changefeed.Partition{unknown}, Coverage: holes}, -1, changefeed.StatusUnknown, false},
+		{"no lease is 1, whatever was uncovered", changefeed.ProcessorLag{Bootstrap: true, Coverage: holes}, 1, changefeed.StatusBootstrap, true},
 		{"a sum never wraps around to nothing", changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(math.MaxInt64, changefeed.StatusLagging), at(5, changefeed.StatusLagging)}}, math.MaxInt64, changefeed.StatusLagging, true},
 	} {
 		t.Run(c.row, func(t *testing.T) {
@@ -140,7 +145,7 @@ func TestAProcessorIsTheSumOfItsPartitions(t *testing.T) {
 	}
 	t.Run("the worst status of the partitions, worst first", func(t *testing.T) {
 		t.Parallel()
-		order := []changefeed.Status{"unknown", "stalled", "expiring", "bootstrap", "splitting", "unclaimed", "uncheckpointed", "lagging", "ok"}
+		order := []changefeed.Status{"unknown", "stalled", "expiring", "ahead", "uncovered", "bootstrap", "splitting", "unclaimed", "uncheckpointed", "lagging", "ok"}
 		for i, worse := range order {
 			for _, better := range order[i:] {
 				l := changefeed.ProcessorLag{Partitions: []changefeed.Partition{at(1, better), at(1, worse)}}

@@ -24,3 +24,9 @@ type Rewound struct {
 	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 where the lease has none any more
 	Time time.Time `json:"time"` // of the poll that found it
 }
+
+// Ahead is a position that the feed has not reached: the lease comes from elsewhere.
+type Ahead struct {
+	Position int64 `json:"position"` // LSN of the checkpoint
+	Feed     int64 `json:"feed"`     // newest LSN of the partition key range
+}

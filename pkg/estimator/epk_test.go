@@ -61,7 +61,7 @@ func TestAnEPKLeaseOnOneWholeRangeIsExact(t *testing.T) {
 	}
 }
 
-func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
+func TestAnEPKLeaseWiderThanARangeHasTheLagOfTheGreatestAndWakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Container("orders", 1)
@@ -75,7 +75,7 @@ func TestAnEPKLeaseWiderThanARangeIsTheSumOfTheRangesAndWakes(t *testing.T) {
 	check(t, e.EstimateAll(t.Context(), []estimator.Processor{p})[0], "-FF=~1 splitting")
 	w.Write("orders", 6)
 	l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
-	check(t, l, "-FF=~6 splitting")
+	check(t, l, "-FF=~4 splitting")
 	if l.PartitionCount() != 2 {
 		t.Errorf("%d partitions, want 2", l.PartitionCount())
 	}
@@ -248,7 +248,7 @@ func TestAnEPKLeaseThatNamesNoRangeIsNamed(t *testing.T) {
 	}
 }
 
-func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
+func TestRangesAreReadOnceForAllProcessorsAndThenRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Container("orders", 1)
@@ -258,12 +258,15 @@ func TestRangesAreReadOnlyWhereTheyAreNeededAndThenRemembered(t *testing.T) {
 	w.epk(payments, changefeed.Range{Min: "", Max: "FF"}, testworld.At(0))
 	before := w.Account.Requests().Requests[cosmosfake.ReadRanges]
 	e := estimator.New(16, time.Now)
+	again := payments
+	again.ProcessorName = "again-"
+	w.epk(again, changefeed.Range{Min: "", Max: "FF"}, testworld.At(0))
 	for range 3 {
-		lags := e.EstimateAll(t.Context(), []estimator.Processor{orders, payments})
+		lags := e.EstimateAll(t.Context(), []estimator.Processor{orders, payments, again})
 		check(t, lags[0], "0=0 ok")
 		check(t, lags[1], "-FF=0 ok")
 	}
-	if got := w.Account.Requests().Requests[cosmosfake.ReadRanges] - before; got != 2 {
-		t.Errorf("%d range reads in three ticks, want 2: a page and its end, once", got)
+	if got := w.Account.Requests().Requests[cosmosfake.ReadRanges] - before; got != 4 {
+		t.Errorf("%d range reads in three ticks, want 4: a page and its end, once for each container", got)
 	}
 }

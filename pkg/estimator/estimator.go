@@ -11,6 +11,7 @@ package estimator
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,16 +39,15 @@ type Processor struct {
 	Last func() changefeed.ProcessorLag
 }
 
-// Estimator measures processors. From one tick to the next it remembers the properties of containers
-// and, of containers whose processors keep EPK leases or had a split, the partition key ranges; nothing
-// else. It is safe for concurrent use.
+// Estimator measures processors. From one tick to the next it remembers the properties of containers and
+// their partition key ranges; nothing else. It is safe for concurrent use.
 type Estimator struct {
 	concurrency int
 	now         func() time.Time
 
 	mu         sync.Mutex
 	containers map[source]*described
-	ranges     map[source]changefeed.Ranges
+	ranges     map[source]*shared
 	nearest    map[source]found
 }
 
@@ -56,7 +56,7 @@ type Estimator struct {
 func New(concurrency int, now func() time.Time) *Estimator {
 	return &Estimator{
 		concurrency: concurrency, now: now,
-		containers: make(map[source]*described), ranges: make(map[source]changefeed.Ranges), nearest: make(map[source]found),
+		containers: make(map[source]*described), ranges: make(map[source]*shared), nearest: make(map[source]found),
 	}
 }
 
@@ -76,7 +76,7 @@ type source struct {
 // that monitor one container: an account that hangs delays nobody but those that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
-	t := &tick{Estimator: e, reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), slots: make(map[*cosmos.Account]chan struct{})}
+	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), slots: make(map[*cosmos.Account]chan struct{})}
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
 		leases := source{p.LeaseAccount, p.LeaseContainer}
@@ -156,12 +156,13 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 	t.readFeeds(ctx, unit)
 	t.followRecreation(ctx, unit)
 	t.followSplits(ctx, unit)
-	t.inherit(ctx, unit)
+	t.cover(ctx, unit)
 }
 
 // tick is the state of one call of Estimate.
 type tick struct {
 	*Estimator
+	began time.Time
 
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
@@ -259,7 +260,6 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 func (e *Estimator) forget(s source) {
 	e.mu.Lock()
 	delete(e.containers, s)
-	delete(e.ranges, s)
 	e.mu.Unlock()
 }
 
@@ -279,7 +279,7 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 		}
 		group = append(group, m)
 		for _, p := range m.prefixes {
-			texts = append(texts, p.Text)
+			texts = append(texts, strings.TrimSuffix(p.Text, ".")) // finds the marker, too
 		}
 	}
 	if len(group) == 0 {
@@ -305,7 +305,7 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 			m.err = mixed(m.err)
 			continue
 		}
-		m.leases = make([]measuredLease, len(selected))
+		m.leases, m.marked = make([]measuredLease, len(selected)), sorted.Marked(selected)
 		for i, d := range selected {
 			if d.Err == nil {
 				d.ID = "" // by which it was selected: the longest text of a lease

@@ -15,11 +15,14 @@ type measured struct {
 	described cosmos.Description // of the monitored container, as its leases were looked up by
 	prefixes  []changefeed.Prefix
 	leases    []measuredLease
+	marked    bool // a marker says that the processor has created all of its leases
+	coverage  changefeed.Coverage
 	nearest   string // what the lease container holds where there are no leases
 	usage     cosmos.Usage
 	err       error                            // why the whole processor is unknown
 	lastLag   changefeed.ProcessorLag          // of the last tick
 	last      map[string]*changefeed.Partition // its partitions by lease
+	replaced  bool                             // a lease of the last tick is no longer there
 }
 
 // measuredLease is one lease, and the pages that say how far behind it is.
@@ -28,8 +31,6 @@ type measuredLease struct {
 	pages     []*page
 	splitting bool // its range is gone, or is several ranges now; pages are those of the ranges that replaced it
 	leftover  bool // other leases cover all of it, so it is not counted
-	split     *changefeed.Split
-	first     *int64 // LSN of the oldest pending change, where the lag is the sum of several ranges; nil where it is of one
 }
 
 func (m *measured) source() source {
@@ -93,17 +94,17 @@ func (l *measuredLease) gone() bool {
 
 // lag returns what the tick measured of the processor.
 func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
-	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay}
+	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay, Coverage: m.coverage}
 	if m.err != nil {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag
 	}
 	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.boundParts()
+	m.replaced = m.hasReplaced()
 	if len(m.leases) > 0 {
 		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
 	}
-	var firsts []*int64 // of the partitions
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.leftover {
@@ -114,12 +115,10 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 		for _, p := range l.pages {
 			lag.Causes = changefeed.AddCause(lag.Causes, p.err)
 		}
-		firsts = append(firsts, l.first)
 		if l.Mode == changefeed.FullFidelity {
 			lag.Retention = m.described.Retention
 		}
 	}
-	countOnce(lag.Partitions, firsts)
 	if lag.Retention == 0 {
 		lag.Retention = m.described.TTL
 	}
@@ -144,7 +143,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
 		partition.SessionLSN = l.pages[0].reading.SessionLSN
 	case l.gone():
-		m.sumPages(&partition, l)
+		l.greatestChild(&partition)
 	case l.pages[0].err != nil:
 		partition.Error = l.pages[0].err.Error()
 	case l.pages[0].unchanged != nil:
@@ -153,10 +152,36 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		applyReading(&partition, l.pages[0])
 		partition.Unchanged = m.unchanged(&partition, l)
 	}
-	if l.split != nil && (partition.CheckpointLSN == nil || *partition.CheckpointLSN < l.split.LSN) {
-		partition.Split = l.split
+	partition.Part = l.part()
+	if partition.Inherited = !partition.Part && m.inherited(l); partition.Inherited && partition.Pending() {
+		partition.Approximate = true
 	}
 	return partition
+}
+
+// hasReplaced reports whether a lease of the last tick is no longer there.
+func (m *measured) hasReplaced() bool {
+	there := 0
+	for i := range m.leases {
+		if l := &m.leases[i]; !l.leftover && m.before(l) != nil {
+			there++
+		}
+	}
+	return there < len(m.lastLag.Partitions)
+}
+
+// inherited reports whether the position of a lease is one that it began with after a split or merge. Its
+// range then begins with the LSNs of the one that is gone, so that what was pending before counts in each
+// (docs/lag.md, Splits and merges).
+func (m *measured) inherited(l *measuredLease) bool {
+	last := m.before(l)
+	switch {
+	case l.Continuation == "":
+		return false
+	case last == nil:
+		return m.replaced
+	}
+	return last.Position == l.Continuation && (last.Inherited || last.Part || last.Count() > 1)
 }
 
 // leftOut returns a page that the budget left out; nil where it left out none.
@@ -173,7 +198,7 @@ func (l *measuredLease) leftOut() *page {
 // with its time.
 func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now time.Time) {
 	last := m.before(l)
-	if last == nil || !last.Known() {
+	if last == nil || !last.Known() && last.Ahead == nil {
 		partition.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
 		return
 	}
@@ -187,9 +212,9 @@ func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now 
 
 // repeat takes over a reading: nothing can have changed of it but the age.
 func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Partition, now time.Time) {
-	lag := *last.Lag
-	if last.Whole != nil {
-		lag = *last.Whole
+	lag := int64(0) // of one that is ahead
+	if last.Lag != nil {
+		lag = *last.Lag
 	}
 	partition.Lag, partition.Approximate, partition.SessionLSN, partition.Ranges = &lag, last.Approximate, last.SessionLSN, last.Ranges
 	partition.ReadCharge, partition.Unchanged = last.ReadCharge, true
@@ -223,68 +248,40 @@ func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) 
 	return last != nil && last.Position == partition.Position && last.SessionLSN != nil && partition.SessionLSN != nil && *last.SessionLSN == *partition.SessionLSN
 }
 
-// sumPages measures a lease whose range is gone as the sum over the ranges that replaced it. It is at
-// least 1, since only a running processor can replace the lease. A range that is gone in turn counts 1,
-// which is no more than a bound: the partition is not known.
-//
-// Each of those ranges begins with the LSNs of the one that is gone, so that what was pending before the
-// split would count in each. Where the last newest LSN of that range is known, it counts once: as the
-// greatest of what they say of it.
-func (m *measured) sumPages(partition *changefeed.Partition, l *measuredLease) {
-	var split *int64
-	if last := m.before(l); last != nil && last.Position == l.Continuation {
-		split = last.SessionLSN
-	}
-	before, after := int64(0), int64(0)
-	partition.Status = changefeed.StatusSplitting
-	partition.Ranges = len(l.pages)
-	partition.Approximate = true
+// greatestChild measures a lease whose range is gone by the ranges that replaced it. Each of them begins
+// with the LSNs of the one that is gone, so that a sum would count what was pending before as often. The
+// one with most pending counts, and at least 1, since only a running processor can replace the lease. If
+// one is gone in turn, 1 counts for the whole, which is not known.
+func (l *measuredLease) greatestChild(partition *changefeed.Partition) {
+	partition.Status, partition.Ranges, partition.Approximate = changefeed.StatusSplitting, len(l.pages), true
+	greatest, gone := changefeed.Reading{Lag: 1}, false
 	for _, p := range l.pages {
-		switch {
+		switch r := p.result(); {
 		case p.gone:
-			after = changefeed.AddLag(after, 1)
+			gone = true
 			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.position.Range)
 		case p.err != nil:
 			partition.Error = p.err.Error()
 		default:
-			reading := p.known()
-			if first := reading.FirstLSN; first != nil && (l.first == nil || *first < *l.first) {
-				l.first = first
+			if r.Age != nil && (partition.Age == nil || *r.Age > *partition.Age) {
+				partition.Age = r.Age
 			}
-			old, young := divide(reading, split)
-			before, after = max(before, old), changefeed.AddLag(after, young)
-			if age := reading.Age; age != nil && (partition.Age == nil || *age > *partition.Age) {
-				partition.Age = age
+			if r.Lag >= greatest.Lag {
+				greatest = r
 			}
 		}
 	}
-	partition.Lag = new(max(1, changefeed.AddLag(before, after)))
-	partition.SessionLSN = split
+	if gone {
+		greatest.Lag = 1
+	}
+	partition.Lag, partition.SessionLSN = &greatest.Lag, greatest.SessionLSN
 }
 
-// known returns the reading of a page: that of the last tick where nothing has changed since. Of a range
-// that was split then, nothing has come to this part of it, and what is pending here is no more.
-func (p *page) known() changefeed.Reading {
+// result returns the reading of a page: that of the last tick if nothing has changed since.
+func (p *page) result() changefeed.Reading {
 	last := p.unchanged
 	if last == nil {
 		return p.reading
 	}
-	r := changefeed.Reading{Lag: *last.Lag, SessionLSN: last.SessionLSN, Age: last.Age, Approximate: last.Approximate}
-	if last.Whole != nil {
-		r.Lag = *last.Whole
-	}
-	if r.Lag > 0 {
-		r.FirstLSN = new(*r.SessionLSN - r.Lag + 1)
-	}
-	return r
-}
-
-// divide divides the lag of a range into what was pending when it was made of another one, whose newest
-// LSN was split then, and what came since.
-func divide(r changefeed.Reading, split *int64) (before, after int64) {
-	if split == nil || r.FirstLSN == nil || r.SessionLSN == nil || *r.FirstLSN > *split {
-		return 0, r.Lag
-	}
-	before = min(r.Lag, *split-*r.FirstLSN+1)
-	return before, r.Lag - before
+	return changefeed.Reading{Lag: *last.Lag, SessionLSN: last.SessionLSN, Age: last.Age, Approximate: last.Approximate}
 }

@@ -279,7 +279,6 @@ func (m *model) measure(c claim, counted []part, uncheckpointed bool, now time.T
 		if p.splitting() { // its feed cannot be read until the split is done
 			wakes = true
 			e.unreadable = true
-			e.lag++
 			e.approximate = true
 			continue
 		}
@@ -287,7 +286,7 @@ func (m *model) measure(c claim, counted []part, uncheckpointed bool, now time.T
 			continue
 		}
 		lag, since := m.pending(p.shard, p.keys, max(0, c.position))
-		e.lag += lag
+		e.lag = max(e.lag, lag) // the greatest child
 		if age := now.Unix() - since; lag > 0 && (e.age == nil || age > *e.age) {
 			e.age = &age
 		}
@@ -296,6 +295,8 @@ func (m *model) measure(c claim, counted []part, uncheckpointed bool, now time.T
 		}
 	}
 	switch {
+	case e.unreadable:
+		e.lag, e.status, e.approximate = 1, changefeed.StatusSplitting, true
 	case wakes:
 		e.lag, e.status, e.approximate = max(1, e.lag), changefeed.StatusSplitting, true
 	case uncheckpointed:

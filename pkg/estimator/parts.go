@@ -47,7 +47,7 @@ func (l *measuredLease) coversExactly(span changefeed.Range, ranges changefeed.R
 func (m *measured) boundParts() {
 	byRange := make(map[string][]*measuredLease)
 	for i := range m.leases {
-		if l := &m.leases[i]; l.part() {
+		if l := &m.leases[i]; l.part() && l.pages[0].reading.Lag > 0 {
 			id := l.pages[0].position.Range
 			byRange[id] = append(byRange[id], l)
 		}
@@ -57,10 +57,10 @@ func (m *measured) boundParts() {
 	}
 }
 
-// part reports whether a lease covers a part of a range and has something pending there.
+// part reports whether a lease covers a part of a range, which was read.
 func (l *measuredLease) part() bool {
 	return !l.leftover && !l.splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
-		l.pages[0].position.Part != changefeed.Range{} && l.pages[0].reading.Lag > 0
+		l.pages[0].position.Part != changefeed.Range{}
 }
 
 func boundRange(parts []*measuredLease) {

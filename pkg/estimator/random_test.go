@@ -14,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
@@ -278,6 +279,8 @@ func (s *simulation) start(c *simulatedContainer, p *simulated) {
 		p.leases = append(p.leases, l)
 		s.save(p, l)
 	}
+	s.put(leasefake.Info(p.writer.DotNetPrefix()))
+	s.put(leasefake.Info(p.writer.JavaPKPrefix()))
 }
 
 func (s *simulation) save(p *simulated, l *lease) {
@@ -321,6 +324,9 @@ func (s *simulation) compare(p *simulated, l changefeed.ProcessorLag) {
 		if (cosmos.Container{Database: database, ID: c.id}) == p.processor.Container {
 			m = c.model
 		}
+	}
+	if holes := l.Coverage.Holes; len(holes) > 0 { // nil where the ranges are older than the leases
+		s.t.Errorf("%s: a hole was invented: %v", p.name, holes)
 	}
 	expected := m.expect(p, s.clock.Now())
 	sums, most := make(map[string]int64), make(map[string]int64)

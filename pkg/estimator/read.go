@@ -127,7 +127,7 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cos
 		if last := m.before(l); last != nil && last.Known() {
 			p.before = last
 			whole := position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
-			p.repeats = whole && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
+			p.repeats = whole && !l.splitting && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
 		}
 	}
 	l.pages = append(l.pages, p)

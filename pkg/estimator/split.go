@@ -1,7 +1,9 @@
 package estimator
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -43,9 +45,7 @@ func (t *tick) followForeign(ctx context.Context, processors []*measured) {
 	}
 	old := affected[0].described.RID
 	s := affected[0].source()
-	ranges := t.rangesOf(affected[0])
 	t.forget(s)
-	t.setRanges(s, ranges)
 	description, usage, err := t.describe(ctx, s)
 	affected[0].usage.Add(usage)
 	if err == nil && description.RID != old {
@@ -80,7 +80,7 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 		if !l.gone() {
 			continue
 		}
-		shares, exists := l.shares(ranges)
+		shares, exists := ranges.Shares(&l.Lease)
 		if exists {
 			planned = append(planned, t.reread(m, l)...)
 			continue
@@ -88,53 +88,13 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 		l.pages, l.splitting = nil, true
 		covered := m.covered(i, ranges)
 		for _, s := range shares {
-			if !s.keys.Covered(covered) {
-				planned = t.planPart(planned, m, l, s.of, s.keys)
+			if len(s.Keys.Gaps(covered)) > 0 {
+				planned = t.planPart(planned, m, l, s.Of, s.Keys)
 			}
 		}
 		l.leftover = len(shares) > 0 && len(l.pages) == 0
 	}
 	return planned
-}
-
-// share is the part of a range that a lease stands for.
-type share struct {
-	of   changefeed.PartitionKeyRange
-	keys changefeed.Range
-}
-
-// shares returns what a lease stands for, in key order. exists reports whether its own range still
-// exists or, for an EPK lease, whether its keys are in one range. A PK-range lease whose range is
-// gone stands for the descendants of that range. After a merge these have keys of other ranges too;
-// then it stands for the part within its own bounds, where the lease holds these.
-func (l *measuredLease) shares(ranges changefeed.Ranges) (shares []share, exists bool) {
-	if l.Range != nil {
-		shares = clipped(ranges.Overlapping(*l.Range), l.Range)
-		return shares, len(shares) == 1
-	}
-	if r, exists := ranges.Find(l.Token); exists {
-		return []share{{r, r.Span()}}, true
-	}
-	children := ranges.Children(l.Token)
-	if shares = clipped(children, l.Bounds); len(shares) == 0 {
-		shares = clipped(children, nil)
-	}
-	return shares, false
-}
-
-// clipped returns the parts of the ranges that lie within bounds, or the whole ranges where bounds
-// is nil.
-func clipped(ranges changefeed.Ranges, bounds *changefeed.Range) []share {
-	var shares []share
-	for _, r := range ranges {
-		switch {
-		case bounds == nil:
-			shares = append(shares, share{r, r.Span()})
-		case bounds.Overlaps(r.Span()):
-			shares = append(shares, share{r, r.Span().Clip(*bounds)})
-		}
-	}
-	return shares
 }
 
 // covered returns the keys for which leases exist that replaced the lease with index old, whose
@@ -160,9 +120,9 @@ func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range
 
 // keys returns the bounds of all that a lease stands for.
 func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, exists bool) {
-	shares, exists := l.shares(ranges)
+	shares, exists := ranges.Shares(&l.Lease)
 	if len(shares) > 0 {
-		keys = changefeed.Range{Min: shares[0].keys.Min, Max: shares[len(shares)-1].keys.Max}
+		keys = changefeed.Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
 	}
 	return keys, exists
 }
@@ -177,20 +137,6 @@ func (t *tick) reread(m *measured, l *measuredLease) []*page {
 	t.mu.Unlock()
 	l.pages = nil
 	return t.plan(nil, m, l, position)
-}
-
-// rangesOf returns the partition key ranges of a processor's container, nil where they were not needed
-// yet.
-func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ranges[m.source()]
-}
-
-func (e *Estimator) setRanges(s source, ranges changefeed.Ranges) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ranges[s] = ranges
 }
 
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
@@ -215,25 +161,16 @@ func (m *measured) hasEPK() bool {
 }
 
 // refreshRanges reads the partition key ranges of the container that the processors monitor, once.
+// Without them the processors are unknown.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
-	var group []*measured
-	for _, m := range processors {
+	never := func(time.Time) bool { return false }
+	for i, m := range processors {
 		if m.err == nil {
-			group = append(group, m)
+			m.err = t.readRanges(ctx, m, never)
+			for _, other := range processors[i+1:] {
+				other.err = cmp.Or(other.err, m.err)
+			}
+			return
 		}
-	}
-	if len(group) == 0 {
-		return
-	}
-	ctx, cancel := withShare(ctx, preparationShare)
-	defer cancel()
-	s := group[0].source()
-	ranges, usage, err := s.account.Ranges(ctx, s.container)
-	group[0].usage.Add(usage)
-	for _, m := range group {
-		m.err = err
-	}
-	if err == nil {
-		t.setRanges(s, ranges)
 	}
 }

@@ -50,8 +50,9 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 		last := in.Memory[p.Lease]
 		baseline := in.sinceOwned(p, last)
 		progress := in.progress(p, last)
-		progress.Baseline = baseline
+		progress.Baseline, progress.Ahead = baseline, in.ahead(p, last.Ahead)
 		in.refine(p, last, &progress)
+		in.markAhead(p, progress.Ahead)
 		next[p.Lease] = progress
 	}
 	return lag, next
@@ -141,6 +142,9 @@ func (m Memory) Until(now time.Time) Memory {
 			if t.After(now) {
 				*t = now
 			}
+		}
+		if a := p.Ahead; a != nil && a.Since.After(now) {
+			p.Ahead = &Ahead{Position: a.Position, Since: now, Polls: a.Polls}
 		}
 		if r := p.Rewound; r != nil && r.Time.After(now) {
 			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: now}

@@ -38,6 +38,7 @@ type Progress struct {
 	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
 	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
+	Ahead         *Ahead              `json:"ahead,omitempty"`         // the position is ahead of the feed; else nil
 	Unknown       int                 `json:"unknown,omitempty"`       // polls in a row that could not measure it, the last ones
 	UnknownSince  time.Time           `json:"unknownSince,omitzero"`   // the first of them
 }

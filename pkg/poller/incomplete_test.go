@@ -13,6 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // leases writes the leases of the processor for the ranges, so many LSNs behind each.
@@ -24,8 +25,13 @@ func (l *live) leases(lsn int64, ranges ...string) {
 	}
 }
 
-// newestLSN is more than any partition of these tests comes to.
-const newestLSN = 1_000_000
+// done writes the leases at the newest LSN that a poll saw.
+func (l *live) done(s state.State) {
+	l.t.Helper()
+	for _, p := range s.Lag.Partitions {
+		l.leases(*p.SessionLSN, p.Lease)
+	}
+}
 
 // TestNoIncompletePollScalesIn has a fleet of as many replicas as partitions, then nothing left to do, a
 // split that nobody repairs, and one read that fails: whatever policy caps, smooths or floors the
@@ -51,11 +57,12 @@ func TestNoPollScalesInWhileNothingIsKnownOfAPartition(t *testing.T) {
 				}
 				l.write(100 * partitions)
 				l.leases(0, ids...)
-				before := l.tick().Decision.Replicas
+				first := l.tick()
+				before := first.Decision.Replicas
 				if before < 2 {
 					t.Fatalf("%d replicas, while %d partitions have changes pending", before, partitions)
 				}
-				l.leases(newestLSN, ids...)
+				l.done(first)
 				var mu sync.Mutex
 				failing := map[string]bool{}
 				l.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
@@ -122,11 +129,12 @@ func TestAReadingThatIsCarriedForTooLongIsNoReasonToScaleIn(t *testing.T) {
 			inBubble(t, 2, func(t *testing.T, l *live) {
 				l.write(500)
 				l.leases(0, "0", "1")
-				if got := l.tick().Decision.Replicas; got != 2 {
+				first := l.tick()
+				if got := first.Decision.Replicas; got != 2 {
 					t.Fatalf("%d replicas", got)
 				}
 				time.Sleep(interval)
-				l.leases(newestLSN, "0", "1")
+				l.done(first)
 				if got := l.tick().Decision.Replicas; got != 1 {
 					t.Fatalf("%d replicas, want what remains until the cooldown", got)
 				}

@@ -43,6 +43,9 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages
 			p.Log.Warn("leases of a processor are left over", "processor", name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
 		}
 	}
+	if lag.Uncovered() && !last.Uncovered() {
+		p.Log.Warn("keys of a processor are uncovered", "processor", name, "kind", string(changefeed.StatusUncovered), "holes", len(lag.Coverage.Holes), "next", "no lease covers them, so that no replica reads them: docs/status.md#uncovered says how to create the lease again")
+	}
 	for i, n := range now.conditions {
 		if c := conditions[i]; n > before.conditions[i] {
 			p.Log.Warn(c.says, "processor", name, "kind", c.kind, "partitions", n, "next", c.next)
@@ -62,6 +65,8 @@ var conditions = []struct {
 		func(p *changefeed.Partition) bool { return p.Stall != nil && p.Stall.Kind == changefeed.StallFlapping }},
 	{"changes of a processor are about to expire", string(changefeed.StatusExpiring), "they leave their retention unread: see that the processor runs, or lengthen the retention",
 		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusExpiring }},
+	{"positions of a processor are ahead of the feed", string(changefeed.StatusAhead), "the leases are from another account, region or container: changes up to their positions are skipped",
+		func(p *changefeed.Partition) bool { return p.Ahead != nil }},
 	{"partitions of a processor are unclaimed", string(changefeed.StatusUnclaimed), "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container",
 		func(p *changefeed.Partition) bool { return p.Status == changefeed.StatusUnclaimed }},
 	{"a position of a processor went backwards", "rewound", "changes are processed again: a lease was restored, reset or deleted",

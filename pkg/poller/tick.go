@@ -262,7 +262,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	changefeed.DateCauses(lag.Causes, last.Lag.Causes, now)
 	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
 	d.next.Paused, d.next.Group = d.processor.Policy.Paused, d.processor.Group
-	if lag.Known() {
+	if lag.Known() || lag.Ahead() {
 		d.next.PolledAt = now
 	}
 	if d.next.Group != "" {

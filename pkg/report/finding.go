@@ -37,7 +37,7 @@ const (
 // SeverityOf returns how urgent a status is.
 func SeverityOf(s changefeed.Status) Severity {
 	switch s {
-	case changefeed.StatusUnknown, changefeed.StatusStalled, changefeed.StatusExpiring:
+	case changefeed.StatusUnknown, changefeed.StatusStalled, changefeed.StatusExpiring, changefeed.StatusAhead, changefeed.StatusUncovered:
 		return Critical
 	case changefeed.StatusLagging:
 		return Info
@@ -109,6 +109,13 @@ var finders = []finder{
 		"look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
 	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
 		"since half of the retention: check what limits them, maxReplicaCount or the number of partitions"},
+	{"ahead", Critical, Lookup.ahead, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions " +
+		"with the .info marker, and start again with a start time before the last change that was processed"},
+	{"uncovered", Critical, Lookup.uncovered, "Java: restart with setLeaseVerificationEnabledOnRestart(true). .NET: pause what acts, stop all hosts, " +
+		"delete the .info marker from the lease container, and start again. A new lease reads from the processor's start option, by default from now, " +
+		"which skips what is pending: set a start time before the leases were lost"},
+	{"uncovered", Warning, Lookup.unchecked,
+		"check that the account answers, and that the identity may read the metadata of the monitored container: feedscale check tries it"},
 	{"bootstrap", Critical, Lookup.misnamed,
 		"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds"},
 	{"bootstrap", Warning, Lookup.bootstrap,
@@ -163,7 +170,7 @@ func (l Lookup) stale() []string {
 
 // unknown says what could not be measured, and which decision holds meanwhile.
 func (l Lookup) unknown() []string {
-	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() {
+	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() || l.Lag.Ahead() {
 		return nil
 	}
 	text := "it could not be measured"
@@ -235,6 +242,36 @@ func (l Lookup) expiring() []string {
 	}
 	return one(len(expiring.Partitions) > 0, "changes of %s are about to be lost: the oldest is %s old%s",
 		partitions(expiring), Age(expiring.Age()), kept)
+}
+
+func (l Lookup) ahead() (all []string) {
+	ahead := l.with(changefeed.StatusAhead)
+	for i, p := range ahead.Partitions {
+		if i == shown {
+			ahead.Partitions = ahead.Partitions[shown:]
+			return append(all, partitions(ahead)+" ahead as well")
+		}
+		all = append(all, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: the lease is from another account, region or container, and changes up to its position are skipped",
+			p.Lease, p.Ahead.Position, p.Ahead.Feed))
+	}
+	return all
+}
+
+func (l Lookup) uncovered() []string {
+	var holes []string
+	for _, r := range l.Lag.Coverage.Holes {
+		holes = append(holes, fmt.Sprintf("%q to %q", r.Min, r.Max))
+	}
+	return one(l.Lag.Uncovered(), "no lease covers %s: no replica reads their changes", list("key range", holes))
+}
+
+// uncheckedAfter is how long reads of the ranges may fail until that is a finding.
+const uncheckedAfter = 15 * time.Minute
+
+func (l Lookup) unchecked() []string {
+	failing := l.Lag.Coverage.Failing
+	return one(!failing.IsZero() && l.Lag.Time.Sub(failing) >= uncheckedAfter,
+		"its partition key ranges could not be read since %s: whether leases cover all keys was not checked since then", l.at(failing))
 }
 
 func (l Lookup) misnamed() []string {

@@ -100,6 +100,17 @@ func findingCases() []findingCase {
 	}}
 	dark := group
 	dark.Decision, dark.Members = nil, group.Members[1:2]
+	ahead := changefeed.Partition{Lease: "0", Status: changefeed.StatusAhead, Ahead: &changefeed.Ahead{Position: 4711, Feed: 120}, Error: "4711 and 120"}
+	aheadOf := func(lease string) string {
+		return "ahead critical: partition " + lease + " stands at 4711, and its feed has come to 120: the lease is from another account, region or container, and changes up to its position are skipped"
+	}
+	uncovered := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
+	uncovered.Coverage.Holes = []changefeed.Range{{Min: "40", Max: "80"}}
+	unchecked := func(d time.Duration) changefeed.ProcessorLag {
+		l := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
+		l.Coverage.Failing = noon.Add(-d)
+		return l
+	}
 	return []findingCase{
 		{"nothing is wrong", lookup(of(leases(partition("0", "orders-1", 300, 9, changefeed.StatusLagging)))), nil},
 		{"it was never polled", lookup(state.State{Processor: "orders"}), []string{"stale critical: it was never polled"}},
@@ -145,6 +156,16 @@ func findingCases() []findingCase {
 		{"changes about to expire", lookup(of(expiring)), []string{
 			"expiring critical: changes of partition 1 are about to be lost: the oldest is 20h old, and the container keeps a change for 24h",
 		}},
+		{"positions ahead of the feed", lookup(of(leases(ahead, ahead, ahead, ahead))), []string{
+			aheadOf("0"), aheadOf("0"), aheadOf("0"), "ahead critical: partition 0 ahead as well",
+		}},
+		{"keys that no lease covers", lookup(of(uncovered)), []string{
+			"uncovered critical: no lease covers key range \"40\" to \"80\": no replica reads their changes",
+		}},
+		{"ranges that cannot be read", lookup(of(unchecked(20 * time.Minute))), []string{
+			"uncovered warning: its partition key ranges could not be read since 11:40 UTC: whether leases cover all keys was not checked since then",
+		}},
+		{"ranges that could not be read for a few minutes", lookup(of(unchecked(14 * time.Minute))), nil},
 		{"no lease", lookup(of(changefeed.ProcessorLag{Time: noon, Bootstrap: true})), []string{
 			"bootstrap warning: it has no lease: it never ran, or its leases are in another container",
 		}},

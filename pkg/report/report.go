@@ -34,6 +34,7 @@ type Processor struct {
 	Status            changefeed.Status  `json:"status"`   // the worst of the partitions
 	PartitionCount    *int               `json:"partitionCount"`
 	PartitionsWithLag *int               `json:"partitionsWithLag"`
+	Uncovered         []changefeed.Range `json:"uncovered"`        // keys that no lease covers; null until they were looked for once
 	Leftover          []string           `json:"leftover"`         // leases that others replaced and nobody deleted
 	RetentionSeconds  *int64             `json:"retentionSeconds"` // how long the container keeps a change; null = without limit, or unknown
 	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
@@ -56,6 +57,7 @@ type Partition struct {
 	Status           changefeed.Status   `json:"status"`
 	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
 	Rewound          *changefeed.Rewound `json:"rewound"` // the position went backwards within the last hour; else null
+	Ahead            *changefeed.Ahead   `json:"ahead"`   // the position is beyond all that the feed has; else null
 	Approximate      bool                `json:"approximate"`
 	Carried          *time.Time          `json:"carried"` // when this was measured, where it is of an earlier tick; else null
 	Error            *string             `json:"error"`
@@ -141,6 +143,7 @@ func newProcessor(s Lookup) Processor {
 		Requests:         s.Lag.Requests,
 		Error:            optional(cmp.Or(s.Problem, s.Lag.Problem())),
 		Findings:         Findings(s),
+		Uncovered:        s.Lag.Coverage.Holes,
 		Leftover:         append([]string{}, s.Lag.Leftover...),
 		Reasons:          []scaling.Reason{},
 		Partitions:       make([]Partition, 0, len(s.Lag.Partitions)),
@@ -161,7 +164,7 @@ func newProcessor(s Lookup) Processor {
 		p := &s.Lag.Partitions[i]
 		r.Partitions = append(r.Partitions, Partition{
 			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
-			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Approximate: p.Approximate, Error: optional(p.Error),
+			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: optional(p.Error),
 		})
 		if p.Carried() {
 			r.Partitions[i].Carried = &p.Measured

@@ -31,7 +31,8 @@ func Decide(in Input) Outcome {
 	next.Partitions = m.remembered
 	var c count
 	var t trail
-	if m.known {
+	switch {
+	case m.known:
 		next.Failures = 0
 		c = t.take(in.threshold(m))
 		sized := in.size(m, c)
@@ -44,7 +45,11 @@ func Decide(in Input) Outcome {
 		c = t.take(in.throughput(m, c))
 		c = t.take(in.schedules(m, c))
 		c = t.take(in.incomplete(m, c))
-	} else {
+	case in.Lag.Ahead():
+		next.Failures = 0
+		c = t.take(in.hold("ahead", "every position is ahead of the feed: no replica can help, and the last decision holds"))
+		c = t.take(in.schedules(m, c))
+	default:
 		next.Failures++
 		c = t.take(in.failure(m, next.Failures))
 		c = t.take(in.schedules(m, c))

@@ -46,6 +46,7 @@ type measurement struct {
 func (in Input) measure() measurement {
 	m := measurement{known: in.Lag.Known()}
 	m.lag, m.gaps = in.fill()
+	in.limitInherited(m.lag.Partitions)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
 	owners := make(map[string]bool)
 	for i := range m.lag.Partitions {
@@ -77,8 +78,11 @@ func (in Input) measure() measurement {
 		}
 	}
 	m.owners = len(owners)
+	if in.Lag.Uncovered() { // as ProcessorLag.Lag has it
+		m.wake, m.pending = changefeed.Worse(m.wake, changefeed.StatusUncovered), changefeed.AddLag(m.pending, 1)
+	}
 	if m.uncheckpointed > 0 {
-		m.pending = max(1, m.pending) // as ProcessorLag.Lag has it
+		m.pending = max(1, m.pending)
 	}
 	if in.Lag.Bootstrap {
 		m.wake, m.pending, m.lagging = changefeed.StatusBootstrap, 1, 1
@@ -88,6 +92,24 @@ func (in Input) measure() measurement {
 	}
 	m.partitions, m.remembered = in.partitions(m)
 	return m
+}
+
+// limitInherited keeps a split from asking for more than one replica per new lease. Leases that began at the
+// position of one that was split each count what was pending before. The greatest of them counts in full,
+// the others up to one changeFeedLagThreshold each.
+func (in Input) limitInherited(partitions []changefeed.Partition) {
+	inherits := func(p *changefeed.Partition) bool { return p.Inherited && p.Lag != nil }
+	most := -1
+	for i := range partitions {
+		if p := &partitions[i]; inherits(p) && (most < 0 || *p.Lag > *partitions[most].Lag) {
+			most = i
+		}
+	}
+	for i := range partitions {
+		if p := &partitions[i]; i != most && inherits(p) {
+			p.Lag = new(min(*p.Lag, in.Policy.Threshold))
+		}
+	}
 }
 
 // partitions counts the partitions that cap the replicas. While anything is unknown there are no

@@ -50,6 +50,8 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 // wakeReason says why a status asks for a replica whatever the activation threshold.
 func (m measurement) wakeReason() string {
 	switch m.wake {
+	case changefeed.StatusUncovered:
+		return "no lease covers some keys: no replica reads them, and 1 counts for all"
 	case changefeed.StatusBootstrap:
 		why := "no lease exists yet: a processor has to run once to create them"
 		if m.lag.Nearest != "" {

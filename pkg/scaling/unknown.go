@@ -1,6 +1,9 @@
 package scaling
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
 // out, but replicas, activity and metricValue do not go below those of the last decision, in this
@@ -47,6 +50,17 @@ func (in Input) uncertain(m measurement, c count) (count, []Reason) {
 	return c, because("incomplete", "a partition could not be measured: its last reading counts, but not for the step to zero")
 }
 
+// hold is a part of step 8 of docs/decide.md: the last decision, if there is one.
+func (in Input) hold(step, why string) (count, []Reason) {
+	current, known := in.current()
+	if !known {
+		return count{basis: nothing}, nil
+	}
+	c := count{active: in.Memory.Active, metric: in.Memory.MetricValue, basis: held}
+	c.raise(float64(current))
+	return c, because(step, "%s", why)
+}
+
 // failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 if no partition could be
 // measured. Up to failureThreshold polls in a row that failed hold the last decision; beyond, the
 // fallback counts, as in KEDA.
@@ -54,12 +68,7 @@ func (in Input) failure(m measurement, failures int) (count, []Reason) {
 	current, known := in.current()
 	fallback := in.Policy.Fallback
 	if failures <= fallback.FailureThreshold {
-		if !known {
-			return count{basis: nothing}, nil
-		}
-		c := count{active: in.Memory.Active, metric: in.Memory.MetricValue, basis: held}
-		c.raise(float64(current))
-		return c, because("failure", "poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold)
+		return in.hold("failure", fmt.Sprintf("poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold))
 	}
 	replicas := fallback.Replicas
 	why := because("fallback", "%d polls failed: fallback to %d", failures, replicas)

@@ -128,6 +128,7 @@ function note(q, now) {
   const parts = [];
   if (q.stall) parts.push(q.stall.kind + ' since ' + clock(q.stall.since, now) + (q.stall.owners?.length ? ', owners seen: ' + q.stall.owners.join(', ') : ''));
   if (q.rewound) parts.push('rewound from LSN ' + q.rewound.from + ' to ' + q.rewound.to + ' at ' + clock(q.rewound.time, now));
+  if (q.ahead) parts.push('ahead: at LSN ' + q.ahead.position + ', the feed at ' + q.ahead.feed);
   if (q.carried) parts.push('carried: measured at ' + clock(q.carried, now));
   if (q.approximate) parts.push('approximate');
   if (q.error !== null) parts.push(q.error);

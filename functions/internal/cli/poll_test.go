@@ -32,9 +32,9 @@ func TestPollPrintsJSONToTheLetter(t *testing.T) {
 		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
 	want := `{"processors":[{"name":"orders","group":null,"lag":25,"changeAgeSeconds":50,"metricValue":10,"active":true,"desiredReplicas":1,"direction":"out",` +
-		`"complete":true,"status":"lagging","partitionCount":1,"partitionsWithLag":1,"leftover":[],"retentionSeconds":null,"requestCharge":#,"requests":4,"error":null,"findings":[],` +
+		`"complete":true,"status":"lagging","partitionCount":1,"partitionsWithLag":1,"uncovered":[],"leftover":[],"retentionSeconds":null,"requestCharge":#,"requests":6,"error":null,"findings":[],` +
 		`"reasons":[{"step":"threshold","replicas":1,"why":"lag 25 at 10 per replica, capped to 1 partitions"}],` +
-		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"checkpointLSN":0,"status":"lagging","stall":null,"rewound":null,"approximate":false,"carried":null,"error":null}],"throughput":[]}],"groups":[]}` + "\n"
+		`"partitions":[{"lease":"0","range":null,"owner":"worker","lag":25,"changeAgeSeconds":50,"checkpointLSN":0,"status":"lagging","stall":null,"rewound":null,"ahead":null,"approximate":false,"carried":null,"error":null}],"throughput":[]}],"groups":[]}` + "\n"
 	if got := masked(r.Stdout); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

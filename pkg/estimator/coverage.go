@@ -1,0 +1,113 @@
+package estimator
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// readRangesAgainAfter is how long the partition key ranges of a container count as fresh.
+const readRangesAgainAfter = 5 * time.Minute
+
+// shared is the partition key ranges of a container, which all processors share that monitor it.
+type shared struct {
+	once   sync.Mutex // held while they are read
+	ranges changefeed.Ranges
+	rid    string    // of the container that has them
+	tried  time.Time // last read
+	err    error     // of it; ranges are then those of an earlier one
+}
+
+// sharedOf returns the ranges of the container that a processor monitors.
+func (e *Estimator) sharedOf(m *measured) *shared {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.ranges[m.source()]
+	if s == nil || s.rid != m.described.RID {
+		s = &shared{rid: m.described.RID}
+		e.ranges[m.source()] = s
+	}
+	return s
+}
+
+// rangesOf returns the partition key ranges of a processor's container; nil if they were never read.
+func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
+	s := e.sharedOf(m)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return s.ranges
+}
+
+// readRanges reads the partition key ranges of the container that a processor monitors, if the last read
+// is not fresh. It returns the error of the last read.
+func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time) bool) error {
+	s := t.sharedOf(m)
+	s.once.Lock()
+	defer s.once.Unlock()
+	if fresh(s.tried) {
+		return s.err
+	}
+	ctx, cancel := withShare(ctx, preparationShare)
+	defer cancel()
+	ranges, usage, err := m.processor.Account.Ranges(ctx, m.processor.Container)
+	m.usage.Add(usage)
+	t.Estimator.mu.Lock()
+	defer t.Estimator.mu.Unlock()
+	if s.tried, s.err = t.now(), err; err == nil {
+		s.ranges = ranges
+	}
+	return err
+}
+
+// cover looks for keys that no lease covers (docs/lag.md, Keys that no lease covers). The ranges are read
+// once in five minutes, and when leases have changed. A read that fails keeps what is known.
+func (t *tick) cover(ctx context.Context, unit []*measured) {
+	for _, m := range unit {
+		m.coverage = m.lastLag.Coverage
+		if m.err != nil || len(m.leases) == 0 {
+			continue
+		}
+		same := m.sameLeases()
+		changed := !same && len(m.lastLag.Partitions) > 0
+		err := t.readRanges(ctx, m, func(tried time.Time) bool {
+			return t.now().Sub(tried) < readRangesAgainAfter && (!changed || tried.After(t.began))
+		})
+		switch {
+		case err == nil:
+			m.coverage.Failing = time.Time{}
+		case m.coverage.Failing.IsZero():
+			m.coverage.Failing = t.now()
+		}
+		seen := changefeed.Sight{First: m.lastLag.Time.IsZero(), Same: same, Marked: m.marked, Splitting: len(goneIn([]*measured{m})) > 0}
+		seen.Holes, seen.Known = t.rangesOf(m).Uncovered(m.each())
+		m.coverage = m.coverage.Next(seen)
+	}
+}
+
+// sameLeases reports whether the leases are those of the last tick.
+func (m *measured) sameLeases() bool {
+	known := make(map[string]bool, len(m.lastLag.Leftover))
+	for _, token := range m.lastLag.Leftover {
+		known[token] = true
+	}
+	for i := range m.leases {
+		if l := &m.leases[i]; m.before(l) == nil && !known[l.Token] {
+			return false
+		}
+	}
+	return len(m.leases) == len(m.lastLag.Partitions)+len(m.lastLag.Leftover)
+}
+
+// each returns the leases.
+func (m *measured) each() iter.Seq[*changefeed.Lease] {
+	return func(yield func(*changefeed.Lease) bool) {
+		for i := range m.leases {
+			if !yield(&m.leases[i].Lease) {
+				return
+			}
+		}
+	}
+}
