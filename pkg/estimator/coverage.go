@@ -3,6 +3,7 @@ package estimator
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,7 +72,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 			continue
 		}
 		same := m.sameLeases()
-		changed := !same && len(m.lastLag.Partitions) > 0
+		changed := !same && len(m.lastLag.Partitions) > 0 || m.outdates(t.rangesOf(m))
 		err := t.readRanges(ctx, m, func(tried time.Time) bool {
 			return t.now().Sub(tried) < readRangesAgainAfter && (!changed || tried.After(t.began))
 		})
@@ -85,6 +86,13 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		seen.Holes, seen.Known = t.rangesOf(m).Uncovered(m.each())
 		m.coverage = m.coverage.Next(seen)
 	}
+}
+
+// outdates reports whether a lease names a range that the ranges do not know.
+func (m *measured) outdates(ranges changefeed.Ranges) bool {
+	unreadable := func(l measuredLease) bool { return l.Err != nil }
+	_, known := ranges.Uncovered(m.each())
+	return !known && !slices.ContainsFunc(m.leases, unreadable)
 }
 
 // sameLeases reports whether the leases are those of the last tick.

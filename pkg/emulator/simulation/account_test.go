@@ -38,6 +38,8 @@ type account struct {
 	dear    bool // a page of the feed with a change costs more than a question for the newest LSN
 	ranges  []*keyRange
 	leases  map[string]*lease // by id
+	markers map[string]bool   // ids of the documents that say that all leases were created
+	changed time.Time         // when a lease came or went last
 	ru      int
 	etag    int       // of the offer
 	moved   time.Time // when its container, or a lease, changed last
@@ -133,13 +135,12 @@ func (a *account) of(l *lease) (ranges []*keyRange, own bool) {
 }
 
 // truth is what is pending for a lease: the number of changes, which is the lag of a range that was never
-// split or merged, and the lag by the definition of docs/lag.md.
+// split or merged, and the lag by the definition of docs/lag.md; of several ranges the greatest.
 func (a *account) truth(l *lease) (changes int, lag int64) {
 	ranges, _ := a.of(l)
 	for _, r := range ranges {
-		n, first := r.pending(l.position, l.min, l.max)
-		if changes += n; first != nil {
-			lag += r.lsn - first.lsn + 1
+		if n, first := r.pending(l.position, l.min, l.max); first != nil {
+			changes, lag = max(changes, n), max(lag, r.lsn-first.lsn+1)
 		}
 	}
 	return changes, lag
@@ -168,21 +169,17 @@ func (a *account) feedOf(r *http.Request) feed {
 	return f
 }
 
-// most is the greatest lag that a lease may have whose ranges are several: what is pending in those that a
-// process has heard from in this tick, and 1 for each that it could not read since that is being split
-// (docs/lag.md, Splits and merges).
-func (p *process) most(a *account, l *lease) (lag int64) {
+// most is the greatest lag that a lease may have whose ranges are several: that of the greatest that a
+// process has heard from in this tick, or 1 (docs/lag.md, Splits and merges).
+func (p *process) most(a *account, l *lease) int64 {
+	most := int64(1)
 	ranges, _ := a.of(l)
 	for _, r := range ranges {
-		_, first := r.pending(l.position, l.min, l.max)
-		switch {
-		case p.feeds[feed{a, r.id, l.position, max(l.min, r.min), min(l.max, r.max)}] == splits:
-			lag++
-		case p.heard[a.host+" "+r.id] && first != nil:
-			lag += r.lsn - first.lsn + 1
+		if _, first := r.pending(l.position, l.min, l.max); p.heard[a.host+" "+r.id] && first != nil {
+			most = max(most, r.lsn-first.lsn+1)
 		}
 	}
-	return max(1, lag)
+	return most
 }
 
 // errGone is what a process gets that has crashed: nothing it does any more has an effect.
@@ -362,14 +359,21 @@ func (a *account) serveQuery(r *http.Request, body []byte, d dice) answer {
 	if json.Unmarshal(body, &query) != nil {
 		return answer{status: 400}
 	}
+	all := make(map[string]string, len(a.leases))
+	for id, l := range a.leases {
+		all[id] = l.document()
+	}
+	for id := range a.markers {
+		all[id] = fmt.Sprintf(`{"id":%q}`, id)
+	}
 	var documents []string
-	for _, id := range sortedKeys(a.leases) {
+	for _, id := range sortedKeys(all) {
 		any := len(query.Parameters) == 0
 		for _, p := range query.Parameters {
 			any = any || strings.HasPrefix(id, p.Value)
 		}
 		if any {
-			documents = append(documents, a.leases[id].document())
+			documents = append(documents, all[id])
 		}
 	}
 	out := answer{status: 200, headers: map[string]string{}}

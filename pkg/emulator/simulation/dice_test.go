@@ -52,6 +52,7 @@ var kinds = map[string]float64{
 	"crash": 0.06, "stop": 0.03, "absent": 0.1, "clock jump": 0.05, "reconfigure": 0.03,
 	// of the processors and their containers
 	"split": 0.03, "merge": 0.02, "owner change": 0.1, "unrepaired": 0.2, "hosts gone": 0.1, "hung": 0.1, "rewind": 0.01, "moves within": 0.3,
+	"lease lost": 0.01, "lease from elsewhere": 0.01,
 }
 
 // choice is an event that came true: what can be left out of a run.

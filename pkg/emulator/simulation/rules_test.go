@@ -28,6 +28,7 @@ func (w *world) committed(p *process, r *row, next state.State, event *state.Eve
 		return
 	}
 	w.ofLag(p, c, &next.Lag)
+	w.ofCoverage(c, &prev.Lag, &next.Lag)
 	w.ofDecision(c, prev, &next)
 }
 
@@ -146,7 +147,10 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 			heard = heard || p.heard[a.host+" "+r.id]
 		}
 		switch {
-		case partition.Lag == nil && partition.Status != changefeed.StatusUnknown:
+		case partition.Ahead != nil && !moved && l.position <= ranges[0].lsn:
+			w.fail("a position is not said to be ahead that the feed has reached", "%s: lease %s at %d", c.name, l.token, l.position)
+			continue
+		case partition.Lag == nil && partition.Status != changefeed.StatusUnknown && partition.Ahead == nil:
 			w.fail("what is unknown is said to be unknown", "%s: lease %s is %s", c.name, l.token, partition.Status)
 		case partition.Lag == nil || partition.Carried():
 			continue
@@ -174,7 +178,7 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 			w.fail("a lag that is not exact is at least 1", "%s: lease %s", c.name, l.token)
 		case !partition.Approximate && *partition.Lag != exact:
 			w.fail("a lag is that of the model", "%s: lease %s has %d, not %d", c.name, l.token, exact, *partition.Lag)
-		case partition.Approximate && partition.Split == nil && *partition.Lag > most:
+		case partition.Approximate && *partition.Lag > most:
 			w.fail("a lag that is not exact is no more than what there is", "%s: lease %s has %d, not %d", c.name, l.token, most, *partition.Lag)
 		}
 	}
@@ -211,8 +215,9 @@ func (w *world) ofDecision(c *configured, prev, next *state.State) {
 	}
 	lag := &next.Lag
 	failures := next.Memory.Failures
-	fallsBack := !lag.Known() && failures > policy.Fallback.FailureThreshold
-	if lag.Known() != (failures == 0) || !lag.Known() && failures != prev.Memory.Failures+1 {
+	measured := lag.Known() || lag.Ahead()
+	fallsBack := !measured && failures > policy.Fallback.FailureThreshold
+	if measured != (failures == 0) || !measured && failures != prev.Memory.Failures+1 {
 		w.fail("failures are counted in a row", "%s: %d, %d before", name, failures, prev.Memory.Failures)
 	}
 	d := next.Decision
@@ -257,6 +262,34 @@ func standIn(lag *changefeed.ProcessorLag, now time.Time) bool {
 	return lag.Error == ""
 }
 
+// shared is what step 1 leaves out of leases that began at the position of one that was split.
+func shared(lag *changefeed.ProcessorLag, threshold int64) (out int64) {
+	greatest := int64(0)
+	for i := range lag.Partitions {
+		if p := &lag.Partitions[i]; p.Inherited {
+			greatest = max(greatest, *p.Lag)
+			out += max(0, *p.Lag-threshold)
+		}
+	}
+	return out - max(0, greatest-threshold)
+}
+
+// ofCoverage: keys that no lease covers are found, and no others.
+func (w *world) ofCoverage(c *configured, prev, next *changefeed.ProcessorLag) {
+	a, holes, got := c.account, w.holes(c), next.Coverage.Holes
+	if !a.moved.Before(w.ticked) || next.Error != "" || next.Bootstrap {
+		return
+	}
+	if !prev.Uncovered() && next.Uncovered() && !slices.Equal(got, holes) {
+		w.fail("no hole between leases is invented", "%s: %v, not %v", c.name, got, holes)
+	}
+	const polls = 5 // that see the same leases, with one to spare
+	if len(holes) > 0 && got != nil && len(got) == 0 && w.quiet > polls && c.every == 0 && next.Coverage.Failing.IsZero() &&
+		w.ticked.Sub(a.changed) > polls*interval && next.Status() != changefeed.StatusSplitting {
+		w.fail("a hole between leases is found", "%s: %v", c.name, holes)
+	}
+}
+
 // ofFallback is step 8, in the words of KEDA.
 func (w *world) ofFallback(c *configured, prev, next *state.State) {
 	d := next.Decision
@@ -299,12 +332,12 @@ func (w *world) ofNeed(c *configured, prev, next *state.State, most int) {
 		before = *prev.Memory.Replicas
 	}
 	partitions := max(1, lag.PartitionCount())
-	wakes := lag.Bootstrap
+	wakes := lag.Bootstrap || lag.Uncovered()
 	for i := range lag.Partitions {
 		s := lag.Partitions[i].Status
 		wakes = wakes || s == changefeed.StatusSplitting || s == changefeed.StatusUncheckpointed
 	}
-	total := *lag.Lag()
+	total := *lag.Lag() - shared(lag, policy.Threshold)
 	active := total > policy.Activation || wakes
 	need := 0
 	if active {

@@ -63,6 +63,7 @@ type world struct {
 type configured struct {
 	name      string
 	account   *account
+	marked    bool // it writes a marker once all leases exist
 	policy    scaling.Policy
 	startFrom changefeed.StartFrom
 	every     time.Duration // 0 = at every tick
@@ -81,7 +82,7 @@ func newWorld(p plan, story *[]string) *world {
 	}
 	w.swarm()
 	for i := range 1 + w.dice.upTo(3, "accounts", "") {
-		a := &account{host: fmt.Sprintf("shop%d.documents.azure.com", i), leases: map[string]*lease{}, ru: found}
+		a := &account{host: fmt.Sprintf("shop%d.documents.azure.com", i), leases: map[string]*lease{}, markers: map[string]bool{}, ru: found}
 		a.regions = 1 + w.dice.upTo(2, "regions", a.host)
 		a.dear = w.dice.roll("dear", a.host) < 0.5
 		n := 1 + w.dice.upTo(3, "ranges", a.host)
@@ -131,6 +132,7 @@ func (w *world) configure(name string, a *account) *configured {
 	if n(5, "sizing") == 0 {
 		c.policy.Sizing, c.policy.CatchUpWithin = scaling.SizingAuto, time.Minute
 	}
+	c.marked = n(2, "marker") == 0
 	c.startFrom = changefeed.StartFrom{Beginning: n(3, "start") > 0}
 	if n(4, "every") == 0 {
 		c.every = 2 * interval
@@ -325,6 +327,7 @@ func (w *world) move(a *account, part int) {
 	for _, c := range w.all {
 		if c.account == a {
 			w.work(c, part)
+			w.lose(c, part)
 		}
 	}
 	a.forget()
@@ -390,8 +393,61 @@ func (w *world) leasesOf(c *configured) (leases []*lease) {
 }
 
 func (c *configured) addLease(l lease) {
-	l.id = c.name + c.account.host + "_q0oIAA==_" + containerRID + ".." + l.token
+	prefix := c.name + c.account.host + "_q0oIAA==_" + containerRID
+	l.id = prefix + ".." + l.token
 	c.account.leases[l.id] = &l
+	c.account.changed = time.Now()
+	if c.marked {
+		c.account.markers[prefix+".info"] = true
+	}
+}
+
+// holes are the keys that no lease of a processor covers.
+func (w *world) holes(c *configured) (holes []changefeed.Range) {
+	at := 0
+	leases := w.leasesOf(c)
+	slices.SortFunc(leases, func(a, b *lease) int { return a.min - b.min })
+	for _, l := range append(leases, &lease{min: lastKey, max: lastKey}) {
+		if at < l.min {
+			holes = append(holes, changefeed.Range{Min: bound(at), Max: bound(l.min)})
+		}
+		at = max(at, l.max)
+	}
+	return holes
+}
+
+// mended is how many ticks without a fault a lease that was lost stays so.
+const mended = 8
+
+// lose has a lease vanish, or replaced by one from elsewhere, which somebody mends once faults are over.
+func (w *world) lose(c *configured, part int) {
+	leases := w.leasesOf(c)
+	for i, l := range leases {
+		ranges, _ := c.account.of(l)
+		switch {
+		case len(ranges) > 1:
+		case w.happens("lease from elsewhere", l.id, part):
+			l.position = ranges[0].lsn + 1000
+			w.tell("lease %s of %s is from elsewhere", l.token, c.name)
+		case !w.faulty && l.position > ranges[0].lsn:
+			l.position = ranges[0].lsn
+		case i > 0 && w.happens("lease lost", l.id, part):
+			delete(c.account.leases, l.id)
+			c.account.changed = time.Now()
+			w.tell("lease %s of %s is lost", l.token, c.name)
+		}
+	}
+	if w.faulty || w.quiet < mended || len(leases) == 0 {
+		return
+	}
+	for _, hole := range w.holes(c) {
+		for _, r := range c.account.live() {
+			low, high := max(key(hole.Min), r.min), min(key(hole.Max), r.max)
+			if low < high {
+				c.addLease(lease{token: bound(low) + "-" + bound(high), version: 1, min: low, max: high, position: r.lsn})
+			}
+		}
+	}
 }
 
 // work is what the replicas of a processor do in an interval: as many as its consumer was told.
