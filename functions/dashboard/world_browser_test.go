@@ -192,7 +192,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 			}
 			replicas = d.Replicas
 		}
-		s.Record(s.Recorded)
+		s.Record(s.Recorded, state.Observation{})
 		if err := store.Commit(t.Context(), version, s, nil); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func playGroup(t *testing.T, store state.Store, members []actor) {
 			d.Previous = &g.Decision.Replicas
 		}
 		g.Decision = &d
-		g.Record(g.Recorded)
+		g.Record(g.Recorded, state.Observation{})
 		testworld.Must(t, store.Commit(t.Context(), version, g, nil))
 		record, err := storetest.Load(t.Context(), store, g.Processor)
 		testworld.Must(t, err)

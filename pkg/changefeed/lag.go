@@ -205,6 +205,21 @@ func (l *ProcessorLag) PartitionCount() int {
 	return n
 }
 
+// LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil where the leases
+// could not be read.
+func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int {
+	if l.Error != "" {
+		return nil
+	}
+	owners := make(map[string]bool)
+	for i := range l.Partitions {
+		if p := &l.Partitions[i]; p.Live(now, expiration) {
+			owners[p.Owner] = true
+		}
+	}
+	return new(len(owners))
+}
+
 // Status returns the worst status of the partitions and of the processor itself.
 func (l *ProcessorLag) Status() Status {
 	switch {

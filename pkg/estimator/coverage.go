@@ -74,12 +74,12 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		same := m.sameLeases()
 		changed := !same && len(m.lastLag.Partitions) > 0 || m.outdates(t.rangesOf(m))
 		err := t.readRanges(ctx, m, func(tried time.Time) bool {
-			return t.now().Sub(tried) < readRangesAgainAfter && (!changed || tried.After(t.began))
+			return t.now().Sub(tried).Abs() < readRangesAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
 		})
 		switch {
 		case err == nil:
 			m.coverage.Failing = time.Time{}
-		case m.coverage.Failing.IsZero():
+		case m.coverage.Failing.IsZero(), m.coverage.Failing.After(t.now()):
 			m.coverage.Failing = t.now()
 		}
 		seen := changefeed.Sight{First: m.lastLag.Time.IsZero(), Same: same, Marked: m.marked, Splitting: len(goneIn([]*measured{m})) > 0}

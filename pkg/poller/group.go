@@ -81,7 +81,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	d.next.Members, d.next.Paused = memberStates(members), paused
 	d.next.Decision, d.next.Memory = scaling.Group(t.scope.now, asking, g.Policy, d.last.Memory)
 	t.followGroup(d, members)
-	t.emit(d)
+	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
 }
 
 // memberStates returns what the members of a group ask for.

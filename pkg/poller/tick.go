@@ -270,7 +270,9 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	t.follow(d)
 	t.say(d.name, &last.Lag, before, lag)
-	t.emit(&d.subject)
+	t.emit(&d.subject, state.Observation{
+		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
+	})
 	last.Forget()
 	d.tell(d.next)
 	t.mode.Progress(d.name, true)
@@ -302,8 +304,8 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 }
 
 // emit records what was decided in the history, and makes an event of it where one is due.
-func (t *tick) emit(d *subject) {
-	d.next.Record(d.last.Recorded)
+func (t *tick) emit(d *subject, o state.Observation) {
+	d.next.Record(d.last.Recorded, o)
 	if !t.eventDue(*d.next, t.scope.now) {
 		return
 	}

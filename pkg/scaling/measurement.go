@@ -48,12 +48,11 @@ func (in Input) measure() measurement {
 	m.lag, m.gaps = in.fill()
 	in.limitInherited(m.lag.Partitions)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
-	owners := make(map[string]bool)
+	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration); owners != nil {
+		m.owners = *owners
+	}
 	for i := range m.lag.Partitions {
 		p := &m.lag.Partitions[i]
-		if p.Live(in.Now, in.Policy.Health.LeaseExpiration) {
-			owners[p.Owner] = true
-		}
 		wakes := p.Wakes()
 		m.wake = changefeed.Worse(m.wake, wakes)
 		if wakes == changefeed.StatusUncheckpointed {
@@ -77,7 +76,6 @@ func (in Input) measure() measurement {
 			m.age = p.Age
 		}
 	}
-	m.owners = len(owners)
 	if in.Lag.Uncovered() { // as ProcessorLag.Lag has it
 		m.wake, m.pending = changefeed.Worse(m.wake, changefeed.StatusUncovered), changefeed.AddLag(m.pending, 1)
 	}

@@ -35,6 +35,13 @@ type Sample struct {
 	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs per second, of the processor; nil where this poll could not tell
 	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second that one live owner processes; nil where never measured
 
+	// Recorded in samples of later releases alone: nil means not recorded, which is never the same as zero. Each
+	// poll of the 15 s stands for the time since the poll before it, at most 15 s.
+	LiveOwners    *int                          `json:"liveOwners"`           // of the leases; nil also where they could not be read, and of a group
+	RequestCharge *float64                      `json:"requestCharge"`        // request units, summed; nil also of a group
+	OverObjective *float64                      `json:"secondsOverObjective"` // in which the age was beyond maxChangeAge, or 60 s without one; nil also of a group
+	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds"`        // of each status that there was
+
 	// Of the containers whose throughput follows the replicas, in request units a second. They are left out
 	// where there are none, and where it is not known of all of them.
 	ProvisionedRU *int `json:"provisionedRUPerSecond,omitempty"`
@@ -71,13 +78,59 @@ func (s State) Sample() Sample {
 	return s.sample()
 }
 
+// Observation is what a Sample holds beside the State.
+type Observation struct {
+	Since           time.Time     // of the poll before; zero where there was none
+	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
+	Objective       time.Duration // that the age is to keep; 0 = 60 s
+}
+
+// objective is that of a processor without maxChangeAge.
+const objective = time.Minute
+
+// observe adds what the poll stands for to what the sample of the same interval has so far.
+func (s *State) observe(sample *Sample, o Observation) {
+	seconds := 0.0
+	if !o.Since.IsZero() {
+		seconds = min(max(0, s.AttemptedAt.Sub(o.Since)), SampleInterval).Round(time.Millisecond).Seconds()
+	}
+	statuses := map[changefeed.Status]float64{sample.Status: seconds}
+	for status, before := range sample.StatusSeconds {
+		statuses[status] += before
+	}
+	sample.StatusSeconds = statuses
+	if len(s.Members) > 0 {
+		return
+	}
+	sample.LiveOwners = s.Lag.LiveOwners(s.AttemptedAt, o.LeaseExpiration)
+	over := 0.0
+	if limit := cmp.Or(o.Objective, objective); sample.Age != nil && float64(*sample.Age) > limit.Seconds() {
+		over = seconds
+	}
+	sample.OverObjective = added(sample.OverObjective, over)
+	sample.RequestCharge = added(sample.RequestCharge, math.Round(s.Lag.Charge*100)/100)
+}
+
+// added adds a number to a sum, of which nil is none.
+func added(sum *float64, x float64) *float64 {
+	if sum != nil {
+		x += *sum
+	}
+	return &x
+}
+
 // Record sets Recorded, which is what the history keeps of s. before is Recorded of the poll
 // before, nil where there was none. Where both polls are in one interval, the sample of the later
 // replaces that of the earlier, and takes over the change of replicas and the reasons of the
 // earlier.
-func (s *State) Record(before *Sample) {
+func (s *State) Record(before *Sample, o Observation) {
 	sample := s.sample()
-	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) && before.Changed() && sample.Replicas != nil {
+	same := before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval))
+	if same {
+		sample.RequestCharge, sample.OverObjective, sample.StatusSeconds = before.RequestCharge, before.OverObjective, before.StatusSeconds
+	}
+	s.observe(&sample, o)
+	if same && before.Changed() && sample.Replicas != nil {
 		if !sample.Changed() {
 			sample.Reasons = nil // the last reason of a poll that changed nothing
 		}

@@ -17,6 +17,9 @@ import (
 
 func polled() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
+// notRecorded is what a sample of an earlier release says of what later ones record.
+const notRecorded = `"liveOwners":null,"requestCharge":null,"secondsOverObjective":null,"statusSeconds":null,`
+
 func TestTheJSONOfASampleHasEveryField(t *testing.T) {
 	t.Parallel()
 	lag, age, none := int64(412), int64(34), int64(0)
@@ -35,19 +38,19 @@ func TestTheJSONOfASampleHasEveryField(t *testing.T) {
 		"a poll that measured and decided": {
 			state.State{AttemptedAt: polled().In(time.FixedZone("", 3600)), Lag: measured, Decision: &decision, Memory: scaling.Memory{Arrival: new(0.0), DrainPerReplica: 2.5}},
 			`{"time":"2026-01-02T03:04:05Z","lag":412,"changeAgeSeconds":34,"complete":true,"status":"lagging","partitionCount":3,"partitionsWithLag":1,` +
-				`"arrivalPerSecond":0,"drainPerReplica":2.5,"metricValue":9223372036854775807,"active":true,"desiredReplicas":5,"previousReplicas":3,"direction":"out",` +
+				`"arrivalPerSecond":0,"drainPerReplica":2.5,` + notRecorded + `"metricValue":9223372036854775807,"active":true,"desiredReplicas":5,"previousReplicas":3,"direction":"out",` +
 				`"reasons":[{"step":"threshold","replicas":5,"why":"lag 412 at 100 per replica"}],` +
 				`"partitions":[{"lease":"0","lag":412,"status":"lagging"},{"lease":"1","lag":0,"status":"ok"}]}`,
 		},
 		"a poll that could not measure, nor decide": {
 			state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Time: polled(), Error: "no leases"}},
 			`{"time":"2026-01-02T03:04:05Z","lag":null,"changeAgeSeconds":null,"complete":false,"status":"unknown","partitionCount":null,"partitionsWithLag":null,` +
-				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
+				`"arrivalPerSecond":null,"drainPerReplica":null,` + notRecorded + `"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
 		},
 		"a poll that found the partitions, and could measure none of them": {
 			state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Time: polled(), Partitions: []changefeed.Partition{{Lease: "0", Status: changefeed.StatusUnknown, Error: "429"}}}},
 			`{"time":"2026-01-02T03:04:05Z","lag":null,"changeAgeSeconds":null,"complete":false,"status":"unknown","partitionCount":1,"partitionsWithLag":null,` +
-				`"arrivalPerSecond":null,"drainPerReplica":null,"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
+				`"arrivalPerSecond":null,"drainPerReplica":null,` + notRecorded + `"metricValue":null,"active":null,"desiredReplicas":null,"previousReplicas":null,"direction":null,"reasons":[],"partitions":[]}`,
 		},
 	} {
 		text, err := tt.state.Sample().Encode()
@@ -179,7 +182,7 @@ func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 				next := state.State{AttemptedAt: start.Add(time.Duration(p.second) * time.Second), Decision: &scaling.Decision{
 					Previous: p.previous, Replicas: p.replicas, Direction: direction, Reasons: []scaling.Reason{{Why: fmt.Sprint(p.second)}},
 				}}
-				next.Record(last.Recorded)
+				next.Record(last.Recorded, state.Observation{})
 				last = next
 			}
 			s := last.Sample()
@@ -269,10 +272,107 @@ func TestALaterPollOfAnIntervalKeepsThePartitionsOfTheChange(t *testing.T) {
 		AttemptedAt: polled().Truncate(state.SampleInterval), Decision: &scaling.Decision{Previous: new(1), Replicas: 4},
 		Lag: changefeed.ProcessorLag{Partitions: []changefeed.Partition{{Lease: "7", Lag: new(int64), Status: changefeed.StatusLagging}}},
 	}
-	first.Record(nil)
+	first.Record(nil, state.Observation{})
 	second := state.State{AttemptedAt: first.AttemptedAt.Add(5 * time.Second), Decision: &scaling.Decision{Previous: new(4), Replicas: 4}}
-	second.Record(first.Recorded)
+	second.Record(first.Recorded, state.Observation{})
 	if got := second.Sample().Partitions; len(got) != 1 || got[0].Lease != "7" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestASampleSumsWhatItsPollsStandFor has polls at seconds after a full hour, of a processor with an age.
+func TestASampleSumsWhatItsPollsStandFor(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	type poll struct {
+		second int
+		age    int64
+		status changefeed.Status
+	}
+	const lagging, stalled = changefeed.StatusLagging, changefeed.StatusStalled
+	for _, c := range []struct {
+		rule      string
+		objective time.Duration
+		polls     []poll
+		over      float64
+		charge    float64
+		statuses  map[changefeed.Status]float64
+	}{
+		{"the first poll stands for nothing", 0, []poll{{0, 90, lagging}}, 0, 3, map[changefeed.Status]float64{lagging: 0}},
+		{"a poll stands for the time since the one before", 0, []poll{{0, 90, lagging}, {5, 90, lagging}, {10, 90, lagging}}, 10, 9, map[changefeed.Status]float64{lagging: 10}},
+		{"each status has its own", 0, []poll{{0, 9, lagging}, {15, 9, lagging}, {20, 61, stalled}, {25, 9, lagging}}, 5, 9, map[changefeed.Status]float64{lagging: 20, stalled: 5}},
+		{"without maxChangeAge it is 60 s", 0, []poll{{0, 60, lagging}, {15, 60, lagging}}, 0, 3, map[changefeed.Status]float64{lagging: 15}},
+		{"with maxChangeAge that counts", 30 * time.Second, []poll{{0, 31, lagging}, {15, 31, lagging}}, 15, 3, map[changefeed.Status]float64{lagging: 15}},
+		{"no poll stands for more than 15 s", 0, []poll{{0, 90, lagging}, {600, 90, lagging}}, 15, 3, map[changefeed.Status]float64{lagging: 15}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			var last state.State
+			for _, p := range c.polls {
+				at := start.Add(time.Duration(p.second) * time.Second)
+				lag := changefeed.ProcessorLag{Time: at, Charge: 3, Partitions: []changefeed.Partition{
+					{Lease: "0", Lag: new(int64(7)), Age: &p.age, Status: p.status, Owner: "a", LeaseTime: at},
+					{Lease: "1", Lag: new(int64(7)), Status: changefeed.StatusOK, Owner: "b", LeaseTime: at.Add(-2 * time.Minute)},
+				}}
+				next := state.State{AttemptedAt: at, Lag: lag}
+				next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt, LeaseExpiration: time.Minute, Objective: c.objective})
+				last = next
+			}
+			s := last.Sample()
+			if *s.LiveOwners != 1 || *s.RequestCharge != c.charge || *s.OverObjective != c.over || !reflect.DeepEqual(s.StatusSeconds, c.statuses) {
+				t.Errorf("%d owners, %g RU, %g s over, %v; want 1, %g, %g, %v", *s.LiveOwners, *s.RequestCharge, *s.OverObjective, s.StatusSeconds, c.charge, c.over, c.statuses)
+			}
+		})
+	}
+}
+
+func TestASampleOfAnEarlierReleaseSaysWhatItDidNotRecord(t *testing.T) {
+	t.Parallel()
+	var s state.Sample
+	if err := json.Unmarshal([]byte(`{"time":"2026-01-02T03:04:05Z","lag":412,"status":"lagging","complete":true}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.LiveOwners != nil || s.RequestCharge != nil || s.OverObjective != nil || s.StatusSeconds != nil {
+		t.Errorf("%+v has what was not recorded", s)
+	}
+	unread := state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Error: "refused"}}
+	unread.Record(nil, state.Observation{})
+	if got := unread.Sample(); got.LiveOwners != nil || got.RequestCharge == nil {
+		t.Errorf("%+v: the leases are not known, the charge is", got)
+	}
+}
+
+// TestAnHourOfPollsOfFiveSecondsFitsIntoARow has samples as long as they get: all statuses in each, and more
+// reasons than there is room for. A row of a table has 1 MiB, and a text takes two bytes a unit.
+func TestAnHourOfPollsOfFiveSecondsFitsIntoARow(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	units, statuses := 0, changefeed.Statuses()
+	var last state.State
+	for second := 0; second < 3600; second += 5 {
+		next := state.State{AttemptedAt: start.Add(time.Duration(second)*time.Second + 123*time.Millisecond), Lag: changefeed.ProcessorLag{Charge: 1234.56}}
+		for i := range 100 {
+			status := statuses[(second/5+i)%len(statuses)]
+			next.Lag.Partitions = append(next.Lag.Partitions, changefeed.Partition{Lease: fmt.Sprint(i), Lag: new(int64(math.MaxInt64 / 200)), Age: new(int64(99_999)), Status: status})
+		}
+		next.Decision = &scaling.Decision{Replicas: second % 7, Previous: new(second % 3), MetricValue: math.MaxInt64}
+		for range 20 {
+			next.Decision.Reasons = append(next.Decision.Reasons, scaling.Reason{Step: "threshold", Replicas: 5, Why: strings.Repeat("why ", 40)})
+		}
+		next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt})
+		if last.Recorded != nil && !last.Recorded.Time.Truncate(state.SampleInterval).Equal(next.Recorded.Time.Truncate(state.SampleInterval)) {
+			text, err := last.Recorded.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), `"statusSeconds":{`) {
+				t.Fatalf("the sums were left out of %s", text)
+			}
+			units += len(utf16.Encode([]rune(string(text))))
+		}
+		last = next
+	}
+	if units < 400_000 || 2*units > 1<<20-10_000 { // the rest is the names of the properties
+		t.Errorf("an hour has %d units", units)
 	}
 }
