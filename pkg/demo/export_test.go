@@ -1,6 +1,10 @@
 package demo
 
-import "time"
+import (
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
 
 // SteadyTotal is the total of a steady load.
 func SteadyTotal(perSecond int, elapsed time.Duration) int64 {
@@ -18,5 +22,5 @@ func (w *World) PauseLoad(service string, paused bool) { w.writers[service].paus
 // Settle and OpenLedger are what a replica of payments does with each change.
 var (
 	Settle     = settle
-	OpenLedger = openLedger
+	OpenLedger = func(endpoint string) (*azcosmos.ContainerClient, error) { return openContainer(endpoint, ledger) }
 )

@@ -28,6 +28,7 @@ const (
 	faultThrow    = "throw"
 	faultThrottle = "throttle"
 	faultBroker   = "broker"
+	faultGap      = "gap"
 )
 
 // script is what a fault is called, and what it shows, while it is off and while it is on.
@@ -63,6 +64,11 @@ var scripts = []script{
 		"payments: at its next burst REPLICAS is decided, and RUNNING does not follow: the event waits beside the state.",
 		"payments: the newest event of each processor is published, and RUNNING follows.",
 	},
+	{
+		faultGap, "delete a lease of payments", "put the lease of payments back",
+		"payments: uncovered. No replica reads the keys of that lease, one counts for all of them, and one replica stays.",
+		"payments: covered again, from where the lease stood.",
+	},
 }
 
 // ErrNoFault is returned where no fault has a name.
@@ -73,7 +79,8 @@ type faults struct {
 	throws, throttles, brokerDown atomic.Bool
 
 	mu    sync.Mutex
-	hangs chan struct{} // closed once the handlers are freed; nil where they do not hang
+	hangs chan struct{}  // closed once the handlers are freed; nil where they do not hang
+	lost  map[string]any // a lease that was deleted; nil where none is
 	watch string
 }
 
@@ -130,6 +137,8 @@ func (w *World) isOn(name string) bool {
 		return w.faults.throws.Load()
 	case faultThrottle:
 		return w.faults.throttles.Load()
+	case faultGap:
+		return w.faults.lost != nil
 	default:
 		return w.faults.brokerDown.Load()
 	}
@@ -150,6 +159,11 @@ func (w *World) set(name string, on bool) {
 		w.faults.throws.Store(on)
 	case faultThrottle:
 		w.faults.throttles.Store(on)
+	case faultGap:
+		var err error
+		if w.faults.lost, err = w.loseLease(w.faults.lost); err != nil {
+			w.journal.note("%v", err)
+		}
 	default:
 		w.faults.brokerDown.Store(on)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
@@ -85,6 +86,20 @@ func TestAThrottledAccountRefusesWhoeverAsks(t *testing.T) {
 	}
 	toggle(t, w, "throttle", false)
 	o.measure()
+}
+
+func TestALeaseThatIsLostLeavesKeysUncoveredUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{})
+	p := newPublisher(t, w)
+	o := newOrders(t, w)
+	o.processor.Name, o.processor.Container.ID, o.processor.ProcessorName = "payments", "payments", "payment-settlement"
+	p.scale("payments", 1, 1)
+	testworld.Eventually(t, "there are leases", func() bool { return len(o.measure().Partitions) == 8 })
+	toggle(t, w, "gap", true)
+	testworld.Eventually(t, "keys are uncovered", func() bool { l := o.measure(); return l.Status() == changefeed.StatusUncovered })
+	toggle(t, w, "gap", false)
+	testworld.Eventually(t, "all keys are covered", func() bool { l := o.measure(); return len(l.Partitions) == 8 && !l.Uncovered() })
 }
 
 func TestABrokerThatIsStoppedTakesNoEventUntilItIsStarted(t *testing.T) {

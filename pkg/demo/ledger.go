@@ -21,8 +21,8 @@ const (
 	ledgerThroughput = 400 // request units a second, the least there is
 )
 
-// openLedger returns the container by an SDK of its own.
-func openLedger(endpoint string) (*azcosmos.ContainerClient, error) {
+// openContainer returns a container by an SDK of its own.
+func openContainer(endpoint, id string) (*azcosmos.ContainerClient, error) {
 	key, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func openLedger(endpoint string) (*azcosmos.ContainerClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.NewContainer(database, ledger)
+	return client.NewContainer(database, id)
 }
 
 // settle writes a payment to the ledger. Where request units are used up the SDK waits and tries again, as

@@ -121,7 +121,7 @@ func (w *World) build(o Options) (err error) {
 		return err
 	}
 	w.reshaper = newReshaper(w.account, o.Reshaping, w.journal)
-	settled, err := openLedger(w.account.Endpoint())
+	settled, err := openContainer(w.account.Endpoint(), ledger)
 	if err != nil {
 		return err
 	}

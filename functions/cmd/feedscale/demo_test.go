@@ -96,7 +96,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 	if lines := g.shown(); len(lines) > 14 {
 		t.Errorf("%d lines at 60x14:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
-	g.seen(t, "1 split  2 hang  3 throw  4 throttle  5 broker  q quit")
+	g.seen(t, "1 split 2 hang 3 throw 4 throttle 5 broker 6 gap q end")
 	press("2")
 	g.seen(t, "watch orders: stalled within 15 s.")
 	g.seen(t, "2 hang*")

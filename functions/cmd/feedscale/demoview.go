@@ -101,7 +101,7 @@ func (v view) legend(style console.Style) string {
 		}
 		parts = append(parts, key)
 	}
-	return strings.Join(append(parts, "q quit"), "  ")
+	return strings.Join(append(parts, "q end"), " ")
 }
 
 // table is what stands of each processor: what was decided, beside what its workers do; and below it a

@@ -46,7 +46,7 @@ func busy() view {
 			{Name: "payments", Replicas: 5, Written: 1800, Processed: 1120},
 			{Name: "audit", Replicas: 1, Written: 191},
 		},
-		faults:  []demo.Fault{{Name: "split", On: true}, {Name: "hang", On: true}, {Name: "throw", On: true}, {Name: "throttle", On: true}, {Name: "broker", On: true}},
+		faults:  []demo.Fault{{Name: "split", On: true}, {Name: "hang", On: true}, {Name: "throw", On: true}, {Name: "throttle", On: true}, {Name: "broker", On: true}, {Name: "gap", On: true}},
 		watch:   "orders: stalled within 15 s. Its leases are renewed, but no position moves: LAG grows, and more replicas would not help.",
 		trouble: `msg="a scale event cannot be published: it stays in the outbox" processor=payments error="the broker does not answer"`,
 	}
