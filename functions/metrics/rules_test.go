@@ -15,11 +15,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// expressions are those of infra/prometheus/rules.yaml and infra/grafana/feedscale.json, by where they stand.
+// expressions are those of infra/helm/feedscale/files/rules.yaml and dashboard.json, by where they stand.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	text, err := os.ReadFile("../../infra/prometheus/rules.yaml")
+	text, err := os.ReadFile("../../infra/helm/feedscale/files/rules.yaml")
 	testworld.Must(t, err)
 	var rules struct {
 		Groups []struct {
@@ -32,7 +32,7 @@ func expressions(t *testing.T) map[string]string {
 			found["rule "+rule.Alert] = rule.Expr
 		}
 	}
-	text, err = os.ReadFile("../../infra/grafana/feedscale.json")
+	text, err = os.ReadFile("../../infra/helm/feedscale/files/dashboard.json")
 	testworld.Must(t, err)
 	var dashboard struct {
 		Panels []struct {

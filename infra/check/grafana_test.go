@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestGrafanaTakesTheDashboard holds infra/grafana to the types that Grafana publishes of it.
+// TestGrafanaTakesTheDashboard holds the dashboard of infra/helm to the types that Grafana publishes of it.
 func TestGrafanaTakesTheDashboard(t *testing.T) {
 	t.Parallel()
-	dashboard := read(t, "infra", "grafana", "feedscale.json")
+	dashboard := read(t, "infra", "helm", "feedscale", "files", "dashboard.json")
 	for _, c := range []struct{ rule, source, finds string }{
 		{"as it is", dashboard, ""},
 		{"a field that is not there is found", strings.Replace(dashboard, `"schemaVersion"`, `"schemeVersion"`, 1), "may only specify known properties"},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/problem"
@@ -18,6 +19,7 @@ const healthPath = "/healthz"
 const (
 	keyHeader    = "x-functions-key"
 	keyParameter = "code"
+	bearer       = "Bearer " // in Authorization: the only header that Prometheus fills from a Secret
 )
 
 // wrongKeyDelay is how long the answer to a wrong key takes. An address has only so many connections that
@@ -62,9 +64,12 @@ func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	})
 }
 
-// givenKey is the key that a request brings, in the header or, where there is none, in the query.
+// givenKey is the key that a request brings, in a header or, where there is none, in the query.
 func givenKey(r *http.Request) string {
 	if given := r.Header.Get(keyHeader); given != "" {
+		return given
+	}
+	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), bearer); ok {
 		return given
 	}
 	return r.URL.Query().Get(keyParameter)

@@ -74,6 +74,8 @@ func TestACallerIsAskedForTheKeyAndOnLoopbackForALocalName(t *testing.T) {
 	}{
 		{"the key in the header", everywhere, "k-1", false, "", "/api/processors", header{"X-Functions-Key": "k-1"}, 200, `"name":"orders"`},
 		{"the key in the query", everywhere, "k-1", false, "", "/api/processors?code=k-1", nil, 200, `"name":"orders"`},
+		{"the key as a bearer token, as Prometheus sends it", everywhere, "k-1", false, "", "/api/metrics", header{"Authorization": "Bearer k-1"}, 200, "feedscale_"},
+		{"another key as a bearer token", everywhere, "k-1", false, "", "/api/processors", header{"Authorization": "Bearer k-2"}, 401, "send the key"},
 		{"no key", everywhere, "k-1", false, "", "/api/processors", nil, 401, "send the key of FEEDSCALE_API_KEY in the header x-functions-key, or as ?code="},
 		{"another key", everywhere, "k-1", false, "", "/api/processors?code=k-2", nil, 401, "send the key"},
 		{"a beginning of the key", everywhere, "k-1", false, "", "/api/processors", header{"X-Functions-Key": "k-"}, 401, "send the key"},

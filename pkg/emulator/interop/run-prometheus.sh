@@ -1,5 +1,5 @@
 #!/bin/sh
-# Holds infra/prometheus and the expressions of infra/grafana against Prometheus' own parser and engine. Arguments go to `go test`. Needs Go;
+# Holds the rules and the dashboard of infra/helm/feedscale against Prometheus' own parser and engine. Arguments go to `go test`. Needs Go;
 # the first run needs the Go module proxy and compiles a part of Prometheus, which takes some minutes.
 set -eu
 

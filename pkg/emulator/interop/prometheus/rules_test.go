@@ -16,12 +16,12 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-const infra = "../../../../infra/"
+const infra = "../../../../infra/helm/feedscale/files/"
 
 // alerts are the expressions of the rules, by their names.
 func alerts(t *testing.T) map[string]string {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(infra+"prometheus/rules.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.ParseFile(infra+"rules.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -81,7 +81,7 @@ func TestARuleIsTrueWhereItsAlertIsMeant(t *testing.T) {
 }
 
 func TestTheDashboardIsPromQL(t *testing.T) {
-	text, err := os.ReadFile(infra + "grafana/feedscale.json")
+	text, err := os.ReadFile(infra + "dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
