@@ -20,7 +20,7 @@ type position struct {
 	after uint64 // LSN: only what came later
 	now   bool   // only what comes from now on
 	begun bool   // there is a continuation
-	since int64  // seconds since 1970; 0: no start time
+	since int64  // seconds since 1970, exclusive; 0: no start time
 }
 
 // capabilityStartTimeAfterMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities without which a start time is refused
@@ -87,13 +87,14 @@ func (c *call) readMode(p *partition, s scope, start position) (*reply, error) {
 }
 
 // searchStart answers a start time without a continuation: the service looks the LSN up and sends it with an empty page, and
-// the feed begins with the read after that (azure-cosmos-dotnet-v3#755 and #756, azure-sdk-for-java#30963).
+// the feed begins with the read after that (azure-cosmos-dotnet-v3#755 and #756, azure-sdk-for-java#30963). The time is
+// exclusive (azure-cosmos-dotnet-v3, ChangeFeedProcessorBuilder.WithStartTime), and both are whole seconds.
 func (c *call) searchStart(p *partition, start position) (*reply, error) {
 	var upTo, lsn uint64
 	ok := p.read(c.now, func() {
 		lsn, upTo = p.lsn, p.lsn
 		for d := range p.changes.from(0) {
-			if d.written >= start.since {
+			if d.written > start.since {
 				upTo = d.lsn - 1
 				return
 			}
@@ -129,7 +130,7 @@ func (c *call) readIncremental(p *partition, s scope, start position) (*reply, e
 		}
 		size := 0
 		for d := range p.changes.from(start.after + 1) {
-			if d.written < since || !s.span.contains(d.epk) {
+			if since > 0 && d.written <= since || !s.span.contains(d.epk) {
 				continue
 			}
 			size += len(d.open)

@@ -107,11 +107,13 @@ func TestAStartTimeIsAnsweredWithAnEmptyPageAndAContinuation(t *testing.T) {
 		then    string // empty: 304
 	}{
 		{"before the first change", first.Add(-time.Hour), nil, `"0"`, "a b c"},
-		{"at the first change", first, nil, `"0"`, "a b c"},
+		{"in the second before the first change", first.Add(-time.Second), nil, `"0"`, "a b c"},
+		{"at the first change", first, nil, `"1"`, "b c"},
+		{"at the last change", second, nil, `"3"`, ""},
 		{"between changes", second.Add(-time.Second), nil, `"1"`, "b c"},
 		{"after the last change", second.Add(time.Second), nil, `"3"`, ""},
-		{"in a part of the range", second, subRange, `"1"`, "b c"},
-		{"in a part of the range that holds nothing", second, nowhere, `"1"`, ""},
+		{"in a part of the range", second.Add(-time.Second), subRange, `"1"`, "b c"},
+		{"in a part of the range that holds nothing", second.Add(-time.Second), nowhere, `"1"`, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 	clock.advance(time.Minute)
 	late := perRange["1"][0]
 	testworld.Must(t, s.Upsert("db", "c", doc(late)))
-	since := clock.now().Format(http.TimeFormat)
+	since := clock.now().Add(-time.Second).Format(http.TimeFormat)
 	merged, err := s.Merge("db", "c", "0", "1")
 	testworld.Must(t, err)
 	r, _ := c.feed("c", merged, "", "If-Modified-Since", since)

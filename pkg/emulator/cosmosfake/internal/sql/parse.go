@@ -80,6 +80,9 @@ func newParser(source string, parameters map[string]any) (*parser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refused(tokens); err != nil {
+		return nil, err
+	}
 	return &parser{source: source, tokens: tokens, parameters: parameters, query: &Query{source: source, alias: "c"}}, nil
 }
 

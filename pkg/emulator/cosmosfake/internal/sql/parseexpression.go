@@ -263,7 +263,10 @@ func (p *parser) parseCall(name token) (expression, error) {
 		}
 	}
 	known, ok := scalarFunction(upper)
-	if !ok || len(arguments) < known.atLeast || len(arguments) > known.atMost {
+	if !ok {
+		return nil, &SyntaxError{Start: name.start, End: name.end, Refused: "the function " + name.text}
+	}
+	if len(arguments) < known.atLeast || len(arguments) > known.atMost {
 		return nil, &SyntaxError{Start: name.start, End: name.end, Near: name.text}
 	}
 	return function{known.of, arguments}, nil

@@ -261,6 +261,38 @@ func TestSyntaxErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
+// TestARefusalNamesWhatItRefuses, and leaves alone what only has such a name.
+func TestARefusalNamesWhatItRefuses(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"SELECT c.n, COUNT(1) AS n FROM c GROUP BY c.n":                  "GROUP BY",
+		"SELECT t FROM c JOIN t IN c.tags":                               "JOIN",
+		"SELECT DISTINCT c.n FROM c":                                     "DISTINCT",
+		"SELECT DISTINCT VALUE c.n FROM c":                               "DISTINCT",
+		"SELECT * FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags)":  "subqueries",
+		"SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.tags) FROM c":     "subqueries",
+		"SELECT * FROM (SELECT * FROM c) AS d":                           "subqueries",
+		"SELECT c.n ?? 0 AS n FROM c":                                    "the operator ??",
+		"SELECT c.n > 1 ? 'many' : 'one' AS n FROM c":                    "the operator ?",
+		"SELECT c.n & 1 AS n FROM c":                                     "the operator &",
+		"SELECT VALUE t FROM t IN c.tags":                                "paths and IN in FROM",
+		"SELECT * FROM c.tags":                                           "paths and IN in FROM",
+		"SELECT udf.double(c.n) FROM c":                                  "user-defined functions",
+		"SELECT * FROM c ORDER BY RANK FullTextScore(c.s, 'a')":          "ORDER BY RANK",
+		"SELECT StringToNumber(c.s) AS n FROM c":                         "the function StringToNumber",
+		"SELECT c.group, c.join, c.select, c.distinct, c.udf FROM c":     "",
+		"SELECT c.n AS join FROM c WHERE c['group'] = '?' ORDER BY c.by": "",
+		"SELECT c.udf.rank FROM c":                                       "",
+	} {
+		_, err := sql.Parse(query, nil)
+		var wrong *sql.SyntaxError
+		switch {
+		case want == "" && err != nil, want != "" && (!errors.As(err, &wrong) || wrong.Refused != want):
+			t.Errorf("%s: %v, want %q", query, err, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, query := range []string{
 		"SELECT * FROM c WHERE STARTSWITH(c.id, 'x') AND c.n IN (1,2.5e3) ORDER BY c.n DESC OFFSET 1 LIMIT 2",

@@ -12,10 +12,14 @@ import (
 type SyntaxError struct {
 	Start, End int // the offending bytes of the text
 	Near       string
-	Composed   bool // aggregates beside or within something else
+	Composed   bool   // aggregates beside or within something else
+	Refused    string // what the language has and this package has not
 }
 
 func (e *SyntaxError) Error() string {
+	if e.Refused != "" {
+		return fmt.Sprintf("The stand-in does not offer %s: docs/stand-ins.md lists what it does not.", e.Refused)
+	}
 	if e.Composed {
 		return "Compositions of aggregates and other expressions are not allowed."
 	}
