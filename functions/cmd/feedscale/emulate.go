@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/pkg/emulator"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
@@ -94,6 +96,8 @@ func emulate(env cli.Env) *cobra.Command {
 	f.DurationVar(&o.retention, "retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
 	f.BoolVar(&o.withTLS, "tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
 	f.StringVar(&o.certificates, "certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
+	f.StringVar(&o.control, "control", "", "address at which faults are scripted (POST /faults); port 0 is any free one (default none, with --any-token a free one)")
+	f.BoolVar(&o.anyToken, "any-token", false, "accept every Entra token unchecked, on loopback only, and serve tokens to DefaultAzureCredential")
 	file := f.String("file", "", "YAML or JSON file with databases, containers, queues and topics")
 	f.StringArrayVar(&world.Databases, "database", nil, "database to create, by `name`; may be repeated")
 	f.Func("container", "container to create, DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]; may be repeated", func(s string) error {
@@ -138,13 +142,14 @@ func serveStandIns(ctx context.Context, env cli.Env, o standInOptions, world emu
 	if err := world.read(file); err != nil {
 		return cli.Usage(err)
 	}
+	o.logger = slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	stand, err := startStandIns(o, world)
 	if err != nil {
 		return cli.Usage(err)
 	}
 	stand.print(env.Stdout)
 	<-ctx.Done()
-	return stand.close()
+	return stand.Close()
 }
 
 // parseContainer reads DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]].
@@ -235,28 +240,38 @@ type standInOptions struct {
 	retention           time.Duration
 	withTLS             bool
 	certificates        string
+	control             string
+	anyToken            bool
+	logger              *slog.Logger
 }
 
 // standIns are the running stand-ins.
 type standIns struct {
-	cosmos *cosmosfake.Server
-	bus    *servicebusfake.Server
+	*emulator.Emulator
 	topics []emulatedTopic
 	ca     string // file of the certificate that clients have to trust; "" without TLS
 }
 
 func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
-	s = &standIns{}
-	account := cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention}
-	bus := servicebusfake.Options{Addr: o.busAddr}
+	s = &standIns{topics: world.Topics}
+	with := emulator.Options{
+		Cosmos:     cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention},
+		ServiceBus: servicebusfake.Options{Addr: o.busAddr},
+		Databases:  world.Databases, Control: o.control, AnyToken: o.anyToken, Logger: o.logger,
+	}
 	if o.withTLS {
-		if account.TLS, s.ca, err = loadCertificate(o.certificates, time.Now()); err != nil {
+		if with.Cosmos.TLS, s.ca, err = loadCertificate(o.certificates, time.Now()); err != nil {
 			return nil, err
 		}
-		bus.TLS = account.TLS
+		with.ServiceBus.TLS = with.Cosmos.TLS
+	}
+	for _, c := range world.Containers {
+		with.Containers = append(with.Containers, emulator.Container{Database: c.Database, ContainerSpec: cosmosfake.ContainerSpec{
+			ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL,
+		}})
 	}
 	for _, q := range world.Queues {
-		bus.Queues = append(bus.Queues, servicebusfake.QueueSpec(q))
+		with.ServiceBus.Queues = append(with.ServiceBus.Queues, servicebusfake.QueueSpec(q))
 	}
 	for _, t := range world.Topics {
 		topic := servicebusfake.TopicSpec{
@@ -265,44 +280,10 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 		for _, s := range t.Subscriptions {
 			topic.Subscriptions = append(topic.Subscriptions, servicebusfake.SubscriptionSpec(s))
 		}
-		bus.Topics = append(bus.Topics, topic)
+		with.ServiceBus.Topics = append(with.ServiceBus.Topics, topic)
 	}
-	s.topics = world.Topics
-	if s.cosmos, err = cosmosfake.Start(account); err != nil {
-		return nil, err
-	}
-	if err = world.create(s.cosmos); err == nil {
-		s.bus, err = servicebusfake.Start(bus)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.cosmos.Close())
-	}
-	return s, nil
-}
-
-// create makes the databases and containers. A container's database need not be
-// listed.
-func (e emulated) create(account *cosmosfake.Server) error {
-	databases := slices.Clone(e.Databases)
-	for _, c := range e.Containers {
-		databases = append(databases, c.Database)
-	}
-	slices.Sort(databases)
-	for _, id := range slices.Compact(databases) {
-		if err := account.CreateDatabase(id); err != nil {
-			return err
-		}
-	}
-	for _, c := range e.Containers {
-		spec := cosmosfake.ContainerSpec{ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL}
-		if len(spec.PartitionKey) == 0 {
-			spec.PartitionKey = []string{"/id"}
-		}
-		if err := account.CreateContainer(c.Database, spec); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.Emulator, err = emulator.Start(with)
+	return s, err
 }
 
 // amqpsPort is that of AMQP over TLS. Clients take it where an endpoint names
@@ -312,13 +293,15 @@ const amqpsPort = "5671"
 // print says how to connect, in a form that a shell can take over. How topics are named, it says in
 // comments: they are several values of one setting.
 func (s *standIns) print(w io.Writer) {
-	fmt.Fprintf(w, "COSMOS=%q\n", s.cosmos.ConnectionString())
-	bus := s.bus.ConnectionString()
-	portless := strings.Replace(bus, ":"+amqpsPort+";", ";", 1)
-	fmt.Fprintf(w, "SERVICEBUS=%q\n", portless)
-	if portless != bus {
-		// Clients of the management API would take 443 where no port is named.
-		fmt.Fprintf(w, "SERVICEBUS_MANAGEMENT=%q\n", bus)
+	if endpoint, header := s.Identity(); header != "" {
+		address := strings.TrimSuffix(s.ServiceBus.Addr().String(), ":"+amqpsPort)
+		fmt.Fprintf(w, "COSMOS__accountEndpoint=%q\nSERVICEBUS__fullyQualifiedNamespace=%q\n", s.Cosmos.Endpoint(), address)
+		fmt.Fprintf(w, "IDENTITY_ENDPOINT=%q\nIDENTITY_HEADER=%q\n", endpoint, header)
+	} else {
+		s.printConnectionStrings(w)
+	}
+	if control := s.Control(); control != "" {
+		fmt.Fprintf(w, "FAULTS=%q\n", control+"/faults")
 	}
 	if s.ca != "" {
 		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
@@ -335,4 +318,13 @@ func (s *standIns) print(w io.Writer) {
 	}
 }
 
-func (s *standIns) close() error { return errors.Join(s.cosmos.Close(), s.bus.Close()) }
+func (s *standIns) printConnectionStrings(w io.Writer) {
+	fmt.Fprintf(w, "COSMOS=%q\n", s.Cosmos.ConnectionString())
+	bus := s.ServiceBus.ConnectionString()
+	portless := strings.Replace(bus, ":"+amqpsPort+";", ";", 1)
+	fmt.Fprintf(w, "SERVICEBUS=%q\n", portless)
+	if portless != bus {
+		// Clients of the management API would take 443 where no port is named.
+		fmt.Fprintf(w, "SERVICEBUS_MANAGEMENT=%q\n", bus)
+	}
+}

@@ -36,7 +36,9 @@ const hybridRow = 0x81
 // executeBatch runs several operations: atomically within one logical partition, or each for itself within one range.
 func (c *call) executeBatch() (*reply, error) {
 	if len(c.body) > 0 && c.body[0] == hybridRow {
-		return nil, badRequest("HybridRow is not offered: .NET sends transactional batch and bulk in that form only. Use one request per item.")
+		const refusal = "HybridRow is not offered: .NET sends transactional batch and bulk in that form only. Use one request per item."
+		c.server.hybridRow.Do(func() { c.server.logger.Warn(refusal) }) // .NET drops the body of the answer
+		return nil, badRequest(refusal)
 	}
 	var operations []batchOperation
 	if err := json.Unmarshal(c.body, &operations); err != nil {

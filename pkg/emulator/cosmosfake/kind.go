@@ -50,7 +50,8 @@ const (
 	Unknown Kind = "unknown"
 )
 
-func kinds() []Kind {
+// Kinds are all kinds of requests.
+func Kinds() []Kind {
 	return []Kind{
 		ReadAccount, ReadAddresses,
 		CreateDatabase, ReadDatabase, DeleteDatabase, ListDatabases,

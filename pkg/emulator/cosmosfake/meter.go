@@ -19,7 +19,7 @@ type meter struct {
 
 func newMeter() meter {
 	m := meter{requests: map[Kind]*atomic.Int64{}, charge: new(atomic.Int64)}
-	for _, k := range kinds() {
+	for _, k := range Kinds() {
 		m.requests[k] = new(atomic.Int64)
 	}
 	return m

@@ -44,7 +44,7 @@ type Options struct {
 	// VersionRetention is how long the feed of all versions and deletes reaches back; zero means that the account does
 	// not offer that feed. A container's changeFeedPolicy has its own.
 	VersionRetention time.Duration
-	// Logger gets every request at debug level; without it nothing is logged.
+	// Logger gets every request at debug level, and at warning level what a client hides of a refusal; without it nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -69,6 +69,7 @@ type Server struct {
 	controls    controls
 	meter       meter
 	holdOffers  atomic.Int64 // nanoseconds that a replaced offer is pending
+	hybridRow   sync.Once    // tells of the first refusal of a batch in that form
 
 	stop context.CancelFunc
 	done <-chan struct{}

@@ -23,6 +23,11 @@ const (
 	OpHTTP     Op = "http"      // a request to the management API; Operation is its method
 )
 
+// Ops are all kinds of operations.
+func Ops() []Op {
+	return []Op{OpOpen, OpPutToken, OpAttach, OpSend, OpReceive, OpSettle, OpManage, OpHTTP}
+}
+
 // Request is one operation of a client.
 type Request struct {
 	Op Op
