@@ -26,5 +26,18 @@ FROM base AS release
 ARG TARGETPLATFORM
 COPY $TARGETPLATFORM/feedscale /feedscale
 
+# The stand-ins for tests (docs/stand-ins.md). Run: docker build --target emulator --tag feedscale-emulator .
+FROM base AS emulator-base
+EXPOSE 8081 5672 8079
+ENTRYPOINT ["/feedscale", "emulate", "--cosmos", ":8081", "--servicebus", ":5672", "--control", ":8079"]
+CMD []
+
+FROM emulator-base AS emulator-release
+ARG TARGETPLATFORM
+COPY $TARGETPLATFORM/feedscale /feedscale
+
+FROM emulator-base AS emulator
+COPY --from=build /feedscale /feedscale
+
 FROM base
 COPY --from=build /feedscale /feedscale

@@ -87,6 +87,7 @@ lint: ## check format, vet, staticcheck and the module files
 	go vet -tags browser ./functions/dashboard
 	go vet -tags shells ./functions/internal/cli
 	go vet -tags demo ./functions/cmd/feedscale
+	go vet -tags snippets ./pkg/emulator/interop/snippets
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
 
@@ -111,6 +112,7 @@ interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-keda.sh
 	pkg/emulator/interop/run-prometheus.sh
 	pkg/emulator/interop/run-helm.sh
+	pkg/emulator/interop/run-snippets.sh
 	go test -count 1 -timeout 30m -tags azuretypes,grafana ./infra/check
 
 .PHONY: infra

@@ -2,10 +2,12 @@ package main_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -46,6 +48,48 @@ func TestEmulateServesWhatItsFlagsAndFileDescribe(t *testing.T) {
 			c.interrupt(t)
 		})
 	}
+}
+
+// TestEmulateIsReadyWithin200Milliseconds takes the best of ten starts, since others use the machine.
+func TestEmulateIsReadyWithin200Milliseconds(t *testing.T) {
+	t.Parallel()
+	best := time.Hour
+	for range 10 {
+		began := time.Now()
+		c, _ := emulating(t, t.TempDir(), false, "--container", "shop/orders:4", "--container", "shop/leases", "--queue", testworld.Queue)
+		best = min(best, time.Since(began))
+		c.interrupt(t)
+	}
+	if best > 200*time.Millisecond {
+		t.Errorf("the best of ten starts took %s", best)
+	}
+}
+
+// TestEmulateTakesFaultsOverHTTP has a poll fail, and succeed after the reset.
+func TestEmulateTakesFaultsOverHTTP(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	c, settings := emulating(t, folder, false, "--control", "127.0.0.1:0", "--container", "shop/orders", "--container", "shop/leases", "--queue", testworld.Queue)
+	faults := strings.Trim(strings.TrimPrefix(strings.TrimSpace(c.stdout.await(t, "FAULTS=")), "FAULTS="), `"`)
+	ask := func(method, fault string, want int) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, faults, strings.NewReader(fault))
+		testworld.Must(t, err)
+		response, err := http.DefaultClient.Do(request)
+		testworld.Must(t, err)
+		if response.Body.Close(); response.StatusCode != want {
+			t.Errorf("%s is answered %s", method, response.Status)
+		}
+	}
+	ask(http.MethodPost, `{"cosmos": {"kind": "query documents", "status": 403, "times": 0}}`, http.StatusOK)
+	if r := command(t, folder, settings, "poll"); r.Status == 0 {
+		t.Errorf("polled all the same: %s", r.Stdout)
+	}
+	ask(http.MethodDelete, "", http.StatusNoContent)
+	if r := command(t, folder, settings, "poll"); r.Status != 0 {
+		t.Errorf("status %d after the reset: %s", r.Status, r.Stderr)
+	}
+	c.interrupt(t)
 }
 
 // TestStandInsWithTLSHold also holds that the port of AMQP shows its certificate.
