@@ -88,6 +88,7 @@ type Identity struct {
 	Credential Credential
 	ClientID   string // of a user-assigned identity or an application; "" = system-assigned, or as the environment says
 	TenantID   string // "" = as the environment says
+	Secret     Secret // of a service principal, which then has both ids; zero: none
 }
 
 // Credential is the kind of credential that an identity is used with.
@@ -100,18 +101,19 @@ const (
 	CredentialWorkloadIdentity Credential = "workloadidentity"
 )
 
-// identity reads NAME__credential, NAME__clientId and NAME__tenantId.
+// identity reads NAME__credential, NAME__clientId, NAME__tenantId and NAME__clientSecret.
 func (c connectionSettings) identity() (Identity, error) {
 	// These would select another identity, so they are refused rather than ignored.
-	for _, field := range []string{"clientSecret", "certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
+	for _, field := range []string{"certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
 		if c.field(field) != "" {
-			return Identity{}, c.wrong("__"+field, errors.New("is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId and __tenantId"))
+			return Identity{}, c.wrong("__"+field, errors.New("is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret"))
 		}
 	}
 	id := Identity{
 		Credential: Credential(strings.ToLower(c.field("credential"))),
 		ClientID:   c.field("clientId"),
 		TenantID:   c.field("tenantId"),
+		Secret:     NewSecret(c.field("clientSecret")),
 	}
 	switch id.Credential {
 	case CredentialDefault, CredentialManagedIdentity, CredentialWorkloadIdentity:
@@ -120,6 +122,13 @@ func (c connectionSettings) identity() (Identity, error) {
 	}
 	if id.ClientID != "" && !regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(id.ClientID) {
 		return Identity{}, c.wrong("__clientId", errors.New("is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000"))
+	}
+	switch {
+	case id.Secret.IsZero():
+	case id.Credential != CredentialDefault:
+		return Identity{}, c.wrong("__clientSecret", errors.New("is for a service principal, and __credential names another identity; leave one of them out"))
+	case id.ClientID == "" || id.TenantID == "":
+		return Identity{}, c.wrong("__clientSecret", errors.New("is that of a service principal; set __tenantId and __clientId beside it"))
 	}
 	return id, nil
 }

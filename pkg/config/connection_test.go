@@ -19,6 +19,8 @@ func TestCosmosConnection(t *testing.T) {
 	assigned.Identity = config.Identity{Credential: config.CredentialManagedIdentity, ClientID: clientID}
 	workload := byIdentity
 	workload.Identity = config.Identity{Credential: config.CredentialWorkloadIdentity, TenantID: "contoso"}
+	principal := byIdentity
+	principal.Identity = config.Identity{TenantID: "contoso", ClientID: clientID, Secret: key}
 	scoped := byIdentity
 	scoped.TokenScope = "https://cosmos.azure.com/.default"
 	standIn := scoped
@@ -45,6 +47,8 @@ func TestCosmosConnection(t *testing.T) {
 			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__credential": "managedIdentity", "COSMOS__clientId": clientID}, assigned},
 		{"a workload identity", map[string]string{
 			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__credential": "workloadidentity", "COSMOS__tenantId": "contoso"}, workload},
+		{"a service principal", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/",
+			"COSMOS__tenantId": "contoso", "COSMOS__clientId": clientID, "COSMOS__clientSecret": testKey}, principal},
 		{"a scope for the identity's token", map[string]string{
 			"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__tokenScope": " https://cosmos.azure.com/.default "}, scoped},
 		{"the scope of a stand-in", map[string]string{
@@ -98,7 +102,11 @@ func TestCosmosConnectionMistakes(t *testing.T) {
 		{"a path", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/dbs"}, "is not an address"},
 		{"a password in the address", map[string]string{"COSMOS__accountEndpoint": "https://me:" + testKey + "@shop.documents.azure.com"}, "is not an address"},
 		{"an unknown credential", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__credential": "password"}, "the setting COSMOS__credential is not supported"},
-		{"a client secret is not passed over", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey}, "the setting COSMOS__clientSecret is not supported"},
+		{"a certificate is not passed over", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__certificate": testKey}, "the setting COSMOS__certificate is not supported"},
+		{"a client secret alone", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey}, "the setting COSMOS__clientSecret is that of a service principal; set __tenantId and __clientId"},
+		{"a client secret without a tenant", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey, "COSMOS__clientId": clientID}, "set __tenantId and __clientId"},
+		{"a client secret of a managed identity", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientSecret": testKey, "COSMOS__clientId": clientID,
+			"COSMOS__tenantId": "contoso", "COSMOS__credential": "managedidentity"}, "the setting COSMOS__clientSecret is for a service principal"},
 		{"a resource id of something else", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__resourceId": "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop"},
 			"the setting COSMOS__resourceId is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"},
 		{"a client id that is none", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com", "COSMOS__clientId": "my-identity"}, "the setting COSMOS__clientId is not the client id"},

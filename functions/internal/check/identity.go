@@ -50,6 +50,8 @@ func (c *checker) signIn(ctx context.Context, s *section, access connect.Access,
 
 func credentialName(i config.Identity) string {
 	switch {
+	case !i.Secret.IsZero():
+		return "service principal " + i.ClientID
 	case i.Credential == config.CredentialManagedIdentity && i.ClientID == "":
 		return "system-assigned managed identity"
 	case i.Credential == config.CredentialManagedIdentity:

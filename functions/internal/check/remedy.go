@@ -67,6 +67,8 @@ func (e serviceEndpoint) routeFix() string {
 func identityFix(getenv func(string) string, i config.Identity) string {
 	app, containerApp := getenv("WEBSITE_SITE_NAME"), getenv("CONTAINER_APP_NAME")
 	switch {
+	case !i.Secret.IsZero():
+		return azurecli.Command("ad app credential reset", "--id", i.ClientID, "--append")
 	case i.Credential == config.CredentialWorkloadIdentity:
 		return azurecli.InGroup("identity federated-credential create", "--name", "feedscale", "--identity-name", "IDENTITY",
 			"--issuer", "OIDC_ISSUER", "--subject", "system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT", "--audiences", "api://AzureADTokenExchange")

@@ -54,6 +54,7 @@ func TestACredentialIsNamedAsItsOwnerKnowsIt(t *testing.T) {
 	for want, i := range map[string]config.Identity{
 		"system-assigned managed identity": {Credential: config.CredentialManagedIdentity},
 		"managed identity " + clientID:     {Credential: config.CredentialManagedIdentity, ClientID: clientID},
+		"service principal " + clientID:    {TenantID: "contoso", ClientID: clientID, Secret: config.NewSecret("s")},
 		"workload identity":                {Credential: config.CredentialWorkloadIdentity},
 		"identity of the environment":      {},
 	} {
@@ -82,6 +83,7 @@ func TestAnIdentityIsMendedWhereTheProgramRuns(t *testing.T) {
 			"az containerapp identity assign --resource-group RESOURCE_GROUP --name scaler --user-assigned IDENTITY_RESOURCE_ID"},
 		{"anywhere else", nil, system, "az functionapp identity assign --resource-group RESOURCE_GROUP --name FUNCTION_APP"},
 		{"a developer", nil, config.Identity{}, "az login"},
+		{"a service principal", nil, config.Identity{TenantID: "contoso", ClientID: clientID, Secret: config.NewSecret("s")}, "az ad app credential reset --id " + clientID + " --append"},
 		{"a developer in another tenant", nil, config.Identity{TenantID: clientID}, "az login --tenant " + clientID},
 		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --resource-group RESOURCE_GROUP --name feedscale --identity-name IDENTITY " +
 			"--issuer OIDC_ISSUER --subject system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT --audiences api://AzureADTokenExchange"},

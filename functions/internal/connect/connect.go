@@ -160,14 +160,16 @@ func (c *Connections) Credential(i config.Identity) (credential azcore.TokenCred
 	if credential = c.identities[i]; credential != nil {
 		return credential, nil
 	}
-	switch i.Credential {
-	case config.CredentialManagedIdentity:
+	switch {
+	case !i.Secret.IsZero():
+		credential, err = azidentity.NewClientSecretCredential(i.TenantID, i.ClientID, i.Secret.Reveal(), &azidentity.ClientSecretCredentialOptions{ClientOptions: clientOptions()})
+	case i.Credential == config.CredentialManagedIdentity:
 		o := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: clientOptions()}
 		if i.ClientID != "" {
 			o.ID = azidentity.ClientID(i.ClientID)
 		}
 		credential, err = azidentity.NewManagedIdentityCredential(o)
-	case config.CredentialWorkloadIdentity:
+	case i.Credential == config.CredentialWorkloadIdentity:
 		credential, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: clientOptions(), ClientID: i.ClientID, TenantID: i.TenantID})
 	default:
 		credential, err = azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: clientOptions(), TenantID: i.TenantID})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/crontab"
@@ -167,6 +169,21 @@ func TestWhatSignsInWithTheSameIdentitySharesItsCredential(t *testing.T) {
 	other, err := c.Credential(assigned)
 	if err != nil || len(c.identities) != 3 || other == credential {
 		t.Errorf("%d credentials, %v; want those of the system, of the assigned one and of the environment", len(c.identities), err)
+	}
+}
+
+func TestEachServicePrincipalSignsInForItself(t *testing.T) {
+	t.Parallel()
+	c := New(config.Settings{Concurrency: 4})
+	one := config.Identity{TenantID: "contoso", ClientID: "one", Secret: config.NewSecret("s-1")}
+	other := one
+	other.Secret = config.NewSecret("s-2")
+	first, err := c.Credential(one)
+	testworld.Must(t, err)
+	second, err := c.Credential(other)
+	testworld.Must(t, err)
+	if _, ok := first.(*azidentity.ClientSecretCredential); !ok || first == second {
+		t.Errorf("%T and %T, want one of its own for each secret", first, second)
 	}
 }
 

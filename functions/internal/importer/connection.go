@@ -162,6 +162,27 @@ func (k *keda) endpoint(t trigger, keyParameter string, endpoint source) string 
 	return k.account(id+identity, wanted, append([]need{at}, needs...)...)
 }
 
+// principal returns the settings for a service principal, where the trigger has one.
+func (k *keda) principal(t trigger) (id string, needs []need) {
+	for _, parameter := range []struct{ name, what string }{
+		{"tenantId", "the tenant of the service principal"}, {"clientId", "the client id of the service principal"}, {"clientSecret", "a secret of the service principal"},
+	} {
+		s, ok := t.source(parameter.name)
+		if !ok {
+			continue
+		}
+		n := t.need("__"+parameter.name, parameter.what, s)
+		switch {
+		case parameter.name != "clientSecret":
+			n.value = s.literal
+		case s.literal != "":
+			k.remark(s.at, "a secret stands here as it is, which is not repeated; put it into the setting that is listed, and replace it if others can read this file")
+		}
+		id, needs = id+" "+s.id, append(needs, n)
+	}
+	return id, needs
+}
+
 // identity returns the settings for the identity that signs in.
 func (k *keda) identity(t trigger) (id string, needs []need) {
 	pod := t.authentication.identity
@@ -175,11 +196,7 @@ func (k *keda) identity(t trigger) (id string, needs []need) {
 	case t.external:
 		client = t.metadata.Get("clientId")
 	default:
-		for _, parameter := range []string{"tenantId", "clientId", "clientSecret"} { // of a service principal
-			if s, ok := t.authentication.parameters[parameter]; ok {
-				k.remark(s.at, "fill in by hand: %s", instead(parameter))
-			}
-		}
+		return k.principal(t)
 	}
 	if host := pod.Get("identityAuthorityHost"); host.Present() {
 		k.remark(host, "%s", instead("activeDirectoryEndpoint"))

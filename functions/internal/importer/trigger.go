@@ -92,7 +92,11 @@ func (k *keda) sizing(e *entry, t trigger) {
 		}
 		if v := m.Get("maxActiveLeasesPerReplica"); v.Present() {
 			e.set("maxLeasesPerReplica", plain(v.Text()), v)
-			k.remark(v, "is carried over as maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag")
+			difference := "which counts all leases while changes are pending, not only those with lag"
+			if isTrue(m.Get("enableHighAvailability")) {
+				difference = "which counts all leases, as KEDA does then, but only while changes are pending"
+			}
+			k.remark(v, "is carried over as maxLeasesPerReplica, %s", difference)
 		}
 	}
 }
@@ -106,10 +110,12 @@ func (k *keda) restOfMetadata(t trigger) {
 		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
 		"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
 		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
+		"clientId",
 	}
 	otherwise := "KEDA's scaler does not read it, and nothing is to be written for it"
-	if t.external {
-		carried = append(carried, "clientId")
+	if !t.external {
+		carried = append(carried, "tenantId", "tenantIdFromEnv", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
+	} else {
 		otherwise = "is for the way to the external scaler; there is nothing to write for it"
 	}
 	k.rest(t.metadata.Fields, otherwise, carried...)

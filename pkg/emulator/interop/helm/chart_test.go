@@ -308,6 +308,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a budget of one pod":       {func(v object) { v["podDisruptionBudget"] = object{"enabled": true} }, "needs replicaCount 2"},
 		"a value that there is not": {func(v object) { v["replicas"] = 2 }, "additional properties 'replicas' not allowed"},
 		"a secret among settings":   {func(v object) { v["settings"].(object)["COSMOS"] = "AccountEndpoint=https://a/;AccountKey=a2V5;" }, "/settings/COSMOS"},
+		"a secret by its name":      {func(v object) { v["settings"].(object)["COSMOS__clientSecret"] = "s" }, "invalid propertyName 'COSMOS__clientSecret'"},
 		"a setting of the chart":    {func(v object) { v["settings"].(object)["FEEDSCALE_LISTEN"] = ":80" }, "FEEDSCALE_LISTEN is set by the chart"},
 		"a setting that is there twice": {func(v object) {
 			v["secretSettings"] = object{"COSMOS__accountEndpoint": object{"name": "a", "key": "b"}}
