@@ -260,7 +260,7 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 		Databases:  world.Databases, Control: o.control, AnyToken: o.anyToken, Logger: o.logger,
 	}
 	if o.withTLS {
-		if with.Cosmos.TLS, s.ca, err = loadCertificate(o.certificates, time.Now()); err != nil {
+		if with.Cosmos.TLS, s.ca, err = emulator.LoadCertificate(o.certificates, time.Now()); err != nil {
 			return nil, err
 		}
 		with.ServiceBus.TLS = with.Cosmos.TLS

@@ -64,6 +64,7 @@ func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
 		{[]string{"--subscription", "decisions/a"}, "allowed is TOPIC/Subscriptions/NAME"},
 		{[]string{"--subscription", "decisions/subscriptions/"}, "allowed is TOPIC/Subscriptions/NAME"},
 		{[]string{"--subscription", "decisions/subscriptions/a:fifo"}, "TOPIC/Subscriptions/NAME:sessions"},
+		{[]string{"--any-token", "--cosmos", "0.0.0.0:0", "--servicebus", "127.0.0.1:0"}, "any token is accepted on loopback only"},
 		{[]string{"--file", "nowhere.yaml"}, "nowhere.yaml"},
 		{[]string{"--file", "main.go"}, "main.go"},
 		{[]string{"now"}, `unexpected argument "now"`},

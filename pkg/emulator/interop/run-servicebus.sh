@@ -19,7 +19,7 @@ both() {
 	echo "== $1 client, plain"; shift
 	"$work/standin" "$@"
 	echo "== under TLS"
-	"$work/standin" -tls "$work/ca.pem" "$@"
+	"$work/standin" -tls "$work" "$@"
 }
 
 python() {

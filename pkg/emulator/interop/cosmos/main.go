@@ -5,24 +5,15 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
-	"math/big"
-	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/emulator"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/interop"
 )
@@ -56,9 +47,9 @@ func run(ctx context.Context, secure, verbose bool, program []string) (err error
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		file := filepath.Join(dir, "ca.pem")
-		if options.TLS, err = selfSigned(file); err != nil {
-			return fmt.Errorf("making a certificate: %w", err)
+		var file string
+		if options.TLS, file, err = emulator.LoadCertificate(dir, time.Now()); err != nil {
+			return err
 		}
 		env = append(env, "COSMOS_CA="+file)
 	}
@@ -77,28 +68,4 @@ func run(ctx context.Context, secure, verbose bool, program []string) (err error
 		"status": func(words []string) (string, error) { return w.status(ctx, words) },
 	}
 	return interop.Conduct(ctx, account, more, os.Stderr, env, program[0], program[1:]...)
-}
-
-// selfSigned makes a certificate for this host that is its own authority, and writes it to a PEM file.
-func selfSigned(file string) (*tls.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA: true, BasicConstraintsValid: true,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, err
-	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }

@@ -1,4 +1,4 @@
-package main
+package emulator
 
 import (
 	"crypto/ecdsa"
@@ -21,10 +21,10 @@ import (
 // certificateLife is how long a certificate that is written holds.
 const certificateLife = 365 * 24 * time.Hour
 
-// loadCertificate returns the TLS configuration of the stand-ins, and the PEM file for clients to trust.
+// LoadCertificate returns a TLS configuration for the stand-ins, and the PEM file for clients to trust: ca.pem in the folder.
 // The certificate in a folder is its own authority, for this machine's own names. One is made where there
 // is none or it has expired, so that clients have to be told to trust it once.
-func loadCertificate(folder string, now time.Time) (c *tls.Config, caFile string, err error) {
+func LoadCertificate(folder string, now time.Time) (c *tls.Config, caFile string, err error) {
 	if folder, err = filepath.Abs(folder); err != nil {
 		return nil, "", err
 	}
@@ -36,7 +36,7 @@ func loadCertificate(folder string, now time.Time) (c *tls.Config, caFile string
 		}
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("the certificate in %s cannot be used, remove it or name another folder with --certificates: %w", folder, err)
+		return nil, "", fmt.Errorf("the certificate in %s cannot be used, remove it or name another folder: %w", folder, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, caFile, nil
 }
