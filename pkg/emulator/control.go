@@ -33,7 +33,9 @@ type control struct {
 	running  sync.WaitGroup
 }
 
-func startControl(address string, tokens bool, account *cosmosfake.Server, namespace *servicebusfake.Server, regions []string) (*control, error) {
+func startControl(
+	address string, tokens bool, account *cosmosfake.Server, namespace *servicebusfake.Server, regions []string,
+) (*control, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serving the faults of the emulator: %w", err)
@@ -70,15 +72,16 @@ func (c *control) close() error {
 	return err
 }
 
-// token answers as App Service does. Its token is a JWT that nobody signed, for libraries that read the claims.
+// token answers as App Service does. Its token is a JWT that nobody signed, for libraries that read
+// the claims.
 func (c *control) token(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-IDENTITY-HEADER")), []byte(c.header)) != 1 {
-		answer(w, http.StatusUnauthorized, map[string]any{"statusCode": http.StatusUnauthorized, "message": "the header X-IDENTITY-HEADER is not what IDENTITY_HEADER is"})
+		refuse(w, http.StatusUnauthorized, "the header X-IDENTITY-HEADER is not what IDENTITY_HEADER is")
 		return
 	}
 	resource := r.URL.Query().Get("resource")
 	if resource == "" {
-		answer(w, http.StatusBadRequest, map[string]any{"statusCode": http.StatusBadRequest, "message": "resource is missing"})
+		refuse(w, http.StatusBadRequest, "resource is missing")
 		return
 	}
 	const nobody = "00000000-0000-0000-0000-000000000000"
@@ -87,12 +90,20 @@ func (c *control) token(w http.ResponseWriter, r *http.Request) {
 		text, _ := json.Marshal(v) // it always has a JSON form
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
-	claims := map[string]any{"aud": resource, "iss": "https://sts.windows.net/" + nobody + "/", "tid": nobody, "oid": nobody, "appid": nobody,
-		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(tokenLife).Unix()}
+	claims := map[string]any{
+		"aud": resource, "iss": "https://sts.windows.net/" + nobody + "/",
+		"tid": nobody, "oid": nobody, "appid": nobody,
+		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(tokenLife).Unix(),
+	}
 	answer(w, http.StatusOK, map[string]any{
 		"access_token": part(map[string]any{"alg": "none", "typ": "JWT"}) + "." + part(claims) + ".",
 		"expires_on":   fmt.Sprint(now.Add(tokenLife).Unix()), "resource": resource, "token_type": "Bearer", "client_id": nobody,
 	})
+}
+
+// refuse answers in the form that App Service has for mistakes.
+func refuse(w http.ResponseWriter, status int, message string) {
+	answer(w, status, map[string]any{"statusCode": status, "message": message})
 }
 
 // answer writes a value as JSON.

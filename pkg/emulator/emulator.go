@@ -1,8 +1,10 @@
-// Package emulator starts stand-ins of an Azure Cosmos DB account and of a Service Bus namespace, in the process that calls it: for
-// tests of whatever uses either, without Docker. It has what `feedscale emulate` serves; docs/stand-ins.md says what is offered.
+// Package emulator starts stand-ins of an Azure Cosmos DB account and of a Service Bus namespace,
+// in the process that calls it: for tests of whatever uses either, without Docker. It has what
+// `feedscale emulate` serves; docs/stand-ins.md says what is offered.
 //
-// Start reading at Start. What the stand-ins can do beyond connection strings is in cosmosfake and servicebusfake; faults.go scripts
-// them over HTTP. The package imports the standard library alone, and so adds no module to a test's.
+// Start reading at Start. What the stand-ins can do beyond connection strings is in cosmosfake and
+// servicebusfake; faults.go scripts them over HTTP. The package imports the standard library alone,
+// and so adds no module to a test's.
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package emulator
@@ -18,22 +20,26 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// Options describe an emulator. The zero value is an empty account and an empty namespace, on free ports of 127.0.0.1.
+// Options describe an emulator. The zero value is an empty account and an empty namespace, on free
+// ports of 127.0.0.1.
 type Options struct {
 	Cosmos     cosmosfake.Options
 	ServiceBus servicebusfake.Options // with its queues and topics
 	Databases  []string               // beside those of Containers
 	Containers []Container
-	// Control is the address at which POST /faults is served; "" = it is not. Whoever reaches it may script the stand-ins.
+	// Control is the address at which POST /faults is served; "" = it is not. Whoever reaches it
+	// may script the stand-ins.
 	Control string
-	// AnyToken accepts every Microsoft Entra ID token unchecked, and serves the identity endpoint of App Service beside Control,
-	// on a free port where that is "". It is refused where an address is not of loopback.
+	// AnyToken accepts every Microsoft Entra ID token unchecked, and serves the identity endpoint
+	// of App Service beside Control, on a free port where that is "". It is refused where an
+	// address is not of loopback.
 	AnyToken bool
 	// Logger is told of what a client does not show of a refusal; nil: nobody is.
 	Logger *slog.Logger
 }
 
-// Container is a container and its database, which is made with it. Without a PartitionKey it is /id.
+// Container is a container and its database, which is made with it. Without a PartitionKey it is
+// /id.
 type Container struct {
 	Database string
 	cosmosfake.ContainerSpec
@@ -80,7 +86,8 @@ func Start(o Options) (*Emulator, error) {
 	return e, nil
 }
 
-// takeAnyToken makes both stand-ins accept every token, where nobody but this machine can reach them.
+// takeAnyToken makes both stand-ins accept every token, where nobody but this machine can reach
+// them.
 func (o *Options) takeAnyToken() error {
 	if o.Control == "" {
 		o.Control = "127.0.0.1:0"
@@ -127,7 +134,8 @@ func (e *Emulator) create(o Options) error {
 	return nil
 }
 
-// Control is the address of POST /faults, such as http://127.0.0.1:40001; "" where it is not served.
+// Control is the address of POST /faults, such as http://127.0.0.1:40001; "" where it is not
+// served.
 func (e *Emulator) Control() string {
 	if e.control == nil {
 		return ""
@@ -135,8 +143,8 @@ func (e *Emulator) Control() string {
 	return e.control.url()
 }
 
-// Identity is what IDENTITY_ENDPOINT and IDENTITY_HEADER have to be so that DefaultAzureCredential gets tokens here; both are ""
-// without Options.AnyToken.
+// Identity is what IDENTITY_ENDPOINT and IDENTITY_HEADER have to be so that DefaultAzureCredential
+// gets tokens here; both are "" without Options.AnyToken.
 func (e *Emulator) Identity() (endpoint, header string) {
 	if e.control == nil || e.control.header == "" {
 		return "", ""

@@ -35,7 +35,8 @@ func orders() emulator.Container {
 	return emulator.Container{Database: "shop", ContainerSpec: cosmosfake.ContainerSpec{ID: "orders", Partitions: 2}}
 }
 
-// TestAChangeFeedLoopMissesNothingThroughASplitAndAMerge reads with azcosmos as an application does.
+// TestAChangeFeedLoopMissesNothingThroughASplitAndAMerge reads with azcosmos as an application
+// does.
 func TestAChangeFeedLoopMissesNothingThroughASplitAndAMerge(t *testing.T) {
 	t.Parallel()
 	e := start(t, emulator.Options{Containers: []emulator.Container{orders()}, Control: "127.0.0.1:0"})
@@ -268,8 +269,8 @@ func TestAFaultOfWhatIsNotThereIsAConflict(t *testing.T) {
 	}
 }
 
-// TestAnyTokenIsTakenOnLoopbackOnly also has DefaultAzureCredential get one. Clients insist on TLS, and are tried by the snippets of
-// docs/stand-ins.md.
+// TestAnyTokenIsTakenOnLoopbackOnly also has DefaultAzureCredential get one. Clients insist on TLS,
+// and are tried by the snippets of docs/stand-ins.md.
 func TestAnyTokenIsTakenOnLoopbackOnly(t *testing.T) {
 	for _, o := range []emulator.Options{
 		{Cosmos: cosmosfake.Options{Addr: "0.0.0.0:0"}}, {ServiceBus: servicebusfake.Options{Addr: ":0"}}, {Control: "[::]:0"}, {Control: "example.com:0"},
@@ -307,7 +308,8 @@ func TestAnyTokenIsTakenOnLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestImportingTheEmulatorAddsNoModule holds what the package comment and docs/stand-ins.md promise.
+// TestImportingTheEmulatorAddsNoModule holds what the package comment and docs/stand-ins.md
+// promise.
 func TestImportingTheEmulatorAddsNoModule(t *testing.T) {
 	t.Parallel()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()

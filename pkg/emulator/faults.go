@@ -187,7 +187,7 @@ func (t *times) check() error {
 	return nil
 }
 
-// left is what remains of a fault that is met now; over tells that nothing does.
+// met counts a request that meets the fault, and reports whether it was the last one.
 func (t *times) met() (over bool) {
 	switch {
 	case t.Times == nil:
@@ -336,7 +336,8 @@ func (f *faults) ofAccount(r *cosmosfake.Request) *cosmosfake.Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, c := range f.cosmos {
-		if c.Kind != r.Kind || !matches(c.Region, r.Region) || !matches(c.Database, r.Database) || !matches(c.Container, r.Container) || !matches(c.Range, r.RangeID) {
+		if c.Kind != r.Kind || !matches(c.Region, r.Region) || !matches(c.Database, r.Database) ||
+			!matches(c.Container, r.Container) || !matches(c.Range, r.RangeID) {
 			continue
 		}
 		if c.met() {

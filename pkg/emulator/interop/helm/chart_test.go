@@ -186,7 +186,8 @@ func TestEachSetOfValuesRendersWhatTheKindsHave(t *testing.T) {
 	}
 }
 
-// follow checks what a Deployment and its pods name, and that only a Secret from outside is not rendered.
+// follow checks what a Deployment and its pods name, and that only a Secret from outside is not
+// rendered.
 func follow(t *testing.T, rendered []runtime.Object, deployment *appsv1.Deployment) {
 	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
@@ -210,7 +211,8 @@ func follow(t *testing.T, rendered []runtime.Object, deployment *appsv1.Deployme
 	}
 }
 
-// TestThePodIsConfiguredAsTheProgramReadsIt holds the rendered environment and processors file to pkg/config.
+// TestThePodIsConfiguredAsTheProgramReadsIt holds the rendered environment and processors file to
+// pkg/config.
 func TestThePodIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
@@ -325,10 +327,12 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKeepsTheState also keeps what others name: the Service, its ports, and the Secret of the key.
+// TestAnUpgradeKeepsTheState also keeps what others name: the Service, its ports, and the Secret of
+// the key.
 func TestAnUpgradeKeepsTheState(t *testing.T) {
 	rendered := render(t, "minimal")
-	// As infra/kubernetes/feedscale.yaml had them before there was a chart. A selector and a claim cannot be changed.
+	// As infra/kubernetes/feedscale.yaml had them before there was a chart. A selector and a claim
+	// cannot be changed.
 	deployment := the[*appsv1.Deployment](t, rendered, "feedscale")
 	if got := deployment.Spec.Selector.MatchLabels; !maps.Equal(got, map[string]string{"app.kubernetes.io/name": "feedscale"}) || deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("the selector is %v, the strategy %s", got, deployment.Spec.Strategy.Type)
@@ -377,7 +381,8 @@ func TestAnUpgradeKeepsTheKey(t *testing.T) {
 	}
 }
 
-// ofHelm are the labels and annotations that are Helm's own; a checksum is wrong once somebody edits the file.
+// ofHelm are the labels and annotations that are Helm's own; a checksum is wrong once somebody
+// edits the file.
 var ofHelm = regexp.MustCompile(`^(helm\.sh/.*|app\.kubernetes\.io/(instance|version|managed-by)|checksum/config)$`)
 
 // strip takes what is Helm's own from a document, and annotations that are empty then.

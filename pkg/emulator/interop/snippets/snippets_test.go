@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// What run-snippets.sh installs: node_modules beside a package.json, a Python, and a file with a class path.
+// What run-snippets.sh installs: node_modules beside a package.json, a Python, and a file with a
+// class path.
 var (
 	nodeFolder = flag.String("node", "", "folder with node_modules")
 	python     = flag.String("python", "", "program of a virtual environment")
@@ -29,7 +30,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program writes the block of the page that begins with the name of a file into a folder, and returns the file.
+// program writes the block of the page that begins with the name of a file into a folder, and
+// returns the file.
 func program(t *testing.T, name, folder string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "stand-ins.md"))
