@@ -104,7 +104,12 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	return Read(name, file)
+}
+
+// Read reads all that has a name, with the limit of ReadFile.
+func Read(name string, from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		return nil, &os.PathError{Op: "read", Path: name, Err: TooLongError{maxFile}}
 	}

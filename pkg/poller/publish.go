@@ -36,7 +36,8 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 type outbox struct {
 	*tick
 	slots       slots
-	unreachable atomic.Bool // the queue gave no answer
+	unreachable atomic.Bool  // the queue gave no answer
+	tooLarge    atomic.Int64 // events that were dropped for their size
 }
 
 // publish delivers what waits in the outbox of a processor that was committed. After a conflict another
@@ -88,6 +89,7 @@ func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) 
 		remove = append(remove, event.Sequence)
 		o.refused.Store(nil)
 	case errors.Is(err, events.ErrTooLarge):
+		o.tooLarge.Add(1)
 		remove = append(remove, event.Sequence)
 		o.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 	default:

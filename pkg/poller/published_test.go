@@ -34,8 +34,8 @@ func TestAnEventThatIsTooLargeIsDroppedSaidAndHoldsUpNoOther(t *testing.T) {
 	var log bytes.Buffer
 	w.poller.Publisher, w.poller.Log = small{w.poller.Publisher, 1}, slog.New(slog.NewTextHandler(&log, nil))
 	w.write(5)
-	if r := w.tick(); r.Unpublished != 0 {
-		t.Errorf("%d unpublished, want none: it will never be taken", r.Unpublished)
+	if r := w.tick(); r.Unpublished != 0 || r.TooLarge != 1 || r.Complete() {
+		t.Errorf("%d unpublished, want none: it will never be taken; %d too large, complete %v", r.Unpublished, r.TooLarge, r.Complete())
 	}
 	w.wantEvents()
 	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "is too large for the queue and is dropped") || !strings.Contains(got, "processor=orders sequence=1") {

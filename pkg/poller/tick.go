@@ -402,6 +402,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	if !t.mode.DryRun && t.mode.Shard == nil {
 		result.Unpublished += t.outbox.publishOrphans(ctx)
 	}
+	result.TooLarge = int(t.outbox.tooLarge.Load())
 	result.Took = t.took.Longest()
 	if t.mode.DryRun {
 		return result, nil

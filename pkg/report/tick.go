@@ -8,6 +8,7 @@ type Tick struct {
 	Groups      []state.State // of each group that was decided
 	Uncommitted int           // how many of both could not be committed, for want of the store
 	Unpublished int           // events that stay in the outbox for the next tick
+	TooLarge    int           // events that were dropped, since the queue takes none so large
 	Took        []Took        // whom it waited for, the longest first
 }
 
@@ -18,5 +19,5 @@ func (t Tick) Complete() bool {
 			return false
 		}
 	}
-	return t.Uncommitted == 0 && t.Unpublished == 0
+	return t.Uncommitted == 0 && t.Unpublished == 0 && t.TooLarge == 0
 }

@@ -129,8 +129,8 @@ func (a *API) state(ctx context.Context, name string) (stored *state.State, err 
 	return stored, a.ask(ctx, name, question, nil, &stored)
 }
 
-// history asks for what is recorded of a processor, a day at a time: the API has a limit.
-func (a *API) history(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
+// History asks for what is recorded of a processor, a day at a time: the API has a limit.
+func (a *API) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
 	question, err := a.about(name, "history")
 	if err != nil {
 		return nil, err
@@ -202,13 +202,16 @@ func (a *API) refusal(name string, answer *http.Response, body []byte) error {
 		Detail string `json:"detail"`
 	}
 	ours := strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(body, &problem) == nil
+	refused := answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
 	switch {
+	case refused && a.key.IsZero():
+		return fmt.Errorf("%s asks for a key (%s): set FEEDSCALE_API_KEY to it; of a function app, to a function key of the function processors", a.base, answer.Status)
+	case refused:
+		return fmt.Errorf("%s refuses the key in FEEDSCALE_API_KEY (%s): set it to the key of feedscale run or, of a function app, to a function key of the function processors", a.base, answer.Status)
 	case ours && answer.StatusCode == http.StatusNotFound:
 		return report.UnknownName(name)
 	case ours && problem.Detail != "":
 		return fmt.Errorf("%s: %s", answer.Status, strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], ""))
-	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%s refuses the key (%s): set FEEDSCALE_API_KEY to a function key of the function processors", a.base, answer.Status)
 	}
 	return fmt.Errorf("%s answers %s: is it the address of feedscale?", a.base, answer.Status)
 }

@@ -31,7 +31,8 @@ func TestWhatTheAPIStandsByIsTheCountAndAllElseIsNone(t *testing.T) {
 		{"what cannot be stood by", 503, "application/problem+json", `{"detail":"processor orders was never polled"}`, 0, "503 Service Unavailable: processor orders was never polled"},
 		{"another name", 404, "application/problem+json", `{"detail":"no"}`, 0, `no processor or group is named "orders"`},
 		{"another address", 404, "text/html", "", 0, "answers 404 Not Found: is it the address of feedscale?"},
-		{"another key", 401, "", "", 0, "refuses the key (401 Unauthorized): set FEEDSCALE_API_KEY"},
+		{"another key", 401, "", "", 0, "refuses the key in FEEDSCALE_API_KEY (401 Unauthorized): set it to the key"},
+		{"another key, says feedscale", 401, "application/problem+json", `{"detail":"the key is missing"}`, 0, "refuses the key in FEEDSCALE_API_KEY (401 Unauthorized)"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestTheKeyFollowsNoRedirect(t *testing.T) {
 		_, replicasErr := api.Replicas(t.Context(), "orders")
 		_, listErr := api.List(t.Context(), nil)
 		_, stateErr := api.state(t.Context(), "orders")
-		_, historyErr := api.history(t.Context(), "orders", time.Now(), time.Now().Add(time.Hour))
+		_, historyErr := api.History(t.Context(), "orders", time.Now(), time.Now().Add(time.Hour))
 		for _, err := range []error{replicasErr, listErr, stateErr, historyErr} {
 			if err == nil || !strings.Contains(err.Error(), "is it the address of feedscale?") {
 				t.Errorf("%d: %v", status, err)
@@ -141,7 +142,7 @@ func TestWhatCannotBeANameIsAskedForNowhere(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../../admin/host/keys", "..%2f..%2fadmin", "orders/state", "orders?code=x", "orders#", "//other.example/", "Orders", "orders\r\n", strings.Repeat("a", 64)} {
 		_, replicasErr := api.Replicas(t.Context(), name)
 		_, stateErr := api.state(t.Context(), name)
-		_, historyErr := api.history(t.Context(), name, time.Time{}, time.Time{})
+		_, historyErr := api.History(t.Context(), name, time.Time{}, time.Time{})
 		for _, err := range []error{replicasErr, stateErr, historyErr} {
 			if !errors.Is(err, report.ErrUnknownName) {
 				t.Errorf("%q: %v", name, err)

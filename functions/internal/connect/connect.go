@@ -264,7 +264,16 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 			return state.Empty{}, nil
 		}
 	}
-	store, err := boltstore.Open(s.BoltPath)
+	if readOnly {
+		store, err := boltstore.OpenAtOnce(s.BoltPath)
+		if err == nil {
+			return store, nil
+		}
+		if errors.Is(err, boltstore.ErrInUse) && c.listens() {
+			return c.running(err)
+		}
+	}
+	store, err := boltstore.Open(s.BoltPath) // another command that reads is done within the wait
 	if readOnly && errors.Is(err, boltstore.ErrInUse) {
 		return c.running(err)
 	}

@@ -50,7 +50,11 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 			connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://"), APIKey: config.NewSecret("k-1")})
 			var asked string
 			connections.Asking = func(address string) { asked = address }
+			began := time.Now()
 			samples, err := connections.History(t.Context(), "orders", from, from.Add(time.Hour))
+			if took := time.Since(began); took > 900*time.Millisecond {
+				t.Errorf("it waited %s for the lock before it asked", took)
+			}
 			if asked != process.URL {
 				t.Errorf("it was said that %q is asked", asked)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
@@ -20,6 +21,15 @@ type Running struct {
 
 // askTimeout bounds a question.
 const askTimeout = 10 * time.Second
+
+// listens reports whether a process answers where one of these settings listens.
+func (c *Connections) listens() bool {
+	connection, err := net.DialTimeout("tcp", c.settings.Listen, time.Second)
+	if err == nil {
+		connection.Close()
+	}
+	return err == nil
+}
 
 // running asks at the address where a process of these settings listens.
 func (c *Connections) running(inUse error) (*Running, error) {
@@ -44,7 +54,7 @@ func (r *Running) Load(ctx context.Context, name string) (state.Entry, error) {
 
 // History asks for what is recorded of a processor.
 func (r *Running) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
-	samples, err := r.api.history(ctx, name, from, to)
+	samples, err := r.api.History(ctx, name, from, to)
 	return samples, r.wrong(err)
 }
 

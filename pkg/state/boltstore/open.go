@@ -37,11 +37,16 @@ const (
 // Open opens the state file at path, and creates it and its folders where they are missing. Only
 // one process can have it open: a second one gets ErrInUse after 1 s. The error is ErrDamaged where
 // the file is damaged or not a state file; the file is then left as it is.
-func Open(path string) (*Store, error) {
+func Open(path string) (*Store, error) { return openWithin(path, lockTimeout) }
+
+// OpenAtOnce is Open that does not wait for another process.
+func OpenAtOnce(path string) (*Store, error) { return openWithin(path, time.Nanosecond) }
+
+func openWithin(path string, wait time.Duration) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("open state file: the path is empty; give one, as in bolt:./data/feedscale.db")
 	}
-	store, err := open(path)
+	store, err := open(path, wait)
 	switch {
 	case err == nil:
 		return store, nil
@@ -56,13 +61,13 @@ func Open(path string) (*Store, error) {
 	}
 }
 
-func open(path string) (*Store, error) {
+func open(path string, wait time.Duration) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
 	var file *os.File
 	options := bolt.Options{
-		Timeout: lockTimeout,
+		Timeout: wait,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			opened, err := os.OpenFile(name, flag, mode)
 			file = opened
