@@ -8,6 +8,7 @@ FROM go AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
+COPY docs docs
 COPY functions functions
 COPY pkg pkg
 ARG VERSION TARGETOS TARGETARCH

@@ -45,6 +45,7 @@ export COMPILING
 
 .PHONY: run
 run: ## run the whole loop, everything embedded; Ctrl-C ends it
+	@test -x bin/feedscale || echo "building feedscale; the first time it takes a minute or two ..."
 	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 

@@ -98,6 +98,9 @@ func TestWhatMakeRunBuildsIsLight(t *testing.T) {
 	if !strings.Contains(string(text), tags) || !strings.Contains(string(text), built) {
 		t.Fatalf("make run does: %s", text)
 	}
+	if says := strings.Index(string(text), "building feedscale"); says < 0 || says > strings.Index(string(text), "go build") {
+		t.Error("it does not say that it builds, before it does")
+	}
 	list := exec.Command("go", "list", "-deps", "-tags", "demo", built)
 	list.Dir = ".."
 	output, err := list.Output()

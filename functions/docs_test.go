@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -247,5 +250,30 @@ func TestEveryTestThatAPromiseNamesExists(t *testing.T) {
 		if !tests[name[1]] {
 			t.Errorf("there is no %s", name[1])
 		}
+	}
+}
+
+// TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave reads every text in the sources: who has a binary has no docs/.
+func TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave(t *testing.T) {
+	t.Parallel()
+	local := regexp.MustCompile(`(^|[^/])docs/[a-z]`)
+	for _, root := range []string{".", "../pkg"} {
+		testworld.Must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "pkg/benchmark/") || strings.Contains(path, "pkg/emulator/") {
+				return err
+			}
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && local.MatchString(text.Value) {
+					t.Errorf("%s: %s", set.Position(text.Pos()), text.Value)
+				}
+				return true
+			})
+			return nil
+		}))
 	}
 }

@@ -190,7 +190,7 @@ func TestTheScalersMistakesAreStatusTwo(t *testing.T) {
 		{"a state that is for one process", with(), []string{"scaler"}, "set FEEDSCALE_SCALER_LISTEN in that of feedscale run, or ask it with --url"},
 		{"an address of no API", map[string]string{}, []string{"scaler", "--url", "app"}, "it is not the address of feedscale's HTTP API"},
 		{"two places to ask", map[string]string{}, []string{"scaler", "--url", "http://app.example", "--config", "processors.yaml"}, "--config: is of no use with --url"},
-		{"an interval that floods", map[string]string{}, []string{"scaler", "--interval", "1ms", "--listen", "6000"}, "--interval is 1ms; allowed are durations from 100ms"},
+		{"an interval that floods", map[string]string{}, []string{"scaler", "--interval", "1ms", "--listen", "6000"}, `--interval is "1ms"; allowed are durations, such as 90s or 1h30m, from 100ms to 1h`},
 	} {
 		if r := command(t, t.TempDir(), c.settings, c.args...); r.Status != 2 || !strings.Contains(r.Stderr, c.says) {
 			t.Errorf("%s: status %d, %s", c.rule, r.Status, r.Stderr)

@@ -28,7 +28,7 @@ func TestStatusTellsOfAFunctionAppByItsAPIAndByItsTable(t *testing.T) {
 			}
 		}
 	}
-	if refused := command(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": h.URL()}, "status"); refused.Status != 1 || !strings.Contains(refused.Stderr, "set FEEDSCALE_API_KEY to a function key") {
+	if refused := command(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": h.URL()}, "status"); refused.Status != 1 || !strings.Contains(refused.Stderr, "asks for a key (401 Unauthorized): set FEEDSCALE_API_KEY to it") {
 		t.Errorf("without a key: %+v", refused)
 	}
 }

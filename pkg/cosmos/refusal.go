@@ -285,10 +285,10 @@ func (r *Refusal) remedy() (advice, command string) {
 	case NotPermitted:
 		switch {
 		case r.Manager:
-			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (docs/throughput.md)",
+			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)",
 				azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
 		case r.Doing != "":
-			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (docs/throughput.md)", ""
+			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)", ""
 		}
 		return "give it the role Cosmos DB Built-in Data Reader there", azurecli.InGroup("cosmosdb sql role assignment create", "--account-name", name, "--scope", "/",
 			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)

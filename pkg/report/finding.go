@@ -21,7 +21,7 @@ type Finding struct {
 }
 
 // Page returns where the documentation says more.
-func (f Finding) Page() string { return "docs/status.md#" + f.Code }
+func (f Finding) Page() string { return "https://github.com/feedscale/feedscale/blob/main/docs/status.md#" + f.Code }
 
 // Severity is how urgent a status or a finding is.
 type Severity string

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/cli"
-	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
@@ -26,14 +24,14 @@ import (
 // scale events, which closes the loop.
 func showDemo(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load",
+		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load", GroupID: cli.GroupTry,
 		Long: "Run a world of embedded processors under load. With env, print the settings with which other commands\n" +
 			"work on the demo that runs.",
 		Example:     "feedscale demo\nfeedscale demo --duration 1m\neval \"$(feedscale demo env)\"",
 		Annotations: cli.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
 		Args:        cobra.ArbitraryArgs,
 	}
-	duration := c.Flags().Duration("duration", 0, "end after this time; 0 = at Ctrl-C")
+	duration := c.Flags().Duration("duration", 0, "end after so long; 0 = at Ctrl-C")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -49,65 +47,57 @@ func showDemo(env cli.Env) *cobra.Command {
 func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	s := &screen{env: env, started: env.Now(), end: end, said: make(map[string]int64), provisioned: make(map[string]int)}
-	if _, _, s.live = env.Terminal(); s.live {
+	screen := cli.NewScreen(env, false)
+	logged := slog.LevelWarn // of the world
+	if screen.Live {
 		// A terminal that hangs up ends the demo as Ctrl-C does, so that nothing of it stays behind.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
+		defer screen.Close()
+		logged = slog.LevelError
 	}
 	if duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, duration)
 		defer cancel()
 	}
-	s.log = s.logger(slog.LevelError)
-	ofWorld := s.log
-	if !s.live {
-		ofWorld = s.logger(slog.LevelWarn)
-	}
-	var err error
-	if s.world, err = demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: ofWorld}); err != nil {
+	world, err := demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: screen.Log(logged)})
+	if err != nil {
 		return err
 	}
 	defer func() {
-		if err := s.world.Close(); err != nil && ctx.Err() == nil {
+		if err := world.Close(); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(env.Stderr, "feedscale: %v\n", err)
 		}
 	}()
-	env.Environ = demoEnviron(env, s.world)
+	env.Environ = demoEnviron(env, world)
 	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile})
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if s.host, err = app.Listen(c, app.Options{
-		Log: s.log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Controls: newControls(s.world, s.log),
-	}); err != nil {
+	log := screen.Log(slog.LevelError)
+	host, err := app.Listen(c, app.Options{
+		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Controls: newControls(world, log),
+	})
+	if err != nil {
 		return cli.Usage(err)
 	}
-	defer s.host.Close()
-	if s.live && env.Keys != nil {
+	defer host.Close()
+	s := demoScreen{started: env.Now(), now: env.Now, url: host.URL(), world: world}
+	if screen.Live && env.Keys != nil {
 		if keys, restore, ok := env.Keys(); ok {
-			s.restore = sync.OnceFunc(restore)
-			defer s.restore()
-			s.keys = readKeys(keys)
+			defer restore()
+			s.keys = true
+			go s.press(keys, end)
 		}
 	}
-	return s.host.Serve(ctx, s.run)
-}
-
-// logger logs to standard error or, where the picture stands there, to a line of it, which has room
-// for the message alone.
-func (s *screen) logger(level slog.Level) *slog.Logger {
-	if !s.live {
-		return slog.New(slog.NewJSONHandler(s.env.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: cli.UTC}))
+	screen.Show(cli.View{Head: s.head, Table: s.table, Foot: s.foot, More: s.more})
+	if !screen.Live {
+		fmt.Fprintf(env.Stdout, "feedscale demo: %s/api/dashboard shows the same in a browser; Ctrl-C ends it\n", s.url)
+		fmt.Fprintf(env.Stdout, "in another terminal, %s has every command work on it\n", s.walk())
 	}
-	return slog.New(slog.NewTextHandler(&s.trouble, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	return host.Serve(ctx, func(ctx context.Context) error { return screen.Follow(ctx, host) })
 }
 
 // usualAddress is where run and demo listen by default.

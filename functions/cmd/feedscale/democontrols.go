@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -26,8 +27,8 @@ import (
 // routeEnviron is where another process learns the settings of the demo.
 const routeEnviron = dashboard.RouteControls + "/environ"
 
-// controlled is the world as the controls of the page see it.
-type controlled struct {
+// worldControls is the world as the controls of the page see it.
+type worldControls struct {
 	Faults []demo.Fault `json:"faults"`
 	Watch  string       `json:"watch"`
 }
@@ -44,7 +45,7 @@ func newControls(world *demo.World, log *slog.Logger) http.Handler {
 		}
 	}
 	mux.HandleFunc("GET "+dashboard.RouteControls, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, controlled{world.Faults(), world.Watch()})
+		answer(w, worldControls{world.Faults(), world.Watch()})
 	})
 	mux.HandleFunc("GET "+routeEnviron, func(w http.ResponseWriter, _ *http.Request) { answer(w, world.Environ()) })
 	mux.HandleFunc("POST "+dashboard.RouteControls+"/{fault}", func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +58,7 @@ func newControls(world *demo.World, log *slog.Logger) http.Handler {
 			problem.Write(w, r, log, http.StatusNotFound, err.Error())
 			return
 		}
-		answer(w, controlled{world.Faults(), world.Watch()})
+		answer(w, worldControls{world.Faults(), world.Watch()})
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,10 +96,15 @@ func printDemoEnviron(ctx context.Context, env cli.Env, at string) error {
 			fmt.Fprintf(env.Stdout, "unset %s\n", name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(env.Stdout, "export %s='%s'\n", name, strings.ReplaceAll(settings[name], "'", `'\''`))
-	}
+	printExports(env.Stdout, settings)
 	return nil
+}
+
+// printExports prints what a shell takes over.
+func printExports(w io.Writer, settings map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(w, "export %s='%s'\n", name, strings.ReplaceAll(settings[name], "'", `'\''`))
+	}
 }
 
 // askForEnviron asks the demo that listens at an address, and may want a key; "" = none.

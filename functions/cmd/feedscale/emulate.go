@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,52 +25,22 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// emulated is what the stand-ins hold: from flags, or from a file of the same
+// standInWorld is what the stand-ins hold: from flags, or from a file of the same
 // fields.
-type emulated struct {
-	Databases  []string            `yaml:"databases"`
-	Containers []emulatedContainer `yaml:"containers"`
-	Queues     []emulatedQueue     `yaml:"queues"`
-	Topics     []emulatedTopic     `yaml:"topics"`
+type standInWorld struct {
+	Databases  []string                   `yaml:"databases"`
+	Containers []containerSpec            `yaml:"containers"`
+	Queues     []servicebusfake.QueueSpec `yaml:"queues"`
+	Topics     []servicebusfake.TopicSpec `yaml:"topics"`
 }
 
-type emulatedContainer struct {
+type containerSpec struct {
 	Database     string   `yaml:"database"`
 	ID           string   `yaml:"id"`
 	PartitionKey pathList `yaml:"partitionKey"` // a path, or a list of them; default /id
 	Partitions   int      `yaml:"partitions"`   // default 1
 	Throughput   int      `yaml:"throughput"`   // request units per second; 0 = unlimited
 	DefaultTTL   int      `yaml:"defaultTtl"`   // seconds; -1 = documents' own
-}
-
-// emulatedQueue has the fields of servicebusfake.QueueSpec, in their order, so that it converts.
-type emulatedQueue struct {
-	Name                     string        `yaml:"name"`
-	LockDuration             time.Duration `yaml:"lockDuration"`
-	MaxDeliveryCount         int           `yaml:"maxDeliveryCount"`
-	RequiresSession          bool          `yaml:"requiresSession"`
-	DuplicateDetectionWindow time.Duration `yaml:"duplicateDetection"` // 0 = off
-	DefaultTTL               time.Duration `yaml:"defaultTtl"`
-	DeadLetterOnExpiry       bool          `yaml:"deadLetterOnExpiry"`
-	MaxMessageSize           int           `yaml:"-"`
-}
-
-type emulatedTopic struct {
-	Name               string                 `yaml:"name"`
-	DuplicateDetection time.Duration          `yaml:"duplicateDetection"` // window; 0 = off
-	DefaultTTL         time.Duration          `yaml:"defaultTtl"`
-	Subscriptions      []emulatedSubscription `yaml:"subscriptions"`
-}
-
-// emulatedSubscription has the fields of servicebusfake.SubscriptionSpec, in their order.
-type emulatedSubscription struct {
-	Name               string                `yaml:"name"`
-	LockDuration       time.Duration         `yaml:"lockDuration"`
-	MaxDeliveryCount   int                   `yaml:"maxDeliveryCount"`
-	RequiresSession    bool                  `yaml:"requiresSession"`
-	DefaultTTL         time.Duration         `yaml:"defaultTtl"`
-	DeadLetterOnExpiry bool                  `yaml:"deadLetterOnExpiry"`
-	Rules              []servicebusfake.Rule `yaml:"-"`
 }
 
 // pathList reads one path or a list of them.
@@ -84,61 +57,72 @@ func (p *pathList) UnmarshalYAML(n *yaml.Node) error {
 // emulate serves the stand-ins until it is interrupted.
 func emulate(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "emulate", Short: "serve stand-ins for Cosmos DB and Service Bus",
-		Example: "feedscale emulate --container shop/orders:4:/customerId --container shop/leases --queue scale-events",
+		Use: "emulate [env]", Short: "serve stand-ins for Cosmos DB and Service Bus", GroupID: cli.GroupTry,
+		Long: "Serve stand-ins for Cosmos DB and Service Bus. With env, and with the same addresses, print the settings\n" +
+			"with which another terminal works on those that are served.",
+		Example: "feedscale emulate --container shop/orders:4:/customerId --container shop/leases --queue scale-events\neval \"$(feedscale emulate env)\"",
+		Args:    cobra.ArbitraryArgs,
 	}
 	f := c.Flags()
-	var world emulated
+	var world standInWorld
 	var o standInOptions
 	f.StringVar(&o.cosmosAddr, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
 	f.StringVar(&o.busAddr, "servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
-	f.StringSliceVar(&o.regions, "regions", []string{"Local"}, "regions of the Cosmos DB account, the write region first, as a `list` with commas; each further one listens on the next port")
+	f.StringSliceVar(&o.regions, "regions", []string{"Local"}, "regions of the Cosmos DB account, the write region first, with commas; each further one listens on the next port")
 	f.DurationVar(&o.retention, "retention", 10*time.Minute, "how far the feed of all versions and deletes reaches back; 0 = it is not offered")
 	f.BoolVar(&o.withTLS, "tls", false, "serve HTTPS and AMQP over TLS with a certificate that is written to --certificates")
 	f.StringVar(&o.certificates, "certificates", "data/certificates", "folder of the certificate (ca.pem) that --tls writes, and finds again")
 	f.StringVar(&o.control, "control", "", "address at which faults are scripted (POST /faults); port 0 is any free one (default none, with --any-token a free one)")
 	f.BoolVar(&o.anyToken, "any-token", false, "accept every Entra token unchecked, on loopback only, and serve tokens to DefaultAzureCredential")
-	file := f.String("file", "", "YAML or JSON file with databases, containers, queues and topics")
-	f.StringArrayVar(&world.Databases, "database", nil, "database to create, by `name`; may be repeated")
-	f.Func("container", "container to create, DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]; may be repeated", func(s string) error {
-		c, err := parseContainer(s)
+	file := f.String("file", "", "YAML or JSON that describes databases, containers, queues and topics")
+	f.StringArrayVar(&world.Databases, "database", nil, "database to create; may be repeated")
+	create := func(what, form, pattern string, add func(part []string)) {
+		parts := regexp.MustCompile("^" + pattern + "$")
+		f.Func(what, what+" to create, "+form+"; may be repeated", func(text string) error {
+			part := parts.FindStringSubmatch(text)
+			if part == nil {
+				return errors.New("allowed is " + form)
+			}
+			add(part[1:])
+			return nil
+		})
+	}
+	create("container", "DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]", `([^/:]+)/([^/:]+)(?::([1-9]\d*)?(?::(/.+))?)?`, func(part []string) {
+		partitions, _ := strconv.Atoi(part[2]) // none is 0
+		c := containerSpec{Database: part[0], ID: part[1], Partitions: partitions}
+		if part[3] != "" {
+			c.PartitionKey = strings.Split(part[3], ",")
+		}
 		world.Containers = append(world.Containers, c)
-		return err
 	})
-	f.Func("queue", "queue to create, NAME[:sessions]; it detects duplicates; may be repeated", func(s string) error {
-		q, err := parseQueue(s)
-		world.Queues = append(world.Queues, q)
-		return err
+	create("queue", "NAME[:sessions]", `([^:]+)(:sessions)?`, func(part []string) {
+		world.Queues = append(world.Queues, servicebusfake.QueueSpec{Name: part[0], RequiresSession: part[1] != "", DuplicateDetectionWindow: duplicateWindow})
 	})
-	f.Func("topic", "topic to create; it detects duplicates; may be repeated", func(s string) error {
-		if s == "" {
-			return errors.New("allowed is NAME")
+	create("topic", "NAME", `(.+)`, func(part []string) { world.topic(part[0]) })
+	create("subscription", "TOPIC/Subscriptions/NAME[:sessions]", `([^:]+?)/(?i:subscriptions)/([^:]+)(:sessions)?`, func(part []string) {
+		t := world.topic(part[0])
+		t.Subscriptions = append(t.Subscriptions, servicebusfake.SubscriptionSpec{Name: part[1], RequiresSession: part[2] != ""})
+	})
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.busAddr == "" {
+			o.busAddr = "127.0.0.1:5672"
+			if o.withTLS {
+				o.busAddr = "127.0.0.1:" + amqpsPort
+			}
 		}
-		world.topic(s)
-		return nil
-	})
-	f.Func("subscription", "subscription to create, with its topic, TOPIC/Subscriptions/NAME[:sessions]; may be repeated", func(s string) error {
-		topic, subscription, err := parseSubscription(s)
-		if err != nil {
-			return err
+		switch name := strings.Join(args, " "); name {
+		case "env":
+			return o.printEnviron(env)
+		case "":
+			return serveStandIns(c.Context(), env, o, world, *file)
+		default:
+			return cli.Usage(fmt.Errorf("emulate: unexpected argument %q; allowed are none and env", name))
 		}
-		t := world.topic(topic)
-		t.Subscriptions = append(t.Subscriptions, subscription)
-		return nil
-	})
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		return serveStandIns(c.Context(), env, o, world, *file)
 	}
 	return c
 }
 
-func serveStandIns(ctx context.Context, env cli.Env, o standInOptions, world emulated, file string) error {
-	if o.busAddr == "" {
-		o.busAddr = "127.0.0.1:5672"
-		if o.withTLS {
-			o.busAddr = "127.0.0.1:" + amqpsPort
-		}
-	}
+func serveStandIns(ctx context.Context, env cli.Env, o standInOptions, world standInWorld, file string) error {
 	if err := world.read(file); err != nil {
 		return cli.Usage(err)
 	}
@@ -152,67 +136,53 @@ func serveStandIns(ctx context.Context, env cli.Env, o standInOptions, world emu
 	return stand.Close()
 }
 
-// parseContainer reads DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]].
-func parseContainer(s string) (emulatedContainer, error) {
-	const form = "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]], such as shop/orders:4:/customerId"
-	name, rest, _ := strings.Cut(s, ":")
-	count, path, hasPath := strings.Cut(rest, ":")
-	database, id, ok := strings.Cut(name, "/")
-	if !ok || database == "" || id == "" || strings.Contains(id, "/") {
-		return emulatedContainer{}, errors.New(form)
+// printEnviron prints the settings of the stand-ins that are served with these options, as "demo env" does.
+func (o standInOptions) printEnviron(env cli.Env) error {
+	connection, err := net.DialTimeout("tcp", o.cosmosAddr, environTimeout)
+	if err != nil {
+		return fmt.Errorf("no stand-in answers at %s (%w): start it with feedscale emulate, or name its --cosmos", o.cosmosAddr, err)
 	}
-	c := emulatedContainer{Database: database, ID: id}
-	if count != "" {
-		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 {
-			return emulatedContainer{}, fmt.Errorf("%q is no number of partitions; %s", count, form)
+	connection.Close()
+	scheme, development, ca := "http", ";UseDevelopmentEmulator=true", ""
+	if o.withTLS {
+		folder, err := filepath.Abs(o.certificates)
+		if err != nil {
+			return err
 		}
-		c.Partitions = n
+		scheme, development, ca = "https", "", filepath.Join(folder, "ca.pem")
 	}
-	if hasPath {
-		if !strings.HasPrefix(path, "/") {
-			return emulatedContainer{}, fmt.Errorf("%q is no partition key path; %s", path, form)
-		}
-		c.PartitionKey = strings.Split(path, ",")
-	}
-	return c, nil
+	printExports(env.Stdout, standInSettings(fmt.Sprintf("AccountEndpoint=%s://%s/;AccountKey=%s;", scheme, o.cosmosAddr, cosmosfake.WellKnownKey),
+		fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s", o.busAddr, servicebusfake.DefaultKeyName, servicebusfake.DefaultKey)+development, ca))
+	return nil
 }
 
-// duplicateWindow is the window of queues that flags create: the service's own
-// default where detection is on.
+// standInSettings are the settings that lead to stand-ins.
+func standInSettings(cosmos, bus, ca string) map[string]string {
+	settings := map[string]string{"COSMOS": cosmos, "SERVICEBUS": strings.Replace(bus, ":"+amqpsPort+";", ";", 1)}
+	if settings["SERVICEBUS"] != bus {
+		settings["SERVICEBUS_MANAGEMENT"] = bus // clients of the management API would take 443 where no port is named
+	}
+	if ca != "" {
+		settings["SSL_CERT_FILE"] = ca
+	}
+	return settings
+}
+
+// duplicateWindow is the window of queues that flags create: the service's own default where detection is on.
 const duplicateWindow = 10 * time.Minute
 
-func parseQueue(s string) (emulatedQueue, error) {
-	name, option, _ := strings.Cut(s, ":")
-	if name == "" || option != "" && option != "sessions" {
-		return emulatedQueue{}, errors.New("allowed is NAME or NAME:sessions")
-	}
-	return emulatedQueue{Name: name, RequiresSession: option == "sessions", DuplicateDetectionWindow: duplicateWindow}, nil
-}
-
 // topic is that of a name, which is added where it is not there yet.
-func (e *emulated) topic(name string) *emulatedTopic {
-	at := slices.IndexFunc(e.Topics, func(t emulatedTopic) bool { return strings.EqualFold(t.Name, name) })
+func (e *standInWorld) topic(name string) *servicebusfake.TopicSpec {
+	at := slices.IndexFunc(e.Topics, func(t servicebusfake.TopicSpec) bool { return strings.EqualFold(t.Name, name) })
 	if at < 0 {
 		at = len(e.Topics)
-		e.Topics = append(e.Topics, emulatedTopic{Name: name, DuplicateDetection: duplicateWindow})
+		e.Topics = append(e.Topics, servicebusfake.TopicSpec{Name: name, DuplicateDetectionWindow: duplicateWindow})
 	}
 	return &e.Topics[at]
 }
 
-var subscriptionForm = regexp.MustCompile(`^([^:]+?)/(?i:subscriptions)/([^:]+)(:sessions)?$`)
-
-// parseSubscription reads TOPIC/Subscriptions/NAME[:sessions], the word in any case.
-func parseSubscription(s string) (topic string, subscription emulatedSubscription, err error) {
-	part := subscriptionForm.FindStringSubmatch(s)
-	if part == nil {
-		return "", subscription, errors.New("allowed is TOPIC/Subscriptions/NAME or TOPIC/Subscriptions/NAME:sessions")
-	}
-	return part[1], emulatedSubscription{Name: part[2], RequiresSession: part[3] != ""}, nil
-}
-
 // read adds what a file describes. The empty name is no file.
-func (e *emulated) read(name string) error {
+func (e *standInWorld) read(name string) error {
 	if name == "" {
 		return nil
 	}
@@ -221,7 +191,7 @@ func (e *emulated) read(name string) error {
 		return err
 	}
 	defer f.Close()
-	var more emulated
+	var more standInWorld
 	dec := yaml.NewDecoder(f)
 	dec.KnownFields(true)
 	if err := dec.Decode(&more); err != nil && !errors.Is(err, io.EOF) {
@@ -248,15 +218,15 @@ type standInOptions struct {
 // standIns are the running stand-ins.
 type standIns struct {
 	*emulator.Emulator
-	topics []emulatedTopic
+	topics []servicebusfake.TopicSpec
 	ca     string // file of the certificate that clients have to trust; "" without TLS
 }
 
-func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
+func startStandIns(o standInOptions, world standInWorld) (s *standIns, err error) {
 	s = &standIns{topics: world.Topics}
 	with := emulator.Options{
 		Cosmos:     cosmosfake.Options{Addr: o.cosmosAddr, Regions: o.regions, VersionRetention: o.retention},
-		ServiceBus: servicebusfake.Options{Addr: o.busAddr},
+		ServiceBus: servicebusfake.Options{Addr: o.busAddr, Queues: world.Queues, Topics: world.Topics},
 		Databases:  world.Databases, Control: o.control, AnyToken: o.anyToken, Logger: o.logger,
 	}
 	if o.withTLS {
@@ -270,18 +240,6 @@ func startStandIns(o standInOptions, world emulated) (s *standIns, err error) {
 			ID: c.ID, PartitionKey: c.PartitionKey, Partitions: c.Partitions, Throughput: c.Throughput, DefaultTTL: c.DefaultTTL,
 		}})
 	}
-	for _, q := range world.Queues {
-		with.ServiceBus.Queues = append(with.ServiceBus.Queues, servicebusfake.QueueSpec(q))
-	}
-	for _, t := range world.Topics {
-		topic := servicebusfake.TopicSpec{
-			Name: t.Name, DuplicateDetectionWindow: t.DuplicateDetection, DefaultTTL: t.DefaultTTL,
-		}
-		for _, s := range t.Subscriptions {
-			topic.Subscriptions = append(topic.Subscriptions, servicebusfake.SubscriptionSpec(s))
-		}
-		with.ServiceBus.Topics = append(with.ServiceBus.Topics, topic)
-	}
 	s.Emulator, err = emulator.Start(with)
 	return s, err
 }
@@ -293,18 +251,19 @@ const amqpsPort = "5671"
 // print says how to connect, in a form that a shell can take over. How topics are named, it says in
 // comments: they are several values of one setting.
 func (s *standIns) print(w io.Writer) {
+	settings := standInSettings(s.Cosmos.ConnectionString(), s.ServiceBus.ConnectionString(), s.ca)
 	if endpoint, header := s.Identity(); header != "" {
-		address := strings.TrimSuffix(s.ServiceBus.Addr().String(), ":"+amqpsPort)
-		fmt.Fprintf(w, "COSMOS__accountEndpoint=%q\nSERVICEBUS__fullyQualifiedNamespace=%q\n", s.Cosmos.Endpoint(), address)
-		fmt.Fprintf(w, "IDENTITY_ENDPOINT=%q\nIDENTITY_HEADER=%q\n", endpoint, header)
-	} else {
-		s.printConnectionStrings(w)
+		delete(settings, "COSMOS")
+		delete(settings, "SERVICEBUS")
+		settings["COSMOS__accountEndpoint"] = s.Cosmos.Endpoint()
+		settings["SERVICEBUS__fullyQualifiedNamespace"] = strings.TrimSuffix(s.ServiceBus.Addr().String(), ":"+amqpsPort)
+		settings["IDENTITY_ENDPOINT"], settings["IDENTITY_HEADER"] = endpoint, header
 	}
 	if control := s.Control(); control != "" {
-		fmt.Fprintf(w, "FAULTS=%q\n", control+"/faults")
+		settings["FAULTS"] = control + "/faults"
 	}
-	if s.ca != "" {
-		fmt.Fprintf(w, "SSL_CERT_FILE=%q\n", s.ca)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(w, "%s=%q\n", name, settings[name])
 	}
 	for _, topic := range s.topics {
 		fmt.Fprintf(w, "# to publish: FEEDSCALE_EVENTS=servicebus:SERVICEBUS/%s\n", topic.Name)
@@ -315,16 +274,5 @@ func (s *standIns) print(w io.Writer) {
 			}
 			fmt.Fprintf(w, "# to consume%s: FEEDSCALE_EVENTS=servicebus:SERVICEBUS/%s/Subscriptions/%s\n", sessions, topic.Name, subscription.Name)
 		}
-	}
-}
-
-func (s *standIns) printConnectionStrings(w io.Writer) {
-	fmt.Fprintf(w, "COSMOS=%q\n", s.Cosmos.ConnectionString())
-	bus := s.ServiceBus.ConnectionString()
-	portless := strings.Replace(bus, ":"+amqpsPort+";", ";", 1)
-	fmt.Fprintf(w, "SERVICEBUS=%q\n", portless)
-	if portless != bus {
-		// Clients of the management API would take 443 where no port is named.
-		fmt.Fprintf(w, "SERVICEBUS_MANAGEMENT=%q\n", bus)
 	}
 }

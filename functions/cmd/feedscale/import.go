@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,21 +22,27 @@ import (
 // has no use for it, and does not link it.
 func importFiles(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers",
-		Example: "feedscale import scaledobject.yaml -o processors.yaml\nfeedscale import host.json */function.json local.settings.json",
-		Args:    cobra.ArbitraryArgs,
+		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers", GroupID: cli.GroupWork,
+		Example: "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import host.json */function.json local.settings.json\n" +
+			"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -",
+		Args: cobra.ArbitraryArgs,
 	}
-	output := c.Flags().StringP("output", "o", "", "write the processors file to this `file`, where there is none yet, and not to standard output")
-	c.RunE = func(_ *cobra.Command, names []string) error { return runImport(env, names, *output) }
+	to := c.Flags().String("config", "", "where to write, if nothing is there yet, and not to standard output")
+	c.Flags().StringP("output", "o", "yaml", "yaml, which is all there is")
+	c.RunE = func(c *cobra.Command, names []string) error {
+		if form := c.Flag("output").Value.String(); form != "yaml" {
+			return cli.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", form))
+		}
+		if len(names) == 0 {
+			return cli.Usage(errors.New("the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json"))
+		}
+		return runImport(env, names, *to)
+	}
 	return c
 }
 
-func runImport(env cli.Env, names []string, output string) error {
-	if len(names) == 0 {
-		fmt.Fprintln(env.Stderr, "feedscale import: the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
-		return cli.Usage(nil)
-	}
-	files, mistakes := readFiles(names)
+func runImport(env cli.Env, names []string, to string) error {
+	files, mistakes := readFiles(env, names)
 	// Those that can be read are looked at all the same, so that everything is said at once.
 	result, err := importer.Convert(files, config.Lookup(env.Environ))
 	if wrong, ok := errors.AsType[yamltree.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
@@ -41,14 +51,14 @@ func runImport(env cli.Env, names []string, output string) error {
 		return err
 	}
 	if len(mistakes) > 0 {
-		fmt.Fprintln(env.Stderr, mistakes)
-		return cli.Usage(nil)
+		return cli.Usage(mistakes)
 	}
-	if output == "" {
-		if _, err := env.Stdout.Write(result.Processors); err != nil {
-			return err
-		}
-	} else if err := cli.WriteNew(output, result.Processors, "--output"); err != nil {
+	if to == "" {
+		_, err = env.Stdout.Write(result.Processors)
+	} else {
+		err = cli.WriteNew(to, result.Processors)
+	}
+	if err != nil {
 		return cli.Usage(err)
 	}
 	for _, r := range result.Remarks {
@@ -63,18 +73,59 @@ func runImport(env cli.Env, names []string, output string) error {
 	return nil
 }
 
-// readFiles reads the files, and says which cannot be read.
-func readFiles(names []string) (files []importer.File, mistakes yamltree.Mistakes) {
-	for _, name := range names {
-		text, err := bounded.ReadFile(name)
+// readFiles reads files, standard input for -, and of folders what can be imported. It says what cannot be
+// read.
+func readFiles(env cli.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
+	fail := func(name string, err error) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
+			err = cause.Err
+		}
+		mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
+	}
+	add := func(name string, text []byte, err error) {
 		if err != nil {
-			if cause, ok := errors.AsType[*fs.PathError](err); ok {
-				err = cause.Err
-			}
-			mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
-			continue
+			fail(name, err)
+			return
 		}
 		files = append(files, importer.File{Name: name, Text: text})
 	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if name == "-" {
+			text, err := bounded.Read(name, env.Stdin)
+			add(name, text, err)
+			continue
+		} else if err != nil || !info.IsDir() {
+			text, err := bounded.ReadFile(name)
+			add(name, text, err)
+			continue
+		}
+		before := len(files)
+		err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			text, err := bounded.ReadFile(path)
+			if err != nil || ofKEDAOrFunctions(path, string(text)) {
+				add(path, text, err)
+			}
+			return nil
+		})
+		if err == nil && len(files) == before {
+			err = errors.New("no file below it is of KEDA or Azure Functions")
+		}
+		if err != nil {
+			fail(name, err)
+		}
+	}
 	return files, mistakes
+}
+
+// ofKEDAOrFunctions reports whether a file of a folder is one to import.
+func ofKEDAOrFunctions(path, text string) bool {
+	switch filepath.Ext(path) {
+	case ".yaml", ".yml":
+		return strings.Contains(text, "keda.sh/")
+	}
+	return slices.Contains([]string{"function.json", "functions.metadata", "local.settings.json"}, filepath.Base(path))
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -47,26 +51,24 @@ func TestAnImportIsPrintedAndWhatItLeavesOutIsSaid(t *testing.T) {
 
 func TestAnImportIsWrittenToANewFileAlone(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"--output", "-o"} {
-		folder := inFolder(t, map[string]string{"orders.yaml": scaledObject})
-		from, to := filepath.Join(folder, "orders.yaml"), filepath.Join(folder, "processors.yaml")
-		// The flag comes behind the name, too.
-		if status, stdout, stderr := run(t, "import", from, flag, to); status != 0 || stdout != "" {
-			t.Fatalf("%s: status %d, stdout %q, stderr %q", flag, status, stdout, stderr)
-		}
-		written, err := os.ReadFile(to)
-		testworld.Must(t, err)
-		if _, printed, _ := run(t, "import", from); string(written) != printed {
-			t.Errorf("%s: written\n%s\nprinted\n%s", flag, written, printed)
-		}
-		testworld.Must(t, os.WriteFile(to, []byte("mine"), 0o600))
-		status, _, stderr := run(t, "import", flag, to, from)
-		if status != 2 || !strings.Contains(stderr, to+" is there already") {
-			t.Errorf("%s, to a file that is there: status %d, stderr %q", flag, status, stderr)
-		}
-		if kept, err := os.ReadFile(to); err != nil || string(kept) != "mine" {
-			t.Errorf("%s: it was written over: %q, %v", flag, kept, err)
-		}
+	folder := inFolder(t, map[string]string{"orders.yaml": scaledObject})
+	from, to := filepath.Join(folder, "orders.yaml"), filepath.Join(folder, "processors.yaml")
+	// The flag comes behind the name, too.
+	if status, stdout, stderr := run(t, "import", from, "--config", to); status != 0 || stdout != "" {
+		t.Fatalf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	written, err := os.ReadFile(to)
+	testworld.Must(t, err)
+	if _, printed, _ := run(t, "import", from); string(written) != printed {
+		t.Errorf("written\n%s\nprinted\n%s", written, printed)
+	}
+	testworld.Must(t, os.WriteFile(to, []byte("mine"), 0o600))
+	status, _, stderr := run(t, "import", "--config", to, from)
+	if status != 2 || !strings.Contains(stderr, to+" is there already") {
+		t.Errorf("to a file that is there: status %d, stderr %q", status, stderr)
+	}
+	if kept, err := os.ReadFile(to); err != nil || string(kept) != "mine" {
+		t.Errorf("it was written over: %q, %v", kept, err)
 	}
 }
 
@@ -83,8 +85,9 @@ func TestEverythingThatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 	}{
 		{"no file", nil, []string{"the files to import are missing"}},
 		{"a flag that there is not", []string{"--to", "x", in("orders.yaml")}, []string{"-to"}},
-		{"three of four", []string{in("orders.yaml"), in("broken.yaml"), in("other.yaml"), in("nowhere.yaml"), folder},
-			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: is nothing that can be imported", in("nowhere.yaml") + ": cannot be read (no such file", folder + ": cannot be read ("}},
+		{"three of four", []string{in("orders.yaml"), in("broken.yaml"), in("other.yaml"), in("nowhere.yaml"), t.TempDir()},
+			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: is nothing that can be imported", in("nowhere.yaml") + ": cannot be read (no such file", ": cannot be read (no file below it is of KEDA or Azure Functions)"}},
+		{"a file to write, as in earlier releases", []string{in("orders.yaml"), "-o", "processors.yaml"}, []string{`--output is "processors.yaml"; allowed is yaml. --config names the file to write`}},
 		{"a file that is not there, alone", []string{in("nowhere.yaml")}, []string{in("nowhere.yaml") + ": cannot be read (no such file"}},
 		{"nothing but what cannot be carried over", []string{in("job.yaml")}, []string{in("job.yaml") + ":1: a ScaledJob starts", "there is nothing to import"}},
 	} {
@@ -100,5 +103,22 @@ func TestEverythingThatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnImportReadsStandardInputAndFolders(t *testing.T) {
+	t.Parallel()
+	const function = `{"bindings": [{"type": "cosmosDBTrigger", "name": "changes", "direction": "in", "connection": "COSMOS", "databaseName": "shop", "containerName": "payments"}]}`
+	folder := inFolder(t, map[string]string{"orders.yaml": scaledObject, "service.yaml": "apiVersion: v1\nkind: Service\n", "notes.txt": "a: b: c"})
+	testworld.Must(t, os.Mkdir(filepath.Join(folder, "Pay"), 0o700))
+	testworld.Must(t, os.WriteFile(filepath.Join(folder, "Pay", "function.json"), []byte(function), 0o600))
+	var piped bytes.Buffer
+	env := cli.Env{Args: []string{"import", "-"}, Stdin: strings.NewReader(scaledObject), Stdout: &piped, Stderr: io.Discard, Now: time.Now}
+	if status := cli.Main(t.Context(), env, commands(), ""); status != 0 || !strings.Contains(piped.String(), "- name: orders\n") {
+		t.Errorf("of standard input: status %d, %s", status, piped.String())
+	}
+	status, stdout, stderr := run(t, "import", folder)
+	if status != 0 || !strings.Contains(stdout, "- name: orders\n") || !strings.Contains(stdout, "- name: pay\n") {
+		t.Errorf("of a folder: status %d, stdout %s, stderr %s", status, stdout, stderr)
 	}
 }

@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+
+	"github.com/spf13/pflag"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -56,14 +60,14 @@ func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
 		says string
 	}{
 		{[]string{"--container", "orders"}, "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]"},
-		{[]string{"--container", "shop/orders:none"}, `"none" is no number of partitions`},
-		{[]string{"--container", "shop/orders:4:id"}, `"id" is no partition key path`},
-		{[]string{"--queue", "q:fifo"}, "allowed is NAME or NAME:sessions"},
+		{[]string{"--container", "shop/orders:none"}, "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]"},
+		{[]string{"--container", "shop/orders:4:id"}, "allowed is DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]"},
+		{[]string{"--queue", "q:fifo"}, "allowed is NAME[:sessions]"},
 		{[]string{"--topic", ""}, "allowed is NAME"},
 		{[]string{"--topic", "decisions/subscriptions/a"}, "stands between a topic and its subscription"},
 		{[]string{"--subscription", "decisions/a"}, "allowed is TOPIC/Subscriptions/NAME"},
 		{[]string{"--subscription", "decisions/subscriptions/"}, "allowed is TOPIC/Subscriptions/NAME"},
-		{[]string{"--subscription", "decisions/subscriptions/a:fifo"}, "TOPIC/Subscriptions/NAME:sessions"},
+		{[]string{"--subscription", "decisions/subscriptions/a:fifo"}, "TOPIC/Subscriptions/NAME[:sessions]"},
 		{[]string{"--any-token", "--cosmos", "0.0.0.0:0", "--servicebus", "127.0.0.1:0"}, "any token is accepted on loopback only"},
 		{[]string{"--file", "nowhere.yaml"}, "nowhere.yaml"},
 		{[]string{"--file", "main.go"}, "main.go"},
@@ -72,5 +76,40 @@ func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
 		if status, stdout, stderr := run(t, append([]string{"emulate"}, c.args...)...); status != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: status %d, stdout %q, stderr %q", c.args, status, stdout, stderr)
 		}
+	}
+}
+
+// TestEmulateEnvPrintsWhatAnotherTerminalTakesOver serves stand-ins, and asks beside them.
+func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
+	t.Parallel()
+	cosmos, bus := "127.0.0.1:0", "127.0.0.1:0"
+	if status, stdout, stderr := run(t, "emulate", "env", "--cosmos", "127.0.0.1:1"); status != 1 || stdout != "" || !strings.Contains(stderr, "no stand-in answers at 127.0.0.1:1") {
+		t.Errorf("nothing is served: status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	stand, err := startStandIns(standInOptions{cosmosAddr: cosmos, busAddr: bus, regions: []string{"Local"}}, standInWorld{})
+	testworld.Must(t, err)
+	defer stand.close()
+	cosmos, bus = strings.Trim(strings.TrimPrefix(stand.cosmos.Endpoint(), "http:"), "/"), stand.bus.Addr().String()
+	status, stdout, stderr := run(t, "emulate", "env", "--cosmos", cosmos, "--servicebus", bus)
+	want := "export COSMOS='" + stand.cosmos.ConnectionString() + "'\nexport SERVICEBUS='" + stand.bus.ConnectionString() + "'\n"
+	if status != 0 || stdout != want {
+		t.Errorf("status %d, stderr %q, stdout\n%swant\n%s", status, stderr, stdout, want)
+	}
+}
+
+// TestNoFlagShowsItsTypeTwice reads the help of each flag, such as "--seeds number   number of replays".
+func TestNoFlagShowsItsTypeTwice(t *testing.T) {
+	t.Parallel()
+	for _, command := range commands() {
+		c := command(cli.Env{})
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			kind, usage := pflag.UnquoteUsage(f)
+			if slices.Contains(strings.FieldsFunc(usage, func(r rune) bool { return !unicode.IsLetter(r) }), kind) {
+				t.Errorf("%s --%s %s   %s", c.Name(), f.Name, kind, usage)
+			}
+			if f.Shorthand == "o" && f.Name != "output" {
+				t.Errorf("%s: -o is --%s", c.Name(), f.Name)
+			}
+		})
 	}
 }

@@ -1,7 +1,7 @@
 // Package cli is the command line: one file for each command, which has its flags, calls what does the
-// work, and prints what comes of it. print.go has those that only print a text. What a program offers is the list of commands that its main hands
-// to [Main]; the commands that need a stand-in or client-go are in functions/cmd/feedscale, since the
-// deployed handler must not link them.
+// work, and prints what comes of it. print.go has those that only print a text. What a program offers is
+// the list of commands that its main hands to [Main]; the commands that need a stand-in or client-go are
+// in functions/cmd/feedscale, since the deployed handler must not link them.
 //
 // Start with [Main], [Env] and, for a command, leases.go. What reads the arguments is cobra
 // (docs/decisions/0017-command-line-library.md).
@@ -10,6 +10,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,10 +90,20 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 		}
 	}
 	if failure.Err != nil {
-		fmt.Fprintf(env.Stderr, "feedscale: %v\n", failure.Err)
+		for line := range strings.Lines(failure.Err.Error()) {
+			fmt.Fprintf(env.Stderr, "feedscale: %s\n", strings.TrimSuffix(line, "\n"))
+		}
 	}
 	return failure.Status
 }
+
+// The groups of the commands in the help.
+const (
+	GroupWork = "work" // set it up and let it run
+	GroupLook = "look" // read, and change nothing
+	GroupAct  = "act"  // do what was decided
+	GroupTry  = "try"  // without an account
+)
 
 func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	root := &cobra.Command{
@@ -103,10 +114,13 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	for _, group := range []string{GroupWork, GroupLook, GroupAct, GroupTry} {
+		root.AddGroup(&cobra.Group{ID: group, Title: group})
+	}
 	ask := root.Flags().Bool("version", false, "print the version")
 	unknown := func(name string) error {
-		near := strings.Join(root.SuggestionsFor(name), " or ")
-		return Usage(fmt.Errorf("there is no command %q%s%s\n'feedscale --help' lists the commands", name, elsewhere, meant(near)))
+		hint := meant(strings.Join(root.SuggestionsFor(name), " or "))
+		return Usage(fmt.Errorf("there is no command %q%s\n'feedscale --help' lists the commands", name, cmp.Or(hint, elsewhere)))
 	}
 	root.RunE = func(_ *cobra.Command, args []string) error {
 		switch {

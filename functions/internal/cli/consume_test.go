@@ -36,9 +36,9 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 			[]string{"--action", "dance", "--url", "https://receiver.example", "--concurrency", "0"}, []string{
 				"FEEDSCALE_EVENTS: the setting MISSING is missing",
 				"FEEDSCALE_LOG_LEVEL: ",
-				"--concurrency: 0 is not allowed; allowed are whole numbers from 1 to 1024",
+				`--concurrency is "0"; allowed are whole numbers from 1 to 1024`,
 				"--url: is of --action webhook alone",
-				`--action: there is no action "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
+				`--action is "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
 			}},
 		{"a webhook without a URL", good, []string{"--action", "webhook"}, []string{"--url: is missing"}},
 		{"a URL that is none", good, []string{"--action", "webhook", "--url", "receiver"}, []string{"--url: the URL of the webhook is not an address"}},

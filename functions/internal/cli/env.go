@@ -19,6 +19,7 @@ import (
 type Env struct {
 	Args    []string // without the program's own name
 	Environ []string // NAME=VALUE, as os.Environ has it
+	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Now     func() time.Time
@@ -26,11 +27,10 @@ type Env struct {
 
 	Parent func() int // process id of who started this process; nil = nobody cares
 
-	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none.
+	// Terminal is the size, in characters, of the terminal that Stdout is; ok is false where it is none, and so is nil.
 	Terminal func() (width, height int, ok bool)
-	// ErrTerminal is the width of the terminal that Stderr is; ok is false where it is none. nil = it is
-	// none.
-	ErrTerminal func() (width int, ok bool)
+	// ErrTerminal is the same of Stderr; nil = it is none.
+	ErrTerminal func() (width, height int, ok bool)
 	// Keys has each key that is pressed read at once and not shown, until restore is called; nil or not
 	// ok = nobody presses any, since standard input is no terminal.
 	Keys func() (keys io.Reader, restore func(), ok bool)
@@ -39,12 +39,9 @@ type Env struct {
 // OS is the Env of this process. release is the version that the linker set; "" = the module's.
 func OS(release string) Env {
 	return Env{
-		Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release), Parent: os.Getppid,
-		Terminal: func() (width, height int, ok bool) { return terminal(os.Stdout) },
-		ErrTerminal: func() (width int, ok bool) {
-			width, _, ok = terminal(os.Stderr)
-			return width, ok
-		},
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version(release), Parent: os.Getppid,
+		Terminal:    func() (width, height int, ok bool) { return terminal(os.Stdout) },
+		ErrTerminal: func() (width, height int, ok bool) { return terminal(os.Stderr) },
 		Keys: func() (keys io.Reader, restore func(), ok bool) {
 			fd := int(os.Stdin.Fd())
 			before, err := term.MakeRaw(fd) // fails where it is no terminal
@@ -88,30 +85,36 @@ func (e Env) Getenv(name string) string {
 // Style is how to print for whoever reads Stdout: in colors to a terminal only, and not where
 // NO_COLOR is set; as wide as the terminal, or as COLUMNS says where there is none.
 func (e Env) Style() console.Style {
-	width, _, ok := e.Terminal()
+	width, _, ok := e.size()
 	if width == 0 {
 		width, _ = strconv.Atoi(e.Getenv("COLUMNS")) // what is no number is no width
 	}
 	return console.Style{Width: max(0, width), Colors: ok && e.Getenv("NO_COLOR") == ""}
 }
 
+func (e Env) size() (width, height int, ok bool) {
+	if e.Terminal == nil {
+		return 0, 0, false
+	}
+	return e.Terminal()
+}
+
 func (e Env) errTerminal() (width int, ok bool) {
 	if e.ErrTerminal == nil {
 		return 0, false
 	}
-	return e.ErrTerminal()
+	width, _, ok = e.ErrTerminal()
+	return width, ok
 }
 
-// terminal is Stderr for what steers it: a text of others is not to be written to it.
-func (e Env) terminal() io.Writer {
-	if lines, ok := e.Stderr.(console.Lines); ok {
-		return lines.Writer
+// draw steers the terminal that Stderr is, past what keeps the texts of others from it.
+func (e Env) draw(text string) {
+	w := e.Stderr
+	if lines, ok := w.(console.Lines); ok {
+		w = lines.Writer
 	}
-	return e.Stderr
+	io.WriteString(w, text) // there is nobody to tell where this fails
 }
-
-// draw steers the terminal that Stderr is.
-func (e Env) draw(text string) { fmt.Fprint(e.terminal(), text) }
 
 // asking tells a person that another process is asked, which has the state file open.
 func (e Env) asking(address string) {

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,38 +15,134 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
-// addOutput adds the flag that chooses the form of what a command prints, the first of some by default.
-func addOutput(c *cobra.Command, forms ...string) *string {
-	value := c.Flags().StringP("output", "o", forms[0], "`form`: "+strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
-	complete(c, "output", forms...)
-	return value
+// flags are those of a command, and what is wrong with their values, so that all of it is said at once.
+type flags struct {
+	*pflag.FlagSet
+	command *cobra.Command
+	wrong   []error
+}
+
+func flagsOf(c *cobra.Command) *flags { return &flags{FlagSet: c.Flags(), command: c} }
+
+// mistake adds one, where it holds.
+func (f *flags) mistake(holds bool, format string, args ...any) {
+	if holds {
+		f.wrong = append(f.wrong, fmt.Errorf(format, args...))
+	}
+}
+
+// mistakes is the Failure for all of them; nil where there are none.
+func (f *flags) mistakes() error {
+	if err := errors.Join(f.wrong...); err != nil {
+		return Usage(err)
+	}
+	return nil
+}
+
+// output adds the flag that chooses the form of what a command prints, the first of some by default.
+func (f *flags) output(value *string, forms ...string) {
+	*value = forms[0]
+	f.choice(value, "output", "o", "format", strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1], forms...)
+}
+
+// choice adds a flag that takes one of some words. kind is what help calls its value.
+func (f *flags) choice(at *string, name, short, kind, usage string, allowed ...string) {
+	f.VarP(value{f, name, kind, func() string { return *at }, func(text string) string {
+		if !slices.Contains(allowed, text) {
+			return listed(allowed)
+		}
+		*at = text
+		return ""
+	}}, name, short, usage)
+	f.complete(name, allowed...)
 }
 
 // complete has shells offer the values of a flag.
-func complete(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+func (f *flags) complete(name string, values ...string) {
+	if err := f.command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
 	}
 }
 
-// flagMistakes is what is wrong with the flags of a command, so that all of it is said at once.
-type flagMistakes []string
-
-func (m *flagMistakes) add(format string, args ...any) {
-	*m = append(*m, fmt.Sprintf(format, args...))
+// text adds a flag of any text. kind is what help calls its value.
+func (f *flags) text(at *string, name, kind, usage string) {
+	f.Var(value{f, name, kind, func() string { return *at }, func(text string) string {
+		*at = text
+		return ""
+	}}, name, usage)
 }
 
-// choice adds a flag whose value is none of those allowed.
-func (m *flagMistakes) choice(name, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		m.add("--%s is %q; allowed are %s", name, value, listed(allowed))
+// file adds the flag that names the processors file.
+func (f *flags) file(at *string) {
+	f.text(at, "config", "path", "the processors file; setting FEEDSCALE_CONFIG")
+}
+
+// url adds the flag that names a feedscale elsewhere.
+func (f *flags) url(at *string) {
+	f.text(at, "url", "address", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting "+
+		"FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
+}
+
+// value is a pflag.Value whose mistakes are said with all others. set returns what is allowed, "" where it
+// took the text.
+type value struct {
+	flags      *flags
+	name, kind string
+	shown      func() string
+	set        func(text string) (allowed string)
+}
+
+func (v value) String() string { return v.shown() }
+func (v value) Type() string   { return v.kind }
+
+// Set does not fail.
+func (v value) Set(text string) error {
+	allowed := v.set(text)
+	v.flags.mistake(allowed != "", "--%s is %q; allowed are %s", v.name, text, allowed)
+	return nil
+}
+
+// kind is a type of numbers: what help calls one, what mistakes call all, how they are read and shown.
+type kind[T any] struct {
+	one, all string
+	parse    func(text string) (T, error)
+	shown    func(value T) string
+}
+
+var (
+	durations    = kind[time.Duration]{"duration", "durations, such as 90s or 1h30m,", time.ParseDuration, console.Brief}
+	wholeNumbers = kind[int]{"number", "whole numbers", strconv.Atoi, strconv.Itoa}
+	seeds        = kind[uint64]{
+		"number", "whole numbers", func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) },
+		func(n uint64) string { return strconv.FormatUint(n, 10) },
 	}
+	rates = kind[float64]{
+		"number", "transactions per second", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) },
+		func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
+	}
+)
+
+// number adds a flag whose values lie between two bounds, and whose default is what at holds.
+func number[T cmp.Ordered](f *flags, at *T, name string, k kind[T], low, high T, usage string) {
+	f.Var(value{f, name, k.one, func() string { return k.shown(*at) }, func(text string) string {
+		n, err := k.parse(text)
+		if err != nil || !(n >= low && n <= high) {
+			return fmt.Sprintf("%s from %s to %s", k.all, k.shown(low), k.shown(high))
+		}
+		*at = n
+		return ""
+	}}, name, usage)
 }
 
-// eitherURL adds that the state is read from two places.
-func (m *flagMistakes) eitherURL(url, file string) {
-	if url != "" && file != "" {
-		m.add("--config: is of no use with --url; leave one of the two out")
+// removed adds flags of an earlier release that help does not list. They are refused with a sentence that
+// says what there is in their place. Those that took no value need a NoOptDefVal.
+func (f *flags) removed(instead string, names ...string) {
+	for _, name := range names {
+		f.Var(value{f, name, "removed", func() string { return "" }, func(string) string {
+			f.mistake(true, "--%s is removed: %s", name, instead)
+			return ""
+		}}, name, "")
+		f.Lookup(name).Hidden = true
 	}
 }
 
@@ -57,84 +153,4 @@ func listed(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
-// refuse prints the mistakes of a command, and returns the Failure for them; nil where there are none.
-func (m flagMistakes) refuse(w io.Writer, command string) error {
-	for _, mistake := range m {
-		fmt.Fprintf(w, "feedscale %s: %s\n", command, mistake)
-	}
-	if len(m) > 0 {
-		return Usage(nil)
-	}
-	return nil
-}
-
-// kind is a type of flag values: what they are called, how they are read and shown.
-type kind[T any] struct {
-	name  string
-	parse func(text string) (T, error)
-	shown func(value T) string
-}
-
-var (
-	durations    = kind[time.Duration]{"durations, such as 90s or 1h30m,", time.ParseDuration, console.Brief}
-	wholeNumbers = kind[int]{"whole numbers", strconv.Atoi, strconv.Itoa}
-	seeds        = kind[uint64]{
-		"whole numbers", func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) },
-		func(n uint64) string { return strconv.FormatUint(n, 10) },
-	}
-	rates = kind[float64]{
-		"transactions per second", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) },
-		func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
-	}
-)
-
-// boundedVar adds a flag whose values lie between two bounds, and whose default is what value holds.
-func boundedVar[T cmp.Ordered](f *pflag.FlagSet, m *flagMistakes, value *T, name string, k kind[T], low, high T, usage string) {
-	f.Var(&boundedValue[T]{k, value, m, name, low, high}, name, usage)
-}
-
-// boundedValue is a pflag.Value. Set does not fail, so that a mistake is said with all others.
-type boundedValue[T cmp.Ordered] struct {
-	kind[T]
-	value     *T
-	mistakes  *flagMistakes
-	flag      string
-	low, high T
-}
-
-func (b *boundedValue[T]) String() string { return b.shown(*b.value) }
-func (b *boundedValue[T]) Type() string   { return b.name }
-
-func (b *boundedValue[T]) Set(text string) error {
-	value, err := b.parse(text)
-	if err != nil || !(value >= b.low && value <= b.high) {
-		b.mistakes.add("--%s is %q; allowed are %s from %s to %s", b.flag, text, b.name, b.shown(b.low), b.shown(b.high))
-		return nil
-	}
-	*b.value = value
-	return nil
-}
-
-// removedFlags adds flags of an earlier release that help does not list. They are refused with a
-// sentence that says what there is in their place. Those that took no value need a NoOptDefVal.
-func removedFlags(f *pflag.FlagSet, m *flagMistakes, instead string, names ...string) {
-	for _, name := range names {
-		f.Var(removedValue{m, name, instead}, name, "")
-		f.Lookup(name).Hidden = true
-	}
-}
-
-type removedValue struct {
-	mistakes      *flagMistakes
-	flag, instead string
-}
-
-func (r removedValue) String() string { return "" }
-func (r removedValue) Type() string   { return "removed" }
-
-func (r removedValue) Set(string) error {
-	r.mistakes.add("--%s is removed: %s", r.flag, r.instead)
-	return nil
 }

@@ -51,11 +51,12 @@ func writeHelp(w io.Writer, c *cobra.Command, style console.Style) {
 	width := min(cmp.Or(style.Width, helpWidth), helpWidth)
 	var b strings.Builder
 	fmt.Fprintf(&b, "usage: %s\n\n%s\n", c.UseLine(), console.Wrap(strings.ToUpper(c.Short[:1])+c.Short[1:]+".", "", width))
-	if c.HasAvailableSubCommands() {
-		b.WriteString("\ncommands:\n")
+	for _, group := range append(c.Groups(), &cobra.Group{Title: "other commands"}) {
+		title := "\n" + group.Title + ":\n"
 		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() {
-				b.WriteString(console.Wrap(fmt.Sprintf("  %-*s  %s", c.NamePadding(), sub.Name(), sub.Short), strings.Repeat(" ", c.NamePadding()+4), width) + "\n")
+			if sub.IsAvailableCommand() && sub.GroupID == group.ID {
+				b.WriteString(title + console.Wrap(fmt.Sprintf("  %-*s  %s", c.NamePadding(), sub.Name(), sub.Short), strings.Repeat(" ", c.NamePadding()+4), width) + "\n")
+				title = ""
 			}
 		}
 	}

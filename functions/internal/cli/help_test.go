@@ -60,7 +60,7 @@ func TestAMistypedNameGetsTheNearest(t *testing.T) {
 		{"a flag with one dash", []string{"poll", "-config", "f"}, "poll: there is no flag -config; did you mean --config?"},
 		{"a flag of the program", []string{"--versoin"}, "there is no flag --versoin; did you mean --version?"},
 		{"a flag without its value", []string{"poll", "--config"}, "poll: flag needs an argument: --config"},
-		{"an argument of a command that has none", []string{"check", "orders"}, `check: unexpected argument "orders"`},
+		{"an argument of a command that has none", []string{"leases", "orders"}, `leases: unexpected argument "orders"`},
 		{"a schema", []string{"schema", "evnt"}, `schema: there is no schema of "evnt"; did you mean event?`},
 		{"a shell", []string{"completion", "bsh"}, `completion: there is no completion for "bsh"; did you mean bash?`},
 		{"no shell", []string{"completion"}, "completion: one shell is needed; allowed are bash, zsh, fish and powershell"},

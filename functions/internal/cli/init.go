@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,26 +24,22 @@ import (
 func Init(kinds actions.Kinds) Command {
 	return func(env Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "init [SETTING]", Short: "write the processors file from the leases that an account holds, and check it",
+			Use: "init [SETTING]", Short: "write the processors file from the leases that an account holds, and check it", GroupID: GroupWork,
 			Example:     "feedscale init\nfeedscale init BILLING --database invoices --config billing.yaml",
 			Annotations: Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS"),
 			Args:        cobra.ArbitraryArgs,
 		}
-		database := c.Flags().String("database", "", "look for leases in this database alone, and not in all of the account")
-		file := c.Flags().String("config", "", "the `file` to write, where there is none yet; setting FEEDSCALE_CONFIG (default processors.yaml)")
+		f := flagsOf(c)
+		var database, file string
+		f.text(&database, "database", "name", "look for leases in this database alone, and not in all of the account")
+		f.text(&file, "config", "path", "where to write, if nothing is there yet; setting FEEDSCALE_CONFIG (default processors.yaml)")
 		c.RunE = func(c *cobra.Command, names []string) error {
-			var mistakes flagMistakes
-			if len(names) > 1 {
-				mistakes.add("%s are several settings; allowed is one, the connection of the account, COSMOS where it is left out", listed(names))
-			}
-			if err := mistakes.refuse(env.Stderr, "init"); err != nil {
+			f.mistake(len(names) > 1, "%s are several settings; allowed is one, the connection of the account, COSMOS where it is left out", listed(names))
+			if err := f.mistakes(); err != nil {
 				return err
 			}
-			setting := "COSMOS"
-			if len(names) > 0 {
-				setting = names[0]
-			}
-			return writeProcessors(c.Context(), env, setting, *database, cmp.Or(*file, env.Getenv("FEEDSCALE_CONFIG"), "processors.yaml"), kinds)
+			setting := cmp.Or(strings.Join(names, ""), "COSMOS")
+			return writeProcessors(c.Context(), env, setting, database, cmp.Or(file, env.Getenv("FEEDSCALE_CONFIG"), "processors.yaml"), kinds)
 		}
 		return c
 	}
@@ -51,7 +48,7 @@ func Init(kinds actions.Kinds) Command {
 // writeProcessors finds what the account of a setting holds, writes the file, and checks it.
 func writeProcessors(ctx context.Context, env Env, setting, database, file string, kinds actions.Kinds) error {
 	if _, err := os.Lstat(file); err == nil {
-		return Usage(isThere(file, "--config")) // before the account is asked
+		return Usage(isThere(file)) // before the account is asked
 	}
 	found, err := lookInto(ctx, env, setting,
 		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Found, error) {
@@ -74,30 +71,32 @@ func writeProcessors(ctx context.Context, env Env, setting, database, file strin
 		fmt.Fprintf(env.Stdout, "\n%s", text)
 		return fmt.Errorf("no processor could be told in full: %s is not written; fill in what the comments above leave open", file)
 	}
-	if err := WriteNew(file, []byte(text), "--config"); err != nil {
+	if err := WriteNew(file, []byte(text)); err != nil {
 		return Usage(err)
 	}
 	written := fmt.Sprintf("%s is written: %s. What is left for you to decide stands in its comments. feedscale check says of it:", file, report.Count(found.Entries(), "processor"))
 	fmt.Fprintf(env.Stdout, "\n%s\n\n", console.Wrap(written, "  ", env.Style().Width))
-	return checkAll(ctx, env, checkChoice{file: file, output: "table", timeout: time.Minute}, kinds)
+	return runCheck(ctx, env, checkOptions{file: file, timeout: time.Minute}, kinds)
 }
 
-// WriteNew writes a file where there is none. flag is the one that names it.
-func WriteNew(name string, text []byte, flag string) error {
+// WriteNew writes a processors file where there is none.
+func WriteNew(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return isThere(name, flag)
+		return isThere(name)
+	}
+	if err == nil {
+		_, err = file.Write(text)
+		if err = errors.Join(err, file.Close()); err != nil {
+			os.Remove(name) // half of a file helps nobody
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the processors file cannot be written: %w", err)
 	}
-	if _, err := file.Write(text); err != nil {
-		file.Close()
-		return fmt.Errorf("the processors file cannot be written: %w", err)
-	}
-	return file.Close()
+	return nil
 }
 
-func isThere(name, flag string) error {
-	return fmt.Errorf("%s is there already, and is not written over; name another file with %s, or move it away", name, flag)
+func isThere(name string) error {
+	return fmt.Errorf("%s is there already, and is not written over; name another file with --config, or move it away", name)
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -15,47 +13,38 @@ import (
 // feedscale watch it.
 func Leases(env Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "leases", Short: "list the processors that keep leases in a container",
+		Use: "leases", Short: "list the processors that keep leases in a container", GroupID: GroupLook,
 		Example:     "feedscale leases --connection COSMOS --database shop\nfeedscale leases --connection COSMOS --database shop --container my-leases --output json",
 		Annotations: Settings("NO_COLOR", "COLUMNS"),
 	}
-	f := c.Flags()
-	setting := f.String("connection", "", "the setting that connects to the account of the lease container, as in the processors file")
-	database := f.String("database", "", "the database of the lease container")
-	container := f.String("container", "leases", "the lease container")
-	output := addOutput(c, "table", "json")
+	f := flagsOf(c)
+	var setting, output string
+	container := cosmos.Container{ID: "leases"}
+	f.text(&setting, "connection", "setting", "connects to the account of the lease container, as in the processors file")
+	f.text(&container.Database, "database", "name", "the database of the lease container")
+	f.text(&container.ID, "container", "name", "the lease container")
+	f.output(&output, "table", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		var mistakes flagMistakes
-		if *setting == "" || *database == "" || *container == "" {
-			mistakes.add("--connection and --database are needed, as in --connection COSMOS --database shop")
-		}
-		mistakes.choice("output", *output, "table", "json")
-		if err := mistakes.refuse(env.Stderr, "leases"); err != nil {
+		f.mistake(setting == "" || container.Database == "" || container.ID == "", "--connection and --database are needed, as in --connection COSMOS --database shop")
+		if err := f.mistakes(); err != nil {
 			return err
 		}
-		return leases(c.Context(), env, *setting, cosmos.Container{Database: *database, ID: *container}, *output)
+		found, err := lookInto(c.Context(), env, setting,
+			func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
+				return discover.Leases(c.Context(), account, connection, container, env.Now)
+			})
+		switch {
+		case err != nil:
+			return err
+		case output == "json":
+			err = console.WriteJSON(env.Stdout, found)
+		default:
+			err = console.WriteLeases(env.Stdout, found, env.Style())
+		}
+		if err == nil && !found.Complete() {
+			err = Incomplete(nil)
+		}
+		return err
 	}
 	return c
-}
-
-func leases(ctx context.Context, env Env, setting string, container cosmos.Container, output string) error {
-	found, err := lookInto(ctx, env, setting,
-		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
-			return discover.Leases(ctx, account, connection, container, env.Now)
-		})
-	if err != nil {
-		return err
-	}
-	if output == "json" {
-		err = console.WriteJSON(env.Stdout, found)
-	} else {
-		err = console.WriteLeases(env.Stdout, found, env.Style())
-	}
-	if err != nil {
-		return err
-	}
-	if !found.Complete() {
-		return Incomplete(nil)
-	}
-	return nil
 }

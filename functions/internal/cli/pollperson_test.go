@@ -99,8 +99,11 @@ func TestAPersonSeesWhatIsWaitedForAndWhatWasInterrupted(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			what := "account 127.0.0.1"
-			if args[0] == "check" {
+			switch args[0] {
+			case "check":
 				what = "the answers to the checks"
+			case "poll":
+				what = "1 of 1 processors"
 			}
 			var stdout bytes.Buffer
 			var stderr printed

@@ -61,21 +61,21 @@ func Completion(env Env) *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		Args:      cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			root := c.Root()
-			scripts := map[string]func(io.Writer) error{
-				"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-				"zsh":        root.GenZshCompletion,
-				"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
-				"powershell": root.GenPowerShellCompletionWithDesc,
-			}
 			if len(args) != 1 {
 				return Usage(fmt.Errorf("completion: one shell is needed; allowed are %s", listed(c.ValidArgs)))
 			}
-			script, ok := scripts[args[0]]
-			if !ok {
+			switch args[0] {
+			case "bash":
+				return c.Root().GenBashCompletionV2(env.Stdout, true)
+			case "zsh":
+				return c.Root().GenZshCompletion(env.Stdout)
+			case "fish":
+				return c.Root().GenFishCompletion(env.Stdout, true)
+			case "powershell":
+				return c.Root().GenPowerShellCompletionWithDesc(env.Stdout)
+			default:
 				return Usage(fmt.Errorf("completion: there is no completion for %q%s\nallowed are %s", args[0], meant(config.Nearest(args[0], c.ValidArgs)), listed(c.ValidArgs)))
 			}
-			return script(env.Stdout)
 		},
 	}
 }

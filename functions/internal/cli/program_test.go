@@ -43,7 +43,7 @@ const version = "v1.2.3"
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Simulate,
+		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Explain, cli.Simulate,
 		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), cli.Completion, cli.Schema, cli.Version,
 	}
 }
@@ -70,7 +70,7 @@ func (p program) env(stdout, stderr io.Writer, args ...string) cli.Env {
 	env := cli.Env{
 		Args: args, Environ: testworld.Environ(p.settings), Stdout: stdout, Stderr: stderr, Now: p.now, Version: version,
 		Terminal:    func() (width, height int, ok bool) { return p.width, 25, p.width > 0 },
-		ErrTerminal: func() (width int, ok bool) { return p.width, p.person },
+		ErrTerminal: func() (width, height int, ok bool) { return p.width, 25, p.person },
 	}
 	if p.now == nil {
 		env.Now = time.Now

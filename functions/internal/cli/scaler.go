@@ -50,71 +50,63 @@ const (
 func Scaler(scaler NewScaler) Command {
 	return func(env Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "scaler", Short: "be KEDA's external scaler for a feedscale that runs elsewhere",
+			Use: "scaler", Short: "be KEDA's external scaler for a feedscale that runs elsewhere", GroupID: GroupAct,
 			Example:     "feedscale scaler --url https://APP.azurewebsites.net --listen :6000",
 			Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_STATE", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_LOG_LEVEL"),
 		}
-		f := c.Flags()
-		o := scalerFlags{url: addURL(c), file: addConfig(c)}
-		o.listen = f.String("listen", "", "host:port to answer KEDA on; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
-		o.events = f.String("events", "", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription of its own: its events say at once what has changed, beside the interval")
-		o.interval = f.Duration("interval", time.Second, "how often what is streamed is looked at, for each processor")
-		c.RunE = func(c *cobra.Command, _ []string) error { return serveScaler(c.Context(), env, o, scaler) }
+		f := flagsOf(c)
+		o := scalerOptions{interval: time.Second}
+		o.source.flags(f)
+		f.text(&o.listen, "listen", "host:port", "where KEDA is answered; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
+		f.text(&o.events, "events", "place", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription of its own: its events say at once what has changed, beside the interval")
+		number(f, &o.interval, "interval", durations, leastInterval, time.Hour, "how often what is streamed is looked at, for each processor")
+		c.RunE = func(c *cobra.Command, _ []string) error { return serveScaler(c.Context(), env, f, o, scaler) }
 		return c
 	}
 }
 
-type scalerFlags struct {
-	url, file, listen, events *string
-	interval                  *time.Duration
+type scalerOptions struct {
+	source
+	listen, events string
+	interval       time.Duration
 }
 
-func serveScaler(ctx context.Context, env Env, f scalerFlags, scaler NewScaler) error {
-	var mistakes flagMistakes
-	if *f.interval < leastInterval {
-		mistakes.add("--interval is %s; allowed are durations from %s", f.interval, leastInterval)
-	}
-	if _, _, err := net.SplitHostPort(*f.listen); *f.listen != "" && err != nil {
-		mistakes.add("--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", *f.listen, scalerAddress)
-	}
-	mistakes.eitherURL(*f.url, *f.file)
+func serveScaler(ctx context.Context, env Env, f *flags, o scalerOptions, scaler NewScaler) error {
+	_, _, err := net.SplitHostPort(o.listen)
+	f.mistake(o.listen != "" && err != nil, "--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", o.listen, scalerAddress)
+	o.source.check(f)
 	var own config.Events
-	if *f.events != "" {
-		var err error
-		if own, err = ownSubscription(env, *f.events); err != nil {
-			mistakes.add("--events: %v", err)
-		}
+	if o.events != "" {
+		own, err = ownSubscription(env, o.events)
+		f.mistake(err != nil, "--events: %v", err)
 	}
-	if err := mistakes.refuse(env.Stderr, "scaler"); err != nil {
+	if err := f.mistakes(); err != nil {
 		return err
 	}
-	source, err := openScalerSource(env, f)
+	asked, err := o.open(env)
 	if err != nil {
 		return err
 	}
-	defer source.close()
-	o := ScalerOptions{
-		Scaler: source.settings.Scaler, Answers: source.answers, Interval: *f.interval,
-		Log: newLog(env.Stderr, source.settings.LogLevel),
-	}
-	o.Listen = cmp.Or(*f.listen, o.Listen, scalerAddress)
+	defer asked.close()
+	settings, answers := asked.settings, asked.answers
+	log := newLog(env.Stderr, settings.LogLevel)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if own.Subscription != "" {
-		if o.Answers, err = tellByEvents(ctx, source.settings, own, o.Answers, o.Log); err != nil {
+		if answers, err = tellByEvents(ctx, settings, own, answers, log); err != nil {
 			return err
 		}
 	}
-	serve, err := scaler(o)
+	serve, err := misused(scaler(ScalerOptions{Scaler: settings.Scaler, Answers: answers, Interval: o.interval, Log: log}))
 	if err != nil {
-		return Usage(err)
+		return err
 	}
-	l, err := listenScaler(o.Listen)
+	l, err := listenScaler(cmp.Or(o.listen, settings.Scaler.Listen, scalerAddress))
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	o.Log.Info("answering scalers", "asks", source.name, "interval", o.Interval.String(), "version", env.Version)
+	log.Info("answering scalers", "asks", asked.name, "interval", o.interval.String(), "version", env.Version)
 	return serve(ctx, l)
 }
 
@@ -126,33 +118,30 @@ type scalerSource struct {
 	close    func()
 }
 
-// openScalerSource opens an API or, without its address, the state, by the configuration of the process
-// that writes it.
-func openScalerSource(env Env, f scalerFlags) (none scalerSource, err error) {
-	if *f.url != "" || env.Getenv("FEEDSCALE_URL") != "" {
-		s, err := settings(env)
-		if err != nil {
-			return none, err
-		}
-		api, err := askable(cmp.Or(*f.url, s.URL), s)
-		if err != nil {
-			return none, err
-		}
+// open opens an API or, without its address, the state, by the configuration of the process that writes it.
+func (o scalerOptions) open(env Env) (none scalerSource, err error) {
+	s, err := readSettings(env)
+	if err != nil {
+		return none, err
+	}
+	if api, err := o.api(s); err != nil {
+		return none, err
+	} else if api != nil {
 		return scalerSource{api.Address(), api, s, func() {}}, nil
 	}
-	c, err := configure(env, *f.file)
+	c, err := readConfig(env, o.file)
 	if err != nil {
 		return none, err
 	}
 	if c.Settings.State.BoltPath != "" {
 		return none, Usage(fmt.Errorf("the state in FEEDSCALE_STATE is a file, which is for one process: set FEEDSCALE_SCALER_LISTEN in that of feedscale run, or ask it with --url http://%s", c.Settings.Listen))
 	}
-	a, err := app.New(c, app.Options{
+	a, err := misused(app.New(c, app.Options{
 		Log: newLog(env.Stderr, c.Settings.LogLevel), EventLines: console.Lines{Writer: env.Stdout},
 		ReadOnly: true, Version: env.Version, Now: env.Now,
-	})
+	}))
 	if err != nil {
-		return none, Usage(err)
+		return none, err
 	}
 	return scalerSource{"the state", a.Answers(), c.Settings, a.Close}, nil
 }
@@ -166,13 +155,13 @@ func listenScaler(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// toldByEvents are answers that an event says when to ask for again, and not the interval alone.
-type toldByEvents struct {
+// noticedAnswers are answers that an event says when to ask for again, and not the interval alone.
+type noticedAnswers struct {
 	ScalerAnswers
-	told *state.Notices
+	notices *state.Notices
 }
 
-func (t toldByEvents) Changed(name string) <-chan struct{} { return t.told.Changed(name) }
+func (n noticedAnswers) Changed(name string) <-chan struct{} { return n.notices.Changed(name) }
 
 // ownSubscription reads the flag --events. A queue is not allowed: its events are somebody else's.
 func ownSubscription(env Env, text string) (config.Events, error) {
@@ -186,19 +175,19 @@ func ownSubscription(env Env, text string) (config.Events, error) {
 // tellByEvents has the events of a subscription tell what has changed, until ctx ends. Without events the
 // interval goes on.
 func tellByEvents(ctx context.Context, s config.Settings, e config.Events, answers ScalerAnswers, log *slog.Logger) (ScalerAnswers, error) {
-	consumer, err := connect.New(s).Consumer(e, servicebus.ConsumerOptions{Log: log})
+	consumer, err := misused(connect.New(s).Consumer(e, servicebus.ConsumerOptions{Log: log}))
 	if err != nil {
-		return nil, Usage(err)
+		return nil, err
 	}
-	t := toldByEvents{answers, new(state.Notices)}
+	n := noticedAnswers{answers, new(state.Notices)}
 	go func() {
 		err := consumer.Run(ctx, func(_ context.Context, event events.ScaleEvent) error {
-			t.told.Tell(event.Data.Subject())
+			n.notices.Tell(event.Data.Subject())
 			return nil
 		})
 		if ctx.Err() == nil {
 			log.Warn("events no longer say what has changed; the interval goes on", "entity", e.Path(), "error", err.Error())
 		}
 	}()
-	return t, nil
+	return n, nil
 }

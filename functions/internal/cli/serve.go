@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
-	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/spf13/cobra"
 )
 
 // StatusRestart is how serve ends on a signal: a Functions host starts a worker again that ended with
@@ -26,12 +22,13 @@ const StatusRestart = 200
 // Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends it.
 func Serve(env Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "serve", Short: "be the custom handler of an Azure Functions host",
+		Use: "serve", Short: "be the custom handler of an Azure Functions host", GroupID: GroupWork,
 		Example:     "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve",
 		Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
 	}
-	file := addConfig(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, *file) }
+	var file string
+	flagsOf(c).file(&file)
+	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, file) }
 	return c
 }
 
@@ -147,90 +144,4 @@ func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context
 		}
 	}()
 	return ctx, func() { cancel(nil) }
-}
-
-// Run is the same without a host: its own timer in place of the function and, where a setting asks for
-// it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
-// link gRPC.
-func Run(scaler NewScaler) Command {
-	return func(env Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "run", Short: "poll and answer HTTP without a Functions host",
-			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml",
-			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
-		}
-		file := addConfig(c)
-		c.RunE = func(c *cobra.Command, _ []string) error { return run(c.Context(), env, *file, scaler) }
-		return c
-	}
-}
-
-// run begins again with the processors file that it finds, each time that changes: what a restart does, the
-// state takes well. Settings are those that the process was started with.
-func run(ctx context.Context, env Env, file string, scaler NewScaler) error {
-	c, err := configure(env, file)
-	if err != nil {
-		return err
-	}
-	log := newLog(env.Stderr, c.Settings.LogLevel)
-	reloads, stop := newReloads(env, file, c.Source, log)
-	defer stop()
-	var before *config.Config // that works, where c has not been tried yet
-	for {
-		serving, end := context.WithCancel(ctx)
-		found := make(chan *config.Config, 1)
-		go func() {
-			found <- reloads.next(serving, c.Source)
-			end()
-		}()
-		err := runUntil(serving, env, &c, log, scaler)
-		end()
-		next := <-found
-		failure, _ := errors.AsType[Failure](err)
-		switch {
-		case before != nil && failure.Status == StatusUsage:
-			log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
-			c, before = *before, nil
-		case err != nil || next == nil || ctx.Err() != nil:
-			return err
-		default:
-			next.Settings = c.Settings
-			last := c
-			c, before = *next, &last
-		}
-	}
-}
-
-// runUntil polls and answers until ctx ends. The addresses that it got replace those that were asked for,
-// so that they stay.
-func runUntil(ctx context.Context, env Env, c *config.Config, log *slog.Logger, scaler NewScaler) error {
-	var listener net.Listener
-	if c.Settings.Scaler.Listen != "" {
-		var err error
-		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
-			return err
-		}
-		defer listener.Close()
-		c.Settings.Scaler.Listen = listener.Addr().String()
-	}
-	h, err := app.Listen(*c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv})
-	if err != nil {
-		return Usage(err)
-	}
-	defer h.Close()
-	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
-	tick := func(ctx context.Context) error { return h.TickForever(ctx, nil) }
-	if listener == nil {
-		return h.Serve(ctx, tick)
-	}
-	serve, err := scaler(ScalerOptions{Scaler: c.Settings.Scaler, Answers: h.Answers(), Log: log})
-	if err != nil {
-		return Usage(err)
-	}
-	return h.Serve(ctx, func(ctx context.Context) error {
-		both, ctx := errgroup.WithContext(ctx)
-		both.Go(func() error { return serve(ctx, listener) })
-		both.Go(func() error { return tick(ctx) })
-		return both.Wait()
-	})
 }

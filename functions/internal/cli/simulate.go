@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -28,80 +27,72 @@ import (
 // have cost and kept.
 func Simulate(env Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "simulate", Short: "replay a trace against policies, to tune them",
+		Use: "simulate", Short: "replay a trace against policies, to tune them", GroupID: GroupTry,
 		Example: "feedscale simulate --trace daily --compare\n" +
 			"feedscale simulate --trace history:orders --policies policies.yaml",
-		Annotations: Settings("FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
+		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
 	}
 	s := simulation{
-		env: env, flags: c.Flags(), since: 168 * time.Hour, poll: simulate.DefaultEvery,
+		env: env, flags: flagsOf(c), trace: "daily", since: 168 * time.Hour, poll: simulate.DefaultEvery,
 		options: simulate.Options{Seed: 1, Duration: 24 * time.Hour, Partitions: 8, Rate: 40},
 	}
 	s.Seeds, s.Workers, s.Objective = 1, simulate.DefaultWorkers(), simulate.Objective{Lag: 1000, Age: time.Minute}
 	s.addFlags()
-	output := addOutput(c, "table", "json")
-	complete(c, "trace", simulate.Names()...)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		s.mistakes.choice("output", *output, "table", "json")
-		return s.run(c.Context(), *output)
-	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return s.run(c.Context()) }
 	return c
 }
 
-// simulation is what the flags of simulate say, and what is wrong with them.
+// simulation is what the flags of simulate say.
 type simulation struct {
 	console.Simulation
-	env      Env
-	flags    *pflag.FlagSet
-	mistakes flagMistakes
+	source
+	env   Env
+	flags *flags
 
-	trace, policies, policy string
-	compare                 bool
-	since, poll             time.Duration
-	options                 simulate.Options
+	trace, policies, policy, output string
+	compare                         bool
+	since, poll                     time.Duration
+	options                         simulate.Options
 }
 
 func (s *simulation) addFlags() {
-	const year, least, most = 8760 * time.Hour, 0.001, simulate.MaxRate
-	f, m := s.flags, &s.mistakes
-	f.StringVar(&s.trace, "trace", "daily", "`name` or file: "+strings.Join(simulate.Names(), ", ")+
+	const least, most = 0.001, simulate.MaxRate
+	f := s.flags
+	f.text(&s.trace, "trace", "name", strings.Join(simulate.Names(), ", ")+
 		"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
-	boundedVar(f, m, &s.since, "since", durations, time.Second, year, "`duration` to look back in history:PROCESSOR")
-	boundedVar(f, m, &s.options.Duration, "duration", durations, time.Second, year, "`duration` of a built-in trace")
-	boundedVar(f, m, &s.options.Seed, "seed", seeds, 0, math.MaxUint64,
-		"whole `number`: the same one gives the same built-in trace, and the same chances")
-	boundedVar(f, m, &s.Seeds, "seeds", wholeNumbers, 1, 1000,
-		"`number` of replays, each with the next seed; the results are means")
-	boundedVar(f, m, &s.options.Partitions, "partitions", wholeNumbers, 1, 100_000,
-		"`number` of partitions; of a recorded trace its own by default")
-	boundedVar(f, m, &s.options.Rate, "rate", rates, least, most,
-		"`number` of transactions per second, on average, of a built-in trace; sparse has its own")
-	boundedVar(f, m, &s.Workers.Throughput, "throughput", rates, least, most,
-		"`number` of transactions per second that one replica works off; with a recorded trace the median recorded by default")
-	boundedVar(f, m, &s.Workers.StartUp, "startup", durations, 0, time.Hour,
-		"`duration` from the moment a replica is made to the moment it works")
-	boundedVar(f, m, &s.poll, "poll", durations, time.Second, time.Hour,
-		"`duration` between two polls of default; those of --policies have their own (every)")
-	f.StringVar(&s.policies, "policies", "", "a `file` of policies to try out")
-	f.StringVar(&s.policy, "policy", "", "default, keda, or the `name` of one in --policies; by default all of --policies, or else default")
+	f.complete("trace", simulate.Names()...)
+	number(f, &s.since, "since", durations, time.Second, year, "how far to look back in history:PROCESSOR")
+	f.url(&s.url)
+	number(f, &s.options.Duration, "duration", durations, time.Second, year, "the length of a built-in trace")
+	number(f, &s.options.Seed, "seed", seeds, 0, math.MaxUint64, "the same one gives the same built-in trace, and the same chances")
+	number(f, &s.Seeds, "seeds", wholeNumbers, 1, 1000, "replays, each with the next seed; the results are means")
+	number(f, &s.options.Partitions, "partitions", wholeNumbers, 1, 100_000, "partitions; of a recorded trace its own by default")
+	number(f, &s.options.Rate, "rate", rates, least, most, "transactions per second, on average, of a built-in trace; sparse has its own")
+	number(f, &s.Workers.Throughput, "throughput", rates, least, most,
+		"transactions per second that one replica works off; with a recorded trace the median recorded by default")
+	number(f, &s.Workers.StartUp, "startup", durations, 0, time.Hour, "from the moment a replica is made to the moment it works")
+	number(f, &s.poll, "poll", durations, time.Second, time.Hour, "between two polls of default; those of --policies have their own (every)")
+	f.text(&s.policies, "policies", "path", "policies to try out, as a file")
+	f.text(&s.policy, "policy", "name", "default, keda, or one of --policies; by default all of --policies, or else default")
 	f.BoolVar(&s.compare, "compare", false, "default, keda and all of --policies side by side, with the best fixed count")
+	f.output(&s.output, "table", "json")
 
-	removedFlags(f, m, inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
+	f.removed(inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
 		"batch", "batch-time", "ru-per-change", "ru-limit")
-	removedFlags(f, m, "a table always has its charts, --output json has none", "chart")
-	removedFlags(f, m, "the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
+	f.removed("a table always has its charts, --output json has none", "chart")
+	f.removed("the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
 		"lag-objective", "age-objective")
 	f.Lookup("matrix").NoOptDefVal, f.Lookup("chart").NoOptDefVal = "true", "true"
 }
 
 // inLaboratory says where flags and traces of earlier releases are now.
-const inLaboratory = "it is in the laboratory of the sources, make policies (docs/tune.md)"
+const inLaboratory = "it is in the laboratory of the sources, make policies (https://github.com/feedscale/feedscale/blob/main/docs/tune.md)"
 
-func (s *simulation) run(ctx context.Context, output string) error {
+func (s *simulation) run(ctx context.Context) error {
 	scalers := s.scalers()
 	draw, err := s.traces(ctx)
 	if err == nil {
-		err = s.mistakes.refuse(s.env.Stderr, "simulate")
+		err = s.flags.mistakes()
 	}
 	if err != nil {
 		return err
@@ -115,7 +106,7 @@ func (s *simulation) run(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
-	if output == "json" {
+	if s.output == "json" {
 		return console.WriteJSON(s.env.Stdout, s.Report())
 	}
 	return s.Write(s.env.Stdout, s.env.Style())
@@ -132,7 +123,7 @@ func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulat
 		}
 		return func(uint64) simulate.Trace { return s.Trace }, err
 	}
-	s.only("history:PROCESSOR", "since")
+	s.only("history:PROCESSOR", "since", "url")
 	s.Seed = &s.options.Seed
 	draw = func(seed uint64) simulate.Trace {
 		o := s.options
@@ -140,18 +131,15 @@ func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulat
 		t, _ := simulate.Generate(s.trace, o) // which options are allowed does not depend on the seed
 		return t
 	}
-	if s.Trace, err = simulate.Generate(s.trace, s.options); err != nil {
-		s.mistakes.add("%v; shorten --duration or take fewer --partitions", err)
-	}
+	s.Trace, err = simulate.Generate(s.trace, s.options)
+	s.flags.mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
 	return draw, nil
 }
 
 // only holds that flags of other traces are left out.
 func (s *simulation) only(of string, names ...string) {
 	for _, name := range names {
-		if s.flags.Changed(name) {
-			s.mistakes.add("--%s is for --trace %s; leave it out with another trace", name, of)
-		}
+		s.flags.mistake(s.flags.Changed(name), "--%s is for --trace %s; leave it out with another trace", name, of)
 	}
 }
 
@@ -165,7 +153,7 @@ func (s *simulation) scalers() []simulate.Scaler {
 	}
 	switch {
 	case s.compare && s.policy != "":
-		s.mistakes.add("--policy and --compare are given; allowed is one of them")
+		s.flags.mistake(true, "--policy and --compare are given; allowed is one of them")
 		return nil
 	case s.compare:
 		return all
@@ -179,7 +167,7 @@ func (s *simulation) scalers() []simulate.Scaler {
 		}
 		names = append(names, scaler.Name())
 	}
-	s.mistakes.add("--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
+	s.flags.mistake(true, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
 	return nil
 }
 
@@ -187,13 +175,13 @@ func (s *simulation) scalers() []simulate.Scaler {
 func (s *simulation) named() (scalers []simulate.Scaler) {
 	text, err := bounded.ReadFile(s.policies)
 	if err != nil {
-		s.mistakes.add("--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+		s.flags.mistake(true, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
 		return nil
 	}
 	policies, err := config.LoadPolicies(s.policies, text)
 	mistakes, _ := errors.AsType[config.Mistakes](err)
 	for _, m := range mistakes {
-		s.mistakes.add("%s", m)
+		s.flags.mistake(true, "%s", m)
 	}
 	for _, p := range policies {
 		scalers = append(scalers, simulate.Feedscale(p.Name, p.Policy, p.Every))
@@ -212,23 +200,22 @@ func (s *simulation) recording(ctx context.Context) (r simulate.Recording, err e
 	name, stored := strings.CutPrefix(s.trace, "history:")
 	switch {
 	case !stored:
-		s.only("history:PROCESSOR", "since")
+		s.only("history:PROCESSOR", "since", "url")
 		name, samples, err = readHistory(s.trace)
 	case name == "":
 		err = errors.New("history: names no processor; allowed is, for example, history:orders")
-	case len(s.mistakes) > 0:
+	case len(s.flags.wrong) > 0:
 		return r, nil
 	default:
-		if samples, err = recorded(ctx, s.env, name, s.since, s.env.Now()); err != nil {
+		now := s.env.Now().UTC()
+		if samples, err = recorded(ctx, s.env, s.source, name, window{now.Add(-s.since), now}); err != nil {
 			return r, err
 		}
 	}
 	if err == nil {
 		r, err = simulate.FromSamples(name, samples, partitions)
 	}
-	if err != nil {
-		s.mistakes.add("--trace: %v", err)
-	}
+	s.flags.mistake(err != nil, "--trace: %v", err)
 	return r, nil
 }
 

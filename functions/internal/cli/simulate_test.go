@@ -240,7 +240,7 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 				t.Errorf("%d mistakes, want %d", len(lines), len(c.want))
 			}
 			for i, want := range c.want {
-				if i >= len(lines) || !strings.HasPrefix(lines[i], "feedscale simulate: ") || !strings.Contains(lines[i], want) {
+				if i >= len(lines) || !strings.HasPrefix(lines[i], "feedscale: ") || !strings.Contains(lines[i], want) {
 					t.Errorf("mistake %d does not say %q:\n%s", i+1, want, r.Stderr)
 				}
 			}

@@ -81,7 +81,7 @@ func TestStatusAsksAFeedscaleThatRunsElsewhere(t *testing.T) {
 		{"it tells", "application/json", orders, 200, nil, 0, "orders     ok             2    0    -  10s ago"},
 		{"it has no findings, which is not the same as none", "application/json", orders, 200, nil, 0, "has no findings: it is of an earlier release"},
 		{"it has no such processor", "application/json", orders, 200, []string{"nobody"}, 2, `no processor or group is named "nobody"`},
-		{"it refuses the key", "", "", 401, nil, 1, "set FEEDSCALE_API_KEY"},
+		{"it refuses the key", "", "", 401, nil, 1, "refuses the key in FEEDSCALE_API_KEY"},
 		{"it is another program", "text/html", "<html>", 200, nil, 1, "answers something else than feedscale"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

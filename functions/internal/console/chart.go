@@ -1,23 +1,36 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Plot draws numbers from zero upwards as bars, of which each column is the greatest of its time. What
-// is unknown is a gap, never zero: there the axis shows a question mark and nothing stands on it.
+// is unknown is never zero: there the axis shows a question mark and nothing stands on it. Where nothing
+// was recorded there is no axis.
 type Plot struct {
 	Title    string
-	Values   []float64 // evenly apart; NaN is unknown
-	Height   int       // in characters, without title, axis and times
-	From, To time.Time // zero: no times
-	Top      float64   // value of the upper edge; 0 = the greatest there is
-	Limit    float64   // what is above it is yellow; 0 = none
-	Style    Style     // its Width bounds the lines
+	Points   []Point // oldest first
+	Height   int     // in characters, without title, axis and times
+	From, To time.Time
+	Untimed  bool    // without times below it
+	Top      float64 // value of the upper edge; 0 = the greatest there is
+	Limit    float64 // what is above it is yellow; 0 = none
+	Style    Style   // its Width bounds the lines; 0 = 100
 }
+
+// Point is a value from its time to the next, unless that is further away than is usual.
+type Point struct {
+	Time  time.Time
+	Value float64 // NaN is unknown
+}
+
+// chartWidth is that of a Plot where the terminal does not say how wide it is, in characters.
+const chartWidth = 100
 
 const (
 	scaleWidth = 6 // of the numbers on the left
@@ -29,7 +42,10 @@ var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
 // String is the drawing, which ends with a line break.
 func (p Plot) String() string {
-	columns := greatest(p.Values, max(1, p.Style.Width-scaleWidth-axisWidth))
+	if !p.To.After(p.From) {
+		p.To = p.From.Add(time.Second)
+	}
+	columns := p.columns(max(1, cmp.Or(p.Style.Width, chartWidth)-scaleWidth-axisWidth))
 	top := p.Top
 	for _, v := range columns {
 		if p.Top == 0 && v > top { // not so where v is unknown
@@ -55,28 +71,51 @@ func (p Plot) String() string {
 		b.WriteString(p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.Style.Paint(p.bars(columns, top, line), color) + "\n")
 	}
 	ticks := p.ticks(len(columns))
-	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, axis(columns, ticks)), Dim) + "\n")
+	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, strings.TrimRight(axis(columns, ticks), " ")), Dim) + "\n")
 	if len(ticks) > 0 {
 		b.WriteString(strings.Repeat(" ", scaleWidth+axisWidth) + p.Style.Paint(times(ticks), Dim) + "\n")
 	}
 	return b.String()
 }
 
-// greatest spreads values over columns. A column is unknown where all of its
-// values are.
-func greatest(values []float64, columns int) []float64 {
-	spread := make([]float64, columns)
-	for i := range spread {
-		spread[i] = math.NaN()
-		from := i * len(values) / columns
-		to := max(from+1, (i+1)*len(values)/columns)
-		for _, v := range values[from:min(to, len(values))] {
-			if !(spread[i] >= v) && !math.IsNaN(v) {
-				spread[i] = v
+// nothing is the value of a column in whose time nothing was recorded.
+var nothing = math.Inf(-1)
+
+// columns spreads the points over as many columns.
+func (p Plot) columns(n int) []float64 {
+	columns := slices.Repeat([]float64{nothing}, n)
+	at := func(t time.Time) int { return int(float64(n) * float64(t.Sub(p.From)) / float64(p.To.Sub(p.From))) }
+	usual := p.usualStep()
+	for i, point := range p.Points {
+		next := p.To
+		if i+1 < len(p.Points) {
+			next = p.Points[i+1].Time
+		}
+		first := at(point.Time)
+		end := first + 1
+		if next.Sub(point.Time) <= 2*usual {
+			end = max(end, at(next))
+		}
+		for column := max(0, first); column < min(end, n); column++ {
+			if was := columns[column]; was == nothing || !(was >= point.Value || math.IsNaN(point.Value)) {
+				columns[column] = point.Value
 			}
 		}
 	}
-	return spread
+	return columns
+}
+
+// usualStep is the median time between two points.
+func (p Plot) usualStep() time.Duration {
+	var steps []time.Duration
+	for i := 1; i < len(p.Points); i++ {
+		steps = append(steps, p.Points[i].Time.Sub(p.Points[i-1].Time))
+	}
+	if len(steps) == 0 {
+		return 0
+	}
+	slices.Sort(steps)
+	return steps[len(steps)/2]
 }
 
 // bars is one line of them, counted from below. What is above zero shows, however
@@ -98,8 +137,11 @@ func (p Plot) bars(columns []float64, top float64, line int) string {
 func axis(columns []float64, ticks []tick) string {
 	line := make([]string, len(columns))
 	for i, v := range columns {
-		if line[i] = "─"; math.IsNaN(v) {
+		switch line[i] = "─"; {
+		case math.IsNaN(v):
 			line[i] = unknown
+		case v == nothing:
+			line[i] = " "
 		}
 	}
 	for _, t := range ticks {
@@ -126,10 +168,10 @@ const day = 24 * time.Hour
 
 // ticks finds round times, in UTC, as many as there is room for.
 func (p Plot) ticks(columns int) []tick {
-	span := p.To.Sub(p.From)
-	if p.From.IsZero() || span <= 0 {
+	if p.Untimed {
 		return nil
 	}
+	span := p.To.Sub(p.From)
 	for _, step := range tickSteps {
 		layout := "15:04"
 		switch {

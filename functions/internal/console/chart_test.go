@@ -10,8 +10,16 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
+// plot draws values that are evenly apart.
 func plot(values []float64, width, height int, from, to time.Time) string {
-	return console.Plot{Title: "lag", Values: values, Height: height, From: from, To: to, Style: console.Style{Width: width}}.String()
+	p := console.Plot{Title: "lag", Height: height, From: from, To: to, Untimed: from.IsZero(), Style: console.Style{Width: width}}
+	if p.Untimed {
+		p.To = from.Add(time.Hour)
+	}
+	for i, v := range values {
+		p.Points = append(p.Points, console.Point{Time: p.From.Add(time.Duration(i) * p.To.Sub(p.From) / time.Duration(len(values))), Value: v})
+	}
+	return p.String()
 }
 
 func TestAChartShowsWhatIsKnownAndNothingElse(t *testing.T) {
@@ -59,7 +67,12 @@ lag
 		{"no value at all", nil, 10, 1, time.Time{}, time.Time{}, `
 lag
      1 │
-     0 └??
+     0 └
+`},
+		{"what was not recorded is none of both", []float64{8}, 12, 1, time.Time{}, time.Time{}, `
+lag
+     8 │█
+     0 └─
 `},
 		{"a column is the greatest of its values, unknown where all are", []float64{8, 1, unknown, 4, unknown, unknown}, 11, 1, time.Time{}, time.Time{}, `
 lag
@@ -71,13 +84,13 @@ lag
      8 │██▄▄
      0 └────
 `},
-		{"round times where they belong", []float64{8}, 48, 1, noon.Add(-10 * time.Minute), noon.Add(4 * time.Hour), `
+		{"round times where they belong", []float64{8, 8}, 48, 1, noon.Add(-10 * time.Minute), noon.Add(4 * time.Hour), `
 lag
      8 │████████████████████████████████████████
      0 └─┬─────────┬────────┬─────────┬─────────
          12:00     13:00    14:00     15:00
 `},
-		{"days where there are many", []float64{8}, 48, 1, noon, noon.Add(72 * time.Hour), `
+		{"days where there are many", []float64{8, 8}, 48, 1, noon, noon.Add(72 * time.Hour), `
 lag
      8 │████████████████████████████████████████
      0 └──────┬─────────────┬────────────┬──────
@@ -97,7 +110,7 @@ func TestAChartKeepsToItsWidth(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 3, 1, 12, 34, 56, 0, time.UTC)
 	for _, span := range []time.Duration{0, time.Second, time.Minute, time.Hour, 25 * time.Hour, 200 * time.Hour, 10_000 * time.Hour} {
-		for width := range 130 {
+		for width := 1; width < 130; width++ {
 			drawn := plot([]float64{1, 22, 333, 12_345}, width, 3, from, from.Add(span))
 			for line := range strings.Lines(drawn) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > max(width, 9) {

@@ -40,7 +40,7 @@ func (e explanation) write(b *strings.Builder) {
 	if e.s.Decision != nil {
 		e.steps(b)
 	}
-	e.throughput(b, e.r.Throughput)
+	e.style.throughput(b, "  ", e.r.Throughput)
 	e.style.findings(b, "  ", "", e.r.Findings)
 	for _, line := range e.consequence() {
 		fmt.Fprintf(b, "  %s\n", line)
@@ -50,18 +50,19 @@ func (e explanation) write(b *strings.Builder) {
 // headline is the decision in one sentence.
 func (e explanation) headline() string {
 	d := e.s.Decision
-	switch {
-	case d == nil:
+	if d == nil {
 		return "nothing is decided, since any number would be invented."
-	case d.Previous == nil:
-		return fmt.Sprintf("%s, its first decision.", report.Count(d.Replicas, "replica"))
-	case d.Direction == scaling.Out:
-		return fmt.Sprintf("%s, %d more than the last decision.", report.Count(d.Replicas, "replica"), d.Replicas-*d.Previous)
-	case d.Direction == scaling.In:
-		return fmt.Sprintf("%s, %d fewer than the last decision.", report.Count(d.Replicas, "replica"), *d.Previous-d.Replicas)
-	default:
-		return fmt.Sprintf("%s, as before.", report.Count(d.Replicas, "replica"))
 	}
+	change := "as before"
+	switch {
+	case d.Previous == nil:
+		change = "its first decision"
+	case d.Direction == scaling.Out:
+		change = fmt.Sprintf("%d more than the last decision", d.Replicas-*d.Previous)
+	case d.Direction == scaling.In:
+		change = fmt.Sprintf("%d fewer than the last decision", *d.Previous-d.Replicas)
+	}
+	return report.Count(d.Replicas, "replica") + ", " + change + "."
 }
 
 // measured says what the decision is made from.
@@ -117,12 +118,12 @@ func (e explanation) rates() []string {
 		return nil
 	}
 	line := strings.Join(known, ", ")
-	switch needed := catchUp(e.s); needed {
-	case "-":
-	case "never":
-		line += fmt.Sprintf(": with %s the lag only grows", report.Count(e.s.Decision.Replicas, "replica"))
-	default:
-		line += fmt.Sprintf(": with %s the lag is gone in %s", report.Count(e.s.Decision.Replicas, "replica"), needed)
+	if needed := catchUp(e.s); needed != "-" {
+		lag := "is gone in " + needed
+		if needed == "never" {
+			lag = "only grows"
+		}
+		line += fmt.Sprintf(": with %s the lag %s", report.Count(e.s.Decision.Replicas, "replica"), lag)
 	}
 	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
 }

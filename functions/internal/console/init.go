@@ -37,13 +37,14 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 func ProcessorsFile(found discover.Found, now time.Time) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n", config.SchemaURL)
-	fmt.Fprintf(&b, `# Made by feedscale init at %s, from account %s. Every field: docs/configure.md.
+	fmt.Fprintf(&b, `# Made by feedscale init at %s, from account %s. Every field:
+# https://github.com/feedscale/feedscale/blob/main/docs/configure.md; the other pages are beside it.
 #
 # For you to decide, of each processor:
-# - how its decisions are acted upon, and its target where something needs one: docs/act.md
-# - minReplicaCount, maxReplicaCount, changeFeedLagThreshold and sizing: docs/tune.md
-# - startFrom: beginning, if the application starts there: no lease tells (docs/lag.md)
-# - group, where several run in one deployment: docs/configure.md
+# - how its decisions are acted upon, and its target where something needs one: act.md
+# - minReplicaCount, maxReplicaCount, changeFeedLagThreshold and sizing: tune.md
+# - startFrom: beginning, if the application starts there: no lease tells (lag.md)
+# - group, where several run in one deployment: configure.md
 processors:
 `, now.UTC().Format(time.RFC3339), found.Account)
 	for _, r := range found.Leases {

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/discover"
@@ -20,8 +22,14 @@ func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 		rows.Wrap = true
 		b.WriteString("\n" + rows.Table(leaseRows(found.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
 		writeUnread(&b, found.Processors, style)
-		if err := writeEntries(&b, found.Processors, style); err != nil {
-			return err
+		b.WriteString("\n# for the processors file\n")
+		if slices.ContainsFunc(found.Processors, func(p discover.Processor) bool { return p.Entry != nil }) {
+			b.WriteString("processors:\n")
+		}
+		for _, p := range found.Processors {
+			if err := writeEntry(&b, p, style); err != nil {
+				return err
+			}
 		}
 	}
 	return style.print(w, b.String())
@@ -40,15 +48,19 @@ func leaseRows(processors []discover.Processor) [][]Cell {
 	for _, p := range processors {
 		name, host := unknown, p.Head
 		if p.ProcessorName != nil {
-			name, host = orDash(*p.ProcessorName), *p.AccountHost
+			name, host = cmp.Or(*p.ProcessorName, "-"), *p.AccountHost
 		}
 		live, list := owners(p)
+		color := Plain
+		if p.ContainerID == nil { // it could not be found
+			color = Red
+		}
 		rows = append(rows, []Cell{
 			{name, Plain, false},
-			{orDash(host), Plain, false},
-			{p.Monitored, containerColor(p), false},
-			{orDash(join(p.Formats)), Plain, false},
-			{orDash(join(p.Modes)), Plain, false},
+			{cmp.Or(host, "-"), Plain, false},
+			{p.Monitored, color, false},
+			{cmp.Or(join(p.Formats), "-"), Plain, false},
+			{cmp.Or(join(p.Modes), "-"), Plain, false},
 			{fmt.Sprint(p.Partitions), Plain, true},
 			{fmt.Sprintf("%d/%d", live, len(p.Owners)), Plain, true},
 			{report.Age(p.NewestSeconds), Plain, true},
@@ -57,14 +69,6 @@ func leaseRows(processors []discover.Processor) [][]Cell {
 		})
 	}
 	return rows
-}
-
-// containerColor is red where the container could not be found.
-func containerColor(p discover.Processor) string {
-	if p.ContainerID == nil {
-		return Red
-	}
-	return Plain
 }
 
 // ownersShown is how many owners a line names.
@@ -100,13 +104,6 @@ func join[T changefeed.Format | string](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
 	for _, p := range processors {
 		if p.Error != nil {
@@ -118,24 +115,8 @@ func writeUnread(b *strings.Builder, processors []discover.Processor, style Styl
 	}
 }
 
-// writeEntries prints the entries as YAML, with what is left to the user as
-// comments. What cannot stand in the file as it is, is a comment too.
-func writeEntries(b *strings.Builder, processors []discover.Processor, style Style) error {
-	b.WriteString("\n# for the processors file\n")
-	for _, p := range processors {
-		if p.Entry != nil {
-			b.WriteString("processors:\n")
-			break
-		}
-	}
-	for _, p := range processors {
-		if err := writeEntry(b, p, style); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// writeEntry prints an entry as YAML, with what is left to the user as comments. What cannot stand in the
+// file as it is, is a comment too.
 func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
 	if p.Note != nil {
 		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)

@@ -13,6 +13,7 @@ import (
 type Listing struct {
 	Sort     string              // one of Sorts; "" = as they come
 	Statuses []changefeed.Status // none = any
+	All      bool                // every one, however many there are and whatever explains them
 }
 
 // Sorts are the orders of a Listing: by status and then lag, worst first, by what is greatest, or by name.
@@ -66,13 +67,15 @@ func severity(s changefeed.Status) int {
 
 // descending compares two numbers of which the greater comes first, and what is unknown before all.
 func descending[N int | int64](a, b *N) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
+	if a == nil || b == nil {
+		return cmp.Compare(place(a), place(b))
 	}
 	return cmp.Compare(*b, *a)
+}
+
+func place[N any](n *N) int {
+	if n == nil {
+		return 0
+	}
+	return 1
 }

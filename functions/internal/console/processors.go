@@ -17,14 +17,31 @@ import (
 // first, where they are asked for, and for each container that follows it, one for each group, and how
 // several processors stand in sum.
 func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions bool, style Style) error {
+	style.Wrap = true // a person may want to copy all of WHY
+	text := ProcessorTable(ProcessorRows(polled, decided, withPartitions), style)
+	if len(polled) > 1 {
+		text += "\n" + style.wrapLines(summary(polled)+"\n")
+	}
+	return style.print(w, text)
+}
+
+// ProcessorTable is the table of ProcessorRows, whose columns give way where a terminal is narrow.
+func ProcessorTable(rows [][]Cell, style Style) string {
+	return style.Table(rows, "RU", "WRITTEN", "DONE", "CATCH-UP", "PARTITIONS", "AGE", "RUNNING")
+}
+
+// ProcessorRows are a head, PROCESSOR, STATUS, LAG, AGE, CATCH-UP, REPLICAS, PARTITIONS, RU and WHY, and
+// the lines of WriteProcessors.
+func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
 	for _, s := range polled {
 		r := report.New(s)
-		row := ProcessorRow(s)
-		if withPartitions && len(r.Partitions) > 0 { // each says its own error
-			row[len(row)-1].Text = report.Why(r.Reasons)
+		why := report.Why(r.Reasons)
+		if r.Error != nil && !(withPartitions && len(r.Partitions) > 0) { // each says its own error
+			why = strings.TrimSuffix(oneLine(*r.Error)+"; "+why, "; ")
 		}
-		rows = append(rows, row)
+		rows = append(rows, row(r.Name, r.Status, r.Lag, r.ChangeAgeSeconds, why,
+			catchUp(s), replicas(r.DesiredReplicas, r.Direction), partitions(r), fmt.Sprintf("%.1f", r.RequestCharge)))
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
 				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
@@ -39,45 +56,23 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	}
 	for _, s := range decided {
 		g := report.NewGroup(s)
-		none := Cell{"", Plain, true}
-		rows = append(rows, []Cell{
-			{"group " + g.Name, Plain, false},
-			{string(g.Status), statusColor(g.Status), false},
-			{Number(g.Lag), Plain, true},
-			{report.Age(g.ChangeAgeSeconds), Plain, true},
-			none,
-			{replicas(g.DesiredReplicas, g.Direction), Plain, true},
-			none, none,
-			{report.Why(g.Reasons), Dim, false},
-		})
+		rows = append(rows, row("group "+g.Name, g.Status, g.Lag, g.ChangeAgeSeconds, report.Why(g.Reasons), "", replicas(g.DesiredReplicas, g.Direction)))
 	}
-	style.Wrap = true // a person may want to copy all of WHY
-	text := style.Table(rows, "RU", "CATCH-UP", "PARTITIONS", "AGE")
-	if len(polled) > 1 {
-		text += "\n" + style.wrapLines(summary(polled)+"\n")
-	}
-	return style.print(w, text)
+	return rows
 }
 
-// ProcessorRow is a processor in the columns PROCESSOR, STATUS, LAG, AGE, CATCH-UP, REPLICAS, PARTITIONS,
-// RU and WHY. The last is what could not be measured, and what the decision came from.
-func ProcessorRow(s state.State) []Cell {
-	r := report.New(s)
-	why := report.Why(r.Reasons)
-	if r.Error != nil {
-		why = strings.TrimSuffix(oneLine(*r.Error)+"; "+why, "; ")
+// row is a line of ProcessorRows. numbers are CATCH-UP, REPLICAS, PARTITIONS and RU, as far as it has them.
+func row(name string, status changefeed.Status, lag, age *int64, why string, numbers ...string) []Cell {
+	cells := []Cell{{Text: name}, {string(status), statusColor(status), false}, {Number(lag), Plain, true}, {report.Age(age), Plain, true}}
+	for i := range 4 {
+		cell := Cell{Right: true}
+		if i < len(numbers) {
+			cell.Text = numbers[i]
+		}
+		cells = append(cells, cell)
 	}
-	return []Cell{
-		{r.Name, Plain, false},
-		{string(r.Status), statusColor(r.Status), false},
-		{Number(r.Lag), Plain, true},
-		{report.Age(r.ChangeAgeSeconds), Plain, true},
-		{catchUp(s), Plain, true},
-		{replicas(r.DesiredReplicas, r.Direction), Plain, true},
-		{partitions(r), Plain, true},
-		{fmt.Sprintf("%.1f", r.RequestCharge), Dim, true},
-		{why, Dim, false},
-	}
+	cells[7].Color = Dim
+	return append(cells, Cell{why, Dim, false})
 }
 
 // summary says how processors stand in sum.
@@ -100,13 +95,8 @@ func summary(polled []state.State) string {
 	return strings.Join(append(parts, compact(charge)+" RU"), ", ")
 }
 
-// partitionRow is a partition in the columns of its processor: what only a processor has is empty, and
-// the owner and the error stand where the reasons do.
+// partitionRow is a partition, whose owner and error stand where the reasons of its processor do.
 func partitionRow(p report.Partition) []Cell {
-	lag := Number(p.Lag)
-	if p.Approximate && p.Lag != nil {
-		lag = "~" + lag
-	}
 	owner := "no owner"
 	if p.Owner != nil {
 		owner = "owner " + *p.Owner
@@ -117,15 +107,12 @@ func partitionRow(p report.Partition) []Cell {
 	if p.Error != nil {
 		owner += "; " + oneLine(*p.Error)
 	}
-	none := Cell{"", Plain, true}
-	return []Cell{
-		{"  " + p.Lease, Dim, false},
-		{string(p.Status), statusColor(p.Status), false},
-		{lag, Plain, true},
-		{report.Age(p.ChangeAgeSeconds), Plain, true},
-		none, none, none, none,
-		{owner, Dim, false},
+	cells := row("  "+p.Lease, p.Status, p.Lag, p.ChangeAgeSeconds, owner)
+	cells[0].Color = Dim
+	if p.Approximate && p.Lag != nil {
+		cells[2].Text = "~" + cells[2].Text
 	}
+	return cells
 }
 
 // WriteProcessorsJSON prints what `poll --output json` does (docs/operate.md).

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -22,82 +21,36 @@ type Simulation struct {
 	Results   []simulate.Result
 }
 
-// SimulationReport is what --output json prints. Every field is always present.
-type SimulationReport struct {
-	Trace struct {
-		Name           string    `json:"name"`
-		Seed           *uint64   `json:"seed"` // null for a recorded trace
-		Start          time.Time `json:"start"`
-		Seconds        int64     `json:"seconds"`
-		Partitions     int       `json:"partitions"`
-		Transactions   int64     `json:"transactions"`
-		GuessedSeconds int64     `json:"guessedSeconds"`
-		Seeds          int       `json:"seeds"` // replays, of which the results are means
-	} `json:"trace"`
-	Workers struct {
-		Throughput     float64 `json:"throughputPerReplica"`
-		StartUpSeconds float64 `json:"startUpSeconds"`
-	} `json:"workers"`
-	Objectives struct {
-		Lag        int64   `json:"lag"`
-		AgeSeconds float64 `json:"ageSeconds"`
-	} `json:"objectives"`
-	Results []SimulationResult `json:"results"`
-}
+// object is a value of --output json. Every field is always present.
+type object = map[string]any
 
-// SimulationResult is what a policy made of the trace.
-type SimulationResult struct {
-	Policy         string            `json:"policy"`
-	ReplicaHours   float64           `json:"replicaHours"`
-	SecondsOverLag int64             `json:"secondsOverLag"`
-	SecondsOverAge int64             `json:"secondsOverAge"`
-	Actions        int               `json:"actions"`
-	ScaleOuts      int               `json:"scaleOuts"`
-	ScaleIns       int               `json:"scaleIns"`
-	MaxLag         int64             `json:"maxLag"`
-	MaxAgeSeconds  int64             `json:"maxAgeSeconds"`
-	P99AgeSeconds  int64             `json:"p99AgeSeconds"`
-	Arrived        int64             `json:"arrived"`
-	Processed      int64             `json:"processed"`
-	Left           int64             `json:"left"`
-	FixedReplicas  *int              `json:"fixedReplicas"` // of the best fixed count; else null
-	Series         []SimulationPoint `json:"series"`
-}
-
-// SimulationPoint has the greatest of each value from its second to the next.
-type SimulationPoint struct {
-	Second  int64 `json:"second"`
-	Lag     int64 `json:"lag"`
-	Age     int64 `json:"changeAgeSeconds"`
-	Desired int   `json:"desiredReplicas"`
-	Working int   `json:"workingReplicas"`
-}
-
-// Report is the Simulation as JSON shows it.
-func (s Simulation) Report() (r SimulationReport) {
-	r.Trace.Name, r.Trace.Seed, r.Trace.Start = s.Trace.Name, s.Seed, s.Trace.Start
-	r.Trace.Seconds, r.Trace.Partitions = whole(s.Trace.Duration()), s.Trace.Partitions
-	r.Trace.Transactions, r.Trace.GuessedSeconds = s.Trace.Transactions(), whole(s.Guessed)
-	r.Trace.Seeds = s.Seeds
-	r.Workers.Throughput, r.Workers.StartUpSeconds = s.Workers.Throughput, s.Workers.StartUp.Seconds()
-	r.Objectives.Lag, r.Objectives.AgeSeconds = s.Objective.Lag, s.Objective.Age.Seconds()
-	for _, of := range s.Results {
-		result := SimulationResult{
-			Policy: of.Scaler, ReplicaHours: of.ReplicaHours,
-			SecondsOverLag: whole(of.OverLag), SecondsOverAge: whole(of.OverAge),
-			Actions: of.Actions(), ScaleOuts: of.Out, ScaleIns: of.In,
-			MaxLag: of.MaxLag, MaxAgeSeconds: whole(of.MaxAge), P99AgeSeconds: whole(of.P99Age),
-			Arrived: of.Arrived, Processed: of.Processed, Left: of.Left,
+// Report is the Simulation as --output json prints it (docs/tune.md).
+func (s Simulation) Report() any {
+	results := make([]object, len(s.Results))
+	for i, of := range s.Results {
+		series := make([]object, len(of.Series)) // of each the greatest from its second to the next
+		for i, p := range of.Series {
+			series[i] = object{"second": whole(p.At), "lag": p.Lag, "changeAgeSeconds": whole(p.Age), "desiredReplicas": p.Desired, "workingReplicas": p.Working}
+		}
+		results[i] = object{
+			"policy": of.Scaler, "replicaHours": of.ReplicaHours, "secondsOverLag": whole(of.OverLag), "secondsOverAge": whole(of.OverAge),
+			"actions": of.Actions(), "scaleOuts": of.Out, "scaleIns": of.In,
+			"maxLag": of.MaxLag, "maxAgeSeconds": whole(of.MaxAge), "p99AgeSeconds": whole(of.P99Age),
+			"arrived": of.Arrived, "processed": of.Processed, "left": of.Left, "fixedReplicas": nil, "series": series,
 		}
 		if of.Fixed > 0 {
-			result.FixedReplicas = &of.Fixed
+			results[i]["fixedReplicas"] = of.Fixed // of the best fixed count
 		}
-		for _, p := range of.Series {
-			result.Series = append(result.Series, SimulationPoint{whole(p.At), p.Lag, whole(p.Age), p.Desired, p.Working})
-		}
-		r.Results = append(r.Results, result)
 	}
-	return r
+	return object{
+		"trace": object{
+			"name": s.Trace.Name, "seed": s.Seed, "start": s.Trace.Start, "seconds": whole(s.Trace.Duration()), "partitions": s.Trace.Partitions,
+			"transactions": s.Trace.Transactions(), "guessedSeconds": whole(s.Guessed), "seeds": s.Seeds,
+		},
+		"workers":    object{"throughputPerReplica": s.Workers.Throughput, "startUpSeconds": s.Workers.StartUp.Seconds()},
+		"objectives": object{"lag": s.Objective.Lag, "ageSeconds": s.Objective.Age.Seconds()},
+		"results":    results,
+	}
 }
 
 // whole is a duration of whole seconds as their number.
@@ -109,7 +62,6 @@ func (s Simulation) Write(w io.Writer, style Style) error {
 	s.writeHead(&head, style)
 	b.WriteString(style.wrapLines(head.String()))
 	s.writeTable(&b, style)
-	style.Width = cmp.Or(style.Width, chartWidth)
 	s.writeCharts(&b, style)
 	return style.print(w, b.String())
 }
@@ -174,25 +126,22 @@ func (s Simulation) writeCharts(b *strings.Builder, style Style) {
 	if len(s.Results) > 1 {
 		lagHeight, replicasHeight = 4, 2
 	}
-	var lags, replicas [][]float64
+	lags, replicas := make([][]Point, len(s.Results)), make([][]Point, len(s.Results))
 	most, highest := 0.0, 0.0
-	for _, r := range s.Results {
-		var lag, desired []float64
+	for i, r := range s.Results {
 		for _, p := range r.Series {
-			lag, desired = append(lag, float64(p.Lag)), append(desired, float64(p.Desired))
+			at := s.Trace.Start.Add(p.At)
+			lags[i], replicas[i] = append(lags[i], Point{at, float64(p.Lag)}), append(replicas[i], Point{at, float64(p.Desired)})
 			most, highest = max(most, float64(p.Lag)), max(highest, float64(p.Desired))
 		}
-		lags, replicas = append(lags, lag), append(replicas, desired)
 	}
+	end := s.Trace.Start.Add(s.Trace.Duration())
 	for i, r := range s.Results {
-		b.WriteString("\n")
-		b.WriteString(Plot{
-			Title: r.Scaler + ": lag, and below it the replicas", Values: lags[i], Height: lagHeight,
-			Top: most, Limit: float64(s.Objective.Lag), Style: style,
-		}.String())
-		b.WriteString(Plot{
-			Values: replicas[i], Height: replicasHeight, Top: highest, Style: style,
-			From: s.Trace.Start, To: s.Trace.Start.Add(s.Trace.Duration()),
-		}.String())
+		lag := Plot{
+			Title: r.Scaler + ": lag, and below it the replicas", Points: lags[i], Height: lagHeight, From: s.Trace.Start, To: end,
+			Untimed: true, Top: most, Limit: float64(s.Objective.Lag), Style: style,
+		}
+		count := Plot{Points: replicas[i], Height: replicasHeight, From: s.Trace.Start, To: end, Top: highest, Style: style}
+		b.WriteString("\n" + lag.String() + count.String())
 	}
 }

@@ -15,23 +15,23 @@ import (
 const differing = 20
 
 // WriteStatus prints what several processors fail by, then one line for each processor and group, the worst
-// first, then the findings of each with their remedies, and what is said of the throughput. Unless it is to
+// first unless the listing has another order, then the findings of each with their remedies, and what is said of the throughput. Unless it is to
 // show everything, it shows the processors that no cause explains, at most 20 of them.
-func WriteStatus(w io.Writer, all report.List, everything bool, style Style) error {
-	all = worstFirst(all)
+func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
+	all = arranged(all, l)
 	explained := explainedBy(all.Causes)
 	var b strings.Builder
 	for _, c := range all.Causes {
 		if len(c.Names) > 1 {
 			style.sentence(&b, "", style.Paint(oneLine(c.Sentence), Bold)+".")
-			style.sentence(&b, "  ", style.Paint("Do:", Dim)+" "+oneLine(c.Remedy)+". docs/status.md#causes")
+			style.sentence(&b, "  ", style.Paint("Do:", Dim)+" "+oneLine(c.Remedy)+". More: feedscale explain causes")
 		}
 	}
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
 	hidden := 0
-	if total := len(all.Processors); !everything && total > differing {
+	if total := len(all.Processors); !l.All && total > differing {
 		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool { return explained[p.Name] })
 		all.Processors = all.Processors[:min(differing, len(all.Processors))]
 		hidden = total - len(all.Processors)
@@ -76,7 +76,7 @@ func (s Style) findings(b *strings.Builder, indent, name string, findings []repo
 		}
 		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+oneLine(f.Sentence)+end)
 		if i == len(findings)-1 || findings[i+1].Remedy != f.Remedy {
-			s.sentence(b, indent+"  ", s.Paint("Do:", Dim)+" "+f.Remedy+". "+f.Page())
+			s.sentence(b, indent+"  ", s.Paint("Do:", Dim)+" "+f.Remedy+". More: feedscale explain "+f.Code)
 		}
 	}
 }
@@ -91,8 +91,8 @@ type problem struct {
 }
 
 // WriteStatusJSON prints the same as JSON: what the API answers, and the findings of all as problems.
-func WriteStatusJSON(w io.Writer, all report.List) error {
-	all = worstFirst(all)
+func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
+	all = arranged(all, l)
 	problems := []problem{}
 	each(all, func(name string, findings []report.Finding) {
 		for _, f := range findings {
@@ -115,14 +115,19 @@ func each(all report.List, visit func(name string, findings []report.Finding)) {
 	}
 }
 
-// worstFirst orders by status and lag: what was not polled for too long is as good as unknown.
-func worstFirst(all report.List) report.List {
-	all.Processors = Arrange(Listing{Sort: "status"}, all.Processors, func(p report.Stored) report.Processor {
+// arranged is what a listing shows, the worst first unless it has another order: what was not polled for
+// too long is as good as unknown.
+func arranged(all report.List, l Listing) report.List {
+	l.Sort = cmp.Or(l.Sort, "status")
+	all.Processors = Arrange(l, all.Processors, func(p report.Stored) report.Processor {
 		if p.Stale {
 			p.Status = changefeed.StatusUnknown
 		}
 		return p.Processor
 	})
+	if len(l.Statuses) > 0 {
+		all.Groups = slices.DeleteFunc(slices.Clone(all.Groups), func(g report.StoredGroup) bool { return !slices.Contains(l.Statuses, g.Status) })
+	}
 	return all
 }
 
@@ -165,30 +170,10 @@ func writeThroughput(b *strings.Builder, all report.List, style Style) {
 	if len(containers) > 0 {
 		b.WriteString("\n")
 	}
-	for _, t := range containers {
-		style.sentence(b, "", style.Paint("Throughput of "+t.Container, Bold)+": "+throughputHeadline(t)+".")
-		if why := t.Why(); why != "" {
-			style.sentence(b, "  ", oneLine(why))
-		}
-		if t.Bill.Hours > 0 {
-			style.sentence(b, "  ", throughputBill(t))
-		}
-	}
+	style.throughput(b, "", containers)
 }
 
 // sentence writes a text on lines of their own.
 func (s Style) sentence(b *strings.Builder, indent, text string) {
 	b.WriteString(s.wrapLines(indent + text + "\n"))
-}
-
-// WriteScreen prints a text in place of what a terminal of so many lines shows; 0 = it does not say. What
-// does not fit is counted.
-func WriteScreen(w io.Writer, text string, height int) error {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if most := height - 2; height > 2 && len(lines) > most {
-		lines = append(lines[:most], fmt.Sprintf("… %d more lines", len(lines)-most))
-	}
-	const toTheTop, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
-	_, err := io.WriteString(w, toTheTop+strings.Join(lines, restOfLine+"\n")+restOfLine+"\n"+restOfScreen)
-	return err
 }

@@ -50,29 +50,10 @@ func TestTheWorstIsPrintedFirst(t *testing.T) {
 		list.Processors[2] = report.NewStored(report.Lookup{State: states[2], Stale: true})
 		return list
 	}
-	golden(t, "status", func(w io.Writer, style console.Style) error { return console.WriteStatus(w, all(), true, style) })
-	golden(t, "status-json", func(w io.Writer, _ console.Style) error { return console.WriteStatusJSON(w, all()) })
-}
-
-func TestAScreenCountsWhatDoesNotFit(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rule   string
-		height int
-		want   string
-	}{
-		{"all fits", 7, "\x1b[Ha\x1b[K\nb\x1b[K\nc\x1b[K\nd\x1b[K\ne\x1b[K\n\x1b[J"},
-		{"some does not", 5, "\x1b[Ha\x1b[K\nb\x1b[K\nc\x1b[K\n… 2 more lines\x1b[K\n\x1b[J"},
-		{"the terminal does not say", 0, "\x1b[Ha\x1b[K\nb\x1b[K\nc\x1b[K\nd\x1b[K\ne\x1b[K\n\x1b[J"},
-	} {
-		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
-			var b strings.Builder
-			if err := console.WriteScreen(&b, "a\nb\nc\nd\ne\n", c.height); err != nil || b.String() != c.want {
-				t.Errorf("%q, %v", b.String(), err)
-			}
-		})
-	}
+	golden(t, "status", func(w io.Writer, style console.Style) error {
+		return console.WriteStatus(w, all(), console.Listing{All: true}, style)
+	})
+	golden(t, "status-json", func(w io.Writer, _ console.Style) error { return console.WriteStatusJSON(w, all(), console.Listing{}) })
 }
 
 func TestTheDocumentationShowsWhatStatusPrints(t *testing.T) {
@@ -93,7 +74,7 @@ func TestTheDocumentationShowsWhatStatusPrints(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "$ feedscale status\n")
 	shown, _, _ := strings.Cut(rest, "```")
 	var b strings.Builder
-	testworld.Must(t, console.WriteStatus(&b, all, true, console.Style{}))
+	testworld.Must(t, console.WriteStatus(&b, all, console.Listing{All: true}, console.Style{}))
 	if b.String() != shown {
 		t.Errorf("docs/operate.md shows\n%s\nand status prints\n%s", shown, b.String())
 	}
@@ -119,7 +100,7 @@ func TestACauseIsSaidOnceAndThenWhatDiffers(t *testing.T) {
 		more            string
 	}{{false, 20, 0, "35 more: --all"}, {true, 55, 0, ""}} {
 		var b strings.Builder
-		testworld.Must(t, console.WriteStatus(&b, list, c.all, console.Style{}))
+		testworld.Must(t, console.WriteStatus(&b, list, console.Listing{All: c.all}, console.Style{}))
 		first, rest, _ := strings.Cut(b.String(), "\n")
 		if first != "account shop refuses (429, throttled) since 03:00 UTC: 30 processors could not be measured." {
 			t.Errorf("it begins with %q", first)

@@ -39,8 +39,13 @@ func (s Style) Paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// Cut shortens a line to the width of the terminal.
-func (s Style) Cut(line string) string { return cut(line, s.Width) }
+// Cut shortens a line to the width of the terminal. What is shortened loses its colors.
+func (s Style) Cut(line string) string {
+	if room(line) <= s.Width {
+		return line
+	}
+	return cut(color.ReplaceAllString(line, ""), s.Width)
+}
 
 // printable is a text without what breaks a line or tells a terminal what to do. Its blanks stay as
 // they are: it may be a name, for copying.

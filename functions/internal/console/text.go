@@ -67,14 +67,10 @@ func partitions(r report.Processor) string {
 
 // Brief is a duration to the second as people write it: 1h30m rather than 1h30m0s.
 func Brief(d time.Duration) string {
-	text := d.Round(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
+	if d < time.Second {
+		return d.String()
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.Round(time.Second).String())
 }
 
 // compact writes a number with three digits.

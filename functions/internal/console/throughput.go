@@ -18,25 +18,29 @@ func throughputRow(t report.Throughput) []Cell {
 	if why := t.Why(); why != "" {
 		what += "; " + oneLine(why)
 	}
-	none := Cell{"", Plain, true}
-	return []Cell{{"  " + t.Container, Dim, false}, mode, none, none, none, none, none, none, {what, Dim, false}}
+	cells := row("  "+t.Container, "", nil, nil, what)
+	cells[0].Color, cells[1], cells[2].Text, cells[3].Text = Dim, mode, "", ""
+	return cells
 }
 
-// throughput says what the containers need.
-func (e explanation) throughput(b *strings.Builder, containers []report.Throughput) {
+// throughput says what containers have, what they need, and what that costs.
+func (s Style) throughput(b *strings.Builder, indent string, containers []report.Throughput) {
 	for _, t := range containers {
-		fmt.Fprintf(b, "  Throughput of %s: %s.\n", e.style.Paint(t.Container, Bold), throughputHeadline(t))
+		s.sentence(b, indent, "Throughput of "+s.Paint(t.Container, Bold)+": "+throughputHeadline(t)+".")
 		for _, r := range t.Reasons {
-			fmt.Fprintf(b, "    %s: %d RU/s, %s.\n", e.style.Paint(r.Step, Bold), r.RUPerSecond, r.Why)
+			s.sentence(b, indent+"  ", fmt.Sprintf("%s: %d RU/s, %s.", s.Paint(r.Step, Bold), r.RUPerSecond, oneLine(r.Why)))
 		}
 		if t.Note != nil {
-			fmt.Fprintf(b, "    %s %s.\n", e.style.Paint("Left alone:", Yellow), oneLine(*t.Note))
+			s.sentence(b, indent+"  ", s.Paint("Left alone:", Yellow)+" "+oneLine(*t.Note)+".")
 		}
 		if t.Error != nil {
-			fmt.Fprintf(b, "    %s %s\n", e.style.Paint("Unknown:", Red), oneLine(*t.Error))
+			s.sentence(b, indent+"  ", s.Paint("Unknown:", Red)+" "+oneLine(*t.Error))
 		}
-		if bill := t.Bill; bill.Hours > 0 {
-			fmt.Fprintf(b, "    %s\n", throughputBill(t))
+		if most := ""; t.Bill.Hours > 0 { // each hour by its highest throughput
+			if t.Autoscale {
+				most = "at most "
+			}
+			s.sentence(b, indent+"  ", fmt.Sprintf("In %s: %s%d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), most, t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours))
 		}
 	}
 }
@@ -66,13 +70,4 @@ func throughputHeadline(t report.Throughput) string {
 		return fmt.Sprintf("%d RU/s are provisioned, and stay; %s", *t.Provisioned, bounds)
 	}
 	return fmt.Sprintf("%d RU/s are provisioned, and %d %s; %s", *t.Provisioned, *t.Desired, doing, bounds)
-}
-
-// throughputBill sums up the hours, each by its highest throughput.
-func throughputBill(t report.Throughput) string {
-	most := ""
-	if t.Autoscale {
-		most = "at most "
-	}
-	return fmt.Sprintf("In %s: %s%d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), most, t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours)
 }

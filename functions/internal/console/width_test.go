@@ -38,7 +38,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 			return console.WriteExplanations(w, append(worstFirst(), groups()...), false, style)
 		},
 		"status": func(w io.Writer, style console.Style) error {
-			return console.WriteStatus(w, held(worstFirst(), groups()), true, style)
+			return console.WriteStatus(w, held(worstFirst(), groups()), console.Listing{All: true}, style)
 		},
 		"leases": func(w io.Writer, style console.Style) error { return console.WriteLeases(w, found(), style) },
 		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), false, style) },

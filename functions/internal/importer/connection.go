@@ -190,7 +190,7 @@ func (k *keda) identity(t trigger) (id string, needs []need) {
 	client, tenant := pod.Get("identityId"), pod.Get("identityTenantId")
 	switch {
 	case provider == "azure-workload":
-		k.remark(pod, "feedscale signs in with its own identity, not with KEDA's: give it the role Cosmos DB Built-in Data Reader (docs/permissions.md)")
+		k.remark(pod, "feedscale signs in with its own identity, not with KEDA's: give it the role Cosmos DB Built-in Data Reader (https://github.com/feedscale/feedscale/blob/main/docs/permissions.md)")
 	case pod.Present() && provider != "none" && provider != "":
 		k.remark(pod, "fill in by hand: %s", instead("podIdentity"))
 	case t.external:

@@ -56,7 +56,7 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		case isExternal(kind) && m.Get("processor").Present():
 			k.remark(t, "asks feedscale for processor %q already", m.Get("processor").Text())
 		default:
-			k.remark(t, "a trigger of type %q measures something else than Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (docs/act.md)", kind)
+			k.remark(t, "a trigger of type %q measures something else than Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md)", kind)
 		}
 	}
 	if len(triggers) == 0 {

@@ -12,29 +12,29 @@ import (
 // TopicSpec describes a topic with its subscriptions; the zero value of every field but Name is the service's default.
 type TopicSpec struct {
 	// Name is the path of the topic. Topics and queues share their names.
-	Name string
+	Name string `yaml:"name"`
 	// DuplicateDetectionWindow is how long a message id is remembered; a message that repeats one is accepted and dropped. 0 = off.
-	DuplicateDetectionWindow time.Duration
+	DuplicateDetectionWindow time.Duration `yaml:"duplicateDetection"`
 	// DefaultTTL is how long a message lives that does not say so itself, and the most that one may say. 0 = for ever.
-	DefaultTTL time.Duration
+	DefaultTTL time.Duration `yaml:"defaultTtl"`
 	// MaxMessageSize is the largest message taken, in bytes. 0 = 256 KiB.
-	MaxMessageSize int
+	MaxMessageSize int `yaml:"-"`
 	// Subscriptions are there from the start.
-	Subscriptions []SubscriptionSpec
+	Subscriptions []SubscriptionSpec `yaml:"subscriptions"`
 }
 
 // SubscriptionSpec describes a subscription: a queue of its own, that gets a copy of every message that its rules select. Its path is
 // TOPIC/Subscriptions/NAME. What QueueSpec says of the fields holds here too; a DefaultTTL beyond the topic's is the topic's.
 type SubscriptionSpec struct {
 	// Name is up to 50 letters, digits, '.', '-' and '_'.
-	Name               string
-	LockDuration       time.Duration
-	MaxDeliveryCount   int
-	RequiresSession    bool
-	DefaultTTL         time.Duration
-	DeadLetterOnExpiry bool
+	Name               string        `yaml:"name"`
+	LockDuration       time.Duration `yaml:"lockDuration"`
+	MaxDeliveryCount   int           `yaml:"maxDeliveryCount"`
+	RequiresSession    bool          `yaml:"requiresSession"`
+	DefaultTTL         time.Duration `yaml:"defaultTtl"`
+	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
 	// Rules select messages: one of them is enough. nil = the rule $Default, which selects all; empty, but not nil = nothing.
-	Rules []Rule
+	Rules []Rule `yaml:"-"`
 }
 
 // topic is a topic as the namespace holds it.

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedscale/feedscale/docs"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
+)
+
+// Explain prints what a status, a finding or a term means: a section of docs/status.md, or a row of
+// docs/glossary.md.
+func Explain(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "explain WORD", Short: "say what a status, a finding or a term means, and what to do", GroupID: GroupLook,
+		Example:     "feedscale explain stalled\nfeedscale explain drain rate",
+		Annotations: Settings("COLUMNS"),
+		Args:        cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return slices.Sorted(maps.Keys(meanings())), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			all := meanings()
+			words := slices.Sorted(maps.Keys(all))
+			word := strings.ToLower(strings.Join(args, " "))
+			text, ok := all[word]
+			switch {
+			case word == "":
+				text = strings.Join(words, ", ") + "\n"
+			case !ok:
+				return Usage(fmt.Errorf("explain: nothing is known of %q%s\n'feedscale explain' lists the words", word, meant(config.Nearest(word, words))))
+			}
+			for line := range strings.Lines(text) {
+				if _, err := io.WriteString(env.Stdout, console.Wrap(line, "", env.Style().Width)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+var (
+	sections = regexp.MustCompile(`(?m)^## `)
+	terms    = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|`)
+	link     = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
+)
+
+// meanings are the texts by their words, in lower case. A status goes before a term.
+func meanings() map[string]string {
+	all := make(map[string]string)
+	for _, row := range terms.FindAllStringSubmatch(docs.Glossary, -1) {
+		for word := range strings.SplitSeq(row[1], ", ") {
+			all[strings.ToLower(word)] = link.ReplaceAllString(row[1]+": "+row[2], "$1") + "\n"
+		}
+	}
+	delete(all, "term") // the heads of the tables
+	for _, section := range sections.Split(docs.Status, -1)[1:] {
+		word, text, _ := strings.Cut(section, "\n")
+		all[word] = link.ReplaceAllString(word+"\n"+strings.TrimRight(text, "\n"), "$1") + "\n"
+	}
+	return all
+}

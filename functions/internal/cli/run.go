@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Run is serve without a Functions host: its own timer in place of the function and, where a setting asks
+// for it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
+// link gRPC.
+func Run(scaler NewScaler) Command {
+	return func(env Env) *cobra.Command {
+		c := &cobra.Command{
+			Use: "run", Short: "poll and answer HTTP without a Functions host", GroupID: GroupWork,
+			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml\nfeedscale run --plain > events.jsonl",
+			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR"),
+		}
+		f := flagsOf(c)
+		r := runner{env: env, scaler: scaler}
+		f.file(&r.file)
+		plain := f.Bool("plain", false, "events and the log as lines, on a terminal too, in place of a table that stands still")
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			r.screen = NewScreen(env, *plain)
+			return r.run(c.Context())
+		}
+		return c
+	}
+}
+
+// runner is a process of feedscale run.
+type runner struct {
+	env    Env
+	file   string // the flag that names the processors file
+	scaler NewScaler
+	screen *Screen
+	log    *slog.Logger
+}
+
+// run begins again with the processors file that it finds, each time that changes: what a restart does, the
+// state takes well. Settings are those that the process was started with.
+func (r *runner) run(ctx context.Context) error {
+	c, err := readConfig(r.env, r.file)
+	if err != nil {
+		return err
+	}
+	r.log = r.screen.Log(c.Settings.LogLevel)
+	if r.screen.Live {
+		if r.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the picture says the rest
+			r.log = r.screen.Log(slog.LevelWarn)
+		}
+		defer r.screen.Close()
+	}
+	reloads, stop := newReloads(r.env, r.file, c.Source, r.log)
+	defer stop()
+	var before *config.Config // that works, where c has not been tried yet
+	for {
+		serving, end := context.WithCancel(ctx)
+		found := make(chan *config.Config, 1)
+		go func() {
+			found <- reloads.next(serving, c.Source)
+			end()
+		}()
+		err := r.serve(serving, &c)
+		end()
+		next := <-found
+		failure, _ := errors.AsType[Failure](err)
+		switch {
+		case before != nil && failure.Status == StatusUsage:
+			r.log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
+			c, before = *before, nil
+		case err != nil || next == nil || ctx.Err() != nil:
+			return err
+		default:
+			next.Settings = c.Settings
+			last := c
+			c, before = *next, &last
+		}
+	}
+}
+
+// serve polls and answers until ctx ends. The addresses that it got replace those that were asked for, so
+// that they stay.
+func (r *runner) serve(ctx context.Context, c *config.Config) error {
+	var listener net.Listener
+	if c.Settings.Scaler.Listen != "" {
+		var err error
+		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
+			return err
+		}
+		defer listener.Close()
+		c.Settings.Scaler.Listen = listener.Addr().String()
+	}
+	events := io.Writer(console.Lines{Writer: r.env.Stdout})
+	if r.screen.Live {
+		events = r.screen
+	}
+	h, err := misused(app.Listen(*c, app.Options{Log: r.log, EventLines: events, Version: r.env.Version, Now: r.env.Now, Getenv: r.env.Getenv}))
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
+	tick := func(ctx context.Context) error { return h.TickForever(ctx, nil) }
+	if r.screen.Live {
+		r.show(c.Settings)
+		tick = func(ctx context.Context) error { return r.screen.Follow(ctx, h) }
+	}
+	if listener == nil {
+		return h.Serve(ctx, tick)
+	}
+	serve, err := misused(r.scaler(ScalerOptions{Scaler: c.Settings.Scaler, Answers: h.Answers(), Log: r.log}))
+	if err != nil {
+		return err
+	}
+	return h.Serve(ctx, func(ctx context.Context) error {
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return serve(ctx, listener) })
+		both.Go(func() error { return tick(ctx) })
+		return both.Wait()
+	})
+}
+
+// show has the screen begin with the addresses, and show every processor, the worst first.
+func (r *runner) show(s config.Settings) {
+	scaler := ""
+	if s.Scaler.Listen != "" {
+		scaler = "  KEDA at " + s.Scaler.Listen
+	}
+	started := r.env.Now()
+	r.screen.Show(View{
+		Head: func(style console.Style) []string {
+			since := r.env.Now().Sub(started).Round(time.Second)
+			return []string{style.Paint(style.Cut(fmt.Sprintf("feedscale run  %s  http://%s/api/dashboard%s", since, s.Listen, scaler)), console.Bold), ""}
+		},
+		Table: func(polled, groups []state.State, style console.Style) string {
+			polled = console.Arrange(console.Listing{Sort: "status"}, polled, report.New)
+			return console.ProcessorTable(console.ProcessorRows(polled, groups, false), style)
+		},
+	})
+}
