@@ -44,7 +44,7 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages
 		}
 	}
 	if lag.Uncovered() && !last.Uncovered() {
-		p.Log.Warn("keys of a processor are uncovered", "processor", name, "kind", string(changefeed.StatusUncovered), "holes", len(lag.Coverage.Holes), "next", "no lease covers them, so that no replica reads them: docs/status.md#uncovered says how to create the lease again")
+		p.Log.Warn("keys of a processor are uncovered", "processor", name, "kind", string(changefeed.StatusUncovered), "holes", len(lag.Coverage.Holes), "next", "no lease covers them, so that no replica reads them: https://github.com/feedscale/feedscale/blob/main/docs/status.md#uncovered says how to create the lease again")
 	}
 	for i, n := range now.conditions {
 		if c := conditions[i]; n > before.conditions[i] {
