@@ -88,10 +88,10 @@ func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 	}
 	stand, err := startStandIns(standInOptions{cosmosAddr: cosmos, busAddr: bus, regions: []string{"Local"}}, standInWorld{})
 	testworld.Must(t, err)
-	defer stand.close()
-	cosmos, bus = strings.Trim(strings.TrimPrefix(stand.cosmos.Endpoint(), "http:"), "/"), stand.bus.Addr().String()
+	defer stand.Close()
+	cosmos, bus = strings.Trim(strings.TrimPrefix(stand.Cosmos.Endpoint(), "http:"), "/"), stand.ServiceBus.Addr().String()
 	status, stdout, stderr := run(t, "emulate", "env", "--cosmos", cosmos, "--servicebus", bus)
-	want := "export COSMOS='" + stand.cosmos.ConnectionString() + "'\nexport SERVICEBUS='" + stand.bus.ConnectionString() + "'\n"
+	want := "export COSMOS='" + stand.Cosmos.ConnectionString() + "'\nexport SERVICEBUS='" + stand.ServiceBus.ConnectionString() + "'\n"
 	if status != 0 || stdout != want {
 		t.Errorf("status %d, stderr %q, stdout\n%swant\n%s", status, stderr, stdout, want)
 	}
