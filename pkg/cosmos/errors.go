@@ -2,45 +2,69 @@ package cosmos
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"syscall"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
+// lost is the error of a request that got no answer. It unwraps to nothing: azcosmos tries again after the
+// errors of net, tls and io that it finds.
+type lost struct{ cause error }
+
+func (e lost) Error() string { return e.cause.Error() }
+
+// NonRetriable marks it as azcore does its own.
+func (lost) NonRetriable() {}
+
+// tokenError says that an identity gave no token.
+type tokenError struct{ error }
+
+func (e tokenError) Unwrap() error { return e.error }
+
+// describer turns what happened to a request into an error that says what to do.
+type describer struct {
+	host, setting string
+	identity      bool    // rather than a key
+	budget        float64 // request units a second
+}
+
 // failed turns the error of a request into a sentence that says why there was no answer and what to
 // do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
-func (a *Account) failed(s subject, t *tally, err error) error {
+func (a describer) failed(c *call, err error) error {
 	var (
-		response    *azcore.ResponseError
-		unavailable interface{ NonRetriable() }
-		auth        *azidentity.AuthenticationFailedError
+		s           = c.about
+		token       tokenError
 		dns         *net.DNSError
-		authority   x509.UnknownAuthorityError
-		hostname    x509.HostnameError
-		invalid     x509.CertificateInvalidError
+		certificate *tls.CertificateVerificationError
 		long        bounded.TooLongError
 	)
+	endpoint := fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
+	if refused, ok := errors.AsType[answerError](err); ok {
+		return a.refused(s, refused.response)
+	}
+	if odd, ok := errors.AsType[oddError](err); ok {
+		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, s.reading(), odd)
+	}
+	if gone, ok := errors.AsType[lost](err); ok {
+		err = gone.cause
+	}
 	if open, ok := errors.AsType[openError](err); ok {
 		return fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
 	}
-	endpoint := fmt.Sprintf("check the endpoint in setting %s, and the network", a.options.Setting)
 	switch {
-	case errors.As(err, &response):
-		return a.refused(s, response.RawResponse)
+	case errors.Is(err, ErrBudget):
+		return ErrBudget
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		if t.spent().Delay > 0 {
-			return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.options.Budget, a.host, s.reading(), ctxError(err))
+		if c.Delay > 0 {
+			return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, s.reading(), ctxError(err))
 		}
-		if status, substatus := t.last(); status >= 400 {
-			return fmt.Errorf("%w; %w", a.refusal(s, status, substatus), ctxError(err))
+		if c.status >= 400 {
+			return fmt.Errorf("%w; %w", a.refusal(s, c.status, c.substatus), ctxError(err))
 		}
 		return fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, s.reading(), endpoint, ctxError(err))
 	case errors.As(err, &long):
@@ -49,11 +73,11 @@ func (a *Account) failed(s subject, t *tally, err error) error {
 		return fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, s.reading())
 	case errors.As(err, &dns):
 		return fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
-	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
+	case errors.As(err, &certificate):
 		return fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case errors.As(err, &auth), errors.As(err, &unavailable) && a.identity != nil:
+	case errors.As(err, &token):
 		return fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
 	default:
 		return fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)
@@ -74,16 +98,33 @@ func retriable(err error) bool {
 	var (
 		dns          *net.DNSError
 		nonRetriable interface{ NonRetriable() }
-		authority    x509.UnknownAuthorityError
-		hostname     x509.HostnameError
-		invalid      x509.CertificateInvalidError
+		certificate  *tls.CertificateVerificationError
 	)
 	switch {
-	case errors.As(err, &nonRetriable), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
+	case errors.As(err, &nonRetriable), errors.As(err, &certificate):
 		return false
 	case errors.As(err, &dns):
 		return !dns.IsNotFound
 	default:
 		return true
 	}
+}
+
+// isUnreachable reports whether a request failed before anything of the account could answer: its name,
+// the connection, or TLS.
+func isUnreachable(err error) bool {
+	var (
+		dns         *net.DNSError
+		op          *net.OpError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+	)
+	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.As(err, &certificate) || errors.As(err, &record)
+}
+
+// isTimeout reports whether a request ended because its time was over.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }

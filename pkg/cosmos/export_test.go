@@ -6,32 +6,54 @@ import (
 	"time"
 )
 
-// Pace gives a test access to the methods of a pace.
-type Pace struct{ *pace }
+// Pace gives a test access to a budget, and to the slots of one container.
+type Pace struct {
+	*budget
+	slots *slots
+	held  *[]*ticket
+}
 
-func NewPace(budget float64, maxLimit int) Pace { return Pace{newPace(budget, maxLimit)} }
+func NewPace(budget float64, maxLimit int) Pace {
+	return Pace{newBudget(nil, budget), newSlots(nil, maxLimit), new([]*ticket)}
+}
 
 // NewTransport is what an Account without a Transport sends its requests with.
-func NewTransport(concurrency int) *http.Transport { return newTransport(concurrency) }
+func NewTransport(concurrency int) *http.Transport { return newHTTP(concurrency) }
 
 // Shop is the container that the calls of a test read.
 var Shop = Container{"shop", "orders"}
 
+// Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
-	_, delay, err := p.enter(ctx, lookup, Shop)
-	return delay, err
+	start := time.Now()
+	t, err := p.slots.take(ctx, Shop, func() {})
+	if err == nil {
+		*p.held = append(*p.held, t)
+	}
+	return time.Since(start), err
 }
 
-func (p Pace) Leave(throttled bool, charge float64) { p.leave(lookup, Shop, 0, throttled, charge) }
+// Leave ends the oldest lookup.
+func (p Pace) Leave(throttled bool, charge float64) {
+	if held := *p.held; len(held) > 0 {
+		status := http.StatusOK
+		if throttled {
+			status = http.StatusTooManyRequests
+		}
+		*p.held = held[1:]
+		p.slots.give(held[0], &http.Response{StatusCode: status}, false, 0)
+	}
+	p.spend(&call{about: subject{container: Shop}}, 0, charge)
+}
 
 // Read is a feed read that costs so much, ended once done is closed.
 func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) error {
-	reserved, _, err := p.enter(ctx, feed, Shop)
+	reserved, _, err := p.reserve(ctx, Shop)
 	if err != nil {
 		return err
 	}
 	<-done
-	p.leave(feed, Shop, reserved, false, charge)
+	p.spend(&call{class: feed, about: subject{container: Shop}}, reserved, charge)
 	return nil
 }
 

@@ -2,29 +2,13 @@ package cosmos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
-
-// Container names a container of an account, by ids. Where throughput is read and replaced, one without
-// an ID is the database itself.
-type Container struct{ Database, ID string }
-
-func (c Container) String() string { return c.Database + "/" + c.ID }
-
-// database returns what holds the container.
-func (c Container) database() Container { return Container{Database: c.Database} }
-
-// link is the resource link that a signature covers, which is not percent-encoded.
-func (c Container) link() string { return "dbs/" + c.Database + "/colls/" + c.ID }
-
-func (c Container) path() string {
-	return "/dbs/" + url.PathEscape(c.Database) + "/colls/" + url.PathEscape(c.ID)
-}
 
 // Position says from where to read in the change feed of a container.
 type Position struct {
@@ -47,50 +31,52 @@ const brokenRetries = 1
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
-	var (
-		t      tally
-		answer changefeed.Answer
-		broken error // the page was not whole
-	)
-	about := subject{container: c}
-	r := request{
-		class: feed, about: about, method: http.MethodGet, path: c.path() + "/docs", signed: resource{"docs", c.link()},
-		headers: p.headers, streams: true,
-	}
-	read := func(response *http.Response) error {
-		answer = changefeed.Answer{
-			Status:       response.StatusCode,
-			Substatus:    substatus(response),
-			SessionToken: response.Header.Get(headerSessionToken),
-			ContainerRID: response.Header.Get(headerContentPath),
-			ETag:         response.Header.Get(headerETag),
-		}
-		answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
-		switch changefeed.OutcomeOf(answer.Status, answer.Substatus) {
-		case changefeed.Answered:
-			if answer.Status == http.StatusOK {
-				answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
-			}
-			return nil
-		case changefeed.Gone:
-			return nil
-		default:
-			return a.refused(about, response)
-		}
-	}
+	t := call{class: feed, about: subject{container: c}, part: p.Range}
 	for try := 0; ; try++ {
-		broken = nil
-		if err := a.do(ctx, &t, r, read); err != nil {
-			return answer, t.spent(), err
-		}
-		if broken == nil {
-			return answer, t.spent(), nil
-		}
-		if try == brokenRetries || ctx.Err() != nil {
-			return answer, t.spent(), fmt.Errorf("account %s, container %s: %w: the next poll asks again", a.host, c, broken)
+		answer, broken, err := a.feedPage(ctx, &t, c, p)
+		switch {
+		case err != nil:
+			return answer, t.Usage, a.failed(&t, err)
+		case broken == nil:
+			return answer, t.Usage, nil
+		case try == brokenRetries || ctx.Err() != nil:
+			return answer, t.Usage, fmt.Errorf("account %s, container %s: %w: the next poll asks again", a.host, c, broken)
 		}
 	}
 }
+
+// feedPage reads the page once. broken says why it is not whole.
+func (a *client) feedPage(ctx context.Context, t *call, c Container, p Position) (answer changefeed.Answer, broken, err error) {
+	response, err := a.get(ctx, t, c.path()+"/docs", p.headers)
+	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
+		response = refused.response
+		if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Gone {
+			err = nil
+		}
+	}
+	if response == nil {
+		return answer, nil, err
+	}
+	defer response.Body.Close()
+	answer = changefeed.Answer{
+		Status:       response.StatusCode,
+		Substatus:    substatus(response),
+		SessionToken: response.Header.Get(headerSessionToken),
+		ContainerRID: response.Header.Get(headerContentPath),
+		ETag:         response.Header.Get(headerETag),
+	}
+	answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
+	if err == nil && answer.Status == http.StatusOK {
+		answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
+	}
+	return answer, broken, err
+}
+
+// Values of headers that many requests share: net/http does not change them.
+var (
+	incrementalFeed = []string{"Incremental Feed"}
+	oneItem         = []string{"1"}
+)
 
 // headers sets the headers that ask for one page from the position. A part of a range is addressed
 // as the .NET SDK does (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).

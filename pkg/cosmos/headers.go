@@ -23,8 +23,4 @@ const (
 	headerPriority     = "X-Ms-Cosmos-Priority-Level"
 	headerBucket       = "X-Ms-Cosmos-Throughput-Bucket"
 	headerContinuation = "X-Ms-Continuation"
-	headerIsQuery      = "X-Ms-Documentdb-Isquery"
-	headerCrossQuery   = "X-Ms-Documentdb-Query-Enablecrosspartition"
-	headerPending      = "X-Ms-Offer-Replace-Pending"
-	headerMinimum      = "X-Ms-Cosmos-Min-Throughput"
 )

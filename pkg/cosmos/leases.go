@@ -2,14 +2,12 @@ package cosmos
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -31,13 +29,13 @@ const (
 )
 
 // Leases reads the lease documents whose ids begin with one of the prefixes: all pages, projected to
-// changefeed.LeaseFields. With many prefixes it may return other leases of the container too. The error
-// is ErrMissing where the container does not exist, and says what to do in every other case: a page
+// changefeed.LeaseFields. With many prefixes it may return other leases of the container, too. The error
+// is ErrMissing if the container does not exist, and says what to do in every other case: a page
 // that is not a whole one is an error, since some of the leases would pass for all.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([]changefeed.LeaseDocument, Usage, error) {
 	text, parameters := leaseQuery(prefixes)
 	var documents []changefeed.LeaseDocument
-	usage, err := a.query(ctx, c, text, parameters, func(item []byte) {
+	usage, err := a.queryLeases(ctx, c, text, parameters, func(item []byte) {
 		lease, err := changefeed.ParseLease(item)
 		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 	})
@@ -47,65 +45,97 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 	return documents, usage, nil
 }
 
-// query hands each result of a query over, of all pages.
-func (a *Account) query(ctx context.Context, c Container, text string, parameters []parameter, take func(item []byte)) (Usage, error) {
-	var t tally
-	continuation, items, size := "", 0, 0
-	for range maxLeasePages {
-		next, err := a.queryPage(ctx, &t, c, text, parameters, leasePageSize, continuation, func(item []byte) {
-			items++
-			size += len(item)
-			if items <= maxLeases && size <= maxLeaseBytes {
-				take(item)
-			}
-		})
-		switch {
-		case err == nil && (items > maxLeases || size > maxLeaseBytes):
-			return t.spent(), fmt.Errorf("account %s: the leases in %s are more than %d, or have more than %d MiB: put leases of other processors into another container", a.host, c, maxLeases, maxLeaseBytes>>20)
-		case err != nil || next == "":
-			return t.spent(), err
-		}
-		continuation = next
-	}
-	return t.spent(), fmt.Errorf("account %s: the query of the leases in %s has no end", a.host, c)
+// FindLeases reads every lease document of a container, of whichever processor: every page,
+// projected to changefeed.LeaseFields. The error is ErrMissing if the container does not exist;
+// every other says what to do.
+func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
+	var found []changefeed.FoundLease
+	usage, err := a.queryLeases(ctx, c, selectLeases(anyLease), nil, func(item []byte) {
+		found = append(found, changefeed.ParseFoundLease(item))
+	})
+	return found, usage, err
 }
 
-// queryPage hands each result of a page over, and returns where the next page begins; "" where there is
-// none. The page of a query over all partitions may be empty before one that is not.
-func (a *Account) queryPage(ctx context.Context, t *tally, c Container, text string, parameters []parameter, size int, from string, take func(item []byte)) (next string, err error) {
-	about := subject{container: c, leases: true}
-	body, err := json.Marshal(query{text, parameters})
-	if err != nil {
-		return "", err
+// ProbeLeases reads a page of the leases in a container.
+func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
+	t := call{about: subject{container: c, leases: true}}
+	_, err := a.query(ctx, &t, selectLeases(anyLease), nil, 1, func([]byte) (more bool) { return false })
+	if errors.Is(err, ErrMissing) {
+		return a.refusal(t.about, http.StatusNotFound, 0)
 	}
-	err = a.do(ctx, t, request{
-		class: lookup, about: about, method: http.MethodPost, path: c.path() + "/docs", signed: resource{"docs", c.link()}, body: body,
-		headers: func(h http.Header) {
-			h.Set(headerIsQuery, "True")
-			h.Set(headerCrossQuery, "True")
-			h.Set(headerMaxItemCount, strconv.Itoa(size))
-			if from != "" {
-				h.Set(headerContinuation, from)
-			}
-		},
-	}, func(response *http.Response) error {
-		if response.StatusCode != http.StatusOK {
-			if refusal := a.refused(about, response); refusal.Kind != Missing {
-				return refusal
-			}
-			return ErrMissing
+	return err
+}
+
+const glanceSize = 50 // documents
+
+// Glance is what the first documents of a container look like.
+type Glance struct {
+	Seen   int  // documents that were looked at, up to some 50
+	Leases int  // of them, leases by their id and their properties
+	Whole  bool // these are all there are
+}
+
+// Glance looks at the first documents of a container, whatever they are: a container of many documents is
+// never searched. The error is ErrMissing if the container does not exist.
+func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage, err error) {
+	t := call{about: subject{container: c, leases: true}}
+	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(item []byte) (more bool) {
+		g.Seen++
+		if lease := changefeed.ParseFoundLease(item); lease.Err == nil && strings.Contains(lease.ID, "..") {
+			g.Leases++
 		}
-		body, err := runtime.Payload(response)
-		if err == nil {
-			err = changefeed.EachDocument(body, take)
+		return g.Seen < glanceSize
+	})
+	return g, t.Usage, err
+}
+
+// queryLeases hands over each result of a query, of all pages.
+func (a *client) queryLeases(ctx context.Context, c Container, text string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
+	t := call{about: subject{container: c, leases: true}}
+	items, size := 0, 0
+	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(item []byte) (more bool) {
+		items++
+		size += len(item)
+		if more = items <= maxLeases && size <= maxLeaseBytes; more {
+			take(item)
+		}
+		return more
+	})
+	switch {
+	case err == nil && (items > maxLeases || size > maxLeaseBytes):
+		err = fmt.Errorf("account %s: the leases in %s are more than %d, or have more than %d MiB: put leases of other processors into another container", a.host, c, maxLeases, maxLeaseBytes>>20)
+	case err == nil && !whole:
+		err = fmt.Errorf("account %s: the query of the leases in %s has no end", a.host, c)
+	}
+	return t.Usage, err
+}
+
+// query hands over each result of a query until take wants no more, which it says at the end of a page.
+// whole reports whether these are all. A page of a query over all partitions may be empty before one that
+// is not.
+func (a *client) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(item []byte) (more bool)) (whole bool, err error) {
+	c, err := a.container(t.about.container)
+	if err != nil {
+		return false, err
+	}
+	pager := c.NewQueryItemsPager(text, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: size})
+	for range maxLeasePages {
+		page, err := pager.NextPage(t.in(ctx))
+		if refused, ok := errors.AsType[answerError](err); ok && a.refused(t.about, refused.response).Kind == Missing {
+			return false, ErrMissing
 		}
 		if err != nil {
-			return fmt.Errorf("account %s: the answer about %s is no whole page of leases: %w: the next poll asks again", a.host, c, err)
+			return false, a.failed(t, err)
 		}
-		next = response.Header.Get(headerContinuation)
-		return nil
-	})
-	return next, err
+		more := true
+		for _, item := range page.Items {
+			more = take(item) && more
+		}
+		if !pager.More() || !more {
+			return !pager.More(), nil
+		}
+	}
+	return false, nil
 }
 
 // anyLease finds what stands in the id of every lease, and in no other document's that the SDKs keep
@@ -118,30 +148,18 @@ var selectFields = "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + 
 // selectLeases projects the leases that a condition finds.
 func selectLeases(where string) string { return selectFields + " WHERE " + where }
 
-// query is the body of one.
-type query struct {
-	Text       string      `json:"query"`
-	Parameters []parameter `json:"parameters"`
-}
-
-// parameter is a parameter of a query.
-type parameter struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
 // leaseQuery asks for the leases of every prefix at once, and where there are too many prefixes for all
 // leases.
-func leaseQuery(prefixes []string) (string, []parameter) {
+func leaseQuery(prefixes []string) (string, []azcosmos.QueryParameter) {
 	if len(prefixes) > maxPrefixes {
-		return selectLeases(anyLease), []parameter{}
+		return selectLeases(anyLease), nil
 	}
 	terms := make([]string, len(prefixes))
-	parameters := make([]parameter, len(prefixes))
+	parameters := make([]azcosmos.QueryParameter, len(prefixes))
 	for i, prefix := range prefixes {
 		name := fmt.Sprintf("@p%d", i)
 		terms[i] = "STARTSWITH(c.id, " + name + ")"
-		parameters[i] = parameter{Name: name, Value: prefix}
+		parameters[i] = azcosmos.QueryParameter{Name: name, Value: prefix}
 	}
 	return selectLeases(strings.Join(terms, " OR ")), parameters
 }

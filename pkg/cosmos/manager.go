@@ -79,6 +79,15 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: name, o: o}, nil
 }
 
+// countPolicy counts each try of Azure Resource Manager.
+type countPolicy struct{}
+
+func (countPolicy) Do(r *policy.Request) (*http.Response, error) {
+	response, err := r.Next()
+	callOf(r.Raw().Context()).count(response, err)
+	return response, err
+}
+
 // cloudOf returns the cloud of an account, by the domain of its endpoint, or one whose Azure Resource
 // Manager is elsewhere.
 func cloudOf(host, endpoint string) cloud.Configuration {
@@ -118,9 +127,9 @@ type autoscaleSettings struct {
 
 // ReadThroughput is as that of Account.
 func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
-	var cost tally
-	defer func() { t.Usage = cost.spent() }()
-	ctx = context.WithValue(ctx, tallyKey{}, &cost)
+	var cost call
+	defer func() { t.Usage = cost.Usage }()
+	ctx = cost.in(ctx)
 	about := subject{container: c, doing: Reading}
 	t, err = m.read(ctx, about)
 	refusal, refused := errors.AsType[*Refusal](err)
@@ -161,9 +170,9 @@ func (r settingsResource) throughput() Throughput {
 // no condition for a write, so the throughput is read again at once before it. What is written between
 // the two is overwritten.
 func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
-	var cost tally
-	defer func() { t.Usage = cost.spent() }()
-	ctx = context.WithValue(ctx, tallyKey{}, &cost)
+	var cost call
+	defer func() { t.Usage = cost.Usage }()
+	ctx = cost.in(ctx)
 	about := subject{container: c, doing: Replacing}
 	now, err := m.read(ctx, about)
 	if err != nil {

@@ -74,12 +74,12 @@ const (
 )
 
 // refusal returns the Refusal of an error answer by its status and substatus alone.
-func (a *Account) refusal(s subject, status, substatus int) *Refusal {
+func (a describer) refusal(s subject, status, substatus int) *Refusal {
 	r := &Refusal{
-		Account: a.host, Setting: a.options.Setting, Container: s.container, Leases: s.leases, Doing: s.doing,
+		Account: a.host, Setting: a.setting, Container: s.container, Leases: s.leases, Doing: s.doing,
 		Status: status, Substatus: substatus,
 	}
-	identity := a.identity != nil
+	identity := a.identity
 	switch {
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && identity:
 		r.Kind = NotPermitted
@@ -109,7 +109,7 @@ var (
 )
 
 // refused returns the Refusal of an error answer, with what its body says.
-func (a *Account) refused(s subject, answer *http.Response) *Refusal {
+func (a describer) refused(s subject, answer *http.Response) *Refusal {
 	r := a.refusal(s, answer.StatusCode, substatus(answer))
 	body, err := runtime.Payload(answer)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
@@ -189,21 +190,84 @@ func (r *regions) guess() string {
 	return u.String()
 }
 
-// readRegions reads the account's regions: from its own endpoint, and where that does not answer, which
-// it may not while the write region is out of order, from the region feedscale runs in. A failure is
+// eventual is shared by many requests: net/http does not change it.
+var eventual = []string{"Eventual"}
+
+// router sends a request to the first region that answers: while there is another region it is tried
+// briefly, and in the last one patiently.
+type router struct {
+	next policy.Transporter
+	*regions
+	stamp stamp
+	signs *authorization
+	now   func() time.Time
+}
+
+func (t router) Do(r *http.Request) (*http.Response, error) {
+	ctx, c := r.Context(), callOf(r.Context())
+	now := t.now()
+	if t.stale(now) {
+		t.readRegions(ctx, c)
+	}
+	if t.readsAreDear() {
+		r.Header[headerConsistency] = eventual
+	}
+	route := t.route(now)
+	if c.primary {
+		route = []string{t.writable()}
+	}
+	for _, endpoint := range route[:len(route)-1] {
+		c.patient = patience{retries: failoverRetries, timeout: failoverTimeout}
+		response, err := t.next.Do(at(endpoint, r))
+		if ctx.Err() != nil || !regionFails(response, err) {
+			return response, err
+		}
+		if response != nil {
+			runtime.Drain(response)
+		}
+		t.markFailed(endpoint, t.now())
+	}
+	c.patient = patience{retries: retries, last: true}
+	return t.next.Do(at(route[len(route)-1], r))
+}
+
+// at returns the request as it is sent to an endpoint. Neither a signature nor a token covers the host.
+func at(endpoint string, r *http.Request) *http.Request {
+	scheme, host, _ := strings.Cut(endpoint, "://")
+	out, u := *r, *r.URL
+	host, prefix, _ := strings.Cut(host, "/")
+	if u.Scheme, u.Host = scheme, host; prefix != "" && !strings.HasPrefix(u.Path, "/"+prefix) {
+		u.Path = "/" + prefix + u.Path
+	}
+	out.URL, out.Host = &u, ""
+	return &out
+}
+
+// readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
+// may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
-func (a *Account) readRegions(ctx context.Context, t *tally) {
-	once := patience{timeout: regionsTimeout}
-	for _, endpoint := range []string{a.endpoint, a.regions.guess()} {
+func (t router) readRegions(ctx context.Context, of *call) {
+	c := call{patient: patience{timeout: regionsTimeout}}
+	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
+	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		if endpoint == "" {
 			continue
 		}
-		response, err := a.send(ctx, t, endpoint, request{method: http.MethodGet, path: "/"}, once)
+		r, err := http.NewRequestWithContext(c.in(ctx), http.MethodGet, endpoint+"/", nil)
+		if err != nil {
+			continue
+		}
+		r.Header["User-Agent"] = []string{application}
+		t.stamp.set(r.Header)
+		if t.signs.sign(r) != nil {
+			return
+		}
+		response, err := t.next.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {
 			continue
 		}
 		if description, err := runtime.Payload(response); err == nil {
-			a.regions.learn(description, a.options.Now())
+			t.learn(description, t.now())
 			return
 		}
 	}

@@ -198,12 +198,13 @@ func TestSomebodyElsesChangeIsNotOverwritten(t *testing.T) {
 	})
 }
 
-// TestWhatElseIsInAnOfferStays has the SDK read the increment that it gave.
-func TestWhatElseIsInAnOfferStays(t *testing.T) {
+// TestAnOfferKeepsWhatTheSDKKnowsOfIt has azcosmos write an offer back: with the increment by which the
+// service raises its maximum, and on the condition that nobody else has changed it.
+func TestAnOfferKeepsWhatTheSDKKnowsOfIt(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
 	testworld.Must(t, server.CreateContainer("shop", cosmosfake.ContainerSpec{ID: "fixed", PartitionKey: []string{"/id"}, Throughput: 1000}))
-	const offer = `{"id":"x","_rid":"Ab-C","_etag":"\"1\"","_self":"offers/Ab-C/","resource":"dbs/","offerVersion":"V2","content":{"offerThroughput":100,"offerAutopilotSettings":{"maxThroughput":1000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}},"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":1000}}}`
+	const offer = `{"id":"Ab-C","_rid":"Ab-C","_etag":"\"1\"","_self":"offers/Ab-C/","resource":"dbs/","offerVersion":"V2","offerType":"","content":{"offerAutopilotSettings":{"maxThroughput":1000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}}}`
 	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		switch r.Kind {
 		case cosmosfake.ListOffers:
@@ -216,6 +217,9 @@ func TestWhatElseIsInAnOfferStays(t *testing.T) {
 	var sent []byte
 	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 4, Transport: transport(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPut {
+			if got := r.Header.Get("If-Match"); got != `"1"` {
+				t.Errorf("If-Match is %q", got)
+			}
 			sent = make([]byte, r.ContentLength)
 			_, err := r.Body.Read(sent)
 			if err != nil {

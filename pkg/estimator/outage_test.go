@@ -141,13 +141,14 @@ func TestAFailedLeaseQueryForgetsNeitherRIDsNorRanges(t *testing.T) {
 	}
 }
 
-// TestABreakerThatIsOpenSaysSo has an account that does not answer, poll after poll: after some calls it
-// is asked once in a while, and each processor says why.
+// TestABreakerThatIsOpenSaysSo has an account that does not answer, poll after poll: after some calls each
+// container is asked once in a while, and each processor says why.
 func TestABreakerThatIsOpenSaysSo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
+		const containers = 6
 		var processors []estimator.Processor
-		for i := range 6 {
+		for i := range containers {
 			id := fmt.Sprint("orders-", i)
 			w.Container(id, 1)
 			p := w.processor(id)
@@ -161,30 +162,33 @@ func TestABreakerThatIsOpenSaysSo(t *testing.T) {
 			processors[i].Account = known
 		}
 		testworld.Must(t, w.Account.SetRegion(0, cosmosfake.Unavailable))
-		for range 4 {
+		for range 5 {
 			w.poll(e, processors...)
 		}
-		before := w.Account.Requests().Requests
+		before := w.asked()
 		for range 10 {
-			said := false
 			for _, l := range w.poll(e, processors...) {
 				if l.Error == "" {
 					t.Errorf("%s, though nobody answers", describe(l))
 				}
-				said = said || strings.Contains(l.Error, "circuit breaker is open")
-			}
-			if !said {
-				t.Error("nobody says that the circuit breaker is open")
 			}
 		}
-		asked := 0
-		for kind, n := range w.Account.Requests().Requests {
-			asked += n - before[kind]
-		}
-		if asked > 40 { // the account's regions and one call, every poll; retries end where the breaker is open
+		if asked := w.asked() - before; asked > 10*(containers+1) { // each container and the account's regions, every poll
 			t.Errorf("%d requests in 10 polls of an account that does not answer", asked)
 		}
+		w.poll(e, processors...)
+		e.EstimateAll(t.Context(), processors) // the probes
+		before = w.asked()
+		for _, l := range e.EstimateAll(t.Context(), processors) {
+			if !strings.Contains(l.Error, "circuit breaker is open") {
+				t.Errorf("%q does not say that the circuit breaker is open", l.Error)
+			}
+		}
+		if asked := w.asked() - before; asked > 0 {
+			t.Errorf("%d requests though every breaker is open", asked)
+		}
 		testworld.Must(t, w.Account.SetRegion(0, cosmosfake.Online))
+		time.Sleep(15 * time.Second)
 		w.poll(e, processors...)
 		for _, l := range w.poll(e, processors...) {
 			if !l.Complete() {
@@ -192,4 +196,12 @@ func TestABreakerThatIsOpenSaysSo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// asked returns how many requests the account has had.
+func (w *world) asked() (n int) {
+	for _, of := range w.Account.Requests().Requests {
+		n += of
+	}
+	return n
 }

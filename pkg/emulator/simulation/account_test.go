@@ -427,7 +427,7 @@ func key(bound string) int {
 }
 
 func (a *account) offer() string {
-	return fmt.Sprintf(`{"_rid":%q,"_etag":"\"%d\"","id":"aB1c","offerResourceId":%q,"content":{"offerThroughput":%d}}`, offerRID, a.etag, containerRID, a.ru)
+	return fmt.Sprintf(`{"_rid":%q,"_self":"offers/aB1c/","_etag":"\"%d\"","id":"aB1c","offerResourceId":%q,"content":{"offerThroughput":%d}}`, offerRID, a.etag, containerRID, a.ru)
 }
 
 // serveOffer reads the throughput, or replaces it where nobody else has since it was read.

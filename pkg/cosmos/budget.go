@@ -1,0 +1,216 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// ErrBudget says that the account's RU budget left no time for a read: it was not sent, and an earlier
+// reading counts on.
+var ErrBudget = errors.New("the RU budget left no time for this read")
+
+// budgetKey is the context key of the time until which a read may wait for the budget.
+type budgetKey struct{}
+
+// BudgetUntil lets the reads made with the context wait for the RU budget until a time at most; after
+// that they return ErrBudget. Without it they wait until the context ends.
+func BudgetUntil(ctx context.Context, until time.Time) context.Context {
+	return context.WithValue(ctx, budgetKey{}, until)
+}
+
+// measuredKey is the context key of when the subject of a read was read last.
+type measuredKey struct{}
+
+// LastMeasured says when the subject of the reads with the context was measured last; the zero time is
+// never. Of the reads that wait for the RU budget, the one goes first that was measured the longest ago.
+func LastMeasured(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, measuredKey{}, at)
+}
+
+const (
+	meanWeight = 0.25      // of the newest charge in the moving mean of a container's feed reads
+	maxWait    = time.Hour // for the budget, before a read looks again; longer than any tick
+)
+
+// budget limits the request units that are spent in a second (docs/decisions/0007-pace-and-regions.md). A
+// feed read reserves its expected charge before it is sent, so that many at once cannot spend what one of
+// them may. Lookups go first: they wait for no feed read, and their charge delays those.
+type budget struct {
+	next   policy.Transporter
+	whole  float64      // request units a second, for all processes that share it; 0 = unlimited
+	among  atomic.Int64 // processes that share it; 0 = 1
+	queue  queue        // whose first waits for the budget
+	mu     sync.Mutex
+	saved  float64               // request units that may be spent; below 0 what was spent too early
+	at     time.Time             // when saved was right; zero before the first call
+	charge map[Container]float64 // request units of a feed read, a moving mean for each container
+	usual  float64               // the same for all of them; 0 before the first answer
+}
+
+func newBudget(next policy.Transporter, whole float64) *budget {
+	return &budget{next: next, whole: whole, saved: whole, charge: make(map[Container]float64)}
+}
+
+// rate is this process's share of the budget.
+func (b *budget) rate() float64 { return b.whole / float64(max(1, b.among.Load())) }
+
+func (b *budget) Do(r *http.Request) (*http.Response, error) {
+	if b.whole <= 0 {
+		return b.next.Do(r)
+	}
+	c, reserved := callOf(r.Context()), 0.0
+	if c.class == feed {
+		var err error
+		var delay time.Duration
+		reserved, delay, err = b.reserve(r.Context(), c.about.container)
+		if c.Delay += delay; err != nil {
+			return nil, err
+		}
+	}
+	before := c.Charge
+	response, err := b.next.Do(r)
+	b.spend(c, reserved, c.Charge-before)
+	return response, err
+}
+
+// reserve waits until the budget has the expected charge of a feed read, and takes it off.
+func (b *budget) reserve(ctx context.Context, c Container) (reserved float64, delay time.Duration, err error) {
+	start := time.Now()
+	patience := ctx
+	if until, ok := ctx.Value(budgetKey{}).(time.Time); ok {
+		var cancel context.CancelFunc
+		patience, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
+	over := func() (float64, time.Duration, error) {
+		if ctx.Err() != nil {
+			return 0, time.Since(start), ctx.Err()
+		}
+		return 0, time.Since(start), ErrBudget
+	}
+	if !b.queue.enter(patience) {
+		return over()
+	}
+	defer b.queue.leave()
+	for waited := false; ; waited = true {
+		wait, reserved := b.tryReserve(time.Now(), c)
+		if wait == 0 {
+			if waited {
+				delay = time.Since(start)
+			}
+			return reserved, delay, nil
+		}
+		if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
+			return over()
+		}
+		select {
+		case <-time.After(wait):
+		case <-patience.Done():
+			return over()
+		}
+	}
+}
+
+// tryReserve takes the expected charge off if the budget has it, and else says how long it takes until
+// then. A charge above the budget of a second is waited for as if it were that, and paid back afterwards.
+func (b *budget) tryReserve(now time.Time, c Container) (wait time.Duration, reserved float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rate := b.rate()
+	if b.at.IsZero() {
+		b.at = now
+	}
+	b.saved = min(rate, b.saved+now.Sub(b.at).Seconds()*rate) // a second's worth can be saved up
+	b.at = now
+	expected, known := b.charge[c]
+	if !known {
+		expected = b.usual
+	}
+	if expected == 0 { // nothing was read yet: one at a time, until one has said what it costs
+		expected = rate
+	}
+	if needed := min(expected, rate); b.saved < needed {
+		seconds := min((needed-b.saved)/rate, maxWait.Seconds())
+		return time.Duration(seconds*float64(time.Second)) + time.Millisecond, 0
+	}
+	b.saved -= expected
+	return 0, expected
+}
+
+// spend gives back what a call reserved, and takes off what it cost.
+func (b *budget) spend(c *call, reserved, charge float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved += reserved - charge
+	if c.class != feed || charge <= 0 {
+		return
+	}
+	mean := func(old float64) float64 {
+		if old == 0 {
+			return charge
+		}
+		return old + meanWeight*(charge-old)
+	}
+	b.charge[c.about.container], b.usual = mean(b.charge[c.about.container]), mean(b.usual)
+}
+
+// queue lets one read at a time wait for the budget. Of the others, the one is next that was measured the
+// longest ago: else chance would leave out the same ones in tick after tick.
+type queue struct {
+	mu      sync.Mutex
+	busy    bool
+	waiting []*waiter
+}
+
+type waiter struct {
+	measured time.Time
+	called   chan struct{}
+}
+
+// enter waits for the turn; it is false if the context ends before.
+func (q *queue) enter(ctx context.Context) bool {
+	q.mu.Lock()
+	if !q.busy {
+		q.busy = true
+		q.mu.Unlock()
+		return true
+	}
+	w := &waiter{called: make(chan struct{})}
+	w.measured, _ = ctx.Value(measuredKey{}).(time.Time)
+	q.waiting = append(q.waiting, w)
+	q.mu.Unlock()
+	select {
+	case <-w.called:
+		return true
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	at := slices.Index(q.waiting, w)
+	if at >= 0 {
+		q.waiting = slices.Delete(q.waiting, at, at+1)
+	}
+	q.mu.Unlock()
+	if at < 0 {
+		q.leave() // it was called meanwhile
+	}
+	return false
+}
+
+// leave hands the turn on.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = len(q.waiting) > 0; !q.busy {
+		return
+	}
+	next := slices.MinFunc(q.waiting, func(a, b *waiter) int { return a.measured.Compare(b.measured) })
+	close(next.called)
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool { return w == next })
+}

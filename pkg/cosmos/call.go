@@ -1,0 +1,83 @@
+package cosmos
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// class is a kind of request, by what it may do to the budget.
+type class int
+
+const (
+	lookup class = iota // leases, ranges, RIDs: few, and nothing can be measured without them
+	feed                // one for each lease: its body is read as it comes
+)
+
+// call is what the transport needs to know of a request that is not in it, and what the call has cost so
+// far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
+// the other.
+type call struct {
+	about   subject
+	class   class
+	part    string // partition key range id; "" = none
+	primary bool   // it goes to the region that takes writes alone
+	byRID   bool   // its path has RIDs in place of names
+
+	Usage
+	status, substatus int // of the last answer, for the message if the deadline ends the retries
+	throttled         int // answers with status 429
+	answered          int // answers that are no failure of a region
+
+	body    []byte        // of the request, which each try sends
+	single  bool          // no retry: whoever else asks waits for the outcome, or gets none
+	look    time.Duration // the most that a try may take; 0 = no limit of its own
+	patient patience      // of the region that is asked
+}
+
+type callKey struct{}
+
+// in returns a context whose requests belong to the call.
+func (c *call) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// callOf returns the call of a context. Requests without one are nobody's.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	if c == nil {
+		c = &call{}
+	}
+	return c
+}
+
+// limit is the most that a try may take; 0 = no limit.
+func (c *call) limit() time.Duration {
+	if c.look > 0 && (c.patient.timeout == 0 || c.look < c.patient.timeout) {
+		return c.look
+	}
+	return c.patient.timeout
+}
+
+// maxCharge is the most request units that an answer is believed to have cost: what a container may spend
+// in a second by default. A charge above it counts as none, as do one below 0 and one that is no number.
+const maxCharge = 1e6
+
+// count adds a try.
+func (c *call) count(response *http.Response, err error) {
+	c.Requests++
+	if err != nil {
+		return
+	}
+	c.status, c.substatus = response.StatusCode, substatus(response)
+	if c.status == http.StatusTooManyRequests {
+		c.throttled++
+	}
+	if !regionFails(response, nil) {
+		c.answered++
+	}
+	if charge, err := strconv.ParseFloat(response.Header.Get(headerCharge), 64); err == nil && charge >= 0 && charge <= maxCharge {
+		c.Charge += charge
+	}
+}

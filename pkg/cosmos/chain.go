@@ -1,0 +1,134 @@
+package cosmos
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
+)
+
+const (
+	answerTimeout = 10 * time.Second // until an answer begins, so that one that is lost does not cost the tick
+	dialTimeout   = 5 * time.Second
+	idleTimeout   = 90 * time.Second
+)
+
+// chain is the transport of an account: round trippers with one rule each. A request passes them in this
+// order. Only what comes after slots is in flight.
+type chain struct {
+	policy.Transporter
+	budget *budget
+	slot   *slot
+}
+
+func newChain(o Options, signs *authorization) chain {
+	health, regions := newHealth(o.Now), newRegions(o.Endpoint, o.Region)
+	stamps := stamp{headers: stamps(o)}
+	slots := newSlots(wire{o.Transport}, o.Concurrency)
+	c := chain{slot: &slot{}}
+	c.budget = newBudget(router{retry{slots, health}, regions, stamps, signs, o.Now}, o.Budget)
+	c.slot.next = breakers{c.budget, health}
+	stamps.next = whole{c.slot}
+	c.Transporter = stamps
+	return c
+}
+
+// wire sends a request, and counts it.
+type wire struct{ next policy.Transporter }
+
+func (w wire) Do(r *http.Request) (*http.Response, error) {
+	c := callOf(r.Context())
+	if c.body != nil {
+		r.Body = io.NopCloser(bytes.NewReader(c.body)) // a try that was given up may still read the one before
+	}
+	response, err := w.next.Do(r)
+	c.count(response, err)
+	return response, err
+}
+
+// stamp sets the headers that every request carries, and keeps the body for each try.
+type stamp struct {
+	next    policy.Transporter
+	headers http.Header
+}
+
+func (s stamp) Do(r *http.Request) (response *http.Response, err error) {
+	s.set(r.Header)
+	c := callOf(r.Context())
+	c.body = nil
+	if r.Body != nil {
+		if c.body, err = io.ReadAll(r.Body); err != nil {
+			return nil, lost{err}
+		}
+	}
+	return s.next.Do(r)
+}
+
+func (s stamp) set(h http.Header) {
+	for name, values := range s.headers {
+		h[name] = values
+	}
+}
+
+const (
+	// apiVersion is the version that azcosmos 1.5.0 sends.
+	apiVersion = "2020-11-05"
+	// capabilities says that the client understands merged partitions (bit 0) and change feeds from a
+	// point in time after a merge (bit 1). An account that merged may refuse a client that does not.
+	// azcosmos says 1.
+	capabilities = "3"
+)
+
+func stamps(o Options) http.Header {
+	h := http.Header{headerVersion: {apiVersion}, headerCapabilities: {capabilities}}
+	if o.Priority != "" {
+		h[headerPriority] = []string{string(o.Priority)}
+	}
+	if o.Bucket > 0 {
+		h[headerBucket] = []string{strconv.Itoa(o.Bucket)}
+	}
+	return h
+}
+
+// transport follows no redirect and keeps no cookie, of which the service has none: http.Client copies
+// every header for these.
+type transport struct{ http.RoundTripper }
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
+
+func newTransport(concurrency int) policy.Transporter {
+	return transport{bounded.Answers(newHTTP(concurrency))}
+}
+
+// newHTTP keeps as many connections open as requests may be in flight: a tick opens none that the last
+// one had. One that is opened anew resumes the TLS session of an earlier one.
+func newHTTP(concurrency int) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		TLSClientConfig:       &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)},
+		MaxIdleConnsPerHost:   concurrency,
+		IdleConnTimeout:       idleTimeout,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: answerTimeout,
+	}
+}
+
+// ending is a body that does something when it is closed.
+type ending struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e ending) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}

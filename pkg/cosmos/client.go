@@ -1,0 +1,97 @@
+package cosmos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// application is what requests call themselves, before the name of the library.
+const application = "feedscale"
+
+// client makes the requests of an account: with azcosmos those that it can express, with azcore's
+// pipeline the others. Neither retries.
+type client struct {
+	describer
+	base     string
+	sdk      *azcosmos.Client
+	pipeline runtime.Pipeline
+}
+
+func newClient(o Options, host string, signs *authorization, c policy.Transporter) (*client, error) {
+	options := azcore.ClientOptions{
+		Retry:            policy.RetryOptions{MaxRetries: -1},
+		Telemetry:        policy.TelemetryOptions{ApplicationID: application},
+		PerRetryPolicies: []policy.Policy{signs},
+		Transport:        c,
+	}
+	a := &client{
+		describer: describer{host: host, setting: o.Setting, identity: o.Key == "", budget: o.Budget}, base: o.Endpoint,
+		pipeline: runtime.NewPipeline(application, "v1", runtime.PipelineOptions{}, &options),
+	}
+	options.Transport = ownAccount{c, o.Endpoint}
+	noKey, err := azcosmos.NewKeyCredential("")
+	if err == nil {
+		a.sdk, err = azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
+	}
+	return a, err
+}
+
+// ownAccount answers what azcosmos asks before its first request, beyond its caller's deadline, and again
+// every five minutes: the regions of the account. It names the endpoint as the only one. Regions are
+// chosen by the router below, and a failure would be kept for five minutes.
+type ownAccount struct {
+	next     policy.Transporter
+	endpoint string
+}
+
+func (t ownAccount) Do(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "" && r.URL.Path != "/" {
+		return t.next.Do(r)
+	}
+	only := []location{{Name: "only", Endpoint: t.endpoint}}
+	body, err := json.Marshal(map[string]any{"readableLocations": only, "writableLocations": only})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+}
+
+// get sends a request that azcosmos cannot express.
+func (a *client) get(ctx context.Context, c *call, path string, headers func(http.Header)) (*http.Response, error) {
+	r, err := runtime.NewRequest(c.in(ctx), http.MethodGet, a.base+path)
+	if err != nil {
+		return nil, lost{err}
+	}
+	if c.class == feed {
+		runtime.SkipBodyDownload(r)
+	}
+	if headers != nil {
+		headers(r.Raw().Header)
+	}
+	return a.pipeline.Do(r)
+}
+
+// getJSON reads the answer into a value, and returns its headers.
+func (a *client) getJSON(ctx context.Context, c *call, path string, headers func(http.Header), into any) (http.Header, error) {
+	response, err := a.get(ctx, c, path, headers)
+	if err == nil && response.StatusCode == http.StatusOK {
+		err = runtime.UnmarshalAsJSON(response, into)
+	}
+	if err != nil {
+		return nil, a.failed(c, err)
+	}
+	return response.Header, nil
+}
+
+// container returns azcosmos' client of a container, and the error of names that cannot be.
+func (a *client) container(c Container) (*azcosmos.ContainerClient, error) {
+	return a.sdk.NewContainer(c.Database, c.ID)
+}

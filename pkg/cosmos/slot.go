@@ -1,0 +1,57 @@
+package cosmos
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// slot ends the requests of an account that hung in the last tick when the next tick is due: a hanging
+// account must not cost the other accounts their polls.
+type slot struct {
+	next policy.Transporter
+
+	mu    sync.Mutex
+	at    time.Time // when the next tick is due; zero = not known
+	hangs bool      // a request of this tick got no answer in time
+	hung  bool      // one of the last tick did
+}
+
+// begin begins a tick, unless the same was said before.
+func (s *slot) begin(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !at.Equal(s.at) {
+		s.at, s.hung, s.hangs = at, s.hangs, false
+	}
+}
+
+func (s *slot) Do(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	at, hung := s.at, s.hung && !s.at.IsZero()
+	s.mu.Unlock()
+	if !hung {
+		return s.pass(r)
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), at)
+	response, err := s.pass(r.WithContext(ctx))
+	if err != nil || callOf(ctx).class != feed {
+		cancel()
+		return response, err
+	}
+	response.Body = ending{response.Body, cancel}
+	return response, nil
+}
+
+func (s *slot) pass(r *http.Request) (*http.Response, error) {
+	response, err := s.next.Do(r)
+	if isTimeout(err) {
+		s.mu.Lock()
+		s.hangs = true
+		s.mu.Unlock()
+	}
+	return response, err
+}

@@ -1,0 +1,102 @@
+package cosmos
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
+// and a page that was cut short for "none". Every other answer is an error of a type of its own, since
+// azcosmos would ask again after some of the statuses. It does not read the pages of a feed, which
+// changefeed.ReadPage checks as they come.
+type whole struct{ next policy.Transporter }
+
+func (w whole) Do(r *http.Request) (*http.Response, error) {
+	response, err := w.next.Do(r)
+	if err != nil {
+		return nil, lost{err}
+	}
+	incremental := r.Header[headerIM] != nil
+	switch status := response.StatusCode; {
+	case status == http.StatusNotModified && incremental:
+		return response, nil
+	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
+		return nil, answerError{response}
+	case callOf(r.Context()).class == feed:
+		return response, nil
+	}
+	body, err := runtime.Payload(response)
+	if err == nil {
+		err = check(r, body)
+	}
+	if err != nil {
+		return nil, oddError{err.Error()}
+	}
+	return response, nil
+}
+
+// answerError is an answer that is no success.
+type answerError struct{ response *http.Response }
+
+func (e answerError) Error() string { return "the service answers " + e.response.Status }
+
+// oddError is an answer with a good status that is none of the service's.
+type oddError struct{ why string }
+
+func (e oddError) Error() string { return e.why }
+
+// lists is the name of the array in a page of each kind of resource.
+var lists = map[string]string{
+	"dbs": "Databases", "colls": "DocumentCollections", "offers": "Offers", "pkranges": "PartitionKeyRanges",
+}
+
+// check returns what is wrong with the body of an answer. A path with an odd number of segments is that
+// of a list.
+func check(r *http.Request, body []byte) error {
+	segments := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
+	if segments[0] == "" {
+		return nil // the account's description, of which nothing is needed
+	}
+	last := segments[len(segments)-1]
+	if last == "docs" {
+		return changefeed.EachDocument(body, func([]byte) {})
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return err
+	}
+	name, items := lists[last], []json.RawMessage(nil)
+	switch isList := len(segments)%2 == 1; {
+	case isList && object[name] == nil:
+		return errors.New("it has no " + name)
+	case isList:
+		if err := json.Unmarshal(object[name], &items); err != nil || items == nil {
+			return errors.New("its " + name + " are no list")
+		}
+	default:
+		items = []json.RawMessage{body}
+	}
+	for _, item := range items {
+		var named struct {
+			RID     string          `json:"_rid"`
+			Self    string          `json:"_self"`
+			Content *map[string]any `json:"content"` // of an offer: azcosmos panics without it
+		}
+		switch err := json.Unmarshal(item, &named); {
+		case err != nil:
+			return err
+		case segments[0] == "offers" && (named.Self == "" || named.Content == nil):
+			return errors.New("it has an offer without a _self or a content")
+		case len(segments)%2 == 0 && named.RID == "":
+			return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
+		}
+	}
+	return nil
+}
