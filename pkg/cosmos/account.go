@@ -53,8 +53,7 @@ type Account struct {
 	*client
 	endpoint string // without a trailing slash
 	identity *scoped
-	budget   *budget
-	slot     *slot
+	chain    chain
 }
 
 // NewAccount makes an Account. No request is made. It fails if the endpoint or the key is malformed, and
@@ -80,7 +79,7 @@ func NewAccount(o Options) (*Account, error) {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
 	c := newChain(o, signs)
-	a.budget, a.slot = c.budget, c.slot
+	a.chain = c
 	if a.client, err = newClient(o, u.Hostname(), signs, c); err != nil {
 		return nil, err
 	}
@@ -95,11 +94,14 @@ func (a *Account) Host() string { return a.host }
 func (a *Account) Endpoint() string { return a.endpoint }
 
 // ShareBudget says how many processes read from the account at once: each spends its part of the budget.
-func (a *Account) ShareBudget(among int) { a.budget.among.Store(int64(among)) }
+func (a *Account) ShareBudget(among int) { a.chain.budget.among.Store(int64(among)) }
 
-// NextSlot says when the next tick is due. If a read of the account hung in the tick before, no read goes
-// on beyond that time. A caller says it once or more in each tick; the zero time is not known.
-func (a *Account) NextSlot(at time.Time) { a.slot.begin(at) }
+// Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
+// its own, which may be said more than once; the zero time is no limit.
+func (a *Account) Until(at time.Time) { a.chain.slot.begin(at) }
+
+// Failing reports whether the last request for a container had no answer, or one that is late.
+func (a *Account) Failing(c Container) bool { return a.chain.slots.failingOf(c) }
 
 // Scope returns what a token for the account is asked for first; "" if a key signs.
 func (a *Account) Scope() string {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	breakerOpensAfter = 5               // calls in a row without an answer, or as many as there are partitions
+	breakerOpensAfter = 5               // calls in a row without an answer
 	probeEvery        = 5 * time.Second // how often what does not answer is asked
 	timeToAnswer      = 2 * time.Second // how long a silence has to be to count, if a deadline ends the call
 	shortLook         = time.Second     // at a partition that did not answer last: one try
 	fullLookEvery     = 5               // such looks one is a full one, with retries
 )
 
-// breaker is a circuit breaker: an account, or a container, that does not answer in any region is asked
-// once in a while instead of by every read of every tick. The first answer closes it.
+// breaker is a circuit breaker: an account, or the partitions of a container, that do not answer in any
+// region are asked once in a while instead of by every read of every tick. The first answer closes it.
 type breaker struct {
 	name     string
 	mu       sync.Mutex
@@ -27,7 +27,7 @@ type breaker struct {
 	since    time.Time      // when the first of them failed
 	probed   time.Time      // when a call was let through last
 	settled  chan struct{}  // closed when that call has ended; nil while none is in flight
-	looks    map[string]int // by partition: reads in a row without an answer
+	looks    map[string]int // by partition: reads in a row without an answer; "" = what is no read of a partition
 }
 
 // openError says that an account or a container was not asked.
@@ -42,17 +42,17 @@ func (e openError) Error() string {
 		e.name, e.failures, e.since.UTC().Format(time.RFC3339), probeEvery)
 }
 
-// isOpen reports whether a retry would only add to the failures. The mutex is held. A few partitions that
-// do not answer keep no other one of their container from being asked.
-func (b *breaker) isOpen() bool { return b.failures >= max(breakerOpensAfter, len(b.looks)) }
+// isOpen reports whether a retry would only add to the failures. The mutex is held.
+func (b *breaker) isOpen() bool { return b.failures >= breakerOpensAfter }
 
 // enter lets a call through, or fails with an openError. If the breaker is open, one call finds out
-// whether there are answers again, and calls that come meanwhile wait for what it finds.
-func (b *breaker) enter(ctx context.Context, now func() time.Time) (finds bool, err error) {
+// whether there are answers again, and calls that come meanwhile wait for what it finds. A partition that
+// answered last is asked all the same: some that do not answer keep no other one from being read.
+func (b *breaker) enter(ctx context.Context, part string, now func() time.Time) (finds bool, err error) {
 	for {
 		b.mu.Lock()
 		switch at := now(); {
-		case !b.isOpen():
+		case !b.isOpen() || b.looks != nil && b.looks[part] == 0:
 			b.mu.Unlock()
 			return false, nil
 		case b.settled == nil && at.Sub(b.probed).Abs() >= probeEvery:
@@ -102,25 +102,24 @@ func (b *breaker) leave(o outcome, finds bool, now time.Time) {
 }
 
 // look returns the most that a read of a partition may take. One that did not answer gets a short look, and
-// every fifth time a full one, which is 0.
+// every fifth time a full one, which is 0: not all partitions in the same tick.
 func (b *breaker) look(part string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := b.looks[part]; n%fullLookEvery != 0 {
-		return shortLook
+	n := b.looks[part]
+	if n == 0 || part != "" && (n+int(part[len(part)-1]))%fullLookEvery == 0 && n > 1 {
+		return 0
 	}
-	return 0
+	return shortLook
 }
 
 // looked says how a read of a partition ended.
-func (b *breaker) looked(part string, o outcome, status int) {
+func (b *breaker) looked(part string, o outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case status == http.StatusGone:
-		delete(b.looks, part) // it was split or merged
 	case o == reply:
-		b.looks[part] = 0
+		delete(b.looks, part)
 	case o == silence:
 		b.looks[part]++
 	}
@@ -167,7 +166,7 @@ func (b breakers) Do(r *http.Request) (*http.Response, error) {
 		if i == 1 && own == b.account {
 			break
 		}
-		found, err := at.enter(ctx, b.now)
+		found, err := at.enter(ctx, c.part, b.now)
 		if finds[i] = found; err != nil {
 			if finds[0] {
 				b.account.leave(nothing, true, b.now())
@@ -190,15 +189,13 @@ func (b breakers) Do(r *http.Request) (*http.Response, error) {
 	switch {
 	case c.Requests == requests:
 		o = nothing // it waited all the time
-	case c.answered == answered && response == nil:
+	case c.answered == answered && response == nil && c.status == 0:
 		o = silenceOf(ctx, err, time.Since(began))
 	case c.answered == answered:
 		o = silence // a region that fails is no answer
 	}
-	if c.class == feed {
-		own.looked(c.part, o, c.status)
-	}
 	if own != b.account {
+		own.looked(c.part, o)
 		own.leave(o, finds[1], b.now())
 		if response != nil {
 			o = reply

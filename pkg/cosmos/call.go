@@ -26,9 +26,10 @@ type call struct {
 	byRID   bool   // its path has RIDs in place of names
 
 	Usage
-	status, substatus int // of the last answer, for the message if the deadline ends the retries
-	throttled         int // answers with status 429
-	answered          int // answers that are no failure of a region
+	status, substatus int  // of the last answer, for the message if the deadline ends the retries
+	throttled         int  // answers with status 429
+	answered          int  // answers that are no failure of a region
+	hung              bool // a try had no answer for a while
 
 	body    []byte        // of the request, which each try sends
 	single  bool          // no retry: whoever else asks waits for the outcome, or gets none

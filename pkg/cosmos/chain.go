@@ -26,13 +26,14 @@ type chain struct {
 	policy.Transporter
 	budget *budget
 	slot   *slot
+	slots  *slots
 }
 
 func newChain(o Options, signs *authorization) chain {
 	health, regions := newHealth(o.Now), newRegions(o.Endpoint, o.Region)
 	stamps := stamp{headers: stamps(o)}
 	slots := newSlots(wire{o.Transport}, o.Concurrency)
-	c := chain{slot: &slot{}}
+	c := chain{slot: &slot{}, slots: slots}
 	c.budget = newBudget(router{retry{slots, health}, regions, stamps, signs, o.Now}, o.Budget)
 	c.slot.next = breakers{c.budget, health}
 	stamps.next = whole{c.slot}

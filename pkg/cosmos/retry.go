@@ -42,7 +42,7 @@ func (t retry) Do(r *http.Request) (*http.Response, error) {
 			}
 			return nil, ctxErr
 		}
-		if try == c.patient.retries || c.single || !c.patient.again(response, err) || t.open(c) {
+		if try == c.patient.retries || c.single || c.class == feed && isTimeout(err) || !c.patient.again(response, err) || t.open(c) {
 			return response, err
 		}
 		delay := retryAfter(response)

@@ -9,13 +9,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// slot ends the requests of an account that hung in the last tick when the next tick is due: a hanging
+// slot ends the requests of an account that hung in the last tick before the next tick is due: a hanging
 // account must not cost the other accounts their polls.
 type slot struct {
 	next policy.Transporter
 
 	mu    sync.Mutex
-	at    time.Time // when the next tick is due; zero = not known
+	at    time.Time // how long such requests may go on; zero = no limit
 	hangs bool      // a request of this tick got no answer in time
 	hung  bool      // one of the last tick did
 }
@@ -48,7 +48,7 @@ func (s *slot) Do(r *http.Request) (*http.Response, error) {
 
 func (s *slot) pass(r *http.Request) (*http.Response, error) {
 	response, err := s.next.Do(r)
-	if isTimeout(err) {
+	if callOf(r.Context()).hung {
 		s.mu.Lock()
 		s.hangs = true
 		s.mu.Unlock()

@@ -66,6 +66,7 @@ func (s *slots) Do(r *http.Request) (*http.Response, error) {
 		began := time.Now()
 		response, err := s.try(r.WithContext(ctx), c)
 		late.Stop()
+		c.hung = c.hung || err != nil && time.Since(began) >= shortLook
 		end := func() {
 			cancel()
 			s.give(t, response, r.Context().Err() == context.Canceled, time.Since(began))
@@ -183,6 +184,13 @@ func (s *slots) failing() (n int) {
 		}
 	}
 	return n
+}
+
+func (s *slots) failingOf(c Container) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.containers[c]
+	return of != nil && of.failing
 }
 
 // late says that a request has had no answer for a while.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func TestNeitherAzcosmosNorAzcoreAsksAgain(t *testing.T) {
 }
 
 // TestNeitherAzcosmosNorAzcoreAsksAgainAfterAnError has the connection fail in the ways that azcosmos
-// knows.
+// knows. A page of the feed that hung is left for the next tick.
 func TestNeitherAzcosmosNorAzcoreAsksAgainAfterAnError(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, context.DeadlineExceeded, fmt.Errorf("read: %w", syscall.ETIMEDOUT)} {
@@ -98,8 +99,12 @@ func TestNeitherAzcosmosNorAzcoreAsksAgainAfterAnError(t *testing.T) {
 					})})
 					testworld.Must(t, err)
 					err = read(t.Context(), a)
-					if err == nil || asked != 5 {
-						t.Errorf("%d requests, want 5: %v", asked, err)
+					want := 5
+					if timeout := net.Error(nil); kind == cosmosfake.ReadChangeFeed && errors.As(cause, &timeout) && timeout.Timeout() {
+						want = 1
+					}
+					if err == nil || asked != want {
+						t.Errorf("%d requests, want %d: %v", asked, want, err)
 					}
 				})
 			})

@@ -11,8 +11,10 @@ package estimator
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -44,6 +46,7 @@ type Processor struct {
 type Estimator struct {
 	concurrency int
 	now         func() time.Time
+	turns       atomic.Int64 // ticks
 
 	mu         sync.Mutex
 	containers map[source]*described
@@ -51,8 +54,8 @@ type Estimator struct {
 	nearest    map[source]found
 }
 
-// New makes an Estimator that has at most concurrency requests in flight at once at each account; it
-// must be at least 1. now is the clock that ProcessorLag.Time is taken from.
+// New makes an Estimator that reads at most concurrency pages of a container at once; it must be at least
+// 1. How many requests are in flight at an account, that says itself. now is the clock that ProcessorLag.Time is taken from.
 func New(concurrency int, now func() time.Time) *Estimator {
 	return &Estimator{
 		concurrency: concurrency, now: now,
@@ -76,7 +79,7 @@ type source struct {
 // that monitor one container: an account that hangs delays nobody but those that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
-	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), slots: make(map[*cosmos.Account]chan struct{})}
+	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), turn: int(e.turns.Add(1))}
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
 		leases := source{p.LeaseAccount, p.LeaseContainer}
@@ -114,9 +117,20 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 	running.Wait()
 }
 
+// aWhile is how long a container may take before the next one of its account is begun as well.
+const aWhile = time.Second
+
 // each calls do for each container of an account, and returns when all are done. As many are at work at
 // once as have leases for twice the requests in flight: more would wait, with all that is known of them.
+// Those that fail are the last, and one that takes a while gives its place to another: it may not answer.
 func (t *tick) each(containers []source, units map[source][]*measured, do func(i int, unit []*measured)) {
+	failing := func(s source) int {
+		if s.account.Failing(s.container) {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(containers, func(a, b source) int { return failing(a) - failing(b) })
 	places := semaphore.NewWeighted(2 * int64(t.concurrency))
 	var running sync.WaitGroup
 	for i, s := range containers {
@@ -127,7 +141,9 @@ func (t *tick) each(containers []source, units map[source][]*measured, do func(i
 		taken := int64(min(max(1, leases), t.concurrency))
 		_ = places.Acquire(context.Background(), taken) // fails where the context ends
 		running.Go(func() {
-			defer places.Release(taken)
+			leave := sync.OnceFunc(func() { places.Release(taken) })
+			defer leave()
+			defer time.AfterFunc(aWhile, leave).Stop()
 			do(i, unit)
 		})
 	}
@@ -167,7 +183,7 @@ type tick struct {
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
 	users map[source]int                       // processors that are not measured yet
-	slots map[*cosmos.Account]chan struct{}
+	turn  int                                  // number of the tick
 }
 
 // release forgets the pages of a container once no processor needs them any more.
@@ -319,42 +335,17 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 	}
 }
 
-// parallel calls do for 0..n-1, with at most concurrency calls in flight at once at an account, whoever
-// else asks it, and returns when all are done. It has no more goroutines than calls in flight, since a
-// tick may have a hundred thousand calls.
-func (t *tick) parallel(account *cosmos.Account, n int, do func(int)) {
-	t.mu.Lock()
-	slots := t.slots[account]
-	if slots == nil {
-		slots = make(chan struct{}, t.concurrency)
-		t.slots[account] = slots
-	}
-	t.mu.Unlock()
+// parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than may have
+// requests in flight, since a tick may have a hundred thousand calls. Which of them have, the account says.
+func (t *tick) parallel(n int, do func(int)) {
 	var (
-		mu      sync.Mutex
-		next    int
+		next    atomic.Int64
 		running sync.WaitGroup
 	)
-	take := func() (i int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == n {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	for {
-		slots <- struct{}{}
-		i, ok := take()
-		if !ok {
-			<-slots
-			break
-		}
+	for range min(n, t.concurrency) {
 		running.Go(func() {
-			defer func() { <-slots }()
-			for ; ok; i, ok = take() {
-				do(i)
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
 			}
 		})
 	}

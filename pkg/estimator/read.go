@@ -144,6 +144,7 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
 	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured().Compare(b.measured()) })
+	rotate(planned, t.turn)
 	first, rest := leaders(planned)
 	newest := make(map[string]int64)
 	t.fetchAll(ctx, first)
@@ -180,6 +181,19 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	}
 }
 
+// rotate has those pages begin elsewhere in each tick whose leases are unknown: where none answers, one
+// of them alone is asked (docs/decisions/0007), and it should not be the same one each time.
+func rotate(planned []*page, turn int) {
+	unknown := slices.IndexFunc(planned, func(p *page) bool { return !p.measured().IsZero() })
+	if unknown < 0 {
+		unknown = len(planned)
+	}
+	if unknown > 1 {
+		first := turn % unknown
+		copy(planned, slices.Concat(planned[first:unknown], planned[:first]))
+	}
+}
+
 // leaders divides pages into one for each range that has several, and the rest. Where there is one page
 // for a range it leads alone.
 func leaders(planned []*page) (first, rest []*page) {
@@ -200,7 +214,7 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	if len(pages) == 0 {
 		return
 	}
-	t.parallel(pages[0].chargedTo.processor.Account, len(pages), func(i int) {
+	t.parallel(len(pages), func(i int) {
 		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured()))
 		pages[i].done()
 	})

@@ -149,6 +149,10 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		due        []*poll
 		processors []estimator.Processor
 	)
+	until := t.nextSlot(t.scope.now)
+	if !until.IsZero() {
+		until = until.Add(-until.Sub(t.scope.now) / 5) // a fifth of the slot commits and publishes
+	}
 	for _, d := range wave {
 		if d.stage.polled() {
 			t.mode.Progress(d.name, false)
@@ -157,6 +161,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		case polling:
 			p := d.processor.Processor
 			p.Account.ShareBudget(int(t.parts.Load()))
+			p.Account.Until(until)
+			p.LeaseAccount.Until(until)
 			p.Last = func() changefeed.ProcessorLag {
 				if d.decode() != nil {
 					return changefeed.ProcessorLag{}
@@ -196,14 +202,19 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 // timeLeft divides what is left of the tick.
 func (p *Poller) timeLeft(ctx context.Context) budget {
 	deadline, _ := ctx.Deadline()
-	slot := time.Duration(0)
-	if p.Ticks != nil {
-		now := p.Now()
-		if next := p.Ticks.Next(nearestSecond(now)); !next.IsZero() {
-			slot = next.Sub(now)
-		}
+	now, slot := p.Now(), time.Duration(0)
+	if next := p.nextSlot(now); !next.IsZero() {
+		slot = next.Sub(now)
 	}
 	return newBudget(p.Timeout, time.Until(deadline), slot)
+}
+
+// nextSlot is when the tick after one at a time is due; zero = not known.
+func (p *Poller) nextSlot(now time.Time) (next time.Time) {
+	if p.Ticks != nil {
+		next = p.Ticks.Next(nearestSecond(now))
+	}
+	return next
 }
 
 // lookAt tells what a processor that is not polled here asks for, where somebody needs that: its group, or a
