@@ -309,26 +309,3 @@ func (r *pageReader) fail(err error) {
 		r.err = err
 	}
 }
-
-// EachDocument hands over the documents of a page of a query, as they stand in it: each is valid
-// JSON. A body without a list of Documents, or with a _count that contradicts it, is none, and hands
-// nothing over.
-func EachDocument(page []byte, take func(document []byte)) error {
-	var whole struct {
-		Documents []json.RawMessage
-		Count     *int64 `json:"_count"`
-	}
-	if err := json.Unmarshal(page, &whole); err != nil {
-		return err
-	}
-	switch found := len(whole.Documents); {
-	case whole.Documents == nil:
-		return errNoDocuments
-	case whole.Count != nil && *whole.Count != int64(found):
-		return fmt.Errorf("its _count is %d and it has %d documents", *whole.Count, found)
-	}
-	for _, document := range whole.Documents {
-		take(document)
-	}
-	return nil
-}

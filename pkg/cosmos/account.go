@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,9 +149,11 @@ func (u *Usage) Add(o Usage) {
 }
 
 // substatus is what tells answers of one status apart; 0 if there is none.
-func substatus(r *http.Response) (n int) {
-	if text := r.Header.Get(headerSubstatus); text != "" {
-		_, _ = fmt.Sscan(text, &n)
+func substatus(r *http.Response) int {
+	text := r.Header.Get(headerSubstatus)
+	if text == "" {
+		return 0 // as most answers: the error of Atoi would cost more than all else here
 	}
+	n, _ := strconv.Atoi(text)
 	return n
 }

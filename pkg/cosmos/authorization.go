@@ -23,7 +23,12 @@ type authorization struct {
 	key    []byte
 	bearer *bearer // nil if the key signs
 	now    func() time.Time
+	last   atomic.Pointer[signature]
 }
+
+// signature is that of a request, and of all others for the same in the same second: a tick makes
+// thousands of them.
+type signature struct{ method, path, date, text string }
 
 // Do authenticates a request, and drops a token that the service did not accept.
 func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
@@ -44,7 +49,7 @@ func (a *authorization) sign(r *http.Request) (err error) {
 	if a.bearer != nil {
 		value, err = a.bearer.get(r.Context())
 	} else {
-		value = a.signature(r, strings.ToLower(date))
+		value = a.signature(r, date)
 	}
 	r.Header["Authorization"] = []string{value}
 	return err
@@ -53,13 +58,21 @@ func (a *authorization) sign(r *http.Request) (err error) {
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
 // (https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources).
 func (a *authorization) signature(r *http.Request, date string) string {
+	byRID := callOf(r.Context()).byRID
+	if last := a.last.Load(); last != nil && last.date == date && last.path == r.URL.Path && last.method == r.Method && !byRID {
+		return last.text
+	}
 	kind, link := resourceOf(r.URL.Path)
-	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || callOf(r.Context()).byRID {
+	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || byRID {
 		link = strings.ToLower(rid) // a request by RID is signed with that alone
 	}
 	mac := hmac.New(sha256.New, a.key)
-	mac.Write([]byte(strings.ToLower(r.Method) + "\n" + kind + "\n" + link + "\n" + date + "\n\n"))
-	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	mac.Write([]byte(strings.ToLower(r.Method) + "\n" + kind + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"))
+	text := url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	if !byRID {
+		a.last.Store(&signature{r.Method, r.URL.Path, date, text})
+	}
+	return text
 }
 
 // resourceOf returns the type and the link of what a path, not percent-encoded, names. That of a list has

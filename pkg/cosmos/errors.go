@@ -125,6 +125,9 @@ func isUnreachable(err error) bool {
 
 // isTimeout reports whether a request ended because its time was over.
 func isTimeout(err error) bool {
+	if err == nil {
+		return false
+	}
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }

@@ -233,12 +233,10 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 
 // at returns the request as it is sent to an endpoint. Neither a signature nor a token covers the host.
 func at(endpoint string, r *http.Request) *http.Request {
-	scheme, host, _ := strings.Cut(endpoint, "://")
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, _, _ := strings.Cut(rest, "/")
 	out, u := *r, *r.URL
-	host, prefix, _ := strings.Cut(host, "/")
-	if u.Scheme, u.Host = scheme, host; prefix != "" && !strings.HasPrefix(u.Path, "/"+prefix) {
-		u.Path = "/" + prefix + u.Path
-	}
+	u.Scheme, u.Host = scheme, host
 	out.URL, out.Host = &u, ""
 	return &out
 }

@@ -26,6 +26,7 @@ type slots struct {
 	containers map[Container]*share
 	held       []*ticket // oldest first
 	waiting    []*ticket // oldest first
+	watched    bool      // while some wait
 }
 
 // share is what the slots know of one container.
@@ -43,8 +44,9 @@ func (s *share) patience() time.Duration { return max(shortLook, 2*s.slow) }
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
 	*share
-	granted chan struct{}      // closed when it has a slot
-	cancel  context.CancelFunc // of the request
+	granted chan struct{}      // closed when it has a slot; nil if it need not wait
+	cancel  context.CancelFunc // of the request; nil until it begins
+	at      time.Time          // when it began; zero until then
 	began   bool               // its answer has begun: it does not give its slot up any more
 	cut     bool               // it gave its slot up
 }
@@ -56,29 +58,11 @@ func newSlots(next policy.Transporter, size int) *slots {
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
-		ctx, cancel := context.WithCancel(r.Context())
-		t, err := s.take(ctx, c.about.container, cancel)
+		t, err := s.take(r.Context(), c.about.container)
 		if err != nil {
-			cancel()
 			return nil, err
 		}
-		late := time.AfterFunc(t.patience(), func() { s.late(t) })
-		began := time.Now()
-		response, err := s.try(r.WithContext(ctx), c)
-		late.Stop()
-		c.hung = c.hung || err != nil && time.Since(began) >= shortLook
-		end := func() {
-			cancel()
-			s.give(t, response, r.Context().Err() == context.Canceled, time.Since(began))
-		}
-		if err == nil && c.class == feed && response.StatusCode < http.StatusBadRequest {
-			s.mu.Lock()
-			t.began = true
-			s.mu.Unlock()
-			response.Body = ending{response.Body, end}
-			return response, nil
-		}
-		end()
+		response, err := s.try(r, c, t)
 		if t.cut && err != nil && r.Context().Err() == nil {
 			continue
 		}
@@ -87,37 +71,64 @@ func (s *slots) Do(r *http.Request) (*http.Response, error) {
 }
 
 // try sends a request once. An answer that is not read as it comes has its whole body.
-func (s *slots) try(r *http.Request, c *call) (*http.Response, error) {
-	ctx, stop := r.Context(), func() {}
+func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
 	if limit := c.limit(); limit > 0 {
-		ctx, stop = context.WithTimeout(ctx, limit)
+		ctx, cancel = context.WithTimeout(r.Context(), limit)
 	}
+	began := time.Now()
+	s.begin(t, cancel, began)
 	response, err := s.next.Do(r.WithContext(ctx))
+	end := func() {
+		cancel()
+		s.give(t, response, r.Context().Err() == context.Canceled, time.Since(began))
+	}
 	if err == nil && c.class == feed && response.StatusCode < http.StatusBadRequest {
-		response.Body = ending{response.Body, stop}
+		s.mu.Lock()
+		t.began = true
+		s.mu.Unlock()
+		response.Body = ending{response.Body, end}
 		return response, nil
 	}
 	if err == nil {
 		_, err = runtime.Payload(response)
 	}
-	stop()
 	if err != nil {
-		return nil, err
+		response = nil
+		c.hung = c.hung || time.Since(began) >= shortLook
 	}
-	return response, nil
+	end()
+	return response, err
+}
+
+// begin says since when a request is in flight, and how it can be ended.
+func (s *slots) begin(t *ticket, cancel context.CancelFunc, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.at = at
+	if t.cancel = cancel; t.cut {
+		cancel()
+	}
 }
 
 // take waits for a slot.
-func (s *slots) take(ctx context.Context, c Container, cancel context.CancelFunc) (*ticket, error) {
+func (s *slots) take(ctx context.Context, c Container) (*ticket, error) {
 	s.mu.Lock()
 	of := s.containers[c]
 	if of == nil {
 		of = &share{limit: s.size}
 		s.containers[c] = of
 	}
-	t := &ticket{share: of, granted: make(chan struct{}), cancel: cancel}
+	t := &ticket{share: of}
+	if len(s.waiting) == 0 && !t.failing && len(s.held) < s.size && t.share.held < t.limit {
+		s.hold(t)
+		s.mu.Unlock()
+		return t, nil
+	}
+	t.granted = make(chan struct{})
 	s.waiting = append(s.waiting, t)
 	s.grant()
+	s.watch()
 	s.mu.Unlock()
 	select {
 	case <-t.granted:
@@ -134,8 +145,13 @@ func (s *slots) take(ctx context.Context, c Container, cancel context.CancelFunc
 	return nil, ctx.Err()
 }
 
-// grant gives free slots to those that wait, the oldest first: containers that fail after the others. The
-// mutex is held, here and below.
+// hold gives a slot. The mutex is held, here and below.
+func (s *slots) hold(t *ticket) {
+	s.held = append(s.held, t)
+	t.share.held++
+}
+
+// grant gives free slots to those that wait, the oldest first: containers that fail after the others.
 func (s *slots) grant() {
 	taken := s.failing()
 	for _, failing := range [...]bool{false, true} {
@@ -149,8 +165,7 @@ func (s *slots) grant() {
 				taken++
 			}
 			s.waiting = slices.Delete(s.waiting, i, i+1)
-			s.held = append(s.held, t)
-			t.share.held++
+			s.hold(t)
 			close(t.granted)
 		}
 	}
@@ -168,8 +183,8 @@ func (s *slots) makeWay() {
 			return
 		}
 		if t.failing && !t.began {
-			if over--; !t.cut {
-				t.cut = true
+			over--
+			if t.cut = true; t.cancel != nil {
 				t.cancel()
 			}
 		}
@@ -193,14 +208,24 @@ func (s *slots) failingOf(c Container) bool {
 	return of != nil && of.failing
 }
 
-// late says that a request has had no answer for a while.
-func (s *slots) late(t *ticket) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.Contains(s.held, t) {
-		t.failing = true
-		s.makeWay()
+// watch looks for late requests while others wait.
+func (s *slots) watch() {
+	if s.watched || len(s.waiting) == 0 {
+		return
 	}
+	s.watched = true
+	time.AfterFunc(shortLook, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watched = false
+		for _, t := range s.held {
+			if !t.began && !t.at.IsZero() && time.Since(t.at) >= t.patience() {
+				t.failing = true
+			}
+		}
+		s.grant()
+		s.watch()
+	})
 }
 
 // give ends a request.

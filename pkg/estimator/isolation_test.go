@@ -119,7 +119,7 @@ func TestABadContainerBlindsNoOther(t *testing.T) {
 					t.Parallel()
 					inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
 						n := newNeighbourhood(w, slots, bad, cmp.Or(c.partitions, slots+6), c.fault)
-						for tick := range 4 {
+						for tick := range 3 {
 							for i, lag := range n.tick(12*time.Second, c.interval) {
 								if i >= bad && !lag.Complete() {
 									t.Errorf("tick %d: neighbour %d is unknown: %s", tick, i-bad, lag.Problem())
