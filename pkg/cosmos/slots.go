@@ -47,7 +47,7 @@ type ticket struct {
 	granted chan struct{}      // closed when it has a slot; nil if it need not wait
 	cancel  context.CancelFunc // of the request; nil until it begins
 	at      time.Time          // when it began; zero until then
-	began   bool               // its answer has begun: it does not give its slot up any more
+	began   bool               // its answer has begun, or it writes: it does not give its slot up any more
 	cut     bool               // it gave its slot up
 }
 
@@ -77,7 +77,7 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 		ctx, cancel = context.WithTimeout(r.Context(), limit)
 	}
 	began := time.Now()
-	s.begin(t, cancel, began)
+	s.begin(t, cancel, began, r.Method == http.MethodPut)
 	response, err := s.next.Do(r.WithContext(ctx))
 	end := func() {
 		cancel()
@@ -102,10 +102,10 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 }
 
 // begin says since when a request is in flight, and how it can be ended.
-func (s *slots) begin(t *ticket, cancel context.CancelFunc, at time.Time) {
+func (s *slots) begin(t *ticket, cancel context.CancelFunc, at time.Time, writes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.at = at
+	t.at, t.began = at, writes // a write that gave its slot up might be made twice
 	if t.cancel = cancel; t.cut {
 		cancel()
 	}
