@@ -33,7 +33,7 @@ type neighbourhood struct {
 // newNeighbourhood has bad containers of some partitions each, and ten others of one partition.
 func newNeighbourhood(w *world, slots, bad, partitions int, fault func(partition int) *cosmosfake.Answer) *neighbourhood {
 	n := &neighbourhood{world: w, estimator: estimator.New(slots, time.Now), bad: bad}
-	n.next = w.Transport
+	n.over = w.Transport
 	w.Transport.ResponseHeaderTimeout = 10 * time.Second // as of an account that makes its own
 	account, err := cosmos.NewAccount(cosmos.Options{
 		Endpoint: w.Account.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: slots, Transport: &n.flight,
@@ -64,7 +64,7 @@ func newNeighbourhood(w *world, slots, bad, partitions int, fault func(partition
 
 // flight is a transport that counts the requests that are in flight.
 type flight struct {
-	next         http.RoundTripper
+	over         http.RoundTripper
 	flying, most atomic.Int64
 }
 
@@ -73,7 +73,7 @@ func (f *flight) Do(r *http.Request) (*http.Response, error) {
 	if n := f.flying.Add(1); n > f.most.Load() {
 		f.most.Store(n)
 	}
-	return f.next.RoundTrip(r)
+	return f.over.RoundTrip(r)
 }
 
 // tick measures all processors as a tick does that has some time, before the next one is due.
@@ -147,9 +147,9 @@ func TestAPartitionThatFailsBlindsNoOtherOfItsContainer(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, at %d slots", rule, slots), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
-					var healed bool
+					var healed atomic.Bool
 					n := newNeighbourhood(w, slots, 1, 100, func(partition int) *cosmosfake.Answer {
-						if partition >= 6 || healed {
+						if partition >= 6 || healed.Load() {
 							return nil
 						}
 						return &answer
@@ -166,7 +166,7 @@ func TestAPartitionThatFailsBlindsNoOtherOfItsContainer(t *testing.T) {
 							t.Errorf("tick %d: %d partitions are unknown, want six: %s", tick, unknown, lag.Problem())
 						}
 					}
-					healed = true
+					healed.Store(true)
 					if lag := n.tick(30*time.Second, 15*time.Second)[0]; !lag.Complete() {
 						t.Errorf("they answer again: %s", lag.Problem())
 					}
@@ -186,19 +186,19 @@ func TestAnAccountThatRefusesEverythingIsAskedOncePerContainer(t *testing.T) {
 				t.Parallel()
 				inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
 					const containers = 5
-					asked, refuses := map[string]int{}, false
+					asked, refuses := map[string]int{}, &atomic.Bool{}
 					n := newNeighbourhood(w, slots, containers, partitions, func(int) *cosmosfake.Answer { return nil })
 					n.processors = n.processors[:containers]
 					w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 						n.mu.Lock()
 						defer n.mu.Unlock()
-						if asked[r.Container]++; refuses && r.Kind != cosmosfake.QueryDocuments {
+						if asked[r.Container]++; refuses.Load() && r.Kind != cosmosfake.QueryDocuments {
 							return &cosmosfake.Answer{Status: 503}
 						}
 						return nil
 					})
 					n.tick(12*time.Second, 400*time.Millisecond)
-					refuses = true
+					refuses.Store(true)
 					for range 10 {
 						n.tick(12*time.Second, 400*time.Millisecond)
 					}
