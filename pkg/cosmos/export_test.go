@@ -26,7 +26,7 @@ var Shop = Container{"shop", "orders"}
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
-	t, err := p.slots.take(ctx, Shop)
+	t, err := p.slots.take(ctx, Shop, lookup)
 	if err == nil {
 		*p.held = append(*p.held, t)
 	}

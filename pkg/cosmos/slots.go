@@ -32,6 +32,7 @@ type slots struct {
 // share is what the slots know of one container.
 type share struct {
 	failing bool          // its last request had no answer, or one is late
+	feeds   bool          // that was a page of its feed: no other answer ends it
 	slow    time.Duration // how long its answers took lately
 	held    int
 	limit   int // of requests in flight
@@ -44,6 +45,7 @@ func (s *share) patience() time.Duration { return max(shortLook, 2*s.slow) }
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
 	*share
+	class   class
 	granted chan struct{}      // closed when it has a slot; nil if it need not wait
 	cancel  context.CancelFunc // of the request; nil until it begins
 	at      time.Time          // when it began; zero until then
@@ -58,7 +60,7 @@ func newSlots(next policy.Transporter, size int) *slots {
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
-		t, err := s.take(r.Context(), c.about.container)
+		t, err := s.take(r.Context(), c.about.container, c.class)
 		if err != nil {
 			return nil, err
 		}
@@ -112,14 +114,14 @@ func (s *slots) begin(t *ticket, cancel context.CancelFunc, at time.Time, writes
 }
 
 // take waits for a slot.
-func (s *slots) take(ctx context.Context, c Container) (*ticket, error) {
+func (s *slots) take(ctx context.Context, c Container, kind class) (*ticket, error) {
 	s.mu.Lock()
 	of := s.containers[c]
 	if of == nil {
 		of = &share{limit: s.size}
 		s.containers[c] = of
 	}
-	t := &ticket{share: of}
+	t := &ticket{share: of, class: kind}
 	if len(s.waiting) == 0 && !t.failing && len(s.held) < s.size && t.share.held < t.limit {
 		s.hold(t)
 		s.mu.Unlock()
@@ -220,7 +222,7 @@ func (s *slots) watch() {
 		s.watched = false
 		for _, t := range s.held {
 			if !t.began && !t.at.IsZero() && time.Since(t.at) >= t.patience() {
-				t.failing = true
+				t.fail()
 			}
 		}
 		s.grant()
@@ -235,14 +237,19 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool, took time
 	switch {
 	case t.cut || givenUp:
 	case response == nil || regionFails(response, nil):
-		t.failing = true
+		t.fail()
 	default:
-		t.failing = false
+		if t.class == feed || !t.feeds {
+			t.failing, t.feeds = false, false
+		}
 		t.slow = max(took, t.slow*9/10)
 		t.adapt(response.StatusCode == http.StatusTooManyRequests, s.size)
 	}
 	s.remove(t)
 }
+
+// fail says that a request had no answer, or none for a while.
+func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.class == feed }
 
 // adapt adapts the limit of a container.
 func (s *share) adapt(throttled bool, most int) {
