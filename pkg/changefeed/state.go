@@ -88,3 +88,87 @@ func (l *Lease) applyState(s javaState) error {
 	}
 	return nil
 }
+
+// stateJSON is javaState as it is written, in the order of Java.
+type stateJSON struct {
+	Version      int    `json:"V"`
+	ContainerRID string `json:"Rid"`
+	Mode         string
+	StartFrom    json.RawMessage
+	Continuation struct {
+		Version      int    `json:"V"`
+		ContainerRID string `json:"Rid"`
+		Continuation []positionJSON
+		Range        Range
+	}
+}
+
+type positionJSON struct {
+	Token *string `json:"token"`
+	Range Range   `json:"range"`
+}
+
+// JavaState describes the processor of an EPK lease of Java's: what a first state says of it.
+type JavaState struct {
+	ContainerRID string
+	Mode         Mode
+	Start        StartFrom
+}
+
+// Continuation is the continuation of a lease for some keys that has come to an ETag: the state that it
+// had, or before its first checkpoint a new one, with that position.
+func (s JavaState) Continuation(before string, keys Range, etag string) string {
+	var state stateJSON
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(before, "="))
+	if err != nil || json.Unmarshal(raw, &state) != nil || len(state.StartFrom) == 0 {
+		state = stateJSON{Version: 1, ContainerRID: s.ContainerRID, Mode: "INCREMENTAL", StartFrom: s.start()}
+		if s.Mode == FullFidelity {
+			state.Mode = "FULL_FIDELITY"
+		}
+	}
+	if c := &state.Continuation; c.Version == 0 {
+		c.Version, c.ContainerRID = 1, state.ContainerRID
+	}
+	state.Continuation.Continuation, state.Continuation.Range = []positionJSON{{&etag, keys}}, keys
+	text, _ := json.Marshal(state) // never fails: it has texts, numbers and what was JSON before
+	return base64.URLEncoding.EncodeToString(text)
+}
+
+func (s JavaState) start() json.RawMessage {
+	switch {
+	case s.Start.Beginning:
+		return json.RawMessage(`{"Type":"BEGINNING"}`)
+	case s.Start.Now():
+		return json.RawMessage(`{"Type":"NOW"}`)
+	default:
+		return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, s.Start.Time.UnixMilli())
+	}
+}
+
+// JavaTime is the timestamp of a lease as Java's Instant prints itself: with no, three, six or nine
+// decimals.
+func JavaTime(t time.Time) string {
+	t = t.UTC()
+	layout := "2006-01-02T15:04:05.000000000Z"
+	switch n := time.Duration(t.Nanosecond()); {
+	case n == 0:
+		layout = "2006-01-02T15:04:05Z"
+	case n%time.Millisecond == 0:
+		layout = "2006-01-02T15:04:05.000Z"
+	case n%time.Microsecond == 0:
+		layout = "2006-01-02T15:04:05.000000Z"
+	}
+	return t.Format(layout)
+}
+
+// JavaCreated is the timestamp of a new lease, as Java's ZonedDateTime prints itself: a full minute has
+// no seconds.
+func JavaCreated(t time.Time) string {
+	if t = t.UTC(); t.Equal(t.Truncate(time.Minute)) {
+		return t.Format("2006-01-02T15:04Z[UTC]")
+	}
+	return JavaTime(t) + "[UTC]"
+}
+
+// DotNetTime is the timestamp of a lease as .NET writes it: in ticks of 100 ns, without zeros at the end.
+func DotNetTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999999Z") }

@@ -220,14 +220,9 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	})
 }
 
-const (
-	// maxEmptyPages is how many pages without a change are read on from until something counts as
-	// pending: the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
-	maxEmptyPages = 4
-	// dearPage is the charge, in request units, from which on a page is worth a question beforehand
-	// whether anything has changed: that costs one.
-	dearPage = 4
-)
+// dearPage is the charge, in request units, from which on a page is worth a question beforehand whether
+// anything has changed: that costs one.
+const dearPage = 4
 
 // fetch reads the page, and reads on where it is empty: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
@@ -235,28 +230,22 @@ func (p *page) fetch(ctx context.Context) {
 		return
 	}
 	s, position := p.chargedTo.source(), p.position
-	for range maxEmptyPages {
+	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
+		position.Continuation = continuation
 		answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 		p.usage.Add(usage)
 		if answer.ContainerRID != "" {
 			p.containerRID = answer.ContainerRID
 		}
-		switch {
-		case errors.Is(err, cosmos.ErrBudget):
-			p.leftOut = true
-			return
-		case err != nil:
-			p.err = err
-			return
-		case changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone:
-			p.gone = true
-			return
-		}
-		p.reading = changefeed.Measure(answer)
-		if !p.reading.More || answer.ETag == "" {
-			return
-		}
-		position.Continuation = answer.ETag
+		return answer, err
+	})
+	switch {
+	case errors.Is(err, cosmos.ErrBudget):
+		p.leftOut = true
+	case err != nil:
+		p.err = err
+	default:
+		p.reading, p.gone = reading, gone
 	}
 }
 

@@ -97,34 +97,20 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 	return planned
 }
 
-// covered returns the keys for which leases exist that replaced the lease with index old, whose
-// range is gone: leases whose range exists, leases for a part of its keys and, where old is a
-// PK-range lease, the EPK lease for exactly its keys. The relation is never mutual, so that of two
-// leases one is always counted.
+// covered returns the keys for which leases exist that replaced the lease with index old, whose range is
+// gone.
 func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range {
-	keys, _ := m.leases[old].keys(ranges)
 	var covered []changefeed.Range
 	for i := range m.leases {
 		l := &m.leases[i]
 		if i == old || l.leftover {
 			continue
 		}
-		own, exists := l.keys(ranges)
-		same := own.Equal(keys)
-		if exists || own.Within(keys) && !same || same && l.Range != nil && m.leases[old].Range == nil {
-			covered = append(covered, own)
+		if keys, ok := l.Replaces(m.leases[old].Lease, ranges); ok {
+			covered = append(covered, keys)
 		}
 	}
 	return covered
-}
-
-// keys returns the bounds of all that a lease stands for.
-func (l *measuredLease) keys(ranges changefeed.Ranges) (keys changefeed.Range, exists bool) {
-	shares, exists := ranges.Shares(&l.Lease)
-	if len(shares) > 0 {
-		keys = changefeed.Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
-	}
-	return keys, exists
 }
 
 // reread plans the read of a lease once more, whose range the service said was gone and which exists.

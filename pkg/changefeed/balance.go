@@ -1,0 +1,77 @@
+package changefeed
+
+import (
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Balance is the rule by which a host shares leases with others, as .NET computes it
+// (EqualPartitionsBalancingStrategy.cs).
+type Balance struct {
+	Host       string        // its name
+	Expiration time.Duration // after which a lease that was not renewed is free
+	Min, Max   int           // leases that the host wants; 0 = no bound
+}
+
+// Take says which leases the host should acquire. Each of the
+// hosts that own a lease, and this one, are to have the leases divided by the hosts, rounded up. A
+// host that has fewer takes what nobody owns or renewed in time, up to its share. If there is none of
+// that, stealing is true and it takes one of them, which the host that has most owns: two hosts might take
+// from each other for ever.
+func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing bool) {
+	var free []*Record
+	counts := map[string]int{}
+	var owners []string // in the order of their first leases
+	for _, l := range all {
+		if l.Expired(now, b.Expiration) {
+			free = append(free, l)
+			continue
+		}
+		if counts[l.Owner] == 0 {
+			owners = append(owners, l.Owner)
+		}
+		counts[l.Owner]++
+	}
+	if counts[b.Host] == 0 {
+		owners = append(owners, b.Host)
+	}
+	target := max(1, (len(all)+len(owners)-1)/len(owners))
+	if b.Max > 0 {
+		target = min(target, b.Max)
+	}
+	target = max(target, b.Min)
+	needed := target - counts[b.Host]
+	switch {
+	case needed <= 0:
+		return nil, false
+	case len(free) > 0:
+		return free[:min(needed, len(free))], false
+	default:
+		return victims(all, owners, counts, target, needed, b.Host), true
+	}
+}
+
+// victims are the leases of the host that has most, of several the last, if one less leaves it no worse
+// off than this one. .NET takes the first of them. Here the name of this host says which one is first, so
+// that hosts that look at the same moment seldom reach for the same one.
+func victims(all []*Record, owners []string, counts map[string]int, target, needed int, host string) []*Record {
+	spared := target
+	if needed > 1 {
+		spared--
+	}
+	richest := ""
+	for _, owner := range owners {
+		if counts[owner] >= counts[richest] {
+			richest = owner
+		}
+	}
+	if counts[richest] <= spared {
+		return nil
+	}
+	theirs := slices.DeleteFunc(slices.Clone(all), func(l *Record) bool { return l.Owner != richest })
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(host)) // never fails
+	at := int(name.Sum32() % uint32(len(theirs)))
+	return slices.Concat(theirs[at:], theirs[:at])
+}

@@ -1,0 +1,247 @@
+package changefeed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Keys returns the bounds of all that a lease stands for.
+func (l Lease) Keys(ranges Ranges) (keys Range, exists bool) {
+	shares, exists := ranges.Shares(&l)
+	if len(shares) > 0 {
+		keys = Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
+	}
+	return keys, exists
+}
+
+// Replaces reports whether a lease replaced another one whose range is gone, and for which keys: a lease
+// whose range exists does, one for a part of the keys and, of a PK-range lease, the EPK lease for exactly
+// its keys. The relation is never mutual, so that of two leases one is always counted.
+func (l Lease) Replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
+	of, _ := old.Keys(ranges)
+	own, exists := l.Keys(ranges)
+	same := own.Equal(of)
+	return own, exists || own.Within(of) && !same || same && l.Range != nil && old.Range == nil
+}
+
+// CoversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
+// range or, where the range is gone, the bounds that the lease itself holds.
+func (l Lease) CoversExactly(span Range, ranges Ranges) bool {
+	if r, exists := ranges.Find(l.Token); exists {
+		return r.Span().Equal(span)
+	}
+	return l.Bounds != nil && l.Bounds.Equal(span)
+}
+
+// Leftovers reports which leases another one covers exactly, and is newer: one of the two is by range
+// id and one by bounds. There are such pairs for a while when a processor goes over from PK-range to
+// EPK leases.
+func Leftovers(leases []*Lease, ranges Ranges) map[*Lease]bool {
+	leftover := map[*Lease]bool{}
+	for _, epk := range leases {
+		if epk.Range == nil {
+			continue
+		}
+		for _, pk := range leases {
+			switch {
+			case pk.Range != nil || !pk.CoversExactly(*epk.Range, ranges):
+			case pk.Newer(*epk):
+				leftover[epk] = true
+			default:
+				leftover[pk] = true
+			}
+		}
+	}
+	return leftover
+}
+
+// Planned is what has to be read to measure a lease.
+type Planned struct {
+	LeaseDocument
+	Shares    []Share // to be read, from the lease's own position; none for a leftover
+	Splitting bool    // the range of the lease is gone: the greatest of the shares counts
+	Leftover  bool    // other leases replaced it: nothing of it counts
+
+	Start    StartFrom // where the lease begins without a continuation
+	Readings []Reading // of each share, once it was read
+	Errs     []error   // of each share; ErrMoved if its range is gone as well
+}
+
+// ErrMoved says that a partition key range was split or merged, or is about to be.
+var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
+
+// Uncheckpointed reports whether nobody but the owner of the lease knows where it stands.
+func (p *Planned) Uncheckpointed() bool {
+	return p.Continuation == "" && (p.Start.Now() || p.Mode == FullFidelity)
+}
+
+// Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with
+// that lease. start is where leases without a continuation begin that do not say it themselves.
+func Plan(leases []LeaseDocument, ranges Ranges, start StartFrom) []*Planned {
+	planned := make([]*Planned, len(leases))
+	var readable []*Lease
+	for i, d := range leases {
+		planned[i] = &Planned{LeaseDocument: d, Start: start}
+		if d.StartFrom != nil {
+			planned[i].Start = *d.StartFrom
+		}
+		if d.Err == nil {
+			readable = append(readable, &planned[i].Lease)
+		}
+	}
+	leftovers := Leftovers(readable, ranges)
+	for _, p := range planned {
+		p.Leftover = leftovers[&p.Lease]
+	}
+	for _, p := range planned {
+		if p.Err != nil || p.Leftover {
+			continue
+		}
+		shares, exists := ranges.Shares(&p.Lease)
+		if len(shares) == 0 {
+			p.Err = fmt.Errorf("no partition key range has keys of lease %s", p.ID)
+			continue
+		}
+		p.Shares, p.Splitting = shares, !exists
+		if !exists {
+			p.Shares = p.uncovered(planned, ranges)
+			p.Leftover = len(p.Shares) == 0
+		}
+		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
+	}
+	return planned
+}
+
+// Partitions are what was measured, in the order of the plan, by the table of docs/lag.md (What each answer
+// counts). A lease that needs history to be measured is uncheckpointed, and without a lag.
+func Partitions(planned []*Planned) (partitions []Partition) {
+	for _, p := range planned {
+		p.Err = cmp.Or(p.Err, errors.Join(p.Errs...))
+		p.Splitting = p.Splitting || errors.Is(p.Err, ErrMoved)
+	}
+	scaleParts(planned)
+	for _, p := range planned {
+		if !p.Leftover {
+			partitions = append(partitions, p.partition())
+		}
+	}
+	return partitions
+}
+
+func (p *Planned) partition() Partition {
+	measured := Partition{Lease: p.Token, Range: p.Range, Owner: p.Owner, Status: StatusUnknown}
+	if p.Err != nil {
+		measured.Error = p.Err.Error()
+	}
+	switch {
+	case p.Splitting: // the greatest of what replaced the range, each of which continues its LSNs; at least 1
+		lag := int64(0)
+		for i, r := range p.Readings {
+			if errors.Is(p.Errs[i], ErrMoved) {
+				r.Lag = 1
+			}
+			lag = max(lag, r.Lag)
+			if r.Age != nil && (measured.Age == nil || *r.Age > *measured.Age) {
+				measured.Age = r.Age
+			}
+		}
+		measured.Lag, measured.Approximate, measured.Status = new(max(1, lag)), true, StatusSplitting
+	case p.Err != nil:
+	case p.Uncheckpointed():
+		measured.Status = StatusUncheckpointed
+	default:
+		r := p.Readings[0]
+		measured.Lag, measured.Age, measured.Approximate, measured.Status = &r.Lag, r.Age, r.Approximate, StatusOK
+		if r.Lag > 0 {
+			measured.Status = StatusLagging
+		}
+	}
+	return measured
+}
+
+// scaleParts scales down the lags of leases that each cover a part of one range.
+func scaleParts(planned []*Planned) {
+	byRange := map[string][]*Reading{}
+	for _, p := range planned {
+		if p.Err != nil || p.Splitting || p.Leftover || p.Readings[0].Lag == 0 || p.Shares[0].Keys.Equal(p.Shares[0].Of.Span()) {
+			continue
+		}
+		id := p.Shares[0].Of.ID
+		byRange[id] = append(byRange[id], &p.Readings[0])
+	}
+	for _, parts := range byRange {
+		lags := make([]int64, len(parts))
+		for i, r := range parts {
+			lags[i] = r.Lag
+		}
+		ScaleParts(lags)
+		for i, r := range parts {
+			r.Lag, r.Approximate = lags[i], true
+		}
+	}
+}
+
+// uncovered are the shares of a lease for which no other lease counts.
+func (p *Planned) uncovered(planned []*Planned, ranges Ranges) []Share {
+	var covered []Range
+	for _, other := range planned {
+		if keys, ok := other.Replaces(p.Lease, ranges); ok && other != p && !other.Leftover && other.Err == nil {
+			covered = append(covered, keys)
+		}
+	}
+	return slices.DeleteFunc(p.Shares, func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
+}
+
+// ScaleParts scales down the lags of leases that each cover a part of the same partition key range, in
+// place. Each is measured against the LSN of the whole range, and so counts the transactions of the other
+// parts too. Together they cannot have more pending than the greatest of them: the transactions of the
+// range since the oldest pending change. Each lag is scaled by that over the sum, and is at least 1.
+func ScaleParts(lags []int64) {
+	// In floating point: with an absurd session LSN the sum of two lags may exceed 64 bits.
+	sum, most, oldest := 0.0, int64(0), 0 // the part with the oldest pending change has the greatest lag
+	for i, lag := range lags {
+		sum += float64(lag)
+		if lag > most {
+			most, oldest = lag, i
+		}
+	}
+	left := most
+	for i, lag := range lags {
+		lags[i] = max(1, int64(float64(lag)*float64(most)/sum))
+		left -= lags[i]
+	}
+	if left > 0 {
+		lags[oldest] += left // the remainder of rounding down
+	}
+}
+
+// maxEmptyPages is how many pages without a change are read on from until something counts as pending:
+// the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
+const maxEmptyPages = 4
+
+// ReadOn measures what follows a continuation, and reads on where a page is empty: only a 304 says that
+// nothing follows. read reads one page; its error ends it, and so does an answer that says nothing. gone
+// reports that the partition key range was split or merged; there is no reading then.
+func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, gone bool, err error) {
+	for range maxEmptyPages {
+		answer, err := read(continuation)
+		if err != nil {
+			return Reading{}, false, err
+		}
+		switch OutcomeOf(answer.Status, answer.Substatus) {
+		case Answered:
+			reading = Measure(answer)
+		case Gone:
+			return Reading{}, true, nil
+		default:
+			return Reading{}, false, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
+		}
+		if !reading.More || answer.ETag == "" {
+			break
+		}
+		continuation = answer.ETag
+	}
+	return reading, false, nil
+}
