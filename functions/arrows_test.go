@@ -87,6 +87,25 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
+// TestTheChangeFeedProcessorImportsLittle holds what an importer of it gets: azcore, azcosmos, the domain
+// and the standard library.
+func TestTheChangeFeedProcessorImportsLittle(t *testing.T) {
+	t.Parallel()
+	const of = "pkg/changefeedprocessor"
+	for name := range made(t, packages) {
+		if name != of && under(name, of) {
+			t.Errorf("%s is a package of its own", name)
+		}
+	}
+	for _, pkg := range made(t, packages)[of].imports {
+		standard := !strings.Contains(strings.Split(pkg, "/")[0], ".") && !strings.HasPrefix(pkg, "pkg/")
+		sdk := under(pkg, "github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos")
+		if !standard && !sdk && pkg != "pkg/changefeed" {
+			t.Errorf("%s imports %s", of, pkg)
+		}
+	}
+}
+
 // TestWhatMakeRunBuildsIsLight holds that the first minute compiles neither client-go nor gRPC.
 func TestWhatMakeRunBuildsIsLight(t *testing.T) {
 	t.Parallel()

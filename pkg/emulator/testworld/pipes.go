@@ -5,17 +5,21 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
 // firstPort is the first that pipes give away: the emulator's own.
 const firstPort = 8081
 
+// given is how many ports were given away. No two networks of a process have one in common, since
+// azcosmos shares its caches between all clients of an endpoint.
+var given atomic.Int64
+
 // pipes are a network in memory: who listens is reached by its port, whatever the host.
 type pipes struct {
 	mu        sync.Mutex
 	listening map[int]*pipe
-	given     int // ports
 }
 
 func newPipes() *pipes { return &pipes{listening: make(map[int]*pipe)} }
@@ -29,8 +33,7 @@ func (p *pipes) listen(_, address string) (net.Listener, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if port == 0 {
-		port = firstPort + p.given
-		p.given++
+		port = firstPort + int(given.Add(1)) - 1
 	}
 	if p.listening[port] != nil {
 		return nil, &net.OpError{Op: "listen", Net: "tcp", Err: syscall.EADDRINUSE}

@@ -1,0 +1,143 @@
+package changefeedprocessor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// LeaseState is how far the processing of a lease is behind. A nil number is unknown, which is not zero.
+type LeaseState struct {
+	Lease       string // lease token
+	Owner       string // "" where nobody owns the lease
+	Lag         *int64 // pending transactions, at least 0
+	Age         *int64 // seconds since the oldest pending change was written; nil where nothing is pending
+	Approximate bool   // Lag is a bound or an estimate: during a split, or for a part of a range
+	// Err is why Lag is nil or incomplete. It is [ErrUncheckpointed] for a lease without a continuation of a
+	// processor that starts from now.
+	Err error
+}
+
+// ErrUncheckpointed says that the position of a lease is in the memory of its owner alone.
+var ErrUncheckpointed = errors.New("the lease has no checkpoint, and its processor starts from now")
+
+// Estimate measures the lag of every lease of the processor, whichever hosts run: the numbers are those of
+// feedscale's first poll (docs/lag.md). It writes nothing, and may be called while Run runs and without
+// it. No lease at all gives no state: then no host has run yet. The error says that nothing could be
+// measured, or that SDKs of two families keep leases at the same time; [LeaseState] has the errors of
+// single leases.
+//
+// One request is made for each lease, besides those for the leases and the partition key ranges.
+func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
+	h, prefixes, err := p.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
+	}
+	var planned []*changefeed.Planned
+	var measured []changefeed.Partition
+	for range 2 { // what was replaced while it was read is read once more
+		if planned, err = h.measure(ctx, prefixes); err != nil {
+			return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
+		}
+		measured = changefeed.Partitions(planned)
+		if !slices.ContainsFunc(planned, func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }) {
+			break
+		}
+	}
+	planned = slices.DeleteFunc(planned, func(l *changefeed.Planned) bool { return l.Leftover })
+	states := make([]LeaseState, len(measured))
+	for i, m := range measured {
+		states[i] = LeaseState{Lease: m.Lease, Owner: m.Owner, Lag: m.Lag, Age: m.Age, Approximate: m.Approximate, Err: planned[i].Err}
+		if m.Status == changefeed.StatusUncheckpointed {
+			states[i].Err = ErrUncheckpointed
+		}
+	}
+	return states, nil
+}
+
+// measure reads the leases and what is pending for each.
+func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*changefeed.Planned, error) {
+	var documents []changefeed.LeaseDocument
+	for _, prefix := range prefixes {
+		texts, err := h.leases.list(ctx, prefix.Text)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range texts {
+			l, err := changefeed.ParseLease(text)
+			l.LimitTime(time.Now())
+			documents = append(documents, changefeed.LeaseDocument{Lease: l, Err: err})
+		}
+	}
+	selected, err := changefeed.Sorted(documents).Select(prefixes, changefeed.FamilyAny)
+	if err != nil || len(selected) == 0 {
+		return nil, err
+	}
+	ranges, err := h.feed.ranges(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	var reading sync.WaitGroup
+	planned := changefeed.Plan(selected, ranges, h.leases.Start)
+	for _, l := range planned {
+		for i := range l.Shares {
+			h.pages <- struct{}{}
+			reading.Go(func() {
+				defer func() { <-h.pages }()
+				l.Readings[i], l.Errs[i] = h.feed.measure(ctx, l, l.Shares[i])
+			})
+		}
+	}
+	reading.Wait()
+	return planned, nil
+}
+
+// measure reads what is pending in a share of a lease.
+func (f *feed) measure(ctx context.Context, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
+	r := feedRequest{place: placeOf(s), ifNoneMatch: l.Continuation}
+	switch {
+	case l.Uncheckpointed():
+		r.ifNoneMatch = "*"
+	case l.Continuation == "" || l.StartFrom != nil:
+		r.since = l.Start.Time
+	}
+	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
+		r.ifNoneMatch = continuation
+		return f.answer(ctx, r, l.Mode)
+	})
+	if gone {
+		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, changefeed.ErrMoved)
+	}
+	return reading, err
+}
+
+// answer reads a page of one change at most, as pkg/changefeed has it.
+func (f *feed) answer(ctx context.Context, r feedRequest, mode changefeed.Mode) (changefeed.Answer, error) {
+	of := *f
+	of.mode = mode
+	p, err := of.read(ctx, r, 1)
+	if status, sub := statusOf(err); changefeed.OutcomeOf(status, sub) == changefeed.Gone {
+		return changefeed.Answer{Status: status, Substatus: sub}, nil
+	}
+	if err != nil {
+		return changefeed.Answer{}, err
+	}
+	a := changefeed.Answer{Status: p.status, SessionToken: p.header.Get("x-ms-session-token"), ETag: p.continuation}
+	a.Date, _ = http.ParseTime(p.header.Get("Date")) // zero where absent
+	if p.status != http.StatusOK {
+		return a, nil
+	}
+	body, err := json.Marshal(map[string]any{"Documents": append([]json.RawMessage{}, p.items...)})
+	if err == nil {
+		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), mode)
+	}
+	return a, err
+}

@@ -1,0 +1,268 @@
+package changefeedprocessor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Batch is changes of one lease, in the order in which they were written.
+type Batch struct {
+	Lease string            // lease token: a partition key range id, or min-max for an EPK lease
+	Items []json.RawMessage // documents; envelopes in mode AllVersionsAndDeletes
+	Mode  Mode
+
+	partition    *partition
+	number       int
+	continuation string
+}
+
+// Change is one change of a batch.
+type Change struct {
+	Current   json.RawMessage // the document after the change; nil for a delete
+	Previous  json.RawMessage // the document before it, where the service keeps that; else nil
+	Operation string          // "create", "replace" or "delete"; "" in mode LatestVersion
+	Expired   bool            // deleted by its time to live
+	LSN       int64           // of the transaction; those of a split or merged range go on
+	Time      time.Time       // when it was written, in seconds
+}
+
+// Checkpoint notes in the lease that the batch and all before it are handled. It is for Options.Manual;
+// otherwise a batch is checkpointed when its handler returns nil. It may be called after the handler
+// returned, from any goroutine, until the lease is released; then, and after the lease was lost, the
+// error is [ErrLeaseLost] or that of a context, and the batch comes again.
+func (b Batch) Checkpoint(ctx context.Context) error {
+	if b.partition == nil {
+		return errors.New("changefeedprocessor: this batch is not one that a processor made")
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return b.partition.checkpoint(b.number, b.continuation)
+}
+
+// Changes decodes what the service says of each change.
+func (b Batch) Changes() ([]Change, error) {
+	changes := make([]Change, len(b.Items))
+	for i, item := range b.Items {
+		c, err := decode(item, b.Mode)
+		if err != nil {
+			return nil, itemError(b, i, err, false)
+		}
+		changes[i] = c
+	}
+	return changes, nil
+}
+
+func decode(item json.RawMessage, mode Mode) (Change, error) {
+	if mode == LatestVersion {
+		var system struct {
+			LSN     int64 `json:"_lsn"`
+			Written int64 `json:"_ts"`
+		}
+		err := json.Unmarshal(item, &system)
+		return Change{Current: item, LSN: system.LSN, Time: time.Unix(system.Written, 0).UTC()}, err
+	}
+	var e envelope
+	if err := json.Unmarshal(item, &e); err != nil {
+		return Change{}, err
+	}
+	c := Change{
+		Current: e.Current, Previous: e.Previous, Operation: e.Metadata.Operation, Expired: e.Metadata.Expired,
+		LSN: e.Metadata.LSN, Time: time.Unix(e.Metadata.Written, 0).UTC(),
+	}
+	if c.Operation == "delete" {
+		c.Current = nil // the service sends an empty object
+	}
+	return c, nil
+}
+
+// envelope is an item of the feed of all versions and deletes.
+type envelope struct {
+	Current  json.RawMessage `json:"current"`
+	Previous json.RawMessage `json:"previous"`
+	Metadata struct {
+		ID        string `json:"id"`
+		LSN       int64  `json:"lsn"`
+		Written   int64  `json:"crts"`
+		Operation string `json:"operationType"`
+		Expired   bool   `json:"timeToLiveExpired"`
+	} `json:"metadata"`
+}
+
+// ItemError says which item of a batch does not decode.
+type ItemError struct {
+	Index int    // in [Batch.Items]
+	ID    string // of the document; "" where the item has none
+	Err   error
+
+	decoding bool // by Of, before the handler did anything
+}
+
+func (e *ItemError) Error() string {
+	return fmt.Sprintf("item %d, document %q: %v", e.Index, e.ID, e.Err)
+}
+
+// Unwrap returns the error of the item.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+func itemError(b Batch, i int, err error, decoding bool) error {
+	return &ItemError{Index: i, ID: itemID(b.Items[i], b.Mode), Err: err, decoding: decoding}
+}
+
+// itemID is the id of the document that an item is about; "" where it cannot be read.
+func itemID(item json.RawMessage, mode Mode) string {
+	var document struct {
+		ID string `json:"id"`
+	}
+	if mode == LatestVersion {
+		_ = json.Unmarshal(item, &document)
+		return document.ID
+	}
+	var e envelope
+	_ = json.Unmarshal(item, &e)
+	for _, image := range []json.RawMessage{e.Previous, e.Current} {
+		_ = json.Unmarshal(image, &document)
+	}
+	return cmp.Or(document.ID, e.Metadata.ID)
+}
+
+// Of returns a handler that decodes the document of each item before it calls handle: the current one,
+// and for a delete the previous one. If an item does not decode, handle is not called and the error is an
+// [*ItemError] that names it.
+func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) Handler {
+	return func(ctx context.Context, b Batch) error {
+		documents := make([]T, len(b.Items))
+		for i, item := range b.Items {
+			if b.Mode == AllVersionsAndDeletes {
+				c, err := decode(item, b.Mode)
+				if err != nil {
+					return itemError(b, i, err, true)
+				}
+				if item = c.Current; item == nil {
+					item = c.Previous
+				}
+				if item == nil {
+					continue // a delete of which the service keeps nothing
+				}
+			}
+			if err := json.Unmarshal(item, &documents[i]); err != nil {
+				return itemError(b, i, err, true)
+			}
+		}
+		return handle(ctx, b, documents)
+	}
+}
+
+// process has a page handled, and checkpoints it. Nothing is checkpointed within a page: the items of
+// one transaction share an LSN.
+func (p *partition) process(next page) error {
+	p.mu.Lock()
+	p.delivered++
+	b := Batch{Lease: p.token, Items: next.items, Mode: p.Mode, partition: p, number: p.delivered, continuation: next.continuation}
+	p.mu.Unlock()
+	began := time.Now()
+	if err := p.deliver(b, true); err != nil {
+		return fmt.Errorf("handling changes of lease %s: %w", p.token, err)
+	}
+	took := time.Since(began)
+	if p.Manual {
+		return nil
+	}
+	if err := p.checkpoint(b.number, b.continuation); err != nil {
+		return err
+	}
+	p.Observe(Observation{Lease: p.token, Items: len(b.Items), Took: took, Checkpointed: true})
+	return nil
+}
+
+// deliver calls the handler until it has handled a batch or the item is found and decided about that it
+// cannot handle. Half of a batch is tried once; the whole page, and an item alone, as often as
+// Options.Retries says, so that what fails for a while only is not taken for poison.
+func (p *partition) deliver(b Batch, whole bool) error {
+	err := p.try(b, whole || len(b.Items) == 1)
+	if err == nil || p.Poison == nil || p.holding.Err() != nil {
+		return err
+	}
+	if named, ok := undecoded(err); ok && len(b.Items) > 1 && named.Index < len(b.Items) {
+		return p.parts(b, named.Index, named.Index+1)
+	}
+	if len(b.Items) > 1 {
+		return p.parts(b, len(b.Items)/2)
+	}
+	poisoned := Poisoned{Lease: p.token, Item: b.Items[0], ID: itemID(b.Items[0], b.Mode), Err: err}
+	p.Log.Warn("a change cannot be handled", "lease", p.token, "document", poisoned.ID, "error", err.Error())
+	p.Failed(p.token, fmt.Errorf("document %q of lease %s: %w", poisoned.ID, p.token, err))
+	why := p.Poison(p.holding, poisoned)
+	if errors.Is(why, ErrStop) {
+		p.halt(fmt.Errorf("document %q of lease %s: %w: %w", poisoned.ID, p.token, why, err))
+	}
+	return why
+}
+
+// undecoded finds the item before which [Of] handled nothing, and which fails every time.
+func undecoded(err error) (*ItemError, bool) {
+	e, ok := errors.AsType[*ItemError](err)
+	return e, ok && e.decoding
+}
+
+// parts delivers a batch in parts that end before some items, in their order. The last one alone can
+// checkpoint the page.
+func (p *partition) parts(b Batch, at ...int) error {
+	from := 0
+	for _, to := range append(at, len(b.Items)) {
+		if part := b; from < to {
+			if part.Items = b.Items[from:to]; to < len(b.Items) {
+				part.number = 0
+			}
+			if err := p.deliver(part, false); err != nil {
+				return err
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+// try calls the handler, and again with backoff if it fails. Trying again does not help an item that
+// does not decode.
+func (p *partition) try(b Batch, again bool) error {
+	delay := p.RetryDelay
+	for retry := 0; ; retry++ {
+		err := p.call(b)
+		if err == nil {
+			return nil
+		}
+		_, decided := undecoded(err)
+		if p.holding.Err() != nil || !again || retry == p.Retries || decided && p.Poison != nil {
+			return err
+		}
+		p.failed(p.token, fmt.Errorf("handling changes of lease %s, call %d: %w", p.token, retry+1, err))
+		pause(p.holding, delay)
+		delay = min(2*delay, maxRetryDelay)
+		if p.holding.Err() != nil {
+			return err
+		}
+	}
+}
+
+// call calls the handler; a panic is its error.
+func (p *partition) call(b Batch) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the handler panicked: %v\n%s", v, strings.TrimSpace(string(debug.Stack())))
+		}
+	}()
+	return p.Handle(p.holding, b)
+}
+
+// quote is a text as JSON.
+func quote(text string) string {
+	quoted, _ := json.Marshal(text) // never fails for a text
+	return string(quoted)
+}

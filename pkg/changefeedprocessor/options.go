@@ -1,0 +1,270 @@
+package changefeedprocessor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// Container names a container of an account.
+type Container struct {
+	Client   *azcosmos.Client // built with [ClientOptions]
+	Database string           // id
+	ID       string
+}
+
+func (c Container) String() string { return c.Database + "/" + c.ID }
+
+// open returns azcosmos' client of the container.
+func (c Container) open() (*azcosmos.ContainerClient, error) {
+	return c.Client.NewContainer(c.Database, c.ID)
+}
+
+// Mode is which change feed is read.
+type Mode int
+
+// The modes.
+const (
+	// LatestVersion delivers the newest version of each item that changed, and no deletes. An item of a
+	// [Batch] is the document.
+	LatestVersion Mode = iota
+	// AllVersionsAndDeletes delivers every version and every delete. It begins now or at a checkpoint, and
+	// needs an account with continuous backup. An item of a [Batch] is an envelope, which [Batch.Changes]
+	// decodes.
+	AllVersionsAndDeletes
+)
+
+// Format is whose lease documents are written into a lease container that has none.
+type Format int
+
+// The formats. A lease container that has leases of this processor keeps their format.
+const (
+	DotNet  Format = iota // version 3 of the .NET SDK, which Functions triggers use, too
+	JavaPK                // Java's ChangeFeedProcessorBuilder.handleChanges
+	JavaEPK               // Java's handleLatestVersionChanges and handleAllVersionsAndDeletesChanges
+)
+
+// Handler processes a batch. Its context ends when this host lost the lease or [Processor.Run] is to
+// end. Return nil after everything in the batch is done. An error, or a panic, has the same batch come
+// again: see Options.Retries and Options.Poison.
+type Handler func(ctx context.Context, b Batch) error
+
+// Options describe one host of a processor. Name, Instance and Handle are needed; the zero value of
+// every other field is .NET's default (ChangeFeedProcessorOptions.cs and ChangeFeedLeaseOptions.cs of
+// Azure/azure-cosmos-dotnet-v3), or no limit.
+type Options struct {
+	// Name is the same for all hosts that share the work: .NET's processorName, Java's leasePrefix, a
+	// Functions trigger's LeaseContainerPrefix. It may be empty, as Functions triggers have it.
+	Name string
+	// Instance is the name of this host, and is the Owner in its leases. No two hosts that run at the same
+	// time may have the same. A host that comes back under its name goes on with its leases at once.
+	Instance string
+	// Handle is called with each batch; for one lease never twice at once.
+	Handle Handler
+
+	// Mode is which change feed is read; default LatestVersion.
+	Mode Mode
+	// FromBeginning has a lease without a checkpoint read from the first change on. Default: from now.
+	FromBeginning bool
+	// StartTime has a lease without a checkpoint read from this time on, in whole seconds.
+	StartTime time.Time
+	// Format is whose lease documents an empty lease container gets; default DotNet.
+	Format Format
+	// CreateMissing creates leases for keys that no lease covers, from the start option. By default such a
+	// hole is a warning in the log.
+	CreateMissing bool
+
+	// MaxItems is how many changes a page has at most; default 100. One transaction is never parted, so a
+	// page may have more.
+	MaxItems int
+	// MaxConcurrency is how many pages this host holds at once; default 64.
+	MaxConcurrency int
+	// MinLeases and MaxLeases bound how many leases this host wants; default 0, no bound.
+	MinLeases, MaxLeases int
+	// PollInterval is the time between reads of a feed that has nothing new; default 5 s.
+	PollInterval time.Duration
+	// AcquireInterval is the time between looks for leases to take; default 13 s.
+	AcquireInterval time.Duration
+	// RenewInterval is the time between renewals of an owned lease; default 17 s.
+	RenewInterval time.Duration
+	// ExpirationInterval is the time after which other hosts take a lease that was not renewed; default
+	// 60 s. All hosts of a processor must agree on it.
+	ExpirationInterval time.Duration
+	// Drain is how long Run waits for handlers when its context has ended; default 30 s.
+	Drain time.Duration
+
+	// Manual leaves checkpoints to [Batch.Checkpoint]. Default: after each batch that was handled.
+	Manual bool
+	// Retries is how often a failing handler is called again while its lease is held; default 5. A negative
+	// number is never, as in .NET, which releases the lease at once.
+	Retries int
+	// RetryDelay is the time before the first of them, and doubles with each, up to 30 s; default 1 s.
+	RetryDelay time.Duration
+	// Poison decides about an item that fails every time, and gets it alone: the batch is halved until the
+	// item is found. If it returns nil, the item counts as handled. An error leaves the batch unhandled and
+	// has the lease released; [ErrStop] ends Run. [Skip] and [Stop] are two of them; one of your own may
+	// write the item to a dead-letter container. Default: the lease is released, and the batch comes again.
+	Poison func(ctx context.Context, p Poisoned) error
+
+	// Acquired is told the token of each lease that this host took. It must not wait; neither must the
+	// other callbacks.
+	Acquired func(lease string)
+	// Released is told the token of each lease that this host gave up, and why: nil at the end of Run,
+	// [ErrLeaseLost], [ErrLeaseReplaced] after a split or merge, or the error of the handler or the feed.
+	Released func(lease string, why error)
+	// Failed is told every error that is not the end of Run. The lease is "" where it concerns several.
+	Failed func(lease string, err error)
+	// Observe is told of every read, and of every page once it is checkpointed, for metrics.
+	Observe func(Observation)
+	// Log gets acquired and released leases at level Info, what is tried again at Warn. Default: nothing.
+	Log *slog.Logger
+}
+
+// Observation is a read of the feed of a lease, or the end of the page that it brought.
+type Observation struct {
+	Lease        string        // lease token
+	Items        int           // changes in the page; 0 for a read that found none
+	Charge       float64       // request units of the read
+	Took         time.Duration // of the read or, where Checkpointed, of the handler
+	Checkpointed bool          // the page was handled and checkpointed; false for the read
+}
+
+// Poisoned is an item whose handler fails every time.
+type Poisoned struct {
+	Lease string          // lease token
+	Item  json.RawMessage // as in [Batch.Items]
+	ID    string          // of the document; "" where the item has none
+	Err   error           // of the handler
+}
+
+// ErrStop ends [Processor.Run] when a Poison function returns it or wraps it.
+var ErrStop = errors.New("a change cannot be handled, and the processor is to stop")
+
+// ErrLeaseLost says that another host has the lease, or that it could not be renewed in time.
+var ErrLeaseLost = errors.New("the lease is lost")
+
+// ErrLeaseReplaced says that the partition of the lease was split or merged.
+var ErrLeaseReplaced = errors.New("other leases replaced the lease after a split or merge")
+
+// Skip is a Poison function that leaves the item out. The log names it.
+func Skip(context.Context, Poisoned) error { return nil }
+
+// Stop is a Poison function that ends [Processor.Run] with an error that names the item.
+func Stop(context.Context, Poisoned) error { return ErrStop }
+
+// The defaults that are not .NET's, since .NET has no such option.
+const (
+	defaultRetries    = 5
+	defaultRetryDelay = time.Second
+	maxRetryDelay     = 30 * time.Second
+	defaultDrain      = 30 * time.Second
+	defaultPages      = 64
+)
+
+func (o Options) withDefaults() Options {
+	o.MaxItems = cmp.Or(o.MaxItems, 100)
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, defaultPages)
+	o.PollInterval = cmp.Or(o.PollInterval, 5*time.Second)
+	o.AcquireInterval = cmp.Or(o.AcquireInterval, 13*time.Second)
+	o.RenewInterval = cmp.Or(o.RenewInterval, 17*time.Second)
+	o.ExpirationInterval = cmp.Or(o.ExpirationInterval, 60*time.Second)
+	o.Drain = cmp.Or(o.Drain, defaultDrain)
+	o.Retries = max(0, cmp.Or(o.Retries, defaultRetries))
+	o.RetryDelay = cmp.Or(o.RetryDelay, defaultRetryDelay)
+	if o.Acquired == nil {
+		o.Acquired = func(string) {}
+	}
+	if o.Released == nil {
+		o.Released = func(string, error) {}
+	}
+	if o.Failed == nil {
+		o.Failed = func(string, error) {}
+	}
+	if o.Observe == nil {
+		o.Observe = func(Observation) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// start is where a lease without a checkpoint begins.
+func (o Options) start() changefeed.StartFrom {
+	if o.StartTime.IsZero() {
+		return changefeed.StartFrom{Beginning: o.FromBeginning}
+	}
+	return changefeed.StartAt(o.StartTime)
+}
+
+// format is how pkg/changefeed names Options.Format.
+func (o Options) format() changefeed.Format {
+	return [...]changefeed.Format{changefeed.FormatDotNetPK, changefeed.FormatJavaPK, changefeed.FormatJavaEPK}[o.Format]
+}
+
+func (o Options) mode() changefeed.Mode {
+	if o.Mode == AllVersionsAndDeletes {
+		return changefeed.FullFidelity
+	}
+	return changefeed.Incremental
+}
+
+// maxInstance is the most bytes that an owner may have; pkg/changefeed reads no more of it.
+const maxInstance = 1 << 10
+
+// check returns every mistake in what New got.
+func check(monitored, leases Container, o Options) error {
+	var mistakes []error
+	mistake := func(is bool, format string, args ...any) {
+		if is {
+			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: "+format, args...))
+		}
+	}
+	inMemory := leases == Container{}
+	mistakes = append(mistakes, monitored.check("monitored container")...)
+	if !inMemory {
+		mistakes = append(mistakes, leases.check("lease container")...)
+		mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
+	}
+	mistake(inMemory && o.Format != DotNet, "Options.Format says whose leases are written, and there is no lease container")
+	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	mistake(len(o.Instance) > maxInstance || strings.ContainsFunc(o.Instance, odd), "Options.Instance is longer than %d bytes, or has characters that cannot be seen", maxInstance)
+	mistake(strings.ContainsAny(o.Name, `/\?#`), `Options.Name %q has a character that the id of a document must not have: one of / \ ? #`, o.Name)
+	mistake(o.Handle == nil, "Options.Handle is missing")
+	mistake(o.Mode < LatestVersion || o.Mode > AllVersionsAndDeletes, "Options.Mode %d is not a mode", o.Mode)
+	mistake(o.Format < DotNet || o.Format > JavaEPK, "Options.Format %d is not a format", o.Format)
+	mistake(o.FromBeginning && !o.StartTime.IsZero(), "Options.FromBeginning and Options.StartTime are both set")
+	versions := o.Mode == AllVersionsAndDeletes
+	mistake(versions && (o.FromBeginning || !o.StartTime.IsZero()), "all versions and deletes can be read from now or from a checkpoint, and not from the beginning or a time")
+	mistake(versions && o.Format == JavaPK, "Java's PK leases know the latest version only: use JavaEPK for all versions and deletes")
+	for name, negative := range map[string]bool{
+		"MaxItems": o.MaxItems < 0, "MaxConcurrency": o.MaxConcurrency < 0, "MinLeases": o.MinLeases < 0, "MaxLeases": o.MaxLeases < 0,
+		"PollInterval": o.PollInterval < 0, "AcquireInterval": o.AcquireInterval < 0, "RenewInterval": o.RenewInterval < 0,
+		"ExpirationInterval": o.ExpirationInterval < 0, "Drain": o.Drain < 0, "RetryDelay": o.RetryDelay < 0,
+	} {
+		mistake(negative, "Options.%s is negative", name)
+	}
+	mistake(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "Options.MinLeases %d is above MaxLeases %d", o.MinLeases, o.MaxLeases)
+	set := o.withDefaults()
+	mistake(set.RenewInterval >= set.ExpirationInterval, "Options.RenewInterval %s must be below ExpirationInterval %s, or leases expire while they are in use", set.RenewInterval, set.ExpirationInterval)
+	return errors.Join(mistakes...)
+}
+
+func (c Container) check(what string) (mistakes []error) {
+	for missing, is := range map[string]bool{"Client": c.Client == nil, "Database": c.Database == "", "ID": c.ID == ""} {
+		if is {
+			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: the %s has no %s", what, missing))
+		}
+	}
+	return mistakes
+}

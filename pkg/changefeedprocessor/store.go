@@ -1,0 +1,274 @@
+package changefeedprocessor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// store keeps lease documents: in a container or, for a watch, in memory. Its errors are those below
+// where they fit.
+type store interface {
+	list(ctx context.Context, prefix string) ([][]byte, error)
+	read(ctx context.Context, key, id string) ([]byte, error)
+	// write creates a document if tag is "", deletes it if document is nil, and otherwise replaces it. It
+	// changes the revision that the tag is of, and no other.
+	write(ctx context.Context, key, id string, document []byte, tag string) (string, error)
+}
+
+var (
+	errMissing = errors.New("the document does not exist")
+	errExists  = errors.New("the document exists")
+	errChanged = errors.New("the document was changed by another host")
+)
+
+// containerStore is a lease container.
+type containerStore struct{ *azcosmos.ContainerClient }
+
+func (s containerStore) list(ctx context.Context, prefix string) (documents [][]byte, err error) {
+	pager := s.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
+		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@prefix", Value: prefix}}})
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the leases %s: %w", prefix, known(err))
+		}
+		documents = append(documents, page.Items...)
+	}
+	return documents, nil
+}
+
+func (s containerStore) read(ctx context.Context, key, id string) ([]byte, error) {
+	response, err := s.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), id, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", id, known(err))
+	}
+	return response.Value, nil
+}
+
+func (s containerStore) write(ctx context.Context, key, id string, document []byte, tag string) (string, error) {
+	of, matching := azcosmos.NewPartitionKeyString(key), &azcosmos.ItemOptions{IfMatchEtag: (*azcore.ETag)(&tag)}
+	var response azcosmos.ItemResponse
+	var err error
+	switch {
+	case tag == "":
+		response, err = s.CreateItem(ctx, of, document, nil)
+	case document == nil:
+		response, err = s.DeleteItem(ctx, of, id, matching)
+	default:
+		response, err = s.ReplaceItem(ctx, of, id, document, matching)
+	}
+	if err != nil {
+		return "", fmt.Errorf("writing %s: %w", id, known(err))
+	}
+	return string(response.ETag), nil
+}
+
+// known is the error of a store that an answer stands for.
+func known(err error) error {
+	switch status, sub := statusOf(err); {
+	case status == http.StatusNotFound && sub != 1002 && sub != 1003: // 1002: no such session yet; 1003: no such container
+		return errMissing
+	case status == http.StatusConflict:
+		return errExists
+	case status == http.StatusPreconditionFailed:
+		return errChanged
+	default:
+		return brief(err)
+	}
+}
+
+// memoryStore keeps leases for one process.
+type memoryStore struct {
+	mu        sync.Mutex
+	written   int
+	documents map[string]map[string]json.RawMessage // by id, each with its _etag
+}
+
+func (s *memoryStore) list(_ context.Context, prefix string) (documents [][]byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, fields := range s.documents {
+		if strings.HasPrefix(id, prefix) {
+			document, _ := json.Marshal(fields) // never fails: it was JSON before
+			documents = append(documents, document)
+		}
+	}
+	return documents, nil
+}
+
+func (s *memoryStore) read(ctx context.Context, _, id string) ([]byte, error) {
+	documents, _ := s.list(ctx, id) // no id is the prefix of another, but for ranges 1 and 10
+	for _, document := range documents {
+		var named struct{ ID string }
+		if json.Unmarshal(document, &named) == nil && named.ID == id {
+			return document, nil
+		}
+	}
+	return nil, errMissing
+}
+
+func (s *memoryStore) write(_ context.Context, _, id string, document []byte, tag string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var now string
+	fields, exists := s.documents[id]
+	_ = json.Unmarshal(fields["_etag"], &now)
+	switch {
+	case exists && tag == "":
+		return "", errExists
+	case !exists && tag != "":
+		return "", errMissing
+	case now != tag:
+		return "", errChanged
+	}
+	delete(s.documents, id)
+	if document == nil {
+		return "", nil
+	}
+	fields = nil
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return "", err
+	}
+	s.written++
+	now = strconv.Itoa(s.written)
+	fields["_etag"], s.documents[id] = json.RawMessage(quote(now)), fields
+	return now, nil
+}
+
+// leases is what a host does to the leases of its processor.
+type leases struct {
+	store
+	changefeed.Scheme
+	host string // name of this host
+}
+
+// all returns the leases of the processor, of several with one token the newest: a lease container
+// whose partition key is a GUID can have several. bad are the errors of documents that have the id of
+// a lease and cannot be read as one.
+func (s *leases) all(ctx context.Context) (all []*changefeed.Record, bad []error, err error) {
+	documents, err := s.list(ctx, s.Prefix+"..")
+	if err != nil {
+		return nil, nil, err
+	}
+	at := map[string]int{}
+	for _, document := range documents {
+		l, err := changefeed.ReadRecord(document)
+		if strings.Contains(strings.TrimPrefix(l.ID, s.Prefix+".."), "..") {
+			continue // of a container whose name begins like this one's, and has dots
+		}
+		if err != nil {
+			bad = append(bad, fmt.Errorf("lease %s: %w", l.ID, err))
+			continue
+		}
+		if i, twice := at[l.Token]; !twice {
+			at[l.Token] = len(all)
+			all = append(all, l)
+		} else if l.Newer(all[i].Lease) {
+			all[i] = l
+		}
+	}
+	return all, bad, nil
+}
+
+// put writes a lease over the revision that it has the tag of, or deletes that.
+func (s *leases) put(ctx context.Context, l *changefeed.Record, remove bool) error {
+	document, err := l.Document()
+	if err != nil {
+		return err
+	}
+	if remove {
+		document = nil
+	}
+	l.ETag, err = s.write(ctx, l.Key(), l.ID, document, l.ETag)
+	return err
+}
+
+// add creates a lease; ok is false where there was one before.
+func (s *leases) add(ctx context.Context, l *changefeed.Record) (ok bool, err error) {
+	if err = s.put(ctx, l, false); errors.Is(err, errExists) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// again reads a lease as it is now.
+func (s *leases) again(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+	document, err := s.read(ctx, l.Key(), l.ID)
+	if errors.Is(err, errMissing) {
+		return nil, ErrLeaseLost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return changefeed.ReadRecord(document)
+}
+
+// conflicts is how often an update is made where another host's came first
+// (DocumentServiceLeaseUpdaterCosmos.cs).
+const conflicts = 5
+
+// update changes a lease while its owner is the expected one, and nobody changed it since it was read.
+// If somebody did, what is there now is changed. A nil change deletes it. The error is ErrLeaseLost where
+// another host owns it.
+func (s *leases) update(ctx context.Context, l *changefeed.Record, owner string, change func(*changefeed.Record)) (*changefeed.Record, error) {
+	for range conflicts {
+		if l.Owner != owner {
+			return nil, ErrLeaseLost
+		}
+		next := l.Copy()
+		if change != nil {
+			change(next)
+			s.Stamp(next, time.Now())
+		}
+		err := s.put(ctx, next, change == nil)
+		switch {
+		case err == nil || errors.Is(err, errMissing) && change == nil:
+			return next, nil
+		case errors.Is(err, errMissing):
+			return nil, ErrLeaseLost
+		case !errors.Is(err, errChanged):
+			return nil, err
+		}
+		if l, err = s.again(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("updating %s: %w", l.ID, errChanged)
+}
+
+// acquire makes this host the owner, unless another one was quicker.
+func (s *leases) acquire(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+	return s.update(ctx, l, l.Owner, func(l *changefeed.Record) { s.Own(l, s.host) })
+}
+
+// renew tells the other hosts that the owner lives.
+func (s *leases) renew(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+	return s.update(ctx, l, s.host, func(*changefeed.Record) {})
+}
+
+// release gives the lease up.
+func (s *leases) release(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+	return s.update(ctx, l, s.host, func(l *changefeed.Record) { s.Own(l, "") })
+}
+
+// drop deletes a lease that others replaced.
+func (s *leases) drop(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+	return s.update(ctx, l, s.host, nil)
+}
+
+// checkpoint notes how far the partition was processed.
+func (s *leases) checkpoint(ctx context.Context, l *changefeed.Record, continuation string) (*changefeed.Record, error) {
+	return s.update(ctx, l, s.host, func(l *changefeed.Record) { s.Position(l, continuation) })
+}

@@ -1,0 +1,64 @@
+// Package lifeline is a transport that can be cut: for tests and the demo, whose hosts of a change feed
+// processor are to die as processes do.
+//
+// The package is internal to the program: its API may change in any release.
+package lifeline
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+)
+
+// Line is a transport for azcore. Once it is cut, what is under way ends, and nothing is sent any more.
+type Line struct {
+	base  http.RoundTripper
+	alive context.Context
+	cut   context.CancelFunc
+}
+
+// New is a line over another transport. It has to be cut in the end.
+func New(base http.RoundTripper) *Line {
+	l := &Line{base: base}
+	l.alive, l.cut = context.WithCancel(context.Background())
+	return l
+}
+
+// Cut cuts the line. Doing so again does nothing more.
+func (l *Line) Cut() { l.cut() }
+
+// errCut is what a client gets; azcore does not try again.
+type errCut struct{ error }
+
+func (errCut) NonRetriable() {}
+
+// Do is for azcore.
+func (l *Line) Do(request *http.Request) (*http.Response, error) {
+	ctx, end := context.WithCancel(request.Context())
+	stop := context.AfterFunc(l.alive, end)
+	response, err := l.base.RoundTrip(request.WithContext(ctx))
+	if l.alive.Err() != nil {
+		if err == nil {
+			_ = response.Body.Close() // nobody gets it
+		}
+		err = errCut{errors.New("the process was killed")}
+	}
+	if err != nil {
+		stop()
+		end()
+		return nil, err
+	}
+	response.Body = &body{response.Body, func() { stop(); end() }}
+	return response, nil
+}
+
+type body struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
