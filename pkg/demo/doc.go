@@ -10,7 +10,7 @@
 //
 // Start reading at Start in world.go, then service.go, which says what each service is like, and
 // processors.yaml, the processors file that feedscale is run with. A replica is fleet.go; what it
-// does with leases is in worker. Splits and merges are in reshape.go, all that can be
+// does with leases is in pkg/changefeedprocessor. Splits and merges are in reshape.go, all that can be
 // broken is in faults.go.
 //
 // The package is internal to the program: its API may change in any release.

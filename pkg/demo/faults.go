@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
@@ -170,9 +169,9 @@ func (w *World) set(name string, on bool) {
 }
 
 // strike has a handler throw, or hang until it is freed or its host is killed, where that was asked for.
-func (f *faults) strike(ctx context.Context, b worker.Batch) error {
+func (f *faults) strike(life context.Context) error {
 	if f.throws.Load() {
-		return worker.Throws()(ctx, b)
+		return errors.New("the handler fails, as it was told to")
 	}
 	f.mu.Lock()
 	freed := f.hangs
@@ -180,16 +179,18 @@ func (f *faults) strike(ctx context.Context, b worker.Batch) error {
 	if freed == nil {
 		return nil
 	}
+	return hang(life, freed)
+}
+
+// hang waits until it is freed, or until the host is killed.
+func hang(life context.Context, freed <-chan struct{}) error {
 	select {
 	case <-freed:
 		return nil
-	case <-b.Killed:
-		return errKilled
+	case <-life.Done():
+		return errors.New("the host was killed")
 	}
 }
-
-// errKilled is how a handler that hangs ends with its host.
-var errKilled = errors.New("the host was killed")
 
 // throttle is a control function of the account: while it throttles, requests for documents are refused
 // as those are for which a container has no request units left, whoever asks.

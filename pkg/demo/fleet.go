@@ -4,20 +4,24 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"golang.org/x/time/rate"
 
-	"github.com/feedscale/feedscale/pkg/demo/worker"
+	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
+	"github.com/feedscale/feedscale/pkg/emulator/lifeline"
 )
 
 // fleet is the replicas of one service, as a deployment has them.
 type fleet struct {
 	service service
-	account *worker.Account
+	account string                    // connection string
+	network http.RoundTripper         // by which it is reached
 	ledger  *azcosmos.ContainerClient // of a service that settles
 	faults  *faults                   // of a service that can be hung and broken; nil = of none
 	log     *slog.Logger
@@ -42,15 +46,6 @@ const (
 	startUp = 500 * time.Millisecond // until it looks for work, and before it is started again after a failure
 	grace   = 5 * time.Second        // from being told to stop until it is killed
 )
-
-// workerTiming is .NET's defaults scaled down to a tenth, so that what takes two minutes in a real
-// deployment is seen in twelve seconds.
-func workerTiming() worker.Timing {
-	return worker.Timing{
-		Acquire: 1300 * time.Millisecond, Renew: 1700 * time.Millisecond, Expiration: 6 * time.Second,
-		Poll: 500 * time.Millisecond, Bootstrap: 1500 * time.Millisecond,
-	}
-}
 
 // pageSize is how many changes a replica takes at a time. It bounds what is done twice where a
 // partition changes hands.
@@ -84,13 +79,11 @@ func (f *fleet) asked() int {
 
 // run is the life of a replica.
 func (f *fleet) run(ctx context.Context, r *replica) {
-	ctx, kill := context.WithCancel(ctx)
-	defer kill()
 	// Whichever partition they are of, a replica's changes go through one after the other.
 	throughput := rate.NewLimiter(rate.Limit(f.service.throughput), 1)
 	for f.wait(ctx, r, startUp) {
 		f.running.Add(1)
-		err := f.work(ctx, r, kill, throughput)
+		err := f.work(ctx, r, throughput)
 		f.running.Add(-1)
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("a replica failed and is started again", "replica", r.name, "error", err.Error())
@@ -98,57 +91,78 @@ func (f *fleet) run(ctx context.Context, r *replica) {
 	}
 }
 
-// work runs the host of a replica, and kills it where it takes too long to stop.
-func (f *fleet) work(ctx context.Context, r *replica, kill context.CancelFunc, throughput *rate.Limiter) error {
+// work runs the host of a replica, until it is to stop or ctx ends. Either way what has not ended after
+// the grace is killed.
+func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) error {
+	life, kill := context.WithCancel(ctx)
+	defer kill()
+	line := lifeline.New(f.network)
+	defer line.Cut()
+	defer context.AfterFunc(life, line.Cut)() // a crash cuts off what is under way
+	client, err := azcosmos.NewClientFromConnectionString(f.account,
+		changefeedprocessor.ClientOptions(&azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: line}}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	// .NET's defaults scaled down to a tenth, so that what takes two minutes in a real deployment is seen
+	// in twelve seconds. A handler that fails has its lease released at once, as .NET has it.
+	p, err := changefeedprocessor.New(
+		changefeedprocessor.Container{Client: client, Database: database, ID: f.service.name},
+		changefeedprocessor.Container{Client: client, Database: database, ID: leaseContainer},
+		changefeedprocessor.Options{
+			Name: f.service.processorName, Instance: r.name, Handle: f.handler(life, throughput),
+			FromBeginning: true, // as processors.yaml says
+			MaxItems:      pageSize, Retries: -1, Drain: grace,
+			AcquireInterval: 1300 * time.Millisecond, RenewInterval: 1700 * time.Millisecond,
+			ExpirationInterval: 6 * time.Second, PollInterval: 500 * time.Millisecond,
+			Observe: func(o changefeedprocessor.Observation) {
+				if o.Checkpointed {
+					f.processed.Add(int64(o.Items))
+				}
+			},
+			Log: f.log,
+		})
+	if err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
-	defer close(done)
 	f.ended.Go(func() {
 		select {
 		case <-r.stop:
-		case <-done:
-			return
-		}
-		select {
-		case <-time.After(grace):
-			kill()
+			stop()
 		case <-done:
 		}
 	})
-	return worker.Run(ctx, r.stop, worker.Options{
-		Account:       f.account,
-		Monitored:     worker.Container{Database: database, ID: f.service.name},
-		Leases:        worker.Container{Database: database, ID: leaseContainer},
-		ProcessorName: f.service.processorName,
-		Host:          r.name,
-		Handle:        f.handler(ctx, throughput),
-		Checkpointed:  func(_ string, changes int) { f.processed.Add(int64(changes)) },
-		FromBeginning: true, // as processors.yaml says
-		PageSize:      pageSize,
-		Timing:        workerTiming(),
-		Log:           f.log,
-	})
+	defer close(done)
+	if err := p.Run(working); working.Err() == nil {
+		return err
+	}
+	return nil // what it did not hand back is as good as killed
 }
 
-// handler is what the service does with changes. A batch is finished even where the replica is told
-// to stop meanwhile; ctx is that of the replica.
-func (f *fleet) handler(ctx context.Context, throughput *rate.Limiter) worker.Handler {
+// handler is what the service does with changes. A batch is finished even where the replica is told to
+// stop meanwhile; life is that of the replica.
+func (f *fleet) handler(life context.Context, throughput *rate.Limiter) changefeedprocessor.Handler {
 	if f.service.stuck {
-		return worker.Hangs()
+		return func(context.Context, changefeedprocessor.Batch) error { return hang(life, nil) }
 	}
-	return func(holding context.Context, b worker.Batch) error {
+	return func(_ context.Context, b changefeedprocessor.Batch) error {
 		if f.faults != nil {
-			if err := f.faults.strike(holding, b); err != nil {
+			if err := f.faults.strike(life); err != nil {
 				return err
 			}
 		}
-		for _, change := range b.Changes {
-			if err := throughput.Wait(ctx); err != nil {
+		for _, change := range b.Items {
+			if err := throughput.Wait(life); err != nil {
 				return err
 			}
 			if !f.service.settles {
 				continue
 			}
-			if err := settle(ctx, f.ledger, change); err != nil {
+			if err := settle(life, f.ledger, change); err != nil {
 				return err
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -42,7 +42,7 @@ type World struct {
 	faults    *faults
 	journal   *journal
 	consumer  *consumer
-	clients   *worker.Account
+	network   *http.Transport // by which replicas reach the account
 
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -71,7 +71,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		end: end, services: services(), fleets: map[string]*fleet{}, writers: map[string]*writer{},
-		faults: &faults{}, journal: &journal{now: time.Now},
+		network: &http.Transport{MaxIdleConnsPerHost: 64}, faults: &faults{}, journal: &journal{now: time.Now},
 	}
 	if err := w.build(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the demo: %w", err), w.Close())
@@ -117,16 +117,13 @@ func (w *World) build(o Options) (err error) {
 	if err := w.createContainers(); err != nil {
 		return err
 	}
-	if w.clients, err = worker.NewAccount(w.account.Endpoint(), cosmosfake.WellKnownKey, nil); err != nil {
-		return err
-	}
 	w.reshaper = newReshaper(w.account, o.Reshaping, w.journal)
 	settled, err := openContainer(w.account.Endpoint(), ledger)
 	if err != nil {
 		return err
 	}
 	for i, s := range w.services {
-		w.fleets[s.name] = &fleet{service: s, account: w.clients, ledger: settled, log: o.Log}
+		w.fleets[s.name] = &fleet{service: s, account: w.account.ConnectionString(), network: w.network, ledger: settled, log: o.Log}
 		w.writers[s.name] = &writer{random: rand.New(rand.NewPCG(o.Seed, uint64(i))), now: time.Now}
 	}
 	w.fleets[troubled].faults = w.faults
@@ -201,9 +198,7 @@ func (w *World) Close() error {
 		f.ended.Wait()
 	}
 	var errs []error
-	if w.clients != nil {
-		w.clients.Close()
-	}
+	w.network.CloseIdleConnections()
 	if w.namespace != nil {
 		errs = append(errs, w.namespace.Close())
 	}

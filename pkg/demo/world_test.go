@@ -116,7 +116,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	}
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, of := range []string{"pkg/demo.(", "pkg/demo/worker."} {
+	for _, of := range []string{"pkg/demo.(", "pkg/changefeedprocessor."} {
 		if strings.Contains(string(stacks), of) {
 			t.Errorf("a goroutine of %s outlived Close:\n%s", of, stacks)
 		}

@@ -1,21 +1,27 @@
 package poller_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/demo/worker"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/lifeline"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -46,7 +52,7 @@ type live struct {
 	poller  *poller.Poller
 	store   *boltstore.Store
 	broker  *broker
-	clients *worker.Account
+	hung    chan struct{} // closed with the test: handlers that hang wait for it
 	written int
 
 	mu      sync.Mutex
@@ -66,9 +72,8 @@ func newLive(t *testing.T, partitions int) *live {
 	l.store, err = boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { testworld.Must(t, l.store.Close()) })
-	l.clients, err = worker.NewAccount(l.Account.Endpoint(), cosmosfake.WellKnownKey, l.Transport)
-	testworld.Must(t, err)
-	t.Cleanup(l.clients.Close)
+	l.hung = make(chan struct{})
+	t.Cleanup(func() { close(l.hung) })
 	l.poller = &poller.Poller{
 		Processors: []poller.Processor{l.processor(l.Client())},
 		Estimator:  estimator.New(16, time.Now),
@@ -108,51 +113,95 @@ func (l *live) client(o cosmos.Options) *cosmos.Account {
 
 // host is one that runs.
 type host struct {
-	stop  chan struct{}
-	kill  context.CancelFunc
+	line  *lifeline.Line
+	stop  context.CancelFunc
 	ended chan error
 }
 
-// start starts a host, which the end of the test kills.
-func (l *live) start(name string, handle worker.Handler, change func(*worker.Options)) *host {
+// kill ends it as a process that is killed.
+func (h *host) kill() {
+	h.line.Cut()
+	h.stop()
+}
+
+// start starts a host, which the end of the test kills. One that starts from now is as .NET's were
+// before 3.59.
+func (l *live) start(name string, handle changefeedprocessor.Handler, change func(*changefeedprocessor.Options)) *host {
 	l.t.Helper()
-	o := worker.Options{
-		Account:       l.clients,
-		Monitored:     worker.Container{Database: testworld.Database, ID: "orders"},
-		Leases:        worker.Container{Database: testworld.Database, ID: testworld.Leases},
-		ProcessorName: projection, Host: name, Handle: handle, FromBeginning: true,
-	}
+	o := changefeedprocessor.Options{Name: projection, Instance: name, Handle: handle, FromBeginning: true, Retries: -1}
 	if change != nil {
 		change(&o)
 	}
-	ctx, kill := context.WithCancel(context.Background())
-	h := &host{stop: make(chan struct{}), kill: kill, ended: make(chan error, 1)}
+	var network http.RoundTripper = l.Transport
+	if !o.FromBeginning {
+		network = older{l}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	h := &host{line: lifeline.New(network), stop: stop, ended: make(chan error, 1)}
+	client := l.ProcessorClient(h.line)
+	p, err := changefeedprocessor.New(
+		changefeedprocessor.Container{Client: client, Database: testworld.Database, ID: "orders"},
+		changefeedprocessor.Container{Client: client, Database: testworld.Database, ID: testworld.Leases}, o)
+	testworld.Must(l.t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h.ended <- worker.Run(ctx, h.stop, o)
+		h.ended <- p.Run(ctx)
 	}()
 	l.t.Cleanup(func() {
-		kill()
+		h.kill()
 		<-done
 	})
 	return h
 }
 
+// older is the network of a host that writes no continuation before its first change.
+type older struct{ l *live }
+
+var continuation = regexp.MustCompile(`"ContinuationToken":"[^,]*"`)
+
+func (o older) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && o.l.count() == 0 {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		text = continuation.ReplaceAll(text, []byte(`"ContinuationToken":null`))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}
+	return o.l.Transport.RoundTrip(r)
+}
+
+// hang does not return until the test ends, whatever its context says.
+func (l *live) hang(context.Context, changefeedprocessor.Batch) error {
+	<-l.hung
+	return errors.New("the test ended")
+}
+
+// rewind sets a lease back to an LSN.
+func (l *live) rewind(token string, lsn int64) {
+	for _, lease := range testworld.ReadLeases(l.t, l.SDK(), testworld.Database, testworld.Leases, projection) {
+		if lease.Token == token {
+			lease.Continuation = leasefake.At(lsn)
+			l.Put(testworld.Leases, lease)
+		}
+	}
+}
+
 // end stops a host and waits for its end.
 func (l *live) end(h *host) {
 	l.t.Helper()
-	close(h.stop)
+	h.stop()
 	testworld.Must(l.t, <-h.ended)
 }
 
-func fromNow(o *worker.Options) { o.FromBeginning = false }
+func fromNow(o *changefeedprocessor.Options) { o.FromBeginning = false }
 
 // handle notes what was handled.
-func (l *live) handle(_ context.Context, b worker.Batch) error {
+func (l *live) handle(_ context.Context, b changefeedprocessor.Batch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, document := range b.Changes {
+	for _, document := range b.Items {
 		var d struct {
 			ID string `json:"id"`
 		}

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/demo/worker"
-	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -45,7 +44,7 @@ type turning struct {
 	pace    func() time.Duration // of a batch
 }
 
-func (h *turning) handle(ctx context.Context, b worker.Batch) error {
+func (h *turning) handle(ctx context.Context, b changefeedprocessor.Batch) error {
 	time.Sleep(h.pace())
 	if !h.turned.Load() {
 		return h.live.handle(ctx, b)
@@ -54,10 +53,13 @@ func (h *turning) handle(ctx context.Context, b worker.Batch) error {
 	case throws:
 		return errors.New("as it was told to")
 	case hangs:
-		return worker.Hangs()(ctx, b)
+		return h.hang(ctx, b)
 	case rewinds:
-		back := func(worker.Batch) bool { return !h.once.Swap(true) }
-		return worker.Rewinds(leasefake.At(1), back, h.live.handle)(ctx, b)
+		if err := h.live.handle(ctx, b); err != nil || h.once.Swap(true) {
+			return err
+		}
+		h.rewind(b.Lease, 1)
+		return errors.New("as it was told to, after it set its lease back")
 	default:
 		return h.live.handle(ctx, b)
 	}
@@ -81,7 +83,7 @@ func (r run) watched(t *testing.T, l *live) (counts map[string]int) {
 	h := &turning{live: l, becomes: r.becomes, pace: r.pace}
 	var hosts []*host
 	for i := range r.hosts {
-		hosts = append(hosts, l.start(fmt.Sprint("host-", i), h.handle, func(o *worker.Options) { o.PageSize = 10 }))
+		hosts = append(hosts, l.start(fmt.Sprint("host-", i), h.handle, func(o *changefeedprocessor.Options) { o.MaxItems = 10 }))
 	}
 	time.Sleep(r.phase)
 	counts = map[string]int{}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/demo/worker"
+	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -53,7 +53,7 @@ func TestIdlePartitionsWithoutACheckpointAskForOneReplica(t *testing.T) {
 func TestAHandlerThatHangsBeforeItsFirstCheckpoint(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, l *live) {
-		l.start("host", worker.Hangs(), fromNow)
+		l.start("host", l.hang, fromNow)
 		time.Sleep(time.Second)
 		l.tick()
 		l.write(3206)
@@ -72,7 +72,7 @@ func TestAHandlerThatHangsBeforeItsFirstCheckpoint(t *testing.T) {
 // scale starts and stops hosts as a scaler does that acts on decisions, one host at most.
 type scale struct {
 	*live
-	change  func(*worker.Options)
+	change  func(*changefeedprocessor.Options)
 	running *host
 	started int
 }
@@ -97,7 +97,7 @@ func TestTheLossThatOneReplicaPrevents(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule    string
-		change  func(*worker.Options)
+		change  func(*changefeedprocessor.Options)
 		from    changefeed.StartFrom
 		obey    bool // the decisions
 		zero    bool // whether it goes to zero while it is idle
