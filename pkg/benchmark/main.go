@@ -57,7 +57,7 @@ func measured(handler string, measure func(string) error) error {
 // measure prints every measurement next to the value wanted.
 func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
-	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, scale} {
+	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, processorThroughput, scale} {
 		if err := m(handler); err != nil {
 			return err
 		}
