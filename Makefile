@@ -108,6 +108,7 @@ shells: ## have each shell parse its completion; needs Python
 .PHONY: interop
 interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-cosmos.sh
+	pkg/emulator/interop/run-fleet.sh 200
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
@@ -135,12 +136,14 @@ SEED ?= 1
 
 .PHONY: chaos
 chaos: ## simulate faults: a million ticks (SEED=1 TICKS=1000000)
-	go test -count 1 -v -timeout 0 -run TestNoFaultBreaksAPromise ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
+	go test -count 1 -v -timeout 0 -run 'TestNoFaultBreaksAPromise$$' ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
+	go test -count 1 -timeout 0 -run TestNoFaultBreaksAPromiseOfAHost ./pkg/emulator/simulation -seed $(SEED) -hostticks 100000
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
 
 .PHONY: mutants
 mutants: ## plant defects in turn: the simulation finds each
 	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000) -record $(CURDIR)/docs/decisions/0019-deterministic-simulation.md
+	go test -count 1 -v -timeout 0 -run TestEveryHostMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED)
 
 .PHONY: fanout
 fanout: ## have four handlers share ticks of 100,000 leases
