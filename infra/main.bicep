@@ -634,6 +634,7 @@ module alerts 'modules/alerts.bicep' = {
     silentAfter: silentAfter
     behindAfterSeconds: behindAfterSeconds
     unpolledAfterMinutes: unpolledAfterMinutes
+    page: 'https://${app.outputs.hostName}/api/dashboard'
     actionGroupIds: actionGroupIds
   }
 }

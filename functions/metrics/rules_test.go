@@ -119,3 +119,35 @@ func grouped(expression string) (labels []string) {
 	}
 	return labels
 }
+
+// TestEveryAlertLeadsToItsPages holds that a runbook is a section of docs/, and that who is told of a processor
+// has its page.
+func TestEveryAlertLeadsToItsPages(t *testing.T) {
+	t.Parallel()
+	const docs = "https://github.com/feedscale/feedscale/blob/main/docs/"
+	text, err := os.ReadFile("../../infra/helm/feedscale/files/rules.yaml")
+	testworld.Must(t, err)
+	alerts, err := os.ReadFile("../../infra/modules/alerts.bicep")
+	testworld.Must(t, err)
+	rules := strings.Split(string(text), "- alert: ")[1:]
+	for _, rule := range rules {
+		name, _, _ := strings.Cut(rule, "\n")
+		if strings.Contains(rule, "by (processor)") != strings.Contains(rule, "/api/dashboard#/processors/{{ $labels.processor }}") {
+			t.Errorf("%s is of a processor and has no page, or the other way round", name)
+		}
+	}
+	runbooks := regexp.MustCompile(`runbook_url: `+docs+`(\S+)`).FindAllSubmatch(text, -1)
+	inAzure := regexp.MustCompile(`    runbook: '([a-z]+\.md[^']*)'`).FindAllSubmatch(alerts, -1)
+	if len(runbooks) != len(rules) || len(inAzure) != strings.Count(string(alerts), "    description: '")-1 {
+		t.Errorf("%d rules have %d runbooks, and alerts.bicep has %d", len(rules), len(runbooks), len(inAzure))
+	}
+	for _, runbook := range append(runbooks, inAzure...) {
+		page, section, _ := strings.Cut(string(runbook[1]), "#")
+		text, err := os.ReadFile("../../docs/" + page)
+		testworld.Must(t, err)
+		headings := strings.ReplaceAll(strings.ToLower(string(text)), " ", "-")
+		if section != "" && !regexp.MustCompile(`(?m)^#+-`+section+`$`).MatchString(headings) {
+			t.Errorf("docs/%s has no section %s", page, section)
+		}
+	}
+}

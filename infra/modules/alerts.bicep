@@ -21,6 +21,9 @@ param entityNames string[]
 @description('No completed poll for so long raises an alert: ISO 8601.')
 param silentAfter string
 
+@description('Address of the dashboard, to which each alert leads.')
+param page string
+
 @description('Resource ids of the action groups to call.')
 param actionGroupIds string[]
 
@@ -38,6 +41,7 @@ param unpolledAfterMinutes int
 var polls = [
   {
     name: 'poll-failing'
+    runbook: 'troubleshooting.md#by-message'
     description: 'A poll failed, or an error was logged: the state cannot be written, or an event cannot be published. The log says which.'
     severity: 1
     window: 'PT5M'
@@ -49,6 +53,7 @@ var polls = [
   }
   {
     name: 'poll-silent'
+    runbook: 'troubleshooting.md#at-the-start'
     description: 'No poll was completed for ${silentAfter}: the timer does not fire, or the process ends at its start. Read the host\'s log.'
     severity: 1
     window: silentAfter
@@ -64,18 +69,21 @@ var polls = [
 var states = [
   {
     name: 'processor-behind'
+    runbook: 'status.md#lagging'
     window: 'PT15M'
     description: 'The oldest change that a processor has not processed is older than ${behindAfterSeconds} s.'
     query: replace(loadTextContent('../kql/behind.kql'), '> 600', '> ${behindAfterSeconds}')
   }
   {
     name: 'processor-unknown'
+    runbook: 'status.md#unknown'
     window: 'PT15M'
     description: 'Nothing, or not everything, of a processor could be measured for 15 minutes. Its error is in the log and in the API.'
     query: loadTextContent('../kql/unknown.kql')
   }
   {
     name: 'processor-unpolled'
+    runbook: 'status.md#stale'
     window: 'P1D' // an alert resolves itself once the last sample has left the window
     description: 'Polls are completed, but for ${unpolledAfterMinutes} minutes none of this processor. Read the log for its name, and whether its account answers.'
     query: replace(loadTextContent('../kql/unpolled.kql'), '- 15m', '- ${unpolledAfterMinutes}m')
@@ -87,42 +95,49 @@ var states = [
 var conditions = [
   {
     name: 'processor-stalled'
+    runbook: 'status.md#stalled'
     message: 'a processor is stalled'
     description: 'A processor has changes to read, but makes no checkpoint: kind hung is a handler that does not return, flapping one that throws.'
     severity: 2
   }
   {
     name: 'changes-expiring'
+    runbook: 'status.md#expiring'
     message: 'changes of a processor are about to expire'
     description: 'Changes leave the retention of their container before they are read: they will be lost. See that the processor runs.'
     severity: 1
   }
   {
     name: 'positions-ahead'
+    runbook: 'status.md#ahead'
     message: 'positions of a processor are ahead of the feed'
     description: 'Leases come from another account, region or container: changes up to their positions are skipped. See docs/status.md.'
     severity: 1
   }
   {
     name: 'keys-uncovered'
+    runbook: 'status.md#uncovered'
     message: 'keys of a processor are uncovered'
     description: 'No lease covers some keys, so that no replica reads their changes. docs/status.md says how to create the lease again.'
     severity: 1
   }
   {
     name: 'partitions-unclaimed'
+    runbook: 'status.md#unclaimed'
     message: 'partitions of a processor are unclaimed'
     description: 'Changes are pending, and no replica takes the lease. See that replicas start, and may write to the lease container.'
     severity: 2
   }
   {
     name: 'leases-left-over'
+    runbook: 'status.md#leftover'
     message: 'leases of a processor are left over'
     description: 'Leases that others have replaced were not deleted. They are not counted; delete them while no replica runs.'
     severity: 3
   }
   {
     name: 'position-rewound'
+    runbook: 'status.md#rewound'
     message: 'a position of a processor went backwards'
     description: 'A lease was restored, reset or deleted: changes are processed again.'
     severity: 3
@@ -131,6 +146,7 @@ var conditions = [
 
 var stateRules = map(states, rule => {
   name: rule.name
+  runbook: rule.runbook
   description: rule.description
   severity: 2
   window: rule.window
@@ -147,6 +163,7 @@ var stateRules = map(states, rule => {
 
 var conditionRules = map(conditions, condition => {
   name: condition.name
+  runbook: condition.runbook
   description: condition.description
   severity: condition.severity
   window: 'PT5M'
@@ -193,6 +210,10 @@ resource logAlert 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
       }
       actions: {
         actionGroups: actionGroupIds
+        customProperties: {
+          runbook: 'https://github.com/feedscale/feedscale/blob/main/docs/${rule.runbook}'
+          page: page
+        }
       }
     }
   }
