@@ -176,6 +176,8 @@ func TestWhatThePageShows(t *testing.T) {
 		{"a request charge", `charge({requests: 2, requestCharge: 2.84})`, `"2.8"`},
 		{"never measured", `measured({polledAt: null}, 0)`, `"never"`},
 		{"measured a while ago", `measured({polledAt: '2026-01-01T00:00:00Z'}, Date.parse('2026-01-01T00:03:00.5Z'))`, `"3 min ago"`},
+		{"a status has a while", `since({since: '2026-01-01T00:00:00Z'}, Date.parse('2026-01-01T00:03:00.5Z'))`, `" 3 min"`},
+		{"a status since nobody knows when", `since({since: null}, 0) + since({}, 0)`, `""`},
 		{"a rate", `[rate(null), rate(0), rate(12.345), rate(1234.5)].join(' ')`, `"? 0/s 12.3/s 1,235/s"`},
 		{"a count of one", `[count(1, 'replica'), count(2, 'replica'), count(null, 'replica')].join(', ')`, `"1 replica, 2 replicas, ? replicas"`},
 		{"a time is UTC, with its day where that is another", `[clock('2026-01-02T03:04:05Z', Date.parse('2026-01-02T23:00:00Z')), clock('2026-01-02T03:04:05Z', Date.parse('2026-01-03T00:00:00Z'))].join(', ')`, `"03:04:05 UTC, 01-02 03:04:05 UTC"`},

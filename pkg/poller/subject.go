@@ -106,7 +106,7 @@ const rivalWithin = 10 * time.Minute
 func (t *tick) following(d *subject) *state.State {
 	last, now := d.last, t.scope.now
 	s := &state.State{
-		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt,
+		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt, Since: last.Since,
 		Sequence: last.Sequence, Published: last.Published, Poller: last.Poller, Rival: last.Rival,
 	}
 	if s.Epoch == 0 {

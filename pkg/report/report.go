@@ -94,6 +94,7 @@ type Member struct {
 type Kept struct {
 	PolledAt         *time.Time `json:"polledAt"`    // last poll that measured something
 	AttemptedAt      *time.Time `json:"attemptedAt"` // last poll, whatever its result
+	Since            *time.Time `json:"since"`       // when a poll first saw the status; null where it is older than what is stored
 	Stale            bool       `json:"stale"`       // it was not polled for more than three of its poll intervals
 	FailedPolls      int        `json:"failedPolls"` // in a row in which nothing could be measured
 	Sequence         int64      `json:"sequence"`    // of the last scale event, 0 where there was none
@@ -205,10 +206,13 @@ func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept
 func kept(s Lookup) Kept {
 	k := Kept{Outbox: outboxOf(s), Causes: s.causes(), Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
 	if !s.AttemptedAt.IsZero() {
-		k.AttemptedAt = &s.AttemptedAt
+		k.AttemptedAt = new(s.AttemptedAt) // which else would keep the whole State
 	}
 	if !s.PolledAt.IsZero() {
-		k.PolledAt = &s.PolledAt
+		k.PolledAt = new(s.PolledAt)
+	}
+	if !s.Since.IsZero() {
+		k.Since = new(s.Since)
 	}
 	if drain := s.Memory.DrainPerReplica; drain > 0 {
 		k.DrainPerReplica = &drain

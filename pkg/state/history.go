@@ -119,7 +119,7 @@ func added(sum *float64, x float64) *float64 {
 	return &x
 }
 
-// Record sets Recorded, which is what the history keeps of s. before is Recorded of the poll
+// Record sets Since and Recorded, which is what the history keeps of s. before is Recorded of the poll
 // before, nil where there was none. Where both polls are in one interval, the sample of the later
 // replaces that of the earlier, and takes over the change of replicas and the reasons of the
 // earlier.
@@ -146,6 +146,9 @@ func (s *State) Record(before *Sample, o Observation) {
 		if len(sample.Partitions) == 0 && before.Partitions != nil {
 			sample.Partitions = before.Partitions
 		}
+	}
+	if before == nil || before.Status != sample.Status {
+		s.Since = s.AttemptedAt
 	}
 	s.Recorded = &sample
 }

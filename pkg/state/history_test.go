@@ -376,3 +376,28 @@ func TestAnHourOfPollsOfFiveSecondsFitsIntoARow(t *testing.T) {
 		t.Errorf("an hour has %d units", units)
 	}
 }
+
+func TestAStatusIsSinceTheFirstPollThatSawIt(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := state.State{Processor: "orders"}
+	for _, c := range []struct {
+		minute int
+		status changefeed.Status
+		since  int // minute
+	}{
+		{0, changefeed.StatusOK, 0}, {1, changefeed.StatusOK, 0}, {2, changefeed.StatusStalled, 2}, {3, changefeed.StatusStalled, 2}, {4, changefeed.StatusOK, 4},
+	} {
+		s.AttemptedAt = noon.Add(time.Duration(c.minute) * time.Minute)
+		s.Lag.Partitions = []changefeed.Partition{{Lease: "0", Lag: new(int64(1)), Status: c.status}}
+		s.Record(s.Recorded, state.Observation{})
+		if want := noon.Add(time.Duration(c.since) * time.Minute); !s.Since.Equal(want) {
+			t.Errorf("%s at minute %d is since %s, want %s", c.status, c.minute, s.Since, want)
+		}
+	}
+	s.Since = time.Time{} // of an earlier release
+	s.Record(s.Recorded, state.Observation{})
+	if !s.Since.IsZero() {
+		t.Errorf("an earlier release did not say since when, and it is %s", s.Since)
+	}
+}

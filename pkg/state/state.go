@@ -24,6 +24,8 @@ type State struct {
 	AttemptedAt time.Time `json:"attemptedAt"`       // time of the last poll, whatever its result
 	PolledAt    time.Time `json:"polledAt,omitzero"` // time of the last poll that measured something; zero where none did
 
+	Since time.Time `json:"since,omitzero"` // time of the first poll with the status of the last one; zero if it is older than this field; set by Record
+
 	Lag      changefeed.ProcessorLag `json:"lag"`                // of the last poll
 	Decision *scaling.Decision       `json:"decision,omitempty"` // of the last poll; nil where nothing could be decided
 	Health   health.Memory           `json:"health,omitempty"`   // what the next assessment needs of the earlier ones

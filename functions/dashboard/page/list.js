@@ -102,15 +102,16 @@ function makeRow(name) {
     if (e.target === link || getSelection().toString() !== '') return; // somebody copies text
     location.hash = addressOf(name);
   });
-  return { line, cells, badge, status: '' };
+  return { line, cells, badge, since: el('span', { className: 'since' }), status: '' };
 }
 
 function update(row, p) {
   const { cells } = row;
   if (row.status !== p.status) {
-    cells.status.replaceChildren(pill(p.status));
+    cells.status.replaceChildren(pill(p.status), row.since);
     row.status = p.status;
   }
+  put(row.since, since(p, now()));
   const badge = [p.members ? 'group' : '', p.group ? 'in ' + p.group : '', p.paused ? 'paused' : ''].filter((b) => b).join(', ');
   put(row.badge, badge);
   row.badge.hidden = badge === '';

@@ -93,6 +93,9 @@ const partitions = (p) => (p.members ? count(p.members.length, 'member') : withL
 const charge = (p) => (!p.requests ? NOTHING : p.requestCharge.toFixed(1));
 const measured = (p, now) => (p.polledAt === null ? 'never' : span((now - Date.parse(p.polledAt)) / 1000) + ' ago');
 
+// since says for how long a processor has had its status; nothing where nobody knows.
+const since = (p, now) => (p.since ? ' ' + span((now - Date.parse(p.since)) / 1000) : '');
+
 // catchUp is how long the lag takes to drain, where a rate is known.
 function catchUp(p) {
   if (p.lag === 0) return NOTHING;
