@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -115,17 +116,17 @@ func serveNight(t *testing.T, all int) string {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	h := &processors.Handler{Store: store, Now: func() time.Time { return night }, Log: slog.New(slog.DiscardHandler)}
+	h := &processors.Handler{Overview: &overview.Overview{Store: store, Now: func() time.Time { return night }, Log: slog.New(slog.DiscardHandler)}}
 	next := func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }
 	actors := cast(all)
 	var plays errgroup.Group
 	plays.SetLimit(500)
 	for _, a := range actors {
-		h.Processors = append(h.Processors, processors.Processor{Name: a.name, Group: a.group, Next: next})
+		h.Processors = append(h.Processors, overview.Subject{Name: a.name, Group: a.group, Next: next})
 		plays.Go(func() error { return a.play(t, store) })
 	}
 	testworld.Must(t, plays.Wait())
-	h.Groups = []processors.Group{{Name: "shop-workers", Next: next}}
+	h.Groups = []overview.Subject{{Name: "shop-workers", Next: next}}
 	playGroup(t, store, actors[:3])
 	h.Policies = func(name string) []simulate.Scaler {
 		if name == "shop-workers" {

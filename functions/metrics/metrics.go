@@ -3,7 +3,7 @@
 //
 // It has two kinds of series. Those named feedscale_processor_*, _group_*,
 // _throughput_* and _partition_*, and feedscale_outbox_events, come from the
-// state store at the scrape (stored.go): every instance of a Functions app
+// state store (stored.go): every instance of a Functions app
 // answers the same. All others are counted in this process as its ticks happen
 // (ticks.go), begin at zero with it, and are those of the instance that answers.
 // What is unknown has no series; it is never zero. The only processors, groups
@@ -12,18 +12,18 @@
 package metrics
 
 import (
-	"log/slog"
+	"cmp"
 	"net/http"
 	"runtime"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
+	"github.com/feedscale/feedscale/functions/internal/compression"
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/internal/problem"
-	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // Route is where the metrics are, with the prefix that the host puts before it.
@@ -31,21 +31,15 @@ const Route = "/api/metrics"
 
 // Options are what the function is made of.
 type Options struct {
-	Processors []string // the configured names
-	Groups     []string
-	Partitions bool // series for each partition, too
-	Store      state.Store
-	Version    string // of this build
-	Now        func() time.Time
-	Log        *slog.Logger
+	*overview.Overview        // what is stored
+	Version            string // of this build
 }
 
 // Handler serves the route, and counts what it is told of.
 type Handler struct {
+	Options
 	ticks    ticks
-	registry *prometheus.Registry
-	scrape   http.Handler
-	log      *slog.Logger
+	registry *prometheus.Registry // of what there is one of in a process
 }
 
 // New makes a Handler with a registry of its own. It asks the store for
@@ -56,24 +50,50 @@ func New(o Options) *Handler {
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
 
-	h := &Handler{ticks: newTicks(o.Processors), registry: prometheus.NewRegistry(), log: o.Log}
-	h.registry.MustRegister(build, newStored(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	h := &Handler{Options: o, ticks: newTicks(o.Processors), registry: prometheus.NewRegistry()}
+	h.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h.registry.MustRegister(h.ticks.collectors()...)
-	h.scrape = promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
-		ErrorLog:      slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
-	})
 	return h
 }
 
+// show shows one family after the other.
+func (h *Handler) show(show func(*dto.MetricFamily)) error {
+	own, err := h.registry.Gather()
+	for _, f := range own { // where some cannot be read, the others
+		show(f)
+	}
+	h.stored(show)
+	h.ticks.polls.show(show)
+	return err
+}
+
 // Gather returns the metrics that a scrape shows, for those who push them.
-func (h *Handler) Gather() ([]*dto.MetricFamily, error) { return h.registry.Gather() }
+func (h *Handler) Gather() (all []*dto.MetricFamily, err error) {
+	err = h.show(func(f *dto.MetricFamily) { all = append(all, f) })
+	return all, err
+}
 
 // Register adds the route to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+Route, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		h.scrape.ServeHTTP(w, r)
+	mux.HandleFunc("GET "+Route, h.scrape)
+	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
+}
+
+// scrape answers with Prometheus text, family by family.
+func (h *Handler) scrape(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	to, end := compression.Answer(w, r)
+	var gone error
+	err := h.show(func(f *dto.MetricFamily) {
+		if gone == nil {
+			_, gone = expfmt.MetricFamilyToText(to, f)
+		}
 	})
-	mux.HandleFunc(Route, problem.OnlyGET(h.log))
+	if err != nil {
+		h.Log.Error("some metrics of the process cannot be read", "error", err.Error())
+	}
+	if gone = cmp.Or(gone, end()); gone != nil {
+		h.Log.Debug("a caller went away before its answer", "error", gone.Error())
+	}
 }

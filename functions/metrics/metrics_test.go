@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -62,18 +62,26 @@ func (s *countingStore) Load(ctx context.Context, processor string) (state.Entry
 
 func newTarget(t *testing.T, processors ...string) *target {
 	t.Helper()
-	return newTargetOf(t, metrics.Options{Processors: processors})
+	return newTargetOf(t, &overview.Overview{Processors: subjects(processors...)})
 }
 
-// newTargetOf is one whose options say what to show.
-func newTargetOf(t *testing.T, o metrics.Options) *target {
+// subjects are polled every minute.
+func subjects(names ...string) (all []overview.Subject) {
+	for _, name := range names {
+		all = append(all, overview.Subject{Name: name, Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }})
+	}
+	return all
+}
+
+// newTargetOf is one that shows what an overview says.
+func newTargetOf(t *testing.T, o *overview.Overview) *target {
 	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "state.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), clock: testworld.NewClock(polledAt.Add(time.Minute))}
-	o.Store, o.Version, o.Now, o.Log = g.store, "v1.2.3", g.clock.Now, slog.New(slog.NewJSONHandler(g.log, nil))
-	g.Handler = metrics.New(o)
+	o.Store, o.Now, o.Log = g.store, g.clock.Now, slog.New(slog.NewJSONHandler(g.log, nil))
+	g.Handler = metrics.New(metrics.Options{Overview: o, Version: "v1.2.3"})
 	g.Register(g.mux)
 	return g
 }
@@ -263,7 +271,7 @@ func TestWhatIsUnknownHasNoSeries(t *testing.T) {
 
 func TestAGroupHasSeries(t *testing.T) {
 	t.Parallel()
-	g := newTargetOf(t, metrics.Options{Groups: []string{"shop-workers", "idle"}})
+	g := newTargetOf(t, &overview.Overview{Groups: subjects("shop-workers", "idle")})
 	g.commit(t, state.State{
 		Processor: "shop-workers", AttemptedAt: polledAt, Decision: &scaling.Decision{Replicas: 5, Active: true},
 		Members: []state.Member{
@@ -309,7 +317,7 @@ func TestAContainerWhoseThroughputFollowsHasSeries(t *testing.T) {
 func TestPartitionsHaveSeriesOnRequestAlone(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
-		g := newTargetOf(t, metrics.Options{Processors: []string{"orders"}, Partitions: asked})
+		g := newTargetOf(t, &overview.Overview{Processors: subjects("orders"), Partitions: asked})
 		s := lagging("orders")
 		s.Lag.Partitions[1] = changefeed.Partition{Lease: "1", Status: changefeed.StatusUnknown, Error: "it did not answer in time"}
 		g.commit(t, s, nil)
@@ -405,7 +413,7 @@ func TestDeliveriesAreCountedAsTheyEnd(t *testing.T) {
 // everything is a Handler with each kind of series that there is.
 func everything(t *testing.T) *target {
 	t.Helper()
-	g := newTargetOf(t, metrics.Options{Processors: []string{"orders"}, Groups: []string{"shop-workers"}, Partitions: true})
+	g := newTargetOf(t, &overview.Overview{Processors: subjects("orders"), Groups: subjects("shop-workers"), Partitions: true})
 	s := lagging("orders")
 	s.Containers = []state.Container{{Account: "shop.example", Database: "shop", Max: 4000, Provisioned: 1000, Found: 400, Decision: &scaling.ThroughputDecision{Needed: ptr(5000)}}}
 	g.commit(t, s, nil)
@@ -468,26 +476,6 @@ func TestOneStateThatCannotBeReadTakesNoOtherAlong(t *testing.T) {
 			t.Errorf("%q was not logged:\n%s", message, g.log)
 		}
 	}
-}
-
-func TestScrapesWithin5SecondsReadTheStoreOnce(t *testing.T) {
-	t.Parallel()
-	g := newTarget(t, "orders", "audit")
-	loads := func(after time.Duration, want int64) {
-		t.Helper()
-		g.clock.Advance(after)
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() { g.text(t) })
-		}
-		wg.Wait()
-		if got := g.store.loads.Load(); got != want {
-			t.Errorf("%d states were loaded, want %d", got, want)
-		}
-	}
-	loads(0, 2)
-	loads(4999*time.Millisecond, 2)
-	loads(time.Millisecond, 4)
 }
 
 func TestOnlyGETIsAllowed(t *testing.T) {

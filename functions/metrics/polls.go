@@ -1,10 +1,13 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -12,8 +15,6 @@ import (
 // polls counts what this process has polled of each processor. There may be thousands, and a vector of the
 // library's takes twenty times the memory.
 type polls struct {
-	total, decisions, requests, charge *prometheus.Desc
-
 	mu sync.Mutex
 	of map[string]*polled
 }
@@ -30,19 +31,10 @@ var (
 	directions  = [3]scaling.Direction{scaling.Out, scaling.In, scaling.None}
 )
 
-func newPolls(processors []string) *polls {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, append([]string{"processor"}, labels...), nil)
-	}
-	p := &polls{
-		total:     desc("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", "result"),
-		decisions: desc("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", "direction"),
-		requests:  desc("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once."),
-		charge:    desc("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once."),
-		of:        make(map[string]*polled, len(processors)),
-	}
-	for _, name := range processors {
-		p.of[name] = &polled{}
+func newPolls(processors []overview.Subject) *polls {
+	p := &polls{of: make(map[string]*polled, len(processors))}
+	for _, s := range processors {
+		p.of[s.Name] = &polled{}
 	}
 	return p
 }
@@ -70,30 +62,37 @@ func (p *polls) add(s state.State) {
 	of.charge += s.Lag.Charge
 }
 
-// Describe implements prometheus.Collector.
-func (p *polls) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{p.total, p.decisions, p.requests, p.charge} {
-		to <- d
+// show shows the series.
+func (p *polls) show(show func(*dto.MetricFamily)) {
+	total, decisions, requests, charge := p.rows()
+	counter := func(name, help string, rows []row[float64]) {
+		k := value(name, help)
+		k.counter = true
+		each(show, []kind[float64]{k}, rows)
 	}
+	counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", total)
+	counter("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", decisions)
+	counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", requests)
+	counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", charge)
 }
 
-// Collect implements prometheus.Collector.
-func (p *polls) Collect(to chan<- prometheus.Metric) {
+// rows are the counts as they are now: no tick waits for whoever reads them.
+func (p *polls) rows() (total, decisions, requests, charge []row[float64]) {
+	var results, moves labels
+	for i := range pollResults {
+		results, moves = append(results, labelled("result", pollResults[i])...), append(moves, labelled("direction", string(directions[i]))...)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	counter := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
-	}
-	for name, of := range p.of {
-		for i, n := range of.polls {
-			counter(p.total, float64(n), name, pollResults[i])
+	for _, name := range slices.Sorted(maps.Keys(p.of)) {
+		of, named := p.of[name], labelled("processor", name)
+		for i := range pollResults {
+			total = append(total, row[float64]{labels{named[0], results[i]}, float64(of.polls[i])})
+			decisions = append(decisions, row[float64]{labels{moves[i], named[0]}, float64(of.decisions[i])})
 		}
-		for i, n := range of.decisions {
-			counter(p.decisions, float64(n), name, string(directions[i]))
-		}
-		counter(p.requests, of.requests, name)
-		counter(p.charge, of.charge, name)
+		requests, charge = append(requests, row[float64]{named, of.requests}), append(charge, row[float64]{named, of.charge})
 	}
+	return total, decisions, requests, charge
 }
 
 func pollResult(s state.State) string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -35,7 +36,7 @@ type ticks struct {
 
 // newTicks makes the series. Every counter is there from the beginning, since
 // an increase from nothing at all is none to Prometheus.
-func newTicks(processors []string) ticks {
+func newTicks(processors []overview.Subject) ticks {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -64,7 +65,7 @@ func newTicks(processors []string) ticks {
 }
 
 func (t *ticks) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.total, t.duration, t.overruns, t.polls, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
+	return []prometheus.Collector{t.total, t.duration, t.overruns, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
 }
 
 // Observe counts a tick of this process: what came of it, how long it took,

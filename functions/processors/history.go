@@ -98,21 +98,6 @@ func (h *Handler) between(r *http.Request) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// Knows reports whether a processor or group is configured.
-func (h *Handler) Knows(name string) bool {
-	for _, p := range h.Processors {
-		if p.Name == name {
-			return true
-		}
-	}
-	for _, g := range h.Groups {
-		if g.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // time reads a time, or a duration that it is ago.
 func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
 	given := r.URL.Query().Get(name)

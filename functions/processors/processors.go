@@ -4,20 +4,15 @@
 package processors
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"slices"
-	"time"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/simulate"
-	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // The routes, with the prefix that the host puts before them. A Functions host forwards the first two
@@ -29,32 +24,9 @@ const (
 	RouteState   = "/api/processors/{name}/state" // where ServeState is set
 )
 
-// parallel bounds how many states are loaded at once for the list.
-const parallel = 32
-
-// Processor is what the function needs to know of a configured processor.
-type Processor struct {
-	Name  string
-	Group string // that it is a member of; "" = none
-	// Next is when a processor in a state is polled for the first time after t.
-	Next func(s state.State, t time.Time) time.Time
-}
-
-// Group is what the function needs to know of a configured group.
-type Group struct {
-	Name string
-	Next func(s state.State, t time.Time) time.Time // as of a Processor
-}
-
 // Handler serves all routes.
 type Handler struct {
-	Processors []Processor // in the order of the configuration
-	Groups     []Group
-	Store      state.Store
-	Now        func() time.Time
-	Log        *slog.Logger
-
-	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
+	*overview.Overview
 
 	// Policies returns what the history of a processor may be replayed against, the first one where
 	// nothing is asked for; none for a group. nil where nothing is replayed.
@@ -66,6 +38,10 @@ type Handler struct {
 
 	reading    chan struct{} // holds one for each history that is read
 	simulating chan struct{} // holds one for a replay that runs
+
+	mu      sync.Mutex // held while the summary is encoded, so that who asks at once shares it
+	encoded uint64     // generation of the entries that the summary is of
+	summary *list      // nil until somebody asks
 }
 
 // Register adds the routes to a mux.
@@ -96,95 +72,52 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
 		return
 	}
-	all := h.List(r.Context(), query["name"])
-	if fields == "summary" {
-		for i := range all.Processors {
-			all.Processors[i].Partitions = []report.Partition{}
+	var all *list
+	var err error
+	if names := query["name"]; fields == "summary" && len(names) == 0 {
+		all, err = h.summarized()
+	} else {
+		listed := h.List(r.Context(), names)
+		if fields == "summary" {
+			withoutPartitions(listed.Processors)
 		}
+		all, err = encode(listed)
 	}
-	tagged := all
-	tagged.Time = time.Time{}
-	h.writeTagged(w, r, all, tagged)
+	if err != nil {
+		h.unencodable(w, r, err)
+		return
+	}
+	h.sendList(w, r, all)
 }
 
-// List is what is held of everything there is, or of what has one of some names. What cannot be loaded
-// is an entry with its error: it is no reason to say nothing about the others.
-func (h *Handler) List(ctx context.Context, names []string) report.List {
-	asked, now := h.named(names), h.Now().UTC().Truncate(time.Millisecond)
-	processors, groups := make([]report.Stored, len(asked.Processors)), make([]report.StoredGroup, len(asked.Groups))
-	var loads errgroup.Group
-	loads.SetLimit(parallel)
-	for i, p := range asked.Processors {
-		loads.Go(func() error {
-			found := h.load(ctx, "processor", p.Name, p.Next, now)
-			found.Group = p.Group
-			processors[i] = report.NewStored(found)
-			return nil
-		})
+// summarized is the summary of everything, encoded once until an entry changes.
+func (h *Handler) summarized() (*list, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	processors, groups, generation := h.Current()
+	if h.summary != nil && generation == h.encoded {
+		return h.summary, nil
 	}
-	for i, g := range asked.Groups {
-		loads.Go(func() error {
-			groups[i] = report.NewStoredGroup(h.load(ctx, "group", g.Name, g.Next, now))
-			return nil
-		})
+	all := make([]report.Stored, len(processors))
+	for i, e := range processors {
+		all[i] = e.Processor
 	}
-	_ = loads.Wait() // none fails for all
-	return report.NewList(now, processors, groups)
+	withoutPartitions(all)
+	allGroups := make([]report.StoredGroup, len(groups))
+	for i, e := range groups {
+		allGroups[i] = e.Group
+	}
+	summary, err := encode(report.NewList(h.Now(), all, allGroups))
+	if err == nil {
+		h.summary, h.encoded = summary, generation
+	}
+	return summary, err
 }
 
-// choice is what a list is about.
-type choice struct {
-	Processors []Processor
-	Groups     []Group
-}
-
-// named leaves of everything there is what has one of some names; without names it is everything.
-func (h *Handler) named(names []string) choice {
-	if len(names) == 0 {
-		return choice{h.Processors, h.Groups}
+func withoutPartitions(all []report.Stored) {
+	for i := range all {
+		all[i].Partitions = []report.Partition{}
 	}
-	var c choice
-	for _, p := range h.Processors {
-		if slices.Contains(names, p.Name) {
-			c.Processors = append(c.Processors, p)
-		}
-	}
-	for _, g := range h.Groups {
-		if slices.Contains(names, g.Name) {
-			c.Groups = append(c.Groups, g)
-		}
-	}
-	return c
-}
-
-// rowTime is how long one row may take: KEDA waits 3 s for an answer.
-const rowTime = 2 * time.Second
-
-// loaded loads what is stored, and the State of that.
-func (h *Handler) loaded(ctx context.Context, name string) (stored state.Entry, s state.State, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rowTime)
-	defer cancel()
-	if stored, err = h.Store.Load(ctx, name); err == nil {
-		s, err = stored.State()
-	}
-	return stored, s, err
-}
-
-// load looks a State up for the list. next is when it is polled for the first time after a time.
-func (h *Handler) load(ctx context.Context, kind, name string, next func(state.State, time.Time) time.Time, now time.Time) report.Lookup {
-	stored, s, err := h.loaded(ctx, name)
-	asked := report.Asked{State: s, Next: next}
-	found := report.Lookup{State: s, Stale: asked.Stale(now), Err: err, Waiting: stored.Outbox}
-	found.Overdue = asked.Overdue(found.Oldest(), now)
-	switch {
-	case err != nil:
-		h.Log.Error("the state cannot be read", kind, name, "error", err.Error())
-		found.Problem = "the state cannot be read: " + err.Error()
-	case found.AttemptedAt.IsZero() && h.NeverPolled != "":
-		found.Problem = report.NeverPolled(kind+" "+name, h.NeverPolled)
-	}
-	found.Processor, found.Decision = name, found.Standing()
-	return found
 }
 
 // one answers with what is known of a processor or group, or refuses with 503, so that a scaler applies
@@ -197,7 +130,7 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 		h.unknown(w, r, name)
 	case err != nil:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
-	case h.isGroup(name):
+	case h.IsGroup(name):
 		h.write(w, r, report.NewStoredGroup(found))
 	default:
 		h.write(w, r, report.NewStored(found))
@@ -206,55 +139,19 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 
 // state answers with the whole State that is stored under a name, configured or not; null where none is.
 func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
-	stored, s, err := h.loaded(r.Context(), r.PathValue("name"))
+	s, stored, err := h.Stored(r.Context(), r.PathValue("name"))
 	switch {
 	case err != nil:
 		h.unreadable(w, r, err)
-	case stored.Version == "":
+	case !stored:
 		h.write(w, r, nil)
 	default:
 		h.write(w, r, s)
 	}
 }
 
-func (h *Handler) isGroup(name string) bool {
-	return slices.ContainsFunc(h.Groups, func(g Group) bool { return g.Name == name })
-}
-
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	problem.Write(w, r, h.Log, http.StatusNotFound, report.UnknownName(name).Error())
-}
-
-// Answer looks a processor or group up, with the Decision that a scaler may act upon: the answer to every
-// scaler, over HTTP or otherwise. The error is report.ErrUnknownName, or says why
-// there is no such decision.
-func (h *Handler) Answer(ctx context.Context, name string) (report.Lookup, error) {
-	asked := report.Asked{NeverPolled: h.NeverPolled}
-	for _, p := range h.Processors {
-		if p.Name == name {
-			asked.Subject, asked.Next = "processor "+name, p.Next
-		}
-	}
-	for _, g := range h.Groups {
-		if g.Name == name {
-			asked.Subject, asked.Next = "group "+name, g.Next
-		}
-	}
-	if asked.Next == nil {
-		return report.Lookup{}, report.UnknownName(name)
-	}
-	stored, s, err := h.loaded(ctx, name)
-	if err != nil {
-		h.Log.Error("the state cannot be read", "error", err.Error())
-		return report.Lookup{}, fmt.Errorf("the state cannot be read: %w", err)
-	}
-	asked.State = s
-	if s.Decision, err = asked.Decision(h.Now()); err != nil {
-		return report.Lookup{}, err
-	}
-	found := report.Lookup{State: s, Waiting: stored.Outbox}
-	found.Overdue = asked.Overdue(found.Oldest(), h.Now())
-	return found, nil
 }
 
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {

@@ -9,10 +9,12 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/processors"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -37,11 +39,11 @@ func newFunction(t *testing.T, names ...string) function {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	h := &processors.Handler{Store: store}
+	h := &processors.Handler{Overview: &overview.Overview{Store: store}}
 	f := function{http.NewServeMux(), h, store, testworld.NewClock(noon)}
 	h.Now, h.Log = f.clock.Now, slog.New(slog.NewTextHandler(io.Discard, nil))
 	for _, name := range names {
-		h.Processors = append(h.Processors, processors.Processor{Name: name, Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }})
+		h.Processors = append(h.Processors, overview.Subject{Name: name, Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }})
 	}
 	h.Register(f.mux)
 	return f
@@ -199,7 +201,7 @@ type list struct {
 func TestAGroupAnswersAsAProcessorDoes(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders")
-	f.handler.Groups = []processors.Group{
+	f.handler.Groups = []overview.Subject{
 		{Name: "shop-workers", Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }},
 		{Name: "dark", Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }},
 	}
@@ -228,7 +230,7 @@ func TestAGroupAnswersAsAProcessorDoes(t *testing.T) {
 func TestAListCanBeOfSomeNamesAlone(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders", "payments", "returns")
-	f.handler.Groups = []processors.Group{{Name: "shop-workers"}, {Name: "others"}}
+	f.handler.Groups = []overview.Subject{{Name: "shop-workers"}, {Name: "others"}}
 	for query, want := range map[string]string{
 		"?name=payments": "payments", "?name=shop-workers": "shop-workers", "?name=returns&name=orders": "orders returns", "?name=nothing": "",
 		"": "orders payments returns shop-workers others",
@@ -265,6 +267,41 @@ func TestASummaryHasNoPartitionsAndWhatACallerHasIsNotSentAgain(t *testing.T) {
 	f.mux.ServeHTTP(second, again)
 	if second.Code != http.StatusNotModified || second.Body.Len() != 0 || tag == "" {
 		t.Errorf("%d %s", second.Code, second.Body)
+	}
+}
+
+func TestASummaryIsMadeOnceAndHasTheTimeOfItsAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "payments", "returns", "audit")
+	f.commit(t, lagging("orders"))
+	reads := &hangingRow{Store: f.store}
+	f.handler.Store = reads
+	var tag string
+	for i, accepts := range []string{"gzip", "", "gzip"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/processors?fields=summary", nil)
+		r.Header.Set("Accept-Encoding", accepts)
+		w := httptest.NewRecorder()
+		f.mux.ServeHTTP(w, r)
+		body := io.Reader(w.Body)
+		if accepts != "" {
+			unpacked, err := gzip.NewReader(w.Body)
+			testworld.Must(t, err)
+			body = unpacked
+		}
+		text, err := io.ReadAll(body) // which checks the checksum and the length
+		testworld.Must(t, err)
+		all := testworld.Decode[list](t, text)
+		if !all.Time.Equal(f.clock.Now()) || len(all.Processors) != 4 || *all.Processors[0].Lag != 7 || all.Groups == nil {
+			t.Errorf("at %s: %s", f.clock.Now(), text)
+		}
+		if i > 0 && w.Header().Get("ETag") != tag {
+			t.Errorf("the ETag is %s, want %s", w.Header().Get("ETag"), tag)
+		}
+		tag = w.Header().Get("ETag")
+		f.clock.Advance(1500 * time.Millisecond)
+	}
+	if got := reads.reads.Load(); got != 4 {
+		t.Errorf("%d rows were read, want 4", got)
 	}
 }
 
@@ -336,9 +373,11 @@ func TestTheListSaysWhatIsOverdue(t *testing.T) {
 type hangingRow struct {
 	state.Store
 	processor string
+	reads     atomic.Int64
 }
 
-func (s hangingRow) Load(ctx context.Context, processor string) (state.Entry, error) {
+func (s *hangingRow) Load(ctx context.Context, processor string) (state.Entry, error) {
+	s.reads.Add(1)
 	if processor == s.processor {
 		<-ctx.Done()
 		return state.Entry{}, ctx.Err()
@@ -352,11 +391,15 @@ func TestARowThatHangsKeepsNoOtherFromBeingListed(t *testing.T) {
 	f := newFunction(t, "orders", "stuck")
 	f.commit(t, lagging("orders"))
 	synctest.Test(t, func(t *testing.T) {
-		f.handler.Store = hangingRow{f.store, "stuck"}
+		f.handler.Store = &hangingRow{Store: f.store, processor: "stuck"}
 		began := time.Now()
 		all := f.handler.List(t.Context(), nil)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %s", took)
+		}
+		began = time.Now()
+		if shown, _, _ := f.handler.Current(); time.Since(began) > 2*time.Second || shown[0].Err != nil || shown[1].Err == nil {
+			t.Errorf("the entries took %s: %+v", time.Since(began), shown)
 		}
 		if all.Processors[0].Error != nil || all.Processors[1].Error == nil {
 			t.Errorf("%+v", all.Processors)

@@ -9,7 +9,7 @@ import (
 
 	"time"
 
-	"github.com/feedscale/feedscale/functions/processors"
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -22,7 +22,7 @@ import (
 func newSimulating(t *testing.T, polls, partitions int) function {
 	t.Helper()
 	f := newFunction(t, "orders")
-	f.handler.Groups = []processors.Group{{Name: "workers"}}
+	f.handler.Groups = []overview.Subject{{Name: "workers"}}
 	f.handler.Policies = func(name string) []simulate.Scaler {
 		if name != "orders" {
 			return nil

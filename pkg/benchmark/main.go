@@ -37,8 +37,10 @@ func main() {
 		err = measured(os.Args[1], measure)
 	case len(os.Args) == 3 && os.Args[1] == "scale":
 		err = measured(os.Args[2], scale)
+	case len(os.Args) == 3 && os.Args[1] == "page":
+		err = measured(os.Args[2], page)
 	default:
-		err = fmt.Errorf("usage: benchmark [scale] HANDLER")
+		err = fmt.Errorf("usage: benchmark [scale | page] HANDLER")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
@@ -57,7 +59,7 @@ func measured(handler string, measure func(string) error) error {
 // measure prints every measurement next to the value wanted.
 func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
-	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, processorThroughput, scale} {
+	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, processorThroughput, page, scale} {
 		if err := m(handler); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ type served struct {
 	output  bytes.Buffer
 }
 
-func startHandler(handler string, s *standIn) (*served, error) {
+func startHandler(handler string, s *standIn, settings ...string) (*served, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
 		return nil, err
@@ -96,6 +96,7 @@ func startHandler(handler string, s *standIn) (*served, error) {
 	h.command.Dir = folder
 	h.command.Env = append(os.Environ(), settingOf(0)+"="+s.connection, "FEEDSCALE_EVENT_HEARTBEAT=0", "FEEDSCALE_TICK_TIMEOUT=9m",
 		"FEEDSCALE_TIMER_SCHEDULE=*/15 * * * * *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
+	h.command.Env = append(h.command.Env, settings...)
 	h.command.Stderr = &h.output
 	if err := h.command.Start(); err != nil {
 		return nil, err

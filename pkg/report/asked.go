@@ -65,19 +65,43 @@ func NeverPolled(subject, why string) string {
 
 // Stale reports whether the subject was polled once, and not for too long.
 func (a Asked) Stale(now time.Time) bool {
-	return !a.State.AttemptedAt.IsZero() && a.missed(staleAfter, a.State.AttemptedAt, now)
+	return !a.State.AttemptedAt.IsZero() && now.After(a.after(staleAfter, a.State.AttemptedAt))
 }
 
 // Overdue reports whether an event that was decided at a time should have been published since: two polls
 // have tried.
 func (a Asked) Overdue(decided, now time.Time) bool {
-	return !decided.IsZero() && a.missed(overdueAfter, decided, now)
+	return !decided.IsZero() && now.After(a.after(overdueAfter, decided))
 }
 
-// missed reports whether more than so many polls were due between two times.
-func (a Asked) missed(polls int, from, now time.Time) bool {
+// settles is how long a poll may take until its result is stored.
+const settles = 5 * time.Second
+
+// Until returns the last moment at which a State that was read at now may be shown. After that, the next
+// poll has probably replaced it, the subject is stale, or the event that was decided at a time is overdue.
+func (a Asked) Until(decided, now time.Time) time.Time {
+	until := now.Add(settles)
+	sooner := func(polls int, from time.Time) {
+		if t := a.after(polls, from); t.After(now) && t.Before(until) {
+			until = t
+		}
+	}
+	if polled := a.State.AttemptedAt; !polled.IsZero() {
+		if next := a.Next(a.State, polled).Add(settles); next.After(until) {
+			until = next
+		}
+		sooner(staleAfter, polled)
+	}
+	if !decided.IsZero() {
+		sooner(overdueAfter, decided)
+	}
+	return until
+}
+
+// after returns when the last of so many polls is due from a time on.
+func (a Asked) after(polls int, from time.Time) time.Time {
 	for range polls {
 		from = a.Next(a.State, from)
 	}
-	return now.After(from)
+	return from
 }

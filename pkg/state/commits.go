@@ -34,18 +34,29 @@ func (n *Notices) Tell(processor string) {
 	}
 }
 
-// Commits is a Store that tells within the process of each commit.
+// Commits is a Store that tells within the process of each write.
 type Commits struct {
 	Store
 	Notices
+	// Wrote is told what is stored of a processor or group since a write; nil where that has to be read.
+	Wrote func(processor string, s *State)
 }
-
-// NewCommits returns a Commits over a store.
-func NewCommits(s Store) *Commits { return &Commits{Store: s} }
 
 // Commit tells who waits also where it fails: a conflict is a commit of another process.
 func (c *Commits) Commit(ctx context.Context, version Version, s State, event *Event) error {
 	err := c.Store.Commit(ctx, version, s, event)
+	if err != nil || event != nil || s.Undelivered != nil { // of an event that waits only the store has the time
+		c.Wrote(s.Processor, nil)
+	} else {
+		c.Wrote(s.Processor, &s)
+	}
 	c.Tell(s.Processor)
+	return err
+}
+
+// Remove tells that other events wait.
+func (c *Commits) Remove(ctx context.Context, processor string, sequences ...int64) error {
+	err := c.Store.Remove(ctx, processor, sequences...)
+	c.Wrote(processor, nil)
 	return err
 }

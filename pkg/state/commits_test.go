@@ -18,7 +18,7 @@ func (conflicting) Commit(context.Context, state.Version, state.State, *state.Ev
 func TestACommitIsToldToWhoWaitsForThatProcessor(t *testing.T) {
 	t.Parallel()
 	for rule, store := range map[string]state.Store{"one that succeeds": state.Empty{}, "one that another process overtook": conflicting{}} {
-		c := state.NewCommits(store)
+		c := state.Commits{Store: store, Wrote: func(string, *state.State) {}}
 		orders, again, payments := c.Changed("orders"), c.Changed("orders"), c.Changed("payments")
 		if err := c.Commit(t.Context(), "", state.State{Processor: "orders"}, nil); err != nil && !errors.Is(err, state.ErrConflict) {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/dashboard"
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/functions/metrics"
 	"github.com/feedscale/feedscale/functions/processors"
@@ -66,6 +67,7 @@ type App struct {
 	store   *state.Commits
 	closers []func(context.Context) error // of what talks to Service Bus
 	poller  *poller.Poller
+	shown   *overview.Overview
 	meters  *metrics.Handler
 	samples samples
 }
@@ -79,17 +81,15 @@ func New(c config.Config, o Options) (*App, error) {
 	connections := connect.New(c.Settings)
 	connections.Asking = o.Asking
 	list := make([]poller.Processor, 0, len(c.Processors))
-	names := make([]string, 0, len(c.Processors))
 	for _, configured := range c.Processors {
 		processor, err := connections.Processor(configured)
 		if err != nil {
 			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
 		}
-		list, names = append(list, processor), append(names, configured.Name)
+		list = append(list, processor)
 	}
-	groups, groupNames := make([]poller.Group, len(c.Groups)), make([]string, len(c.Groups))
+	groups := make([]poller.Group, len(c.Groups))
 	for i, g := range c.Groups {
-		groupNames[i] = g.Name
 		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
 	}
 	publisher, err := connections.Publisher(c.Settings.Events, o.EventLines)
@@ -105,15 +105,17 @@ func New(c config.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.store = state.NewCommits(store)
+	a.store = &state.Commits{Store: store}
 	keeper, err := newKeeper(c, connections, a.store, o.Log)
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	a.meters = metrics.New(metrics.Options{
-		Processors: names, Groups: groupNames, Partitions: c.Settings.MetricsPartitions,
-		Store: a.store, Version: o.Version, Now: o.Now, Log: o.Log,
-	})
+	a.shown = &overview.Overview{
+		Processors: subjects(c.Settings.Timer, list), Groups: groupSubjects(c.Settings.Timer, groups, list), Store: a.store,
+		Now: o.Now, Log: o.Log, NeverPolled: o.NeverPolled, Partitions: c.Settings.MetricsPartitions,
+	}
+	a.store.Wrote = a.shown.Wrote
+	a.meters = metrics.New(metrics.Options{Overview: a.shown, Version: o.Version})
 	a.poller = &poller.Poller{
 		Processors: list,
 		Groups:     groups,
@@ -213,7 +215,11 @@ func slotLength(ticks crontab.Schedule, start time.Time) time.Duration {
 
 // register adds what people and scalers may ask for to a mux.
 func (a *App) register(mux *http.ServeMux) {
-	a.processors().Register(mux)
+	h := &processors.Handler{Overview: a.shown}
+	if !a.options.BehindHost {
+		h.Policies, h.ServeState = a.policies, true
+	}
+	h.Register(mux)
 	a.meters.Register(mux)
 	dashboard.New(a.options.Log, a.options.Controls != nil).Register(mux)
 	if a.options.Controls != nil {
@@ -225,28 +231,33 @@ func (a *App) register(mux *http.ServeMux) {
 	})
 }
 
-// processors is the HTTP function over the app's store.
-func (a *App) processors() *processors.Handler {
-	h := &processors.Handler{Store: a.store, Now: a.options.Now, Log: a.options.Log, NeverPolled: a.options.NeverPolled}
-	ticks, members := a.config.Settings.Timer, make(map[string][]poller.Processor)
-	if !a.options.BehindHost {
-		h.Policies, h.ServeState = a.policies, true
-	}
-	for i := range a.poller.Processors {
-		p := &a.poller.Processors[i] // of which there may be thousands
-		if p.Group != "" {
-			members[p.Group] = append(members[p.Group], *p)
-		}
-		h.Processors = append(h.Processors, processors.Processor{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
+// subjects are processors as the overview needs them.
+func subjects(ticks crontab.Schedule, all []poller.Processor) []overview.Subject {
+	found := make([]overview.Subject, len(all))
+	for i := range all {
+		p := &all[i] // of which there may be thousands
+		found[i] = overview.Subject{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
 			return p.NextPoll(ticks, s, t)
-		}})
+		}}
 	}
-	for _, g := range a.poller.Groups {
-		h.Groups = append(h.Groups, processors.Group{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
+	return found
+}
+
+// groupSubjects are groups as the overview needs them.
+func groupSubjects(ticks crontab.Schedule, groups []poller.Group, processors []poller.Processor) []overview.Subject {
+	members := make(map[string][]poller.Processor)
+	for _, p := range processors {
+		if p.Group != "" {
+			members[p.Group] = append(members[p.Group], p)
+		}
+	}
+	found := make([]overview.Subject, len(groups))
+	for i, g := range groups {
+		found[i] = overview.Subject{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
 			return poller.NextGroup(ticks, members[g.Name], s, t)
-		}})
+		}}
 	}
-	return h
+	return found
 }
 
 // policies are what the history of a processor may be replayed against: its own policy, paused or not,

@@ -3,18 +3,18 @@ package app
 import (
 	"context"
 
-	"github.com/feedscale/feedscale/functions/processors"
+	"github.com/feedscale/feedscale/functions/internal/overview"
 )
 
 // Answers say how many replicas a processor or group is to have, and when that may have changed: for
 // what answers scalers in another way than over HTTP.
 type Answers struct {
-	*processors.Handler
+	*overview.Overview
 	app *App
 }
 
 // Answers are those of the app's store, the same as over HTTP.
-func (a *App) Answers() Answers { return Answers{a.processors(), a} }
+func (a *App) Answers() Answers { return Answers{a.shown, a} }
 
 // Replicas returns the count. The error is report.ErrUnknownName, or says why no count can be stood by.
 func (a Answers) Replicas(ctx context.Context, name string) (int, error) {

@@ -48,7 +48,7 @@ func SourceOfState(settings config.Settings, configure func() (config.Config, er
 				return report.List{}, err
 			}
 		}
-		return table.processors().List(ctx, names), nil
+		return table.shown.List(ctx, names), nil
 	}}
 }
 
@@ -79,7 +79,7 @@ func inFile(settings config.Settings, open func() (*App, error), asking func(add
 			return report.List{}, err
 		}
 		defer a.Close()
-		return a.processors().List(ctx, names), nil
+		return a.shown.List(ctx, names), nil
 	}
 }
 
