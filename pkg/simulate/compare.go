@@ -110,6 +110,7 @@ func Mean(results []Result) Result {
 	mean.ReplicaHours /= float64(len(results))
 	mean.OverLag = meanOf(results, time.Second, func(r Result) time.Duration { return r.OverLag })
 	mean.OverAge = meanOf(results, time.Second, func(r Result) time.Duration { return r.OverAge })
+	mean.Over = meanOf(results, time.Second, func(r Result) time.Duration { return r.Over })
 	mean.Out = meanOf(results, 1, func(r Result) int { return r.Out })
 	mean.In = meanOf(results, 1, func(r Result) int { return r.In })
 	mean.MaxLag = meanOf(results, 1, func(r Result) int64 { return r.MaxLag })

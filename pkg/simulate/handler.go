@@ -1,10 +1,10 @@
 package simulate
 
-// work is a second of one host. Each lease has a loop of its own, which reads a batch, has the
+// work is a second of one host, and returns the credits that it used. Each lease has a loop of its own, which reads a batch, has the
 // handler process it, checkpoints, and reads the next; the loops share the replica's throughput
 // evenly, each up to what one lease can be worked off by
 // (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
-func (f *fleet) work(h *host, row int) {
+func (f *fleet) work(h *host, budget int64, row int) (all int64) {
 	busy := f.busy[:0]
 	for _, l := range h.leases {
 		if l.batch == 0 && l.look <= row {
@@ -16,21 +16,22 @@ func (f *fleet) work(h *host, row int) {
 		}
 	}
 	f.busy = busy
-	for budget := f.speed; len(busy) > 0; {
+	for len(busy) > 0 {
 		share := budget / int64(len(busy))
 		if share == 0 {
-			return
+			return all
 		}
 		still := busy[:0]
 		for _, l := range busy {
 			used := f.process(l, min(share, l.spare), row)
-			budget -= used
+			budget, all = budget-used, all+used
 			if l.spare -= used; l.spare > 0 && l.batch > 0 {
 				still = append(still, l)
 			}
 		}
 		busy = still
 	}
+	return all
 }
 
 // read takes the next batch of a lease; where there is nothing, the owner looks again after the poll
@@ -61,8 +62,5 @@ func (f *fleet) checkpoint(l *lease, row int) {
 	l.done += l.batch
 	f.pending -= l.batch
 	l.batch, l.progress, l.written = 0, 0, row
-	for l.through <= l.done && l.done < l.arrived {
-		l.head++
-		l.through += f.trace.Arrivals[l.head*len(f.leases)+l.index]
-	}
+	l.advance(f.trace.Arrivals, len(f.leases))
 }

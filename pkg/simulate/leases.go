@@ -42,7 +42,9 @@ func (f *fleet) balance(row int) {
 
 // choose takes leases for a host, and returns how many: of those that nobody owns as many as its
 // share of the hosts that can be seen, which are those that own something; if none is free, one of
-// the host that owns most (EqualPartitionsBalancingStrategy.cs, which Java shares by source).
+// the host that owns most (EqualPartitionsBalancingStrategy.cs). Java's library takes only one of the
+// free ones, any of them, while another host owns some (EqualPartitionsBalancingStrategy.java in
+// Azure/azure-sdk-for-java).
 func (f *fleet) choose(h *host, row int) (taken int) {
 	var free []*lease
 	workers := []*host{h}
@@ -60,6 +62,10 @@ func (f *fleet) choose(h *host, row int) (taken int) {
 	needed := share - len(h.leases)
 	if needed <= 0 {
 		return 0
+	}
+	if len(free) > 0 && f.Java && len(workers) > 1 {
+		f.take(h, free[f.random.IntN(len(free))], row)
+		return 1
 	}
 	if len(free) > 0 {
 		taken = min(needed, len(free))

@@ -83,3 +83,17 @@ func TestALeaseHasOneOwnerAtMost(t *testing.T) {
 		}
 	}
 }
+
+func TestJavaTakesOneFreeLeaseAtATimeWhileAnotherHostOwnsSome(t *testing.T) {
+	t.Parallel()
+	for _, java := range []bool{false, true} {
+		f := simulate.NewFleet(trace(32, quiet(32, 3000)...), simulate.Workers{Throughput: 1, Java: java}, 1)
+		f.Scale(4)
+		settled(t, f, 32)
+		f.Scale(2)
+		seconds := settled(t, f, 32)
+		if java && seconds < 6*13 || !java && seconds > 2*13+1 {
+			t.Errorf("java %v: the 16 leases of two hosts that stopped were taken after %d s", java, seconds)
+		}
+	}
+}

@@ -349,3 +349,51 @@ func TestAReplicaThatFoundNothingLooksAgainAfterThePollDelay(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatHappensToTheWorkers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule    string
+		happens func(r *simulate.Replay, second int)
+		want    []int64 // lag at the end of each second
+	}{
+		{"nothing", func(*simulate.Replay, int) {}, []int64{60, 50, 40, 30, 20, 10}},
+		{"a replica does half as much", func(r *simulate.Replay, second int) {
+			if second == 2 {
+				r.SetThroughput(5)
+			}
+		}, []int64{60, 50, 45, 40, 35, 30}},
+		{"all replicas share a limit", func(r *simulate.Replay, second int) {
+			if second == 2 {
+				r.SetSharedLimit(6)
+			}
+		}, []int64{60, 50, 44, 38, 32, 26}},
+		{"the positions are set back", func(r *simulate.Replay, second int) {
+			if second == 4 {
+				r.Rewind(4)
+			}
+		}, []int64{60, 50, 40, 30, 50, 40}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			tr := trace(1, append([][]int64{{60}}, quiet(1, 5)...)...)
+			if got := lags(run(tr, simulate.Workers{Throughput: 10}, happening{fixed(1), c.happens}, simulate.Objective{})); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %v\nwant %v", got, c.want)
+			}
+		})
+	}
+}
+
+// happening is a Scaler to whose workers something happens.
+type happening struct {
+	simulate.Scaler
+	happens func(r *simulate.Replay, second int)
+}
+
+func (h happening) Begin(r *simulate.Replay) func(second int) int {
+	act := h.Scaler.Begin(r)
+	return func(second int) int {
+		h.happens(r, second)
+		return act(second)
+	}
+}

@@ -21,6 +21,7 @@ type Result struct {
 	ReplicaHours float64       // of all replicas there were, starting ones too
 	OverLag      time.Duration // for which the lag was above the objective
 	OverAge      time.Duration // for which the oldest pending change was older than the objective
+	Over         time.Duration // for which either was so
 	Out, In      int           // changes of the desired replicas, up and down
 	MaxLag       int64
 	MaxAge       time.Duration // 0 where nothing was ever pending at the end of a second
@@ -98,6 +99,9 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		}
 		if age > o.Age {
 			r.OverAge += time.Second
+		}
+		if lag > o.Lag || age > o.Age {
+			r.Over += time.Second
 		}
 		r.plot(second, part, Point{Lag: lag, Age: age, Desired: f.desired, Working: len(f.hosts)})
 	}

@@ -40,6 +40,19 @@ func (r *Replay) SetLeaseLimit(rate float64) {
 	r.fleet.leaseSpeed = max(1, min(r.fleet.speed, perSecond(rate)))
 }
 
+// SetThroughput sets the transactions per second that one replica does from now on.
+func (r *Replay) SetThroughput(rate float64) {
+	r.fleet.speed = max(1, perSecond(rate))
+	r.fleet.leaseSpeed = r.fleet.speed
+}
+
+// SetSharedLimit sets the transactions per second that all replicas do together from now on, as a
+// database behind their handlers does; 0 = no limit.
+func (r *Replay) SetSharedLimit(rate float64) { r.fleet.shared = perSecond(rate) }
+
+// Rewind sets every position back by so many seconds, as somebody does who wants changes again.
+func (r *Replay) Rewind(seconds int) { r.fleet.rewind(r.row, max(0, r.row-seconds)) }
+
 // DefaultEvery is how often feedscale polls unless told otherwise (FEEDSCALE_TIMER_SCHEDULE).
 const DefaultEvery = 15 * time.Second
 

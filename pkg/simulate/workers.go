@@ -17,6 +17,7 @@ type Workers struct {
 	StartUp    time.Duration // from the moment a replica is made to the moment it asks for leases
 	Rebalance  time.Duration // for which nobody processes a lease that has just got another owner
 	PollDelay  time.Duration // until a replica that found nothing in a partition looks again
+	Java       bool          // leases move as Java's library moves them, not .NET's
 	Batch      int           // changes that the handler gets at most, and after which it checkpoints; 0 = 100
 }
 
@@ -49,6 +50,7 @@ type fleet struct {
 	trace      Trace
 	speed      int64 // credits per second and replica
 	leaseSpeed int64 // credits per second and lease
+	shared     int64 // credits per second of all replicas together; 0 = no limit
 	random     *rand.Rand
 
 	desired        int     // replicas there are: starting and working
@@ -144,8 +146,37 @@ func (f *fleet) second(row int) {
 	}
 	f.balance(row)
 	f.replicaSeconds += int64(f.desired)
-	for _, h := range f.hosts {
-		f.work(h, row)
+	left := f.shared
+	for i, h := range f.hosts {
+		budget := f.speed
+		if f.shared > 0 {
+			budget = min(budget, left/int64(len(f.hosts)-i))
+		}
+		left -= f.work(h, budget, row)
+	}
+}
+
+// rewind sets each position, at the beginning of a row, back to the beginning of an earlier one.
+func (f *fleet) rewind(row, to int) {
+	for p := range f.leases {
+		l, again := &f.leases[p], int64(0)
+		for earlier := to; earlier < row; earlier++ {
+			again += f.trace.Arrivals[earlier*len(f.leases)+p]
+		}
+		if done := l.arrived - again; done < l.done {
+			f.pending += l.done - done
+			l.done, l.batch, l.progress = done, 0, 0
+			l.head, l.through = to, done+f.trace.Arrivals[to*len(f.leases)+p]
+			l.advance(f.trace.Arrivals, len(f.leases))
+		}
+	}
+}
+
+// advance finds the row in which the oldest pending transaction arrived.
+func (l *lease) advance(arrivals []int64, partitions int) {
+	for l.through <= l.done && l.done < l.arrived {
+		l.head++
+		l.through += arrivals[l.head*partitions+l.index]
 	}
 }
 

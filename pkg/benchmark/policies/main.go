@@ -62,12 +62,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f.IntVar(&m.Container.RUPerSecond, "ru-limit", 0, "RU/s of the container; 0 = no limit")
 	follow := f.Int("ru-max", 0, "RU/s up to which the throughput follows the replicas; 0 = it stays")
 	policies := f.String("policies", "", "a `file` of policies, as for feedscale simulate, beside the default")
+	var unseen Unseen
+	shapesOf := f.String("unseen", "", "compare the default with KEDA on shapes drawn by `seeds`, as 0-78: every second one from the first to the last")
+	f.BoolVar(&unseen.Java, "java", false, "with -unseen, leases move as Java's library moves them")
+	polls := []time.Duration{15 * time.Second, 30 * time.Second, time.Minute}
+	list(f, "polls", "with -unseen, poll `intervals` of the default", &polls, time.ParseDuration)
+	figures := f.String("csv", "", "with -unseen, a `file` for the figures of each cell")
 	record := f.String("record", "", "`path` of a decision record without .md, whose tables and .csv are written")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 || m.Seeds < 1 {
 		return fmt.Errorf("unexpected %q, or no seeds; see -help", f.Args())
+	}
+	if *shapesOf != "" {
+		var first, last uint64
+		if _, err := fmt.Sscanf(*shapesOf, "%d-%d", &first, &last); err != nil || last < first {
+			return fmt.Errorf("-unseen is %q; it has two seeds, as in 0-78", *shapesOf)
+		}
+		for seed := first; seed <= last; seed += 2 {
+			unseen.Shapes = append(unseen.Shapes, seed)
+		}
+		unseen.Seconds, unseen.Partitions, unseen.StartUps, unseen.Polls, unseen.Seeds = int(m.Load.Duration/time.Second), partitions, startUps, polls, m.Seeds
+		return unseen.judge(ctx, *figures, stdout, stderr)
 	}
 	if *follow > 0 {
 		m.Container.Follow = &scaling.ThroughputPolicy{Max: *follow, ScaleDownAfter: time.Hour}

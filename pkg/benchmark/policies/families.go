@@ -1,0 +1,278 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/feedscale/feedscale/pkg/simulate"
+)
+
+// Drawn is a shape that a seed drew from a family. Nobody chose its numbers, so that a policy can be
+// judged on shapes that it was not tuned on: even seeds are for tuning, odd seeds for judging.
+type Drawn struct {
+	Family  string
+	Seed    uint64
+	Workers simulate.Workers // but for StartUp
+
+	rates   []float64                                 // of each second, in transactions per second
+	shares  func(second int) []float64                // of each partition; nil = evenly
+	backlog int                                       // seconds of rates before the replay begins
+	happens func(replay *simulate.Replay, second int) // beside what arrives; nil = nothing
+}
+
+// families are what a seed draws from, in the order of the seeds: seeds 0 and 1 are of the first.
+var families = []struct {
+	name  string
+	shape func(d *Drawn, partitions int, r *rand.Rand)
+}{
+	{"markov", markov},
+	{"flash", flash},
+	{"on/off", onOff},
+	{"weekdays", weekdaysOf},
+	{"cliffs", cliffs},
+	{"replays", replays},
+	{"cold start", coldStart},
+	{"downstream", downstream},
+	{"hot", hotPartition},
+	{"zipf", zipfPartitions},
+	{"half speed", halfSpeed},
+	{"neighbour", neighbour},
+	{"jobs", jobs},
+}
+
+// throughputs are what a replica may do, in transactions per second; batches what its handler may get.
+var (
+	throughputs = []float64{2, 8, 25, 25, 25, 80}
+	batches     = []int{20, 100, 100, 500}
+)
+
+// draw draws a shape of so many seconds. The mean of what arrives needs 0.6 to 2.2 replicas with 4
+// partitions, and with more partitions as many times more as the root of their number grows.
+func draw(seed uint64, seconds, partitions int) Drawn {
+	family, r := families[int(seed/2)%len(families)], rand.New(rand.NewPCG(seed, 11))
+	d := Drawn{Family: family.name, Seed: seed, Workers: simulate.DefaultWorkers(), rates: make([]float64, seconds)}
+	d.Workers.Throughput, d.Workers.Batch = throughputs[r.IntN(len(throughputs))], batches[r.IntN(len(batches))]
+	rate := d.Workers.Throughput * between(r, 0.6, 2.2) * math.Sqrt(float64(partitions)/4)
+	wave(d.rates, r)
+	family.shape(&d, partitions, r)
+	mean := 0.0
+	for _, now := range d.rates {
+		mean += now / float64(len(d.rates))
+	}
+	for second := range d.rates {
+		d.rates[second] *= rate / mean
+	}
+	return d
+}
+
+// arrivals draws a trace of the shape: the same seed gives the same one.
+func (d Drawn) arrivals(partitions int, seed uint64) (simulate.Trace, error) {
+	shape := simulate.Shape{Rate: func(second int) float64 { return d.rates[second] }, Shares: d.shares}
+	t, err := shape.Draw(d.Family, len(d.rates), partitions, rand.New(rand.NewPCG(seed, d.Seed)))
+	t.Backlog = d.backlog
+	return t, err
+}
+
+// mean is what arrives in a second of the replay.
+func (d Drawn) mean() (mean float64) {
+	rates := d.rates[d.backlog:]
+	for _, rate := range rates {
+		mean += rate / float64(len(rates))
+	}
+	return mean
+}
+
+// between draws a number whose logarithm is even between two others.
+func between(r *rand.Rand, least, most float64) float64 {
+	return least * math.Pow(most/least, r.Float64())
+}
+
+// seconds draws a time between two numbers of minutes.
+func seconds(r *rand.Rand, least, most float64) int { return int(60 * between(r, least, most)) }
+
+// episodes draws times that are over, each of some minutes: the first second of each, and the one after.
+func episodes(r *rand.Rand, seconds, count int, least, most float64) (all [][2]int) {
+	for range count {
+		begin := r.IntN(seconds)
+		all = append(all, [2]int{begin, begin + int(60*between(r, least, most))})
+	}
+	return all
+}
+
+func within(episodes [][2]int, second int) bool {
+	for _, e := range episodes {
+		if second >= e[0] && second < e[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// wave is what the families begin with: a slow wave of any height up to three fifths, and each minute
+// up to a fifth off.
+func wave(rates []float64, r *rand.Rand) {
+	height, period, phase, noise := 0.6*r.Float64(), 60*between(r, 60, 1440), 2*math.Pi*r.Float64(), 1.0
+	off := 0.2 * r.Float64()
+	for second := range rates {
+		if second%60 == 0 {
+			noise = 1 + off*(2*r.Float64()-1)
+		}
+		rates[second] = noise * (1 + height*math.Sin(phase+2*math.Pi*float64(second)/period))
+	}
+}
+
+// markov has 2 to 5 levels up to thirty times apart, and stays on one for 2 to 40 minutes on average.
+func markov(d *Drawn, _ int, r *rand.Rand) {
+	levels, stay := make([]float64, 2+r.IntN(4)), 60*between(r, 2, 40)
+	for i := range levels {
+		levels[i] = between(r, 0.1, 3)
+	}
+	now := 0
+	for second := range d.rates {
+		if r.Float64() < 1/stay {
+			now = r.IntN(len(levels))
+		}
+		d.rates[second] *= levels[now]
+	}
+}
+
+// flash has one to three crowds of 3 to 15 times as much, which come within two minutes and leave
+// slowly.
+func flash(d *Drawn, _ int, r *rand.Rand) {
+	for range 1 + r.IntN(3) {
+		begin, peak, rise, decay := r.IntN(len(d.rates)), between(r, 2, 14), between(r, 10, 120), 60*between(r, 5, 60)
+		for second := begin; second < len(d.rates); second++ {
+			t := float64(second - begin)
+			d.rates[second] += peak * min(1, t/rise) * math.Exp(-max(0, t-rise)/decay)
+		}
+	}
+}
+
+// onOff is on for a part of any period from a minute to four hours, and else off or almost.
+func onOff(d *Drawn, _ int, r *rand.Rand) {
+	period, on, off := seconds(r, 1, 240), 0.1+0.6*r.Float64(), max(0, 0.3*r.Float64()-0.1)
+	for second := range d.rates {
+		if float64(second%period) >= on*float64(period) {
+			d.rates[second] *= off
+		}
+	}
+}
+
+// weekdaysOf is days of three hours, each from a week that begins anywhere; one in five is a holiday.
+func weekdaysOf(d *Drawn, _ int, r *rand.Rand) {
+	hours, day, busy := &officeHours, r.IntN(7), 1.0
+	if r.IntN(2) == 0 {
+		hours = &workdayHours
+	}
+	of, begin := hourly(hours, r), r.IntN(86400)
+	for second := range d.rates {
+		at := begin + 8*second
+		if second == 0 || at%86400 < 8 {
+			busy = weekdays[(day+at/86400)%7]
+			if r.IntN(5) == 0 {
+				busy = weekdays[6]
+			}
+		}
+		d.rates[second] *= busy * of(at)
+	}
+}
+
+// cliffs climbs or falls for 10 minutes to 3 hours, up to ten times, and is at its beginning again at
+// once.
+func cliffs(d *Drawn, _ int, r *rand.Rand) {
+	length, from, to := seconds(r, 10, 180), between(r, 0.1, 1), 1.0
+	if r.IntN(2) == 0 {
+		from, to = to, from
+	}
+	for second := range d.rates {
+		d.rates[second] *= from + (to-from)*float64(second%length)/float64(length)
+	}
+}
+
+// replays sets the positions back by 5 to 60 minutes, once to three times.
+func replays(d *Drawn, _ int, r *rand.Rand) {
+	at := make(map[int]int)
+	for range 1 + r.IntN(3) {
+		at[r.IntN(len(d.rates))] = seconds(r, 5, 60)
+	}
+	d.happens = func(replay *simulate.Replay, second int) {
+		if back := at[second]; back > 0 {
+			replay.Rewind(back)
+		}
+	}
+}
+
+// coldStart begins with what arrived in 10 minutes to 2 hours.
+func coldStart(d *Drawn, _ int, r *rand.Rand) { d.backlog = min(len(d.rates)/2, seconds(r, 10, 120)) }
+
+// downstream has one to three times in which all replicas together do three to twelve tenths of the mean.
+func downstream(d *Drawn, partitions int, r *rand.Rand) {
+	slow, part := episodes(r, len(d.rates), 1+r.IntN(3), 10, 60), between(r, 0.3, 1.2)
+	d.happens = func(replay *simulate.Replay, second int) {
+		limit := 0.0
+		if within(slow, second) {
+			limit = part * d.mean()
+		}
+		replay.SetSharedLimit(limit)
+	}
+}
+
+// hotPartition gives one partition 3 to 95 percent; in four of five it does not outrun a replica.
+func hotPartition(d *Drawn, partitions int, r *rand.Rand) {
+	hot, share := r.IntN(partitions), between(r, 0.3, 0.95)
+	if r.IntN(5) > 0 {
+		share = min(share, 0.5/math.Sqrt(float64(partitions)/4))
+	}
+	shares := make([]float64, partitions)
+	oneHot(shares, hot, share)
+	d.shares = func(int) []float64 { return shares }
+}
+
+// zipfPartitions shares by Zipf's law with an exponent of 0.4 to 1.3, in any order.
+func zipfPartitions(d *Drawn, partitions int, r *rand.Rand) {
+	shares, exponent, sum := make([]float64, partitions), between(r, 0.4, 1.3), 0.0
+	for i, p := range r.Perm(partitions) {
+		shares[p] = math.Pow(float64(i+1), -exponent)
+		sum += shares[p]
+	}
+	for p := range shares {
+		shares[p] /= sum
+	}
+	d.shares = func(int) []float64 { return shares }
+}
+
+// halfSpeed has one to three times, of up to half the trace, in which a replica does half as much.
+func halfSpeed(d *Drawn, _ int, r *rand.Rand) {
+	slow := episodes(r, len(d.rates), 1+r.IntN(3), 10, float64(len(d.rates))/120)
+	full := d.Workers.Throughput
+	d.happens = func(replay *simulate.Replay, second int) {
+		if within(slow, second) {
+			replay.SetThroughput(full / 2)
+		} else {
+			replay.SetThroughput(full)
+		}
+	}
+}
+
+// neighbour has three to twelve times of 1 to 15 minutes in which each partition is served half to twice
+// of what arrives in it on average, since somebody else uses the account's request units.
+func neighbour(d *Drawn, partitions int, r *rand.Rand) {
+	loud, part := episodes(r, len(d.rates), 3+r.IntN(10), 1, 15), between(r, 0.5, 2)
+	d.happens = func(replay *simulate.Replay, second int) {
+		if within(loud, second) {
+			replay.SetLeaseLimit(part * d.mean() / float64(partitions))
+		} else {
+			replay.SetLeaseLimit(simulate.MaxRate)
+		}
+	}
+}
+
+// jobs has 2 to 8 times as much for 1 to 15 minutes of every 15 minutes to 2 hours.
+func jobs(d *Drawn, _ int, r *rand.Rand) {
+	period, length, factor := []int{900, 1800, 3600, 3600, 7200}[r.IntN(5)], seconds(r, 1, 15), between(r, 2, 8)
+	for second := range d.rates {
+		if second%period < length {
+			d.rates[second] *= factor
+		}
+	}
+}
