@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,9 @@ type Comparison struct {
 	Objective Objective
 	Scalers   []Scaler
 	BestFixed bool // whether the best fixed count follows the scalers
+
+	// Told is called after each hour of a replay with the share that is done of all; nil = nobody asks.
+	Told func(done float64)
 }
 
 // Run replays every trace against every scaler, in parallel, and returns the mean of each scaler, in
@@ -29,6 +33,13 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 	var duration time.Duration
 	scalers, own := slices.Clone(c.Scalers), len(c.Scalers)
 	var results [][]Result // by scaler, by seed
+	var hours atomic.Int64 // replayed
+	hour := func() bool {
+		if c.Told != nil {
+			c.Told(float64(hours.Add(1)) / (duration.Hours() * float64(c.Seeds*len(scalers))))
+		}
+		return ctx.Err() == nil
+	}
 	for n := range c.Seeds {
 		// One trace at a time, since those of a hundred seeds would not fit into memory.
 		seed := c.Seed + uint64(n)
@@ -46,7 +57,7 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 		for i, s := range scalers {
 			g.Go(func() error {
 				if ctx.Err() == nil {
-					result := Run(trace, c.Workers, s, Conditions{Seed: seed}, c.Objective)
+					result := Run(trace, c.Workers, s, Conditions{Seed: seed, Hour: hour}, c.Objective)
 					results[i] = append(results[i], result)
 				}
 				return ctx.Err()

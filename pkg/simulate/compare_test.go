@@ -117,3 +117,20 @@ func TestAComparisonStopsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAComparisonTellsHowFarItIsAndStopsWithinAReplay(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0.0
+	_, err := simulate.Comparison{
+		Trace: func(uint64) simulate.Trace { return trace(1, quiet(1, 10*3600)...) }, Seeds: 1, Workers: standard, Scalers: []simulate.Scaler{fixed(1)},
+		Told: func(done float64) {
+			if told = done; done >= 0.3 {
+				cancel()
+			}
+		},
+	}.Run(ctx)
+	if !errors.Is(err, context.Canceled) || told != 0.3 {
+		t.Errorf("%v after %.0f %%", err, 100*told)
+	}
+}

@@ -9,7 +9,9 @@ type Fleet struct {
 }
 
 func NewFleet(t Trace, w Workers, seed uint64) *Fleet {
-	return &Fleet{fleet: newFleet(t, w, rand.New(rand.NewPCG(seed, 1)))}
+	f := newFleet(t, w, rand.New(rand.NewPCG(seed, 1)))
+	f.steps = 1
+	return &Fleet{fleet: f}
 }
 
 // Scale asks for a number of replicas.
@@ -18,7 +20,6 @@ func (f *Fleet) Scale(replicas int) { f.scale(f.Row, replicas) }
 // Second lets a second pass.
 func (f *Fleet) Second() {
 	f.second(f.Row)
-	f.arrive(f.Row)
 	f.Row++
 }
 

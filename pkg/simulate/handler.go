@@ -1,66 +1,97 @@
 package simulate
 
-// work is a second of one host, and returns the credits that it used. Each lease has a loop of its own, which reads a batch, has the
-// handler process it, checkpoints, and reads the next; the loops share the replica's throughput
-// evenly, each up to what one lease can be worked off by
+import (
+	"math"
+	"slices"
+)
+
+// work is a step of one host, and returns the credits that it used. Each lease has a loop of its own,
+// which reads a batch, has the handler process it, checkpoints, and reads the next; the loops share
+// the replica's throughput evenly, each up to what one lease can be worked off by
 // (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
-func (f *fleet) work(h *host, budget int64, row int) (all int64) {
-	busy := f.busy[:0]
-	for _, l := range h.leases {
-		if l.batch == 0 && l.look <= row {
-			f.read(l, row)
-		}
-		if l.batch > 0 {
-			l.spare = f.leaseSpeed
-			busy = append(busy, l)
+func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
+	if tick < h.idle {
+		return 0
+	}
+	busy, next := f.busy[:0], math.MaxInt
+	for _, leases := range [][]*lease{h.leases, h.late} {
+		for _, l := range leases {
+			if l.processed() && l.until <= tick {
+				f.end(l, tick)
+			}
+			if l.batch == 0 && l.look <= tick && !l.stolen {
+				f.read(l, tick)
+			}
+			switch {
+			case l.batch == 0:
+				next = min(next, l.look)
+			case l.processed():
+				next = min(next, l.until)
+			default:
+				l.spare = f.leaseSpeed / int64(f.steps)
+				busy = append(busy, l)
+			}
 		}
 	}
-	f.busy = busy
+	if f.busy = busy; len(busy) == 0 {
+		h.idle = next
+	}
 	for len(busy) > 0 {
 		share := budget / int64(len(busy))
 		if share == 0 {
-			return all
+			break
 		}
 		still := busy[:0]
 		for _, l := range busy {
-			used := f.process(l, min(share, l.spare), row)
+			used := f.process(l, min(share, l.spare), tick)
 			budget, all = budget-used, all+used
-			if l.spare -= used; l.spare > 0 && l.batch > 0 {
+			if l.spare -= used; l.spare > 0 && l.batch > 0 && !l.processed() {
 				still = append(still, l)
 			}
 		}
 		busy = still
+	}
+	if len(h.late) > 0 {
+		h.late = slices.DeleteFunc(h.late, func(l *lease) bool { return l.batch == 0 })
 	}
 	return all
 }
 
 // read takes the next batch of a lease; where there is nothing, the owner looks again after the poll
 // delay.
-func (f *fleet) read(l *lease, row int) {
+func (f *fleet) read(l *lease, tick int) {
 	if l.batch = min(int64(f.Batch), l.pending()); l.batch == 0 {
-		l.look = row + wholeSeconds(f.PollDelay)
+		l.look = tick + f.ticks(f.PollDelay)
 	}
+	l.until = tick + f.ticks(f.BatchTime)
 }
 
+// processed reports whether all of a batch is processed, and only its time is not over.
+func (l *lease) processed() bool { return l.batch > 0 && l.progress == l.batch*credit }
+
 // process spends credits on a lease, batch after batch, and returns how many were used.
-func (f *fleet) process(l *lease, credits int64, row int) (used int64) {
-	for credits > used && l.batch > 0 {
-		rest := l.batch*credit - l.progress
-		if credits-used < rest {
-			l.progress += credits - used
-			return credits
+func (f *fleet) process(l *lease, credits int64, tick int) (used int64) {
+	for credits > used && l.batch > 0 && !l.processed() {
+		spent := min(l.batch*credit-l.progress, credits-used)
+		l.progress += spent
+		used += spent
+		if l.processed() && l.until <= tick {
+			f.end(l, tick)
 		}
-		used += rest
-		f.checkpoint(l, row)
-		f.read(l, row)
 	}
 	return used
 }
 
-// checkpoint ends a batch: its changes, the oldest of the partition, are done.
-func (f *fleet) checkpoint(l *lease, row int) {
-	l.done += l.batch
-	f.pending -= l.batch
-	l.batch, l.progress, l.written = 0, 0, row
-	l.advance(f.trace.Arrivals, len(f.leases))
+// end is that of a batch: its changes, the oldest of the partition, are done, and the next ones are
+// read. The checkpoint of a lease that another host has fails.
+func (f *fleet) end(l *lease, tick int) {
+	if !l.stolen {
+		l.done += l.batch
+		f.pending -= l.batch
+		l.written = tick / f.steps
+		l.advance(f.trace.Arrivals, len(f.leases))
+	}
+	if l.batch, l.progress = 0, 0; !l.stolen {
+		f.read(l, tick)
+	}
 }

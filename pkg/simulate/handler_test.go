@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
@@ -39,6 +40,38 @@ func TestAHandlerCheckpointsOncePerBatch(t *testing.T) {
 				t.Errorf("lag is %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTheOwnerOfAStolenLeaseEndsItsBatch: one host has a batch of 10 s in each of two leases. A second
+// host steals one after 5 s. Until the first has ended that batch, for nothing, it works at half its
+// speed on the other one.
+func TestTheOwnerOfAStolenLeaseEndsItsBatch(t *testing.T) {
+	t.Parallel()
+	f := simulate.NewFleet(trace(2, append([][]int64{{20, 20}}, quiet(2, 60)...)...), simulate.Workers{Throughput: 4, Batch: 20}, 1)
+	f.Scale(1)
+	for range 6 {
+		f.Second()
+	}
+	f.Scale(2)
+	for f.Row < 12 {
+		f.Second()
+		if _, processed, _ := f.Counts(); f.Row <= 10 && processed > 0 {
+			t.Fatalf("%d processed after %d s: the batch in hand is not at its end", processed, f.Row)
+		}
+	}
+	if _, processed, _ := f.Counts(); processed != 40 {
+		t.Errorf("%d processed after 12 s, want 40", processed)
+	}
+}
+
+func TestABatchTakesItsTimeWhateverTheThroughput(t *testing.T) {
+	t.Parallel()
+	w := simulate.Workers{Throughput: 100, Batch: 10, BatchTime: 3 * time.Second}
+	tr := trace(1, append([][]int64{{25}}, quiet(1, 11)...)...)
+	want := []int64{25, 25, 25, 25, 15, 15, 15, 5, 5, 5, 0, 0}
+	if got := lags(run(tr, w, fixed(1), simulate.Objective{})); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 

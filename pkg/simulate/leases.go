@@ -91,15 +91,18 @@ func (f *fleet) choose(h *host, row int) (taken int) {
 	return 1
 }
 
-// take gives a lease to a host. What its owner has in hand is lost: the checkpoint behind it fails,
-// and the new owner reads from the last one.
+// take gives a lease to a host. Its owner goes on with the batch that it has in hand, and finds only
+// then that the lease is another's: the checkpoint fails, and the new owner reads from the last one.
 func (f *fleet) take(h *host, l *lease, row int) {
-	if l.owner != nil {
-		l.owner.leases = slices.DeleteFunc(l.owner.leases, func(o *lease) bool { return o == l })
+	if o := l.owner; o != nil {
+		o.leases = slices.DeleteFunc(o.leases, func(other *lease) bool { return other == l })
+		if l.batch > 0 {
+			o.late, o.idle = append(o.late, &lease{batch: l.batch, progress: l.progress, until: l.until, stolen: true}), 0
+		}
 	}
 	l.batch, l.progress = 0, 0
-	l.owner, l.acquired, l.look = h, row, row+wholeSeconds(f.Rebalance)
-	h.leases = append(h.leases, l)
+	l.owner, l.acquired, l.look = h, row, row*f.steps+f.ticks(f.Rebalance)
+	h.leases, h.idle = append(h.leases, l), 0
 }
 
 // stop ends the youngest hosts in order: they give their leases back at once

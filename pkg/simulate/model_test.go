@@ -30,11 +30,11 @@ func policy(change func(*scaling.Policy)) scaling.Policy {
 	return p
 }
 
-// run replays a trace under conditions that are known to the second, with a handler that checkpoints
+// run replays a trace under conditions that are known to the second, in steps of one, with a handler that checkpoints
 // after each transaction unless the workers say otherwise.
 func run(t simulate.Trace, w simulate.Workers, s simulate.Scaler, o simulate.Objective) simulate.Result {
 	w.Batch = cmp.Or(w.Batch, 1)
-	return simulate.Run(t, w, s, simulate.Conditions{Aligned: true}, o)
+	return simulate.Run(t, w, s, simulate.Conditions{Aligned: true, Steps: 1}, o)
 }
 
 // fixed always asks for the same number of replicas.
@@ -197,13 +197,14 @@ func TestScaleInStopsStartingReplicasFirstAndThenNothingPauses(t *testing.T) {
 
 func TestALeaseThatMovesIsLeftAloneForTheRebalanceAndTheOthersAreNot(t *testing.T) {
 	t.Parallel()
-	// Polled every 10 s, one more replica at second 10, which takes the first lease.
+	// Polled every 10 s, one more replica at second 10, which takes the first lease. The first one ends
+	// the change that it has in hand, for nothing.
 	rows := append([][]int64{{150, 0}}, quiet(2, 8)...)
 	rows = append(rows, []int64{0, 150})
 	rows = append(rows, quiet(2, 8)...)
 	p := policy(func(p *scaling.Policy) { p.MinReplicas = 1 })
 	r := run(trace(2, rows...), simulate.Workers{Throughput: 10, Rebalance: 3 * time.Second}, simulate.Feedscale("", p, 10*time.Second), simulate.Objective{})
-	want := []int64{150, 150, 150, 140, 130, 120, 110, 100, 90, 230, 220, 210, 200, 180, 160, 140, 120, 100}
+	want := []int64{150, 150, 150, 140, 130, 120, 110, 100, 90, 230, 221, 211, 201, 181, 161, 141, 121, 101}
 	if got := lags(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("lag is %v, want %v", got, want)
 	}

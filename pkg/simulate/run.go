@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -52,17 +53,24 @@ type Point struct {
 type Conditions struct {
 	Seed    uint64 // of what happens by chance: when the loops begin, which of two hosts gets a lease
 	Aligned bool   // every loop begins in the first second, and a consumer acts at once
+	Steps   int    // of a second; 0 = those of the model
+
+	// Hour is called after each hour of the replay, and ends it with false; nil = nobody asks.
+	Hour func() bool
 }
 
 // Run replays a trace, second by second: the scaler decides by what a poll would see, then the
-// workers process what is pending, and what arrives meanwhile is there for the next second, so that a
-// feed on which changes keep coming is never found empty. It begins without any replica, and with
+// workers process what is pending, in steps of a quarter of a second. What arrives in a step is there
+// for the next one. It begins without any replica, and with
 // leases that nobody owns.
 func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	// Two sources, so that what one scaler draws does not change how the leases move.
 	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))
+	f.steps = cmp.Or(c.Steps, stepsPerSecond)
 	for row := range t.Backlog {
-		f.arrive(row)
+		for step := range f.steps {
+			f.arrive(row, step)
+		}
 	}
 	replay := &Replay{fleet: f, Decide: func(in scaling.Input) scaling.Memory { return scaling.Decide(in).Memory }}
 	if !c.Aligned {
@@ -77,6 +85,9 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	ages := make([]time.Duration, seconds) // with which each second ended
 	decide := s.Begin(replay)
 	for second := range seconds {
+		if c.Hour != nil && second > 0 && second%3600 == 0 && !c.Hour() {
+			return r
+		}
 		row := t.Backlog + second
 		replay.row = row
 		desired := decide(second)
@@ -88,7 +99,6 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		}
 		f.scale(row, desired)
 		f.second(row)
-		f.arrive(row)
 
 		lag, old := f.behind(row + 1)
 		age := time.Duration(old) * time.Second

@@ -11,13 +11,14 @@ import (
 )
 
 // Workers says what the replicas of a processor can do, and how their handler works. Times are
-// rounded up to seconds.
+// rounded up to steps of the model: a quarter of a second, and a second for StartUp.
 type Workers struct {
 	Throughput float64       // transactions per second that one replica processes, above 0 and up to MaxRate
 	StartUp    time.Duration // from the moment a replica is made to the moment it asks for leases
 	Rebalance  time.Duration // for which nobody processes a lease that has just got another owner
 	PollDelay  time.Duration // until a replica that found nothing in a partition looks again
 	Java       bool          // leases move as Java's library moves them, not .NET's
+	BatchTime  time.Duration // that a batch takes at least, as that of a handler which waits for an answer
 	Batch      int           // changes that the handler gets at most, and after which it checkpoints; 0 = 100
 }
 
@@ -43,8 +44,12 @@ const credit = 1_000_000
 // perSecond is a rate in transactions per second as credits.
 func perSecond(rate float64) int64 { return int64(math.Round(rate * credit)) }
 
+// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would wait
+// for the next one, and every lag would be too high by what arrives in a second.
+const stepsPerSecond = 4
+
 // fleet is the model of a processor: its replicas, and the leases with what is pending in each. A
-// second is a row of the trace.
+// second is a row of the trace; a tick is a step, counted from the first row on.
 type fleet struct {
 	Workers
 	trace      Trace
@@ -52,6 +57,7 @@ type fleet struct {
 	leaseSpeed int64 // credits per second and lease
 	shared     int64 // credits per second of all replicas together; 0 = no limit
 	random     *rand.Rand
+	steps      int // of a second
 
 	desired        int     // replicas there are: starting and working
 	starting       []int   // rows in which those that start are ready, in order
@@ -69,9 +75,11 @@ type fleet struct {
 type host struct {
 	name    string
 	leases  []*lease
-	acquire int // row of its next look at the leases
-	at      int // millisecond of that look
-	seen    int // number of the last look that saw it
+	late    []*lease // stolen ones, or what is left of them: the batches that it had in hand
+	idle    int      // tick until which it has nothing to do
+	acquire int      // row of its next look at the leases
+	at      int      // millisecond of that look
+	seen    int      // number of the last look that saw it
 }
 
 // lease is a partition: its lease document, what its owner has in hand, and what is pending.
@@ -83,7 +91,9 @@ type lease struct {
 	batch    int64 // changes that the handler has in hand; 0 if none
 	progress int64 // of that batch, in credits
 	spare    int64 // of this second, in credits; scratch of work
-	look     int   // row in which the owner looks for changes next
+	look     int   // tick in which the owner looks for changes next
+	until    int   // tick before which the batch does not end
+	stolen   bool  // another host has it: the batch counts for nothing
 
 	arrived, done int64 // transactions; done = up to the checkpoint
 	head          int   // row in which the oldest pending transaction arrived
@@ -98,7 +108,7 @@ func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 	w.Batch = cmp.Or(w.Batch, defaultBatch)
 	f := &fleet{
 		Workers: w, trace: t, random: random, leases: make([]lease, t.Partitions),
-		speed: perSecond(w.Throughput), leaseSpeed: perSecond(w.Throughput),
+		speed: perSecond(w.Throughput), leaseSpeed: perSecond(w.Throughput), steps: stepsPerSecond,
 		measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, t.Partitions)},
 	}
 	for p := range f.leases {
@@ -108,18 +118,29 @@ func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 	return f
 }
 
-// arrive takes in what a row of the trace brings.
-func (f *fleet) arrive(row int) {
+// ticks is a time in steps, rounded up.
+func (f *fleet) ticks(d time.Duration) int {
+	return int((d*time.Duration(f.steps) + time.Second - 1) / time.Second)
+}
+
+// arrive takes in what a step of a row of the trace brings.
+func (f *fleet) arrive(row, step int) {
+	of := int64(f.steps)
 	for p, n := range f.trace.Arrivals[row*len(f.leases):][:len(f.leases)] {
 		if n == 0 {
 			continue
 		}
-		l := &f.leases[p]
-		if l.arrived == l.done {
-			l.head, l.through = row, l.arrived+n
+		l, turn := &f.leases[p], int64((row+p)%f.steps) // so that single ones come at any step
+		before := (n*int64(step) + turn) / of
+		now := (n*int64(step+1)+turn)/of - before
+		if now == 0 {
+			continue
 		}
-		l.arrived += n
-		f.pending += n
+		if l.arrived == l.done {
+			l.head, l.through = row, l.arrived+n-before
+		}
+		l.arrived += now
+		f.pending += now
 	}
 }
 
@@ -137,7 +158,8 @@ func (f *fleet) scale(row, desired int) {
 	f.desired = desired
 }
 
-// second is one second of the processor: replicas become ready, leases move, changes are processed.
+// second is one second of the processor: replicas become ready, leases move, changes are processed
+// and arrive.
 func (f *fleet) second(row int) {
 	for len(f.starting) > 0 && f.starting[0] <= row {
 		f.hosts = append(f.hosts, &host{name: "host-" + strconv.Itoa(f.made), acquire: row})
@@ -146,13 +168,16 @@ func (f *fleet) second(row int) {
 	}
 	f.balance(row)
 	f.replicaSeconds += int64(f.desired)
-	left := f.shared
-	for i, h := range f.hosts {
-		budget := f.speed
-		if f.shared > 0 {
-			budget = min(budget, left/int64(len(f.hosts)-i))
+	for step := range f.steps {
+		left := f.shared / int64(f.steps)
+		for i, h := range f.hosts {
+			budget := f.speed / int64(f.steps)
+			if f.shared > 0 {
+				budget = min(budget, left/int64(len(f.hosts)-i))
+			}
+			left -= f.work(h, budget, row*f.steps+step)
 		}
-		left -= f.work(h, budget, row)
+		f.arrive(row, step)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,10 +98,12 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := waitFor(s.env, func() string { return "the replays" })
+	var percent atomic.Int64
+	w := waitFor(s.env, func() string { return fmt.Sprintf("the replays (%d %%)", percent.Load()) })
 	s.Results, err = simulate.Comparison{
 		Trace: draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
 		Scalers: scalers, BestFixed: s.compare,
+		Told: func(done float64) { percent.Store(int64(100 * done)) },
 	}.Run(ctx)
 	w.end()
 	if err != nil {

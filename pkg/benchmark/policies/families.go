@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
@@ -38,6 +39,7 @@ var families = []struct {
 	{"half speed", halfSpeed},
 	{"neighbour", neighbour},
 	{"jobs", jobs},
+	{"long batches", longBatches},
 }
 
 // throughputs are what a replica may do, in transactions per second; batches what its handler may get.
@@ -275,4 +277,10 @@ func jobs(d *Drawn, _ int, r *rand.Rand) {
 			d.rates[second] *= factor
 		}
 	}
+}
+
+// longBatches has a handler that takes 5 to 60 seconds for each batch, however small it is: it waits for
+// an answer.
+func longBatches(d *Drawn, _ int, r *rand.Rand) {
+	d.Workers.BatchTime, d.Workers.Batch = time.Duration(seconds(r, 1.0/12, 1))*time.Second, 1000
 }
