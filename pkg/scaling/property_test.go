@@ -558,9 +558,9 @@ func memoryIsBounded(story []tick) string {
 		return fmt.Sprintf("%d recommendations of %d polls in the longest window", len(m.Recommendations), recommendations)
 	case len(m.Changes) > changes:
 		return fmt.Sprintf("%d changes of %d polls in the longest period", len(m.Changes), changes)
-	case k.in.Lag.Known() && len(m.Sizing.Flows) > len(k.in.Lag.Partitions):
-		return fmt.Sprintf("the flow of %d partitions, of %d", len(m.Sizing.Flows), len(k.in.Lag.Partitions))
-	case !k.in.Lag.Known() && len(m.Sizing.Flows) > len(k.in.Memory.Sizing.Flows):
+	case k.in.Lag.Known() && len(m.Sizing.Partitions) > len(k.in.Lag.Partitions):
+		return fmt.Sprintf("the flow of %d partitions, of %d", len(m.Sizing.Partitions), len(k.in.Lag.Partitions))
+	case !k.in.Lag.Known() && len(m.Sizing.Partitions) > len(k.in.Memory.Sizing.Partitions):
 		return "flows grew without a measurement"
 	}
 	return ""
@@ -589,7 +589,7 @@ func sameInputSameOutcome(story []tick) string {
 	copied.Lag.Partitions = slices.Clone(k.in.Lag.Partitions)
 	copied.Memory.Recommendations = slices.Clone(k.in.Memory.Recommendations)
 	copied.Memory.Changes = slices.Clone(k.in.Memory.Changes)
-	copied.Memory.Sizing.Flows = maps.Clone(k.in.Memory.Sizing.Flows)
+	copied.Memory.Sizing.Partitions = maps.Clone(k.in.Memory.Sizing.Partitions)
 	again := scaling.Decide(k.in)
 	if !reflect.DeepEqual(again, k.out) {
 		return "the same input gave another outcome: " + describe(again.Decision)

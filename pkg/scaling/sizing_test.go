@@ -305,3 +305,67 @@ func TestAnUpgradeTakesNoMoreThanAThirdAtATime(t *testing.T) {
 	}
 	w.wantReplicas(3, 8)
 }
+
+// TestSizingKnowsWhatItCannotKnow has loads on which a rule that trusts its measurements too much goes
+// wrong for hours.
+func TestSizingKnowsWhatItCannotKnow(t *testing.T) {
+	t.Parallel()
+	follow := func(t *testing.T, p *plant, owners int) *watched {
+		p.spread(owners)
+		policy := sized()
+		policy.Behavior.ScaleDown.StabilizationWindow = 225 * time.Second
+		w := polled(t, p, policy)
+		w.memory.Replicas, w.memory.Active, w.follow = &owners, true, true
+		return w
+	}
+	t.Run("batches about as long as the poll interval are no backlog: the replicas do not climb", func(t *testing.T) {
+		t.Parallel()
+		for _, batch := range []time.Duration{10 * time.Second, 15 * time.Second, 20 * time.Second, 45 * time.Second} {
+			w := follow(t, newPlant(16, 5, 25, batch), 4).polls(4 * 20) // until then the threshold has a say
+			for range 4 * 60 * 2 {
+				w.polls(1)
+				w.wantReplicas(2, 11)
+			}
+		}
+	})
+	t.Run("a rate that was measured too low does not confirm itself", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(16, 5, 25, 0)
+		p.database = 60
+		w := follow(t, p, 4).polls(4 * 15)
+		p.database = 0
+		w.polls(4 * 60 * 3)
+		w.wantReplicas(3, 6)
+	})
+	t.Run("once nothing is proven any more, a scale-in leaves two thirds", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(64, 20, 25, 0)
+		p.spread(40)
+		w := polled(t, p, sized()).polls(20)
+		w.follow = true
+		before := 0
+		for range 4 * 60 * 3 {
+			w.polls(1)
+			if now := w.last.Replicas; now < before*2/3 {
+				t.Fatalf("at %s: %d replicas after %d: %+v", w.story.now.Sub(start), now, before, w.last.Reasons)
+			}
+			before = w.last.Replicas
+		}
+	})
+	t.Run("a backlog of a slow handler is seconds of work, however few changes it is", func(t *testing.T) {
+		t.Parallel()
+		w := follow(t, newPlant(8, 0.5, 2, 10*time.Second), 3).polls(40)
+		before := w.last.Replicas
+		w.away(90 * time.Second) // 360 changes: three minutes of one replica's work
+		w.polls(4)
+		w.wantReplicas(before+1, 8)
+	})
+	t.Run("a handler that gets half as fast is noticed within two minutes", func(t *testing.T) {
+		t.Parallel()
+		w := follow(t, newPlant(8, 10, 25, 0), 4).polls(60)
+		before := w.last.Replicas
+		w.replica /= 2
+		w.polls(8)
+		w.wantReplicas(before+1, 8)
+	})
+}

@@ -60,3 +60,16 @@ func TestAScalerBeginsEveryReplayAfresh(t *testing.T) {
 		}
 	}
 }
+
+// TestAWholeSecondsStepTakesTooManyHoursOfKEDA: with steps of a second, what arrives in one counts as lag
+// though it is worked off at once.
+func TestAWholeSecondsStepTakesTooManyHoursOfKEDA(t *testing.T) {
+	t.Parallel()
+	tr := generate(t, "steady", simulate.Options{Seed: 1, Duration: 6 * time.Hour, Partitions: 8, Rate: 40})
+	hours := func(steps int) float64 {
+		return simulate.Run(tr, simulate.DefaultWorkers(), simulate.KEDA(), simulate.Conditions{Seed: 1, Steps: steps}, simulate.Objective{}).ReplicaHours
+	}
+	if whole, quarters := hours(1), hours(4); quarters > 0.97*whole {
+		t.Errorf("%.1f hours with steps of a second, %.1f of a quarter", whole, quarters)
+	}
+}

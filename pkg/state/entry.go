@@ -101,7 +101,7 @@ func (h *head) decodeLeases(d *json.Decoder) error {
 	}
 	const sane = 1 << 16 // whatever a damaged state says
 	partitions := make([]changefeed.Partition, 0, min(h.Lines, sane))
-	progress, flows := make(health.Memory, min(h.Lines, sane)), make(map[string]sizing.Flow, min(h.Lines, sane))
+	progress, flows := make(health.Memory, min(h.Lines, sane)), make(map[string]sizing.Partition, min(h.Lines, sane))
 	for range h.Lines {
 		var l line
 		if err := d.Decode(&l); err != nil {
@@ -125,7 +125,7 @@ func (h *head) decodeLeases(d *json.Decoder) error {
 		h.Health = progress
 	}
 	if len(flows) > 0 {
-		h.Memory.Sizing.Flows = flows
+		h.Memory.Sizing.Partitions = flows
 	}
 	return nil
 }

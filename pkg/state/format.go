@@ -48,15 +48,15 @@ type line struct {
 	Partition *changefeed.Partition `json:"partition,omitempty"`
 	Progress  *health.Progress      `json:"progress,omitempty"`
 	Same      bool                  `json:"same,omitempty"` // what the partition says, too, is left out of the progress
-	Flow      *sizing.Flow          `json:"flow,omitempty"`
+	Flow      *sizing.Partition     `json:"flow,omitempty"`
 }
 
 // Encode returns s as stores keep it: as text up to plain bytes and with gzip beyond. What takes more than
 // most bytes then is compressed as far as it goes, which takes ten times as long.
 func Encode(s State, plain, most int) ([]byte, error) {
-	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Flows, s.others()
+	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Partitions, s.others()
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
-	first.Lag.Partitions, first.Health, first.Memory.Sizing.Flows = nil, nil, nil
+	first.Lag.Partitions, first.Health, first.Memory.Sizing.Partitions = nil, nil, nil
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	if err := encoder.Encode(first); err != nil {
@@ -135,7 +135,7 @@ func (l *line) remember(p health.Progress, at time.Time) {
 
 // follow adds the flow of the partition, which was measured at a time. What the partition says, too, is
 // left out: a row has room for so many leases.
-func (l *line) follow(f sizing.Flow, at time.Time) {
+func (l *line) follow(f sizing.Partition, at time.Time) {
 	f.Arrival = rounded(f.Arrival)
 	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN && f.Owner == p.Owner {
 		f.Time, f.Session, f.Checkpoint, f.Owner = time.Time{}, 0, 0, ""
@@ -144,7 +144,7 @@ func (l *line) follow(f sizing.Flow, at time.Time) {
 }
 
 // flow returns what follow was given.
-func (l *line) flow(at time.Time) sizing.Flow {
+func (l *line) flow(at time.Time) sizing.Partition {
 	f := *l.Flow
 	if p := l.stated(at); f.Time.IsZero() {
 		f.Time, f.Session, f.Checkpoint, f.Owner = at, p.SessionLSN, p.CheckpointLSN, p.Owner

@@ -26,7 +26,7 @@ func remembered(leases int) state.State {
 		Processor: "orders", AttemptedAt: at, Sequence: 7,
 		Lag:    changefeed.ProcessorLag{Time: at},
 		Health: health.Memory{},
-		Memory: scaling.Memory{Partitions: leases, Sizing: sizing.Memory{Flows: map[string]sizing.Flow{}}},
+		Memory: scaling.Memory{Partitions: leases, Sizing: sizing.Memory{Partitions: map[string]sizing.Partition{}}},
 	}
 	for i := range leases {
 		p := changefeed.Partition{
@@ -44,10 +44,10 @@ func remembered(leases int) state.State {
 			continue
 		}
 		s.Health[p.Lease] = g
-		s.Memory.Sizing.Flows[p.Lease] = sizing.Flow{Time: at, Known: true, Arrival: 1.25, Session: *p.SessionLSN, Checkpoint: *p.CheckpointLSN, Owner: p.Owner}
+		s.Memory.Sizing.Partitions[p.Lease] = sizing.Partition{Time: at, Known: true, Arrival: 1.25, Session: *p.SessionLSN, Checkpoint: *p.CheckpointLSN, Owner: p.Owner}
 	}
 	if leases == 0 {
-		s.Memory.Sizing.Flows = nil
+		s.Memory.Sizing.Partitions = nil
 	}
 	s.Health["gone"] = health.Progress{Position: `"5"`, Time: at}
 	return s

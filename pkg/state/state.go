@@ -62,7 +62,7 @@ type Member struct {
 }
 
 // Forget drops what is remembered of each lease, of which there may be much.
-func (s *State) Forget() { s.Health, s.Memory.Sizing.Flows = nil, nil }
+func (s *State) Forget() { s.Health, s.Memory.Sizing.Partitions = nil, nil }
 
 // Totals are the sums over the partitions of the processor, or over the members of the group.
 func (s *State) Totals() changefeed.Totals {

@@ -1,9 +1,9 @@
 // Package sizing computes from measured rates how many replicas a processor needs: step 3 of
 // docs/decide.md, which has the formula and a worked example.
 //
-// It measures three things from poll to poll: what arrives, what one replica can do (capacity.go),
-// and what waits (arrival.go). This file turns them into a number. It is pure, and knows nothing of
-// policies, events or stores. Start with [Size].
+// It measures three things from poll to poll (measure.go): what arrives, what one replica can do, and
+// what has waited. This file turns them into a number. It is pure, and knows nothing of policies,
+// events or stores. Start with [Rates.Size].
 //
 // The package is internal to the program: its API may change in any release.
 package sizing
@@ -19,13 +19,27 @@ import (
 )
 
 const (
-	spare       = 0.1              // share of its capacity that a replica keeps free: what arrives varies by about as much from poll to poll
-	uncertainty = 0.05             // share by which a capacity may be wrong: so much more replicas have to relieve the fullest one
+	window      = 45 * time.Second // for which a rate is measured, at least: three polls, so that one busy poll is no trend
+	longMean    = 4 * time.Minute  // of arrivals: long enough to even out bursts of a minute
+	jump        = 1.3              // times the long mean from which the latest arrivals count alone: the means would follow for minutes
+	patience    = 15 * time.Second // age that an owner with short batches leaves no change: three times the SDKs' feed poll delay
+	follow      = 0.5              // weight of the latest windows in the capacity: four fifths of a change count after two of them
+	provenFor   = time.Hour        // for which a capacity counts once it was seen; as long, a new memory does not know how the load behaves
+	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: what arrives varies by about as much
+	worth       = 0.05             // share of the fullest owner's work that as many replicas again have to take over: else they would stand idle
 	startUp     = 45 * time.Second // from a decision until its replicas work: a pod's start, and its first look for leases
-	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that no proven capacity supports
-	slowFor     = time.Hour        // after the first measurement, in which every scale-in is slow: a day's pattern is not known yet
+	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that nothing proven supports
 	levelHeld   = 6 * time.Minute  // for which a slightly lower count has to be enough: the period of short waves in a load
+	effective   = 0.1              // share of what further replicas should have added that has to have come
+	settling    = 3 * time.Minute  // from a scale-out until the leases are there and the rates show it
+	notAgain    = 15 * time.Minute // for which a scale-out that did not help is not repeated
 )
+
+// Strategy computes how many replicas a processor needs. The same Input always gets the same Answer;
+// it is not changed.
+type Strategy interface {
+	Size(Input) Answer
+}
 
 // Input is everything that a size depends on. Rates are in LSNs per second.
 type Input struct {
@@ -46,7 +60,7 @@ type Input struct {
 type Answer struct {
 	Known    bool     // the rates are known; else Replicas and Needed mean nothing
 	Needed   int      // replicas that the formula yields
-	Replicas int      // replicas to ask for: Needed, or what step 2, a trial or a slow scale-in leaves of it
+	Replicas int      // replicas to ask for: Needed, or what the steps after the formula leave of it
 	Reasons  []Reason // why; the first one is of the formula
 	Arrival  *float64 // that arrived since the last poll, over all partitions; nil if that cannot be told
 	Capacity float64  // of a replica, or a lower bound of it; 0 = unknown
@@ -60,16 +74,19 @@ type Reason struct {
 	Why      string
 }
 
-// Size measures, and answers. The same Input always gets the same Answer; it is not changed.
-func Size(in Input) Answer {
+// Rates is the Strategy of docs/decide.md.
+type Rates struct{}
+
+// Size measures, and answers.
+func (Rates) Size(in Input) Answer {
 	m := in.Memory
 	if m.Began.IsZero() {
 		m.Began = in.Now
 	}
-	loads, arrival := in.arrivals(&m)
+	loads, arrival := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
-	a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0
-	if a.Known {
+	m.Time = in.Lag.Time
+	if a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0; a.Known {
 		in.answer(&a, &m, in.demand(loads, &m, a.Capacity))
 	}
 	a.Memory = m
@@ -78,90 +95,84 @@ func Size(in Input) Answer {
 
 // demand is what the partitions ask of their owners.
 type demand struct {
-	asks     []float64 // of the partitions that one replica can serve, the highest first
-	outrun   []load    // partitions of which more arrives than one replica does
-	arrival  float64
-	backlog  float64
-	waited   bool // an owner has fallen behind
-	jumped   bool // arrivals have jumped
-	capacity float64
-	count    int // partitions
-	current  int // replicas, at least 1
+	asks             []float64 // of each partition that asks for something, the highest first
+	outrun           []load    // partitions of which more arrives than one replica does
+	arrival, backlog float64
+	waited, jumped   bool // a change has waited; arrivals have jumped
+	capacity         float64
+	partitions       int
+	current          int // replicas, at least 1
 }
 
 // demand joins arrivals and backlogs. Arrivals are the greater of the two means and, if they jumped,
-// of the latest value. A stalled partition asks for nothing beyond its owner.
+// of the latest value. No partition asks for more than one replica.
 func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
-	d := demand{arrival: max(m.Short, m.Long), capacity: capacity, count: len(loads), current: max(1, in.Replicas)}
-	if d.jumped = m.Latest > jump*m.Long+jumpLeast; d.jumped {
+	d := demand{arrival: max(m.Short, m.Long), capacity: capacity, partitions: len(loads), current: max(1, in.Replicas)}
+	if d.jumped = m.Latest > jump*m.Long+1; d.jumped { // a few changes are no trend
 		d.arrival = max(d.arrival, m.Latest)
-	}
-	scale := 1.0
-	if m.Long > 0 {
-		scale = d.arrival / m.Long
 	}
 	late := max(0, d.arrival-float64(in.Replicas)*capacity) * startUp.Seconds() // arrives until more replicas work
 	for _, l := range loads {
-		l.arrival *= scale
 		if l.excluded {
 			continue
 		}
+		if m.Long > 0 {
+			l.Arrival *= d.arrival / m.Long
+		}
 		d.backlog += l.backlog
 		d.waited = d.waited || l.waited
-		if l.arrival >= capacity && m.proven(in.Now) {
-			d.outrun = append(d.outrun, l)
-			continue
-		}
-		ask := l.arrival
-		if d.arrival > 0 {
-			l.backlog += late * l.arrival / d.arrival
-		}
+		ask := l.Arrival
 		if in.CatchUpWithin > 0 {
-			ask += l.backlog / in.CatchUpWithin.Seconds()
+			ask += (l.backlog + late*l.Arrival/max(1, d.arrival)) / in.CatchUpWithin.Seconds()
 		}
 		d.asks = append(d.asks, min(ask, capacity))
+		if l.Arrival >= capacity && m.proven(in.Now) {
+			d.outrun = append(d.outrun, l)
+		}
 	}
 	slices.SortFunc(d.asks, func(a, b float64) int { return cmp.Compare(b, a) })
 	return d
 }
 
 // fewest returns the fewest replicas at which, with leases spread evenly by count, neither all
-// partitions together nor the owner of the heaviest one ask for more than a replica can do.
+// partitions together nor the owner of the heaviest one ask for more than a replica can do. What
+// outruns a replica is left out of the second: its owner can do no more, whatever else it has.
 func (d demand) fewest() int {
-	total := float64(len(d.outrun)) * d.capacity
+	total := 0.0
 	for _, ask := range d.asks {
 		total += ask
 	}
+	shared := d.asks[min(len(d.outrun), len(d.asks)):]
 	best, least := 0, math.Inf(1)
-	for n := 1; n <= d.count; n++ {
+	for n := 1; n <= d.partitions; n++ {
 		room := d.capacity
 		if n < d.current {
 			room *= 1 - spare
 		}
-		if total > float64(n)*room && n < d.count {
-			continue
-		}
-		if full := d.fullest(n); full <= (1-uncertainty)*least {
-			best, least = n, full
-		}
 		if least <= room {
 			break
+		}
+		if total > float64(n)*room && n < d.partitions {
+			continue
+		}
+		full := fullest(shared, (d.partitions+n-1)/n)
+		if best == 0 || full <= least*(1-worth*float64(n-best)/float64(best)) {
+			best, least = n, full
 		}
 	}
 	return best
 }
 
-// fullest is what the owner of the heaviest partition gets with n replicas.
-func (d demand) fullest(n int) float64 {
-	if len(d.asks) == 0 {
+// fullest is what the owner of the heaviest partition gets with so many leases.
+func fullest(asks []float64, leases int) float64 {
+	if len(asks) == 0 {
 		return 0
 	}
 	others := 0.0
-	for _, ask := range d.asks[1:] {
+	for _, ask := range asks[1:] {
 		others += ask
 	}
-	leases := (d.count + n - 1) / n
-	return d.asks[0] + float64(min(leases, len(d.asks))-1)*others/float64(max(1, len(d.asks)-1))
+	return asks[0] + float64(min(leases, len(asks))-1)*others/float64(max(1, len(asks)-1))
 }
 
 // answer decides which count to ask for.
@@ -178,18 +189,48 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		a.Replicas = enough
 		a.because("sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
-	m.Trial, a.Replicas = in.try(m, d, a)
+	in.notEffective(a, m, d)
 	if in.Replicas == 0 {
 		m.Enough = time.Time{}
 		return
 	}
 	in.level(a, m)
-	slow := (!proven || in.Now.Sub(m.Began) < slowFor) && !m.Trial.holds(in.Now)
+	slow := (!proven || in.Now.Sub(m.Began) < provenFor) && !m.ScaleOut.holds(in.Now)
 	if least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas)))); slow && a.Replicas < least {
 		a.Replicas = least
 		a.because("sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
 	}
 }
+
+// notEffective judges the last scale-out, or begins to watch this one. One that did not help is taken
+// back, and not repeated for a while.
+func (in Input) notEffective(a *Answer, m *Memory, d demand) {
+	s, asked := m.ScaleOut, min(a.Replicas, in.MaxReplicas)
+	switch {
+	case s.holds(in.Now):
+	case !s.Until.IsZero(), !s.At.IsZero() && d.backlog == 0:
+		s = ScaleOut{} // the hold is over, or the scale-out was enough
+	case s.At.IsZero():
+		if asked > in.Replicas && in.Replicas > 0 && in.Owners >= in.Replicas && d.backlog > 0 && m.Done > 0 {
+			s = ScaleOut{At: in.Now, From: in.Replicas, To: asked, Rate: m.Done}
+		}
+	case asked > s.To:
+		s.At, s.To = in.Now, asked
+	case in.Owners >= s.To && in.Now.Sub(s.At) >= settling:
+		if due := s.Rate * float64(s.To-s.From) / float64(s.From); m.Done-s.Rate < effective*due {
+			s.Until = in.Now.Add(notAgain)
+		} else {
+			s = ScaleOut{}
+		}
+	}
+	if m.ScaleOut = s; s.holds(in.Now) && a.Replicas > s.From {
+		asked, a.Replicas = a.Replicas, s.From
+		a.because("notEffective", "%d replicas did no more than %d (%.3g/s): %d are not asked for before %s; look at what the handler waits for",
+			s.To, s.From, s.Rate, asked, s.Until.UTC().Format("15:04"))
+	}
+}
+
+func (s ScaleOut) holds(now time.Time) bool { return now.Before(s.Until) }
 
 // level holds the replicas until a lower count, but more than half of them, has been enough for a
 // while: a load that stays about where one more replica is needed would otherwise start and stop it
@@ -205,7 +246,7 @@ func (in Input) level(a *Answer, m *Memory) {
 		m.Enough = in.Now
 	}
 	enough := in.Now.Sub(m.Enough)
-	if 2*a.Replicas <= in.Replicas || enough >= levelHeld || m.Trial.holds(in.Now) {
+	if 2*a.Replicas <= in.Replicas || enough >= levelHeld || m.ScaleOut.holds(in.Now) {
 		return
 	}
 	fewer := a.Replicas
@@ -231,5 +272,5 @@ func (d demand) why(n int, proven bool) string {
 	if more := len(d.outrun) - 1; more > 0 {
 		which += fmt.Sprintf(" (and %d more)", more)
 	}
-	return text + fmt.Sprintf("; %s alone brings %.3g/s: more replicas do not help, spread its partition key", which, d.outrun[0].arrival)
+	return text + fmt.Sprintf("; %s alone brings %.3g/s: more replicas do not help, spread its partition key", which, d.outrun[0].Arrival)
 }

@@ -45,7 +45,7 @@ func full(processor string, partitions int) state.State {
 		Published: &state.Publication{Time: polled(), Replicas: replicas, Active: true},
 		Paused:    true,
 	}
-	full.Health, full.Memory.Sizing.Flows = health.Memory{}, map[string]sizing.Flow{}
+	full.Health, full.Memory.Sizing.Partitions = health.Memory{}, map[string]sizing.Partition{}
 	for i := range partitions {
 		lag, age := random.Int64N(1_000_000), random.Int64N(100_000)
 		session := 1_000_000_000 + random.Int64N(1_000_000_000)
@@ -67,7 +67,7 @@ func full(processor string, partitions int) state.State {
 			Position: measured.Position, Since: polled().Add(-time.Hour), Time: polled(),
 			SessionLSN: session, CheckpointLSN: checkpoint, Lag: &lag, Pending: lag > 0,
 		}
-		full.Memory.Sizing.Flows[measured.Lease] = sizing.Flow{
+		full.Memory.Sizing.Partitions[measured.Lease] = sizing.Partition{
 			Time: polled(), Known: true, Arrival: float64(random.IntN(1000)) / 4, Session: session, Checkpoint: checkpoint, Owner: measured.Owner,
 		}
 	}
