@@ -198,8 +198,8 @@ func TestTheModelGivesWhatIsRecorded(t *testing.T) {
 	want := meetings[i]
 	m := Matrix{
 		Load: Load{Duration: 24 * time.Hour, Rate: 40}, Workers: simulate.DefaultWorkers(),
-		Objective: simulate.Objective{Lag: 1000, Age: time.Minute}, Seed: 1, Seeds: 5,
-		Contenders: contenders(nil, []time.Duration{0}),
+		Objective: simulate.Objective{Lag: 1000, Age: time.Minute}, Seed: 1, Seeds: 2,
+		Contenders: contenders(nil, []time.Duration{actingDelay}),
 	}
 	got, err := m.Run(t.Context(), cells(shapesNamed([]string{"hot"}), []int{8}, []time.Duration{5 * time.Second}), nobody)
 	if err != nil {

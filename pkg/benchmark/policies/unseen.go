@@ -123,24 +123,36 @@ func (u Unseen) try(t *Trial) error {
 	return nil
 }
 
-// judge prints the tables, and writes the figures of each cell into a file if it has a name.
-func (u Unseen) judge(ctx context.Context, cells string, stdout, stderr io.Writer) error {
+// judge prints the tables, or writes them into a decision record, and the figures of each cell beside it.
+func (u Unseen) judge(ctx context.Context, record string, stdout, stderr io.Writer) error {
 	trials, err := u.Run(ctx, func(done, all int) { fmt.Fprintf(stderr, "\r%d of %d cells", done, all) })
 	fmt.Fprintln(stderr)
 	if err != nil {
 		return err
 	}
-	if cells != "" {
-		var b strings.Builder
-		if err := u.writeCSV(&b, trials); err != nil {
-			return err
-		}
-		if err := os.WriteFile(cells, []byte(b.String()), 0o644); err != nil {
-			return err
-		}
+	if record == "" {
+		_, err = io.WriteString(stdout, unseenHead+u.families(trials)+"\n"+worstHead+u.worst(trials))
+		return err
 	}
-	_, err = io.WriteString(stdout, unseenHead+u.families(trials)+"\n"+worstHead+u.worst(trials))
-	return err
+	page, err := os.ReadFile(record + ".md")
+	if err != nil {
+		return err
+	}
+	text, err := withTable(string(page), unseenHead, u.families(trials))
+	if err == nil {
+		text, err = withTable(text, worstHead, u.worst(trials))
+	}
+	if err != nil {
+		return fmt.Errorf("%s.md: %w", record, err)
+	}
+	var cells strings.Builder
+	if err := u.writeCSV(&cells, trials); err != nil {
+		return err
+	}
+	if err := os.WriteFile(record+"-unseen.csv", []byte(cells.String()), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(record+".md", []byte(text), 0o644)
 }
 
 // sums are what the trials of a family come to.

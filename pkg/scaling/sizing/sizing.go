@@ -26,7 +26,7 @@ const (
 	follow      = 0.5              // weight of the latest windows in the capacity: four fifths of a change count after two of them
 	provenFor   = time.Hour        // for which a capacity counts once it was seen; as long, a new memory does not know how the load behaves
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: what arrives varies by about as much
-	worth       = 0.05             // share of the fullest owner's work that as many replicas again have to take over: else they would stand idle
+	worth       = 0.2              // share of the fullest owner's work that as many replicas again have to take over: else they would stand idle
 	startUp     = 45 * time.Second // from a decision until its replicas work: a pod's start, and its first look for leases
 	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that nothing proven supports
 	levelHeld   = 6 * time.Minute  // for which a slightly lower count has to be enough: the period of short waves in a load
