@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Nearest says, of a lease container in which no lease is a processor's, what it holds instead; "" where
@@ -16,22 +17,13 @@ func Nearest(processors []FoundProcessor, want Identity, inUse []string) string 
 		distance int
 	}
 	var candidates []candidate
-	database, err := DatabaseRID(want.ContainerRID)
-	if err != nil {
-		database = ""
-	}
 	head := want.ProcessorName + want.AccountHost
 	for _, p := range processors {
-		reading, byRID := ReadRIDs(p.Prefix)
-		if !byRID {
-			readings := ReadNames(p.Prefix, want.AccountHost)
-			if len(readings) == 0 {
-				continue
-			}
-			reading = readings[0]
+		reading, byRID, ok := p.read(want.AccountHost)
+		if !ok {
+			continue
 		}
-		sameContainer := byRID && reading.Container == want.ContainerRID && reading.Database == database ||
-			!byRID && reading.Container == want.Container && reading.Database == want.Database
+		sameContainer := want.readIn(reading, byRID)
 		name, host, split := SplitHead(reading.Head, want.AccountHost)
 		switch sameHead := strings.EqualFold(reading.Head, head); {
 		case sameContainer && split && strings.EqualFold(host, want.AccountHost) && slices.Contains(inUse, name):
@@ -69,6 +61,47 @@ func Nearest(processors []FoundProcessor, want Identity, inUse []string) string 
 		text += fmt.Sprintf(" (%d others are there, too: feedscale leases lists them)", others)
 	}
 	return text
+}
+
+// LiveBeside returns the processorNames of what else reads a container: of those, sorted, that have renewed an
+// owned lease since a time and that inUse does not have.
+func LiveBeside(processors []FoundProcessor, want Identity, inUse []string, since time.Time) (names []string) {
+	for _, p := range processors {
+		reading, byRID, ok := p.read(want.AccountHost)
+		if !ok || !want.readIn(reading, byRID) {
+			continue
+		}
+		name, host, split := SplitHead(reading.Head, want.AccountHost)
+		if !split || !strings.EqualFold(host, want.AccountHost) || slices.Contains(inUse, name) {
+			continue
+		}
+		if slices.ContainsFunc(p.Leases, func(l LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// read reads what the prefix of the leases says, by RIDs or by names; ok is false if it says neither.
+func (p FoundProcessor) read(host string) (reading PrefixReading, byRID, ok bool) {
+	if reading, byRID = ReadRIDs(p.Prefix); byRID {
+		return reading, true, true
+	}
+	readings := ReadNames(p.Prefix, host)
+	if len(readings) == 0 {
+		return reading, false, false
+	}
+	return readings[0], false, true
+}
+
+// readIn reports whether a prefix was read as that of leases of the same container.
+func (i Identity) readIn(reading PrefixReading, byRID bool) bool {
+	if !byRID {
+		return reading.Container == i.Container && reading.Database == i.Database
+	}
+	database, err := DatabaseRID(i.ContainerRID)
+	return err == nil && reading.Container == i.ContainerRID && reading.Database == database
 }
 
 // NameDistance is how much of two names differs: what is left of the longer one without their common

@@ -101,6 +101,15 @@ func (a *Account) ShareBudget(among int) { a.chain.budget.among.Store(int64(amon
 // its own, which may be said more than once; the zero time is no limit.
 func (a *Account) Until(at time.Time) { a.chain.slot.begin(at) }
 
+// Clock returns the time by the account's clock, as its last answer told; false if there was none.
+func (a *Account) Clock() (time.Time, bool) {
+	last := a.chain.clock.last.Load()
+	if last == nil {
+		return time.Time{}, false
+	}
+	return last.date.Add(time.Since(last.seen)), true
+}
+
 // Failing reports whether the last request for a container had no answer, or one that is late.
 func (a *Account) Failing(c Container) bool { return a.chain.slots.failingOf(c) }
 

@@ -12,9 +12,12 @@ var words = map[RefusalKind]string{
 	Firewall: "the firewall", Forbidden: "forbidden", Missing: "not found", Throttled: "throttled", Unavailable: "it cannot answer",
 }
 
+// effect is what any cause of an account keeps a processor from.
+const effect = "could not be measured"
+
 // Cause returns the account that refuses, or the container of it, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "account " + r.Account, Says: "refuses (" + words[r.Kind] + ")", Effect: "cannot be measured", Remedy: r.Advice()}
+	c := changefeed.Cause{Of: "account " + r.Account, Says: "refuses (" + words[r.Kind] + ")", Effect: effect, Remedy: r.Advice()}
 	if r.Container.Database != "" {
 		c.Part = subject{container: r.Container}.named()
 	}

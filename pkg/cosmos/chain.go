@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -25,6 +26,7 @@ const (
 type chain struct {
 	policy.Transporter
 	budget *budget
+	clock  *serviceClock
 	slot   *slot
 	slots  *slots
 }
@@ -32,8 +34,9 @@ type chain struct {
 func newChain(o Options, signs *authorization) chain {
 	health, regions := newHealth(o.Now), newRegions(o.Endpoint, o.Region)
 	stamps := stamp{headers: stamps(o)}
-	slots := newSlots(wire{o.Transport}, o.Concurrency)
-	c := chain{slot: &slot{}, slots: slots}
+	clock := &serviceClock{}
+	slots := newSlots(wire{o.Transport, clock}, o.Concurrency)
+	c := chain{clock: clock, slot: &slot{}, slots: slots}
 	c.budget = newBudget(router{retry{slots, health}, regions, stamps, signs, o.Now}, o.Budget)
 	c.slot.next = breakers{c.budget, health}
 	stamps.next = whole{c.slot}
@@ -42,7 +45,10 @@ func newChain(o Options, signs *authorization) chain {
 }
 
 // wire sends a request, and counts it.
-type wire struct{ next policy.Transporter }
+type wire struct {
+	next  policy.Transporter
+	clock *serviceClock
+}
 
 func (w wire) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
@@ -51,7 +57,22 @@ func (w wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	response, err := w.next.Do(r)
 	c.count(response, err)
+	w.clock.see(response)
 	return response, err
+}
+
+// serviceClock remembers the Date of the last answer, in whole seconds.
+type serviceClock struct{ last atomic.Pointer[sight] }
+
+type sight struct{ date, seen time.Time }
+
+func (c *serviceClock) see(r *http.Response) {
+	if r == nil {
+		return
+	}
+	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
+		c.last.Store(&sight{date, time.Now()})
+	}
 }
 
 // stamp sets the headers that every request carries, and keeps the body for each try.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // lost is the error of a request that got no answer. It unwraps to nothing: azcosmos tries again after the
@@ -33,9 +34,52 @@ type describer struct {
 	budget        float64 // request units a second
 }
 
-// failed turns the error of a request into a sentence that says why there was no answer and what to
-// do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
+// failed returns what describe does, with its Cause if there was no answer.
 func (a describer) failed(c *call, err error) error {
+	text := a.describe(c, err)
+	if says := noAnswerOf(err); says != "" && c.status < 400 && text != ErrBudget && c.Delay == 0 {
+		return noAnswer{text, changefeed.Cause{Of: "account " + a.host, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
+	}
+	return text
+}
+
+// noAnswer is the error of a request that an account did not answer.
+type noAnswer struct {
+	error
+	cause changefeed.Cause
+}
+
+func (s noAnswer) Unwrap() error { return s.error }
+
+// Cause returns the account.
+func (s noAnswer) Cause() changefeed.Cause { return s.cause }
+
+// noAnswerOf says what an account does that gives no answer, the same for each request of an outage; "" if it
+// answered.
+func noAnswerOf(err error) string {
+	var (
+		token       tokenError
+		certificate *tls.CertificateVerificationError
+	)
+	if gone, ok := errors.AsType[lost](err); ok {
+		err = gone.cause
+	}
+	_, answered := errors.AsType[answerError](err)
+	_, odd := errors.AsType[oddError](err)
+	switch {
+	case answered, odd, errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &certificate):
+		return "shows a certificate that is not trusted"
+	case errors.As(err, &token):
+		return "is asked without a token"
+	}
+	return "does not answer"
+}
+
+// describe turns the error of a request into a sentence that says why there was no answer and what to
+// do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
+func (a describer) describe(c *call, err error) error {
 	var (
 		s           = c.about
 		token       tokenError

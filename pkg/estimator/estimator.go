@@ -173,6 +173,7 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 	t.followRecreation(ctx, unit)
 	t.followSplits(ctx, unit)
 	t.cover(ctx, unit)
+	t.findBeside(ctx, unit)
 }
 
 // tick is the state of one call of Estimate.

@@ -17,7 +17,8 @@ type measured struct {
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases
 	coverage  changefeed.Coverage
-	nearest   string // what the lease container holds where there are no leases
+	nearest   string   // what the lease container holds where there are no leases
+	beside    []string // processorNames of what else reads the container, where nobody owns leases
 	usage     cosmos.Usage
 	err       error                            // why the whole processor is unknown
 	lastLag   changefeed.ProcessorLag          // of the last tick
@@ -99,7 +100,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag
 	}
-	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
+	lag.Bootstrap, lag.Nearest, lag.Beside = len(m.leases) == 0, m.nearest, m.beside
 	m.boundParts()
 	m.replaced = m.hasReplaced()
 	if len(m.leases) > 0 {

@@ -475,3 +475,43 @@ func TestTheSettingsOfAnAccountAreInEveryRead(t *testing.T) {
 		})
 	}
 }
+
+// TestAProcessorThatTookOverUnderAnotherNameIsNamed has a deployment that renamed its processor: nobody owns
+// the old leases, and another processor is live on the same container.
+func TestAProcessorThatTookOverUnderAnotherNameIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule    string
+		owner   string        // of the other's lease
+		renewed time.Duration // ago
+		inUse   []string
+		last    changefeed.Partition
+		want    string
+	}{
+		{"a live one", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[projection-v2]"},
+		{"the owners have just gone", "host-v2", 0, nil, changefeed.Partition{Owner: "host-v1"}, "[projection-v2]"},
+		{"another entry", "host-v2", 0, []string{"projection-v2"}, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
+		{"one that nobody runs", "host-v2", time.Hour, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
+		{"one that gave its leases back", "", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
+		{"nothing is wrong", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusLagging}, "[]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Container("orders", 1)
+			p := w.processor("orders")
+			p.ProcessorName, p.NamesInUse = "projection", c.inUse
+			w.put(w.leasesOf(p).DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(0)}))
+			other := p
+			other.ProcessorName = "projection-v2"
+			w.put(w.leasesOf(other).DotNetPKOld("0", leasefake.Fields{Owner: c.owner, Continuation: leasefake.At(0), Updated: time.Now().Add(-c.renewed)}))
+			c.last.Lease = "0"
+			p.Last = func() changefeed.ProcessorLag {
+				return changefeed.ProcessorLag{Time: time.Now(), Partitions: []changefeed.Partition{c.last}}
+			}
+			if got := fmt.Sprint(w.estimate(p)[0].Beside); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -28,10 +29,56 @@ func mixed(err error) error {
 	return err
 }
 
+// liveWithin is how long ago a live owner has renewed its lease, at most: the SDKs' default.
+const liveWithin = time.Minute
+
 // findNearest names what a lease container holds where nothing in it is the processor's: a name that is
 // misspelt, or a container that is the wrong one, would pass for a processor that never ran. What
 // cannot be read is left out, since nothing is measured by it.
 func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
+	known, ok := t.inventory(ctx, leases, m)
+	if !ok {
+		return
+	}
+	m.nearest = changefeed.Nearest(known.processors, m.identity(), m.processor.NamesInUse)
+	if m.nearest != "" {
+		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
+	}
+}
+
+// findBeside names what else reads the container while nobody owns leases of the processor: a deployment
+// that renamed its processor leaves them behind.
+func (t *tick) findBeside(ctx context.Context, unit []*measured) {
+	for _, m := range unit {
+		if !m.deserted() {
+			continue
+		}
+		if known, ok := t.inventory(ctx, source{m.processor.LeaseAccount, m.processor.LeaseContainer}, m); ok {
+			m.beside = changefeed.LiveBeside(known.processors, m.identity(), m.processor.NamesInUse, known.at.Add(-liveWithin))
+		}
+	}
+}
+
+// deserted reports whether the last poll found leases unclaimed, or had owners where there is none now.
+func (m *measured) deserted() bool {
+	owned := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Owner != "" })
+	return slices.ContainsFunc(m.lastLag.Partitions, func(p changefeed.Partition) bool {
+		return p.Status == changefeed.StatusUnclaimed || !owned && p.Owner != ""
+	})
+}
+
+func (m *measured) identity() changefeed.Identity {
+	return changefeed.Identity{
+		ProcessorName: m.processor.ProcessorName,
+		AccountHost:   m.processor.AccountHost,
+		Database:      m.processor.Container.Database,
+		Container:     m.processor.Container.ID,
+		ContainerRID:  m.described.RID,
+	}
+}
+
+// inventory returns what a lease container holds, read within the last minutes; false if it cannot be read.
+func (t *tick) inventory(ctx context.Context, leases source, m *measured) (found, bool) {
 	now := t.now()
 	t.Estimator.mu.Lock()
 	known, ok := t.nearest[leases]
@@ -40,21 +87,12 @@ func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
 		documents, usage, err := leases.account.FindLeases(ctx, leases.container)
 		m.usage.Add(usage)
 		if err != nil && !errors.Is(err, cosmos.ErrMissing) {
-			return
+			return found{}, false
 		}
 		known = found{at: now, processors: changefeed.Inventory(documents)}
 		t.Estimator.mu.Lock()
 		t.nearest[leases] = known
 		t.Estimator.mu.Unlock()
 	}
-	m.nearest = changefeed.Nearest(known.processors, changefeed.Identity{
-		ProcessorName: m.processor.ProcessorName,
-		AccountHost:   m.processor.AccountHost,
-		Database:      m.processor.Container.Database,
-		Container:     m.processor.Container.ID,
-		ContainerRID:  m.described.RID,
-	}, m.processor.NamesInUse)
-	if m.nearest != "" {
-		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
-	}
+	return known, true
 }

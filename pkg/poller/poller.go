@@ -61,6 +61,7 @@ type Poller struct {
 	Throughput *throughput.Keeper // has containers follow the replicas; nil = none does
 	Shards     Shards             // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
 	Now        func() time.Time
+	Clock      *Clock // behind Now; nil = the clocks are not compared
 	Log        *slog.Logger
 
 	refused  atomic.Pointer[state.Undelivered] // by the queue, the last event that was tried; nil = it took that

@@ -270,6 +270,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.stage, d.next = decided, t.following(&d.subject)
+	lag.Causes = append(lag.Causes, t.Clock.causes()...)
 	changefeed.DateCauses(lag.Causes, last.Lag.Causes, now)
 	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
 	d.next.Paused, d.next.Group = d.processor.Policy.Paused, d.processor.Group
@@ -413,6 +414,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	if !t.mode.DryRun && t.mode.Shard == nil {
 		result.Unpublished += t.outbox.publishOrphans(ctx)
 	}
+	t.compareClocks(polls)
 	result.TooLarge = int(t.outbox.tooLarge.Load())
 	result.Took = t.took.Longest()
 	if t.mode.DryRun {

@@ -21,7 +21,9 @@ type Finding struct {
 }
 
 // Page returns where the documentation says more.
-func (f Finding) Page() string { return "https://github.com/feedscale/feedscale/blob/main/docs/status.md#" + f.Code }
+func (f Finding) Page() string {
+	return "https://github.com/feedscale/feedscale/blob/main/docs/status.md#" + f.Code
+}
 
 // Severity is how urgent a status or a finding is.
 type Severity string
@@ -71,7 +73,7 @@ func (l Lookup) Oldest() time.Time {
 
 // causes are what the processor or group may have in common with others.
 func (l Lookup) causes() []changefeed.Cause {
-	causes := slices.Concat([]changefeed.Cause{}, changefeed.AddCause(nil, l.Err), l.Lag.Causes)
+	causes := append(changefeed.AddCause([]changefeed.Cause{}, l.Err), l.Lag.Causes...)
 	if l.Overdue && l.Undelivered != nil {
 		c := l.Undelivered.Cause
 		c.Since = l.Oldest()
@@ -122,6 +124,8 @@ var finders = []finder{
 		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId"},
 	{"splitting", Warning, Lookup.splitting,
 		"nothing: a running replica replaces the lease. If it stays, check that replicas run"},
+	{"unclaimed", Warning, Lookup.beside,
+		"if the deployment renamed its processor, correct processorName in the processors file"},
 	{"unclaimed", Warning, Lookup.unclaimed,
 		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container"},
 	{"uncheckpointed", Warning, Lookup.uncheckpointed,
@@ -286,6 +290,13 @@ func (l Lookup) splitting() []string {
 	splitting := l.with(changefeed.StatusSplitting)
 	return one(len(splitting.Partitions) > 0, "after a split or merge, no replica has replaced the lease of %s yet",
 		partitions(splitting))
+}
+
+func (l Lookup) beside() (all []string) {
+	for _, name := range l.Lag.Beside {
+		all = append(all, "nobody owns its leases, and processor "+name+" reads the same container, is live, and is in no entry")
+	}
+	return all
 }
 
 func (l Lookup) unclaimed() []string {

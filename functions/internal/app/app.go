@@ -74,6 +74,8 @@ type App struct {
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
+	clock := poller.NewClock(o.Now)
+	o.Now = clock.Now
 	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampleKey)}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
@@ -117,6 +119,7 @@ func New(c config.Config, o Options) (*App, error) {
 	a.store.Wrote = a.shown.Wrote
 	a.meters = metrics.New(metrics.Options{Overview: a.shown, Version: o.Version})
 	a.poller = &poller.Poller{
+		Clock:      clock,
 		Processors: list,
 		Groups:     groups,
 		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),

@@ -1,0 +1,134 @@
+package poller
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+const (
+	clockTolerance = time.Minute // by which clocks may differ
+	clockLooks     = 3           // polls whose median tells an offset, so that one odd answer does not
+)
+
+// Clock is a clock that is corrected where that of this machine is wrong: if it differs from that of the
+// accounts when the process starts, or jumps later. Where the clock of the accounts moves against it, that is
+// told, and corrects nothing.
+type Clock struct {
+	machine func() time.Time
+	between func(from, to time.Time) time.Duration // by the monotonic clock, whatever is done to the other one
+
+	mu       sync.Mutex
+	asked    time.Time                  // what the machine said last, with its monotonic reading
+	applied  time.Duration              // that is added to what the machine says
+	settled  bool                       // applied is what several polls measured
+	looks    []map[string]time.Duration // of the last polls: the accounts' clocks minus the machine's, by host
+	accounts [2]string                  // that disagree; empty = none do
+	offset   time.Duration              // median over accounts and looks; 0 until there are enough
+}
+
+// NewClock corrects the clock of a machine. Jumps are seen where its times have a monotonic reading.
+func NewClock(machine func() time.Time) *Clock {
+	return &Clock{machine: machine, between: func(from, to time.Time) time.Duration { return to.Sub(from) }}
+}
+
+// Now returns the corrected time, also where the machine's clock has jumped since it was asked last.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.machine()
+	wall := now.Round(0).Sub(c.asked.Round(0))
+	if jump := wall - c.between(c.asked, now); !c.asked.IsZero() && jump.Abs() > clockTolerance {
+		c.applied, c.settled, c.looks, c.offset = c.applied-jump, false, nil, 0
+	}
+	c.asked = now
+	return now.Add(c.applied)
+}
+
+// look takes what a tick measured of each account: its clock minus the machine's.
+func (c *Clock) look(offsets map[string]time.Duration) {
+	if len(offsets) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looks = append(c.looks, offsets); len(c.looks) > clockLooks {
+		c.looks = c.looks[1:]
+	}
+	by, all := make(map[string][]time.Duration), []time.Duration(nil)
+	for _, look := range c.looks {
+		for host, offset := range look {
+			by[host], all = append(by[host], offset), append(all, offset)
+		}
+	}
+	c.offset, c.accounts = median(all), [2]string{}
+	least, most := "", ""
+	for host := range by {
+		by[host] = []time.Duration{median(by[host])}
+		if least == "" || by[host][0] < by[least][0] {
+			least = host
+		}
+		if most == "" || by[host][0] > by[most][0] {
+			most = host
+		}
+	}
+	if by[most][0]-by[least][0] > clockTolerance {
+		c.accounts = [2]string{least, most}
+	}
+	switch {
+	case c.accounts[0] != "":
+		c.applied, c.settled = 0, false
+	case !c.settled:
+		if c.applied, c.settled = c.offset, len(c.looks) == clockLooks; c.offset.Abs() <= clockTolerance {
+			c.applied = 0
+		}
+	}
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// causes says what is wrong with the clocks.
+func (c *Clock) causes() []changefeed.Cause {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cause := changefeed.Cause{Of: "the clock of this machine", Effect: "followed the corrected time", Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"}
+	switch {
+	case c.accounts[0] != "":
+		cause.Of, cause.Says = "the clock of account "+c.accounts[1], "is more than a minute ahead of that of account "+c.accounts[0]
+		cause.Effect = "followed the clock of this machine"
+		cause.Remedy = "run feedscale check: it compares the clock of each account with this machine's"
+	case len(c.looks) < clockLooks || c.offset.Abs() <= clockTolerance:
+		return nil
+	case c.applied == 0:
+		cause.Of, cause.Says = "the clock of Cosmos DB", "is no longer that of this machine"
+		cause.Effect = "may show a wrong age"
+		cause.Remedy = "run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done"
+	case c.offset > 0:
+		cause.Says = "is more than a minute behind that of Cosmos DB"
+	default:
+		cause.Says = "is more than a minute ahead of that of Cosmos DB"
+	}
+	return []changefeed.Cause{cause}
+}
+
+// compareClocks takes the offsets of the accounts that this tick has asked.
+func (t *tick) compareClocks(polls []*poll) {
+	if t.Clock == nil {
+		return
+	}
+	offsets := make(map[string]time.Duration)
+	for _, d := range polls {
+		if at, known := d.processor.Account.Clock(); known && d.stage.polled() {
+			offsets[d.processor.Account.Host()] = at.Sub(t.Clock.machine())
+		}
+	}
+	t.Clock.look(offsets)
+}

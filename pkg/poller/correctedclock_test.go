@@ -1,0 +1,61 @@
+package poller
+
+import (
+	"testing"
+	"time"
+)
+
+// TestAClockThatJumpsIsCorrected has a machine's clock that jumps, or is wrong from the start, and accounts
+// whose clocks move or disagree.
+func TestAClockThatJumpsIsCorrected(t *testing.T) {
+	t.Parallel()
+	const poll, quarter = 15 * time.Second, 15 * time.Minute
+	for _, c := range []struct {
+		rule        string
+		wrong, jump time.Duration // of the machine, at the start and after five polls
+		service     time.Duration // by which the accounts' clocks move then
+		other       time.Duration // by which another account differs
+		off         time.Duration // how wrong the corrected time is in the end
+		says        string        // "" = nothing
+	}{
+		{rule: "all is well"},
+		{rule: "the machine is wrong from the start", wrong: quarter, says: "is more than a minute ahead of that of Cosmos DB"},
+		{rule: "it jumps ahead", jump: quarter, says: "is more than a minute ahead of that of Cosmos DB"},
+		{rule: "it jumps back", jump: -quarter, says: "is more than a minute behind that of Cosmos DB"},
+		{rule: "it is put right", wrong: quarter, jump: -quarter},
+		{rule: "it is a little wrong", wrong: 30 * time.Second, off: 30 * time.Second},
+		{rule: "the service's clock moves", service: quarter, says: "is no longer that of this machine"},
+		{rule: "two accounts disagree", wrong: quarter, other: quarter, off: quarter, says: "is more than a minute ahead of that of account a"},
+	} {
+		right, passed, machine, service := time.Unix(1_800_000_000, 0), time.Duration(0), c.wrong, time.Duration(0)
+		clock := NewClock(func() time.Time { return right.Add(passed + machine) })
+		clock.between = func(time.Time, time.Time) time.Duration { return poll }
+		before := clock.Now()
+		for i := range 12 {
+			if i == 5 {
+				machine, service = machine+c.jump, c.service
+			}
+			passed += poll
+			now := clock.Now()
+			if moved := now.Sub(before); i > 1 && moved != poll && c.other == 0 {
+				t.Errorf("%s: poll %d is %s after the one before", c.rule, i, moved)
+			}
+			before = now
+			offsets := map[string]time.Duration{"a": service - machine}
+			if c.other != 0 {
+				offsets["b"] = service - machine + c.other
+			}
+			clock.look(offsets)
+		}
+		if off := before.Sub(right.Add(passed)); off != c.off {
+			t.Errorf("%s: it is wrong by %s, want %s", c.rule, off, c.off)
+		}
+		says := ""
+		for _, cause := range clock.causes() {
+			says = cause.Says
+		}
+		if says != c.says {
+			t.Errorf("%s: it says %q, want %q", c.rule, says, c.says)
+		}
+	}
+}
