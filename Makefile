@@ -81,7 +81,7 @@ start: ## run the staged app under func start, with Azurite and the stand-ins
 	cd $(DIST) && func start
 
 .PHONY: lint
-lint: ## check format, vet, staticcheck and the module files
+lint: ## check format, vet, staticcheck, the module files and the links of the docs
 	@unformatted=$$(gofmt -l functions infra pkg); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags azuretypes,grafana ./infra/check
@@ -91,6 +91,7 @@ lint: ## check format, vet, staticcheck and the module files
 	go vet -tags snippets ./pkg/emulator/interop/snippets
 	go mod tidy -diff
 	go run $(STATICCHECK) ./...
+	go test ./functions -run '^TestEveryLinkLeadsSomewhere$$'
 
 .PHONY: browser
 browser: ## test the dashboard in Chromium; pictures: bin/dashboard

@@ -106,7 +106,7 @@ func (j *judge) events() int {
 	return len(j.bodies)
 }
 
-// consume reads the queue with the official SDK until ctx ends, and acts by the rule of docs/act.md: an event
+// consume reads the queue with the official SDK until ctx ends, and acts by the rule of docs/scale-events.md: an event
 // counts where its epoch, then its sequence, is beyond those of the last.
 func (j *judge) consume(ctx context.Context, connection string) {
 	for ctx.Err() == nil {

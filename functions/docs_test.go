@@ -136,11 +136,21 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(plain, " ", "-")
 }
 
-// TestEveryLinkLeadsSomewhere holds the links between pages, and from the sentences of status to pages.
+// TestEveryLinkLeadsSomewhere holds each relative link of a page, a decision record and the files at the root:
+// the file exists, and the heading in it. `make lint` runs it.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
 	all := pages(t)
+	for _, pattern := range []string{"../*.md", "../docs/decisions/*.md"} {
+		files, err := filepath.Glob(pattern)
+		testworld.Must(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			testworld.Must(t, err)
+			all[strings.TrimPrefix(filepath.ToSlash(file), "../")] = string(text)
+		}
+	}
 	leads := func(from, to string) {
 		file, fragment, _ := strings.Cut(to, "#")
 		path := filepath.ToSlash(filepath.Join(filepath.Dir(from), file))
@@ -275,5 +285,33 @@ func TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave(t *testing.T) {
 			})
 			return nil
 		}))
+	}
+}
+
+// TestWhatContributingNamesExists holds the examples of CONTRIBUTING.md: each file and folder in backquotes
+// exists, and the names in parentheses behind a file are in it.
+func TestWhatContributingNamesExists(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	testworld.Must(t, err)
+	_, page, found := strings.Cut(string(text), "## The house")
+	named := regexp.MustCompile("`((?:functions|pkg)/[\\w/.]+)`(?:\\s+\\(((?:`\\w+`(?:, )?)+)\\))?").FindAllStringSubmatch(page, -1)
+	if !found || len(named) < 40 {
+		t.Fatalf("only %d files are named", len(named))
+	}
+	for _, n := range named {
+		if n[2] == "" {
+			if _, err := os.Stat(filepath.Join("..", n[1])); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		file, err := os.ReadFile(filepath.Join("..", n[1]))
+		testworld.Must(t, err)
+		for _, name := range regexp.MustCompile(`\w+`).FindAllString(n[2], -1) {
+			if !regexp.MustCompile(`\b` + name + `\b`).Match(file) {
+				t.Errorf("%s has no %s", n[1], name)
+			}
+		}
 	}
 }

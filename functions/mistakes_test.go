@@ -182,7 +182,7 @@ func mistakes() []mistake {
 		},
 		{
 			done: "a field of KEDA's ScaledObject: `pollingInterval`", status: 2,
-			make: more("pollingInterval: 30"), place: "processors.yaml:7", allowed: "schedule", do: "[import](import.md) reads ScaledObjects, and says what has another name here",
+			make: more("pollingInterval: 30"), place: "processors.yaml:7", allowed: "schedule", do: "[import](../../docs/import.md) reads ScaledObjects, and says what has another name here",
 		},
 		{
 			done: "a ScaledObject in place of the file", status: 2,
@@ -258,7 +258,7 @@ func mistakes() []mistake {
 		},
 		{
 			part: "Settings", done: "the setting that `connection` names is not set", status: 2,
-			make: func(d *desk) { delete(d.settings, "COSMOS") }, place: "COSMOS is missing", allowed: "COSMOS__accountEndpoint", do: "[connections](configure.md#connections)",
+			make: func(d *desk) { delete(d.settings, "COSMOS") }, place: "COSMOS is missing", allowed: "COSMOS__accountEndpoint", do: "[connections](../../docs/configure.md#connections)",
 		},
 		{
 			done: "a typo in a setting: `FEEDSCALE_EVENT`", status: 2,
@@ -353,7 +353,7 @@ func mistakes() []mistake {
 		},
 		{
 			done: "the state file is cut short, by a full disk or a copy", status: 2,
-			make: func(d *desk) { testworld.Must(d, os.Truncate(d.stored(), 9000)) }, place: "feedscale.db", allowed: "move it away", do: "restore it, or move it away: [what is lost then](operate.md#state)",
+			make: func(d *desk) { testworld.Must(d, os.Truncate(d.stored(), 9000)) }, place: "feedscale.db", allowed: "move it away", do: "restore it, or move it away: [what is lost then](../../docs/operate.md#state)",
 		},
 		{
 			done: "the state file is another file, or damaged", status: 2,
@@ -430,7 +430,7 @@ func answer(d *desk, r testworld.Result, args []string) (said []string) {
 	return said
 }
 
-// longest is how much of an answer the page shows, in characters.
+// longest is how much of an answer the file shows, in characters.
 const longest = 260
 
 // cell is an answer in a table in Markdown.
@@ -442,7 +442,7 @@ func cell(said []string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(text) + "`"
 }
 
-// TestEachMistakeOfANewUserIsAnswered makes each mistake of docs/troubleshooting.md, and holds the answers to
+// TestEachMistakeOfANewUserIsAnswered makes each mistake of testdata/mistakes.md, and holds the answers to
 // those on the page.
 func TestEachMistakeOfANewUserIsAnswered(t *testing.T) {
 	t.Parallel()
@@ -509,7 +509,7 @@ func TestEachMistakeOfANewUserIsAnswered(t *testing.T) {
 		fmt.Fprintf(&page, "| %s | %s | %s |\n", m.done, cells[i], m.do)
 	}
 	const begin, end = "<!-- go test ./functions -run Mistake -update writes from here -->\n", "\n<!-- to here -->"
-	name := filepath.Join("..", "docs", "troubleshooting.md")
+	name := filepath.Join("testdata", "mistakes.md")
 	text, err := os.ReadFile(name)
 	testworld.Must(t, err)
 	head, rest, _ := strings.Cut(string(text), begin)

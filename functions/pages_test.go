@@ -147,11 +147,11 @@ func (s scene) like(page, printed string) bool {
 var tested = []struct{ page, begins, test string }{
 	{"README.md", "$ make run", "TestTheDemoFitsARealTerminalAndFollowsItsSize"},
 	{"README.md", "make run ", "TestTheDemoClosesTheLoop_Long"},
-	{"docs/act.md", "$ feedscale consume", "TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing"},
-	{"docs/act.md", "feedscale: consuming", "TestAConsumerOfATopicSaysWhatIsWrong"},
-	{"docs/act.md", "$ curl -i http://127.0.0.1:17072/api/processors/orders", "TestWhatKEDAReads"},
-	{"docs/act.md", "$ FEEDSCALE_SCALER_LISTEN", "TestRunPushesADecisionWithinASecondOfItsCommit"},
-	{"docs/act.md", "$ FEEDSCALE_API_KEY", "TestScalerAsksTheAPIOfAnother"},
+	{"docs/consume.md", "$ feedscale consume", "TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing"},
+	{"docs/scale-events.md", "feedscale: consuming", "TestAConsumerOfATopicSaysWhatIsWrong"},
+	{"docs/http.md", "$ curl -i http://127.0.0.1:17072/api/processors/orders", "TestWhatKEDAReads"},
+	{"docs/keda-external-scaler.md", "$ FEEDSCALE_SCALER_LISTEN", "TestRunPushesADecisionWithinASecondOfItsCommit"},
+	{"docs/keda-external-scaler.md", "$ FEEDSCALE_API_KEY", "TestScalerAsksTheAPIOfAnother"},
 	{"docs/demo.md", "", "TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns"},
 	{"docs/import.md", "$ feedscale import", "TestTheDocumentationShowsWhatComesOut"},
 	{"docs/install.md", "feedscale version", "TestTheVersionIsAFlagToo"},
@@ -165,6 +165,8 @@ var tested = []struct{ page, begins, test string }{
 	{"docs/scale.md", "make dist FANOUT=1", "TestOnlyFanOutNeedsTheExtensionBundle"},
 	{"docs/stand-ins.md", "$ feedscale emulate --container", "TestEmulateServesWhatItsFlagsAndFileDescribe"},
 	{"docs/stand-ins.md", "$ feedscale emulate --tls", "TestStandInsWithTLSHold"},
+	{"docs/stand-ins.md", "$ feedscale emulate --any-token", "TestTheProgramsOfThePageRunAsTheyStand"},
+	{"docs/stand-ins.md", "feedscale emulate --control", "TestEmulateTakesFaultsOverHTTP"},
 	{"docs/stand-ins.md", "# to publish", "TestEachConsumerOfATopicGetsTheDecision"},
 	{"docs/start.md", "", "TestTheFirstProcessorIsWatchedAsThePageSays"},
 	{"docs/status.md", "", "TestEachCodeIsOnThePage"},
@@ -172,7 +174,7 @@ var tested = []struct{ page, begins, test string }{
 }
 
 // notRun is how a page says that commands were not run: in their section, or at its head.
-var notRun = regexp.MustCompile(`\b(was|were) not\s+run\b|\(not run|# not run|Not run`)
+var notRun = regexp.MustCompile(`\b(was|were) not\s+run\b|\(not\s+run|# not run|Not run`)
 
 // TestEveryBlockIsRunOrMarked holds that a test runs each block of commands on a page, or that the page says
 // that it was not run.

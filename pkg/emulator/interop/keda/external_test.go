@@ -118,7 +118,7 @@ func TestWhileFeedscaleKnowsNothingKEDAFallsBack(t *testing.T) {
 	}
 }
 
-// TestWhileFeedscaleIsGoneTheReplicasStay is what docs/act.md says of a fallback: KEDA asks an external
+// TestWhileFeedscaleIsGoneTheReplicasStay is what docs/keda-external-scaler.md says of a fallback: KEDA asks an external
 // scaler for the spec of its metric, and without that knows of no metric to fall back for.
 func TestWhileFeedscaleIsGoneTheReplicasStay(t *testing.T) {
 	w := watch(t, ", minReplicaCount: 1", nil)

@@ -216,7 +216,7 @@ func TestTheServiceBusScalerAddsUpQueuesByAPattern(t *testing.T) {
 	}
 }
 
-// TestTheServiceBusScalerWakesAConsumerOnItsSubscription is infra/keda/consumer.yaml with topicName and subscriptionName, as docs/act.md has
+// TestTheServiceBusScalerWakesAConsumerOnItsSubscription is infra/keda/consumer.yaml with topicName and subscriptionName, as docs/consume.md has
 // it under "Several consumers".
 func TestTheServiceBusScalerWakesAConsumerOnItsSubscription(t *testing.T) {
 	o := overTLS("orders")
