@@ -1,6 +1,6 @@
 // Package processors is the HTTP function that answers KEDA and people: what
 // the state store holds of each processor, without a call to Cosmos DB
-// (docs/act.md, HTTP). function.json beside it, and that of history, are what the host reads.
+// (docs/http.md). function.json beside it, and that of history, are what the host reads.
 package processors
 
 import (

@@ -233,7 +233,7 @@ func (e entry) checkShared(p Processor) {
 	}
 }
 
-// signalQueue is a signal queue of a document (docs/act.md, Signal queue).
+// signalQueue is a signal queue of a document (docs/signal-queue.md).
 type signalQueue struct {
 	name string
 	at   *yamltree.Node

@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Scaler says how KEDA's external scaler is served (docs/act.md, KEDA, external-push).
+// Scaler says how KEDA's external scaler is served (docs/keda-external-scaler.md).
 type Scaler struct {
 	Listen       string // FEEDSCALE_SCALER_LISTEN, "host:port"; "" = not at all
 	CertFile     string // FEEDSCALE_SCALER_CERT_FILE, in PEM; "" = without TLS

@@ -3,7 +3,7 @@
 //
 // It holds the event and its JSON Schema (event.go and scale-event.schema.json, which change
 // together), the encoding and its strict reverse (decode.go), the rule which of two events of one
-// subject is newer (order.go), and what a transport has to do ([Publisher]). docs/act.md describes
+// subject is newer (order.go), and what a transport has to do ([Publisher]). docs/scale-events.md describes
 // all of it for people who write consumers in other languages.
 //
 // It is pure: nothing outside the standard library, no network, no clock. The only transport here is

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The fixed attributes of a scale event's CloudEvents envelope, as docs/act.md has them.
+// The fixed attributes of a scale event's CloudEvents envelope, as docs/scale-events.md has them.
 const (
 	SpecVersion     = "1.0"
 	Type            = "feedscale.scale.v1"

@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Signals keeps messages in queues, one for each replica that is wanted (docs/act.md, Signal queue).
+// Signals keeps messages in queues, one for each replica that is wanted (docs/signal-queue.md).
 type Signals interface {
 	// Namespace names where the queues are.
 	Namespace() string

@@ -19,7 +19,7 @@ func UnknownName(name string) error {
 }
 
 // Asked is a State with what tells whether a scaler that asks for it may act upon it. It is the one
-// judgement of all that answer scalers: the HTTP API and KEDA's external scaler (docs/act.md).
+// judgement of all that answer scalers: the HTTP API and KEDA's external scaler (docs/http.md).
 type Asked struct {
 	Subject string // "processor orders", say
 	State   state.State

@@ -1,5 +1,5 @@
 // Package scaler is KEDA's external scaler: a gRPC server that tells KEDA's triggers external and
-// external-push how many replicas a processor, or a group, is to have (docs/act.md).
+// external-push how many replicas a processor, or a group, is to have (docs/keda-external-scaler.md).
 //
 // It knows neither how that is decided nor where it is kept: a [Source] says it. Start with
 // [Server.Serve]; stream.go has the pushing, and tls.go the certificates. The folder externalscaler

@@ -22,7 +22,7 @@ const SampleInterval = 15 * time.Second
 const maxSampleUnits = 2_000
 
 // Sample is one poll of a processor in the history. Its JSON has the names of `poll --output json`
-// (docs/act.md, HTTP) and, but for those of throughput, always every field; null, which is nil, means
+// (docs/http.md) and, but for those of throughput, always every field; null, which is nil, means
 // unknown.
 type Sample struct {
 	Time              time.Time         `json:"time"` // of the poll, UTC

@@ -69,7 +69,7 @@ func judge(seen actions.Survey, asksFeedscale func(actions.Trigger) bool) findin
 }
 
 // takeAsTrigger is the other way to mend it, as a comment after the command.
-const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (https://github.com/feedscale/feedscale/blob/main/docs/act.md, KEDA, external-push)"
+const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (https://github.com/feedscale/feedscale/blob/main/docs/keda-external-scaler.md)"
 
 // asksFeedscale reports whether a trigger is one of those of docs/act.md. That of the external scaler
 // is told by what feedscale reads of it, the name of the subject, and not by the address, which is that

@@ -175,7 +175,7 @@ func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*ht
 		return nil, nil, err
 	}
 	if !a.key.IsZero() {
-		request.Header.Set("x-functions-key", a.key.Reveal()) // as the API asks for it (docs/act.md, HTTP)
+		request.Header.Set("x-functions-key", a.key.Reveal()) // as the API asks for it (docs/http.md)
 	}
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)

@@ -91,7 +91,7 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 	k.groups = append(k.groups, group)
 }
 
-// scaleTarget returns the labels for what a ScaledObject scales (docs/act.md, kubernetes), nil if it
+// scaleTarget returns the labels for what a ScaledObject scales (docs/consume.md), nil if it
 // has no name, and what to call it.
 func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node, workload string) {
 	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")

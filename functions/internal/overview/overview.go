@@ -1,5 +1,5 @@
 // Package overview is what the HTTP functions and the metrics show of all processors and groups of a
-// configuration. Its entries are read once and shared by all who ask (docs/act.md, HTTP).
+// configuration. Its entries are read once and shared by all who ask (docs/http.md).
 //
 // It makes no call to Cosmos DB and knows no HTTP. Start with [Overview.Current], which answers from the
 // entries, and [Overview.List], which reads the rows; answer.go has what scalers are told.

@@ -1,5 +1,5 @@
 // Package containerapp is the action that sets the replica bounds of an Azure Container App through
-// Azure Resource Manager (docs/act.md, containerapp).
+// Azure Resource Manager (docs/consume.md).
 //
 // It knows nothing of queues or of how an identity is found. Start with Action; target.go says
 // which app an event is about.

@@ -14,7 +14,7 @@ import (
 func Kind() actions.Kind {
 	return actions.Kind{
 		Name: "containerapp", Summary: "replica bounds",
-		Caution: "Container Apps makes a new revision of every change of scale bounds, and replaces the replicas of the old one: a scale rule on a signal queue changes the count alone (https://github.com/feedscale/feedscale/blob/main/docs/act.md, Signal queue)",
+		Caution: "Container Apps makes a new revision of every change of scale bounds, and replaces the replicas of the old one: a scale rule on a signal queue changes the count alone (https://github.com/feedscale/feedscale/blob/main/docs/signal-queue.md)",
 		Flags:   []actions.Flag{{Name: "arm-endpoint", Usage: "Azure Resource Manager of containerapp, in a national cloud (default https://management.azure.com)"}},
 		New: func(o actions.Options) (actions.Action, error) {
 			endpoint := o.Flag("arm-endpoint")

@@ -1,5 +1,5 @@
 // Package kubernetes is the action that sets the replicas of a Deployment, a StatefulSet or any
-// other object with a scale subresource, through client-go (docs/act.md, kubernetes).
+// other object with a scale subresource, through client-go (docs/consume.md).
 //
 // It knows nothing of queues. It is the only package that imports client-go, which the deployed
 // handler does not link (docs/decisions/0010-consumer-without-client-go-in-the-handler.md). Start

@@ -1,4 +1,4 @@
-// Package webhook is the action that posts scale events to an HTTP receiver (docs/act.md, webhook).
+// Package webhook is the action that posts scale events to an HTTP receiver (docs/webhook.md).
 // The body is the event itself; the signature is that of the Standard Webhooks specification 1.0,
 // for which there are libraries.
 //

@@ -138,7 +138,7 @@ func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, 
 	}
 }
 
-// newMessage is the event as docs/act.md describes its message. A property that the event has no value for
+// newMessage is the event as docs/scale-events.md describes its message. A property that the event has no value for
 // is left out.
 func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	id, subject, eventType, contentType := e.ID(), e.Subject(), events.Type, events.ContentType

@@ -28,7 +28,7 @@ type SignalsOptions struct {
 	Link func(queue string) SignalLink
 }
 
-// Signals keeps the counts of signal queues (docs/act.md, Signal queue): queues that hold one message for
+// Signals keeps the counts of signal queues (docs/signal-queue.md): queues that hold one message for
 // each replica that is wanted, which KEDA's azure-servicebus scaler counts.
 //
 // A queue is counted by peeking, which needs no right to manage it and tells the truth at once. What is too
