@@ -1,0 +1,52 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// shown is how many partitions the findings of one kind name.
+const shown = 3
+
+// list names things, the first ones where there are many.
+func list(what string, names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return what + " " + names[0]
+	}
+	first, last := names[:len(names)-1], names[len(names)-1]
+	if len(names) > shown+1 {
+		first, last = names[:shown], fmt.Sprintf("%d more", len(names)-shown)
+	}
+	return what + "s " + strings.Join(first, ", ") + " and " + last
+}
+
+const dayAndMinute = "2006-01-02 15:04 UTC"
+
+// at writes a time in UTC, without the day where that is the day of the poll.
+func (l Lookup) at(t time.Time) string { return clock(t, l.AttemptedAt) }
+
+// clock writes a time in UTC, without the day where that is the day of another time.
+func clock(t, day time.Time) string {
+	if t = t.UTC(); t.Format(time.DateOnly) == day.UTC().Format(time.DateOnly) {
+		return t.Format("15:04 UTC")
+	}
+	return t.Format(dayAndMinute)
+}
+
+// Age writes a number of seconds as people say it; "-" where nothing is pending.
+func Age(seconds *int64) string {
+	switch {
+	case seconds == nil:
+		return "-"
+	case *seconds < 120:
+		return fmt.Sprintf("%ds", *seconds)
+	case *seconds < 2*3600:
+		return fmt.Sprintf("%dm", *seconds/60)
+	default:
+		return fmt.Sprintf("%dh", *seconds/3600)
+	}
+}
