@@ -263,6 +263,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	before := messagesOf(&d.last.Lag)
 	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
+	due := d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt)
 	last.Lag.Partitions = nil        // the first of what there may be much of
 	if last.AttemptedAt.After(now) { // by a clock that was ahead
 		last.Health, last.Memory = last.Health.Until(now), last.Memory.Until(now)
@@ -284,6 +285,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(&d.subject, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
+		Due: due, Hour: last.Hour,
 	})
 	last.Forget()
 	d.tell(d.next)

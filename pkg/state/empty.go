@@ -26,6 +26,11 @@ func (Empty) History(context.Context, string, time.Time, time.Time) ([]Sample, e
 	return nil, nil
 }
 
+// Summaries returns none.
+func (Empty) Summaries(context.Context, string, time.Time, time.Time) ([]Summary, error) {
+	return nil, nil
+}
+
 // Prune has nothing to remove.
 func (Empty) Prune(context.Context, string, time.Time) error { return nil }
 

@@ -83,6 +83,21 @@ type Observation struct {
 	Since           time.Time     // of the poll before; zero where there was none
 	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
 	Objective       time.Duration // that the age is to keep; 0 = 60 s
+	Due             time.Time     // of this poll; zero where that is not known
+	Hour            *Summary      // of the poll before; nil where there is none
+}
+
+// seconds is the time that a poll stands for: since the poll before it, and at most a time.
+func (o Observation) seconds(at time.Time, most time.Duration) float64 {
+	if o.Since.IsZero() {
+		return 0
+	}
+	return min(max(0, at.Sub(o.Since)), most).Round(time.Millisecond).Seconds()
+}
+
+// over reports whether an age, in seconds, is beyond the objective.
+func (o Observation) over(age int64) bool {
+	return float64(age) > cmp.Or(o.Objective, objective).Seconds()
 }
 
 // objective is that of a processor without maxChangeAge.
@@ -90,10 +105,7 @@ const objective = time.Minute
 
 // observe adds what the poll stands for to what the sample of the same interval has so far.
 func (s *State) observe(sample *Sample, o Observation) {
-	seconds := 0.0
-	if !o.Since.IsZero() {
-		seconds = min(max(0, s.AttemptedAt.Sub(o.Since)), SampleInterval).Round(time.Millisecond).Seconds()
-	}
+	seconds := o.seconds(s.AttemptedAt, SampleInterval)
 	statuses := map[changefeed.Status]float64{sample.Status: seconds}
 	for status, before := range sample.StatusSeconds {
 		statuses[status] += before
@@ -104,11 +116,12 @@ func (s *State) observe(sample *Sample, o Observation) {
 	}
 	sample.LiveOwners = s.Lag.LiveOwners(s.AttemptedAt, o.LeaseExpiration)
 	over := 0.0
-	if limit := cmp.Or(o.Objective, objective); sample.Age != nil && float64(*sample.Age) > limit.Seconds() {
+	if sample.Age != nil && o.over(*sample.Age) {
 		over = seconds
 	}
 	sample.OverObjective = added(sample.OverObjective, over)
 	sample.RequestCharge = added(sample.RequestCharge, math.Round(s.Lag.Charge*100)/100)
+	s.summarize(*sample, o)
 }
 
 // added adds a number to a sum, of which nil is none.
@@ -119,8 +132,8 @@ func added(sum *float64, x float64) *float64 {
 	return &x
 }
 
-// Record sets Since and Recorded, which is what the history keeps of s. before is Recorded of the poll
-// before, nil where there was none. Where both polls are in one interval, the sample of the later
+// Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. before is
+// Recorded of the poll before, nil where there was none. Where both polls are in one interval, the sample of the later
 // replaces that of the earlier, and takes over the change of replicas and the reasons of the
 // earlier.
 func (s *State) Record(before *Sample, o Observation) {

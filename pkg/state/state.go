@@ -45,6 +45,9 @@ type State struct {
 	Containers []Container `json:"containers,omitempty"` // whose throughput follows the replicas
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
+
+	Hour     *Summary `json:"hour,omitempty"` // that has not ended yet; set by Record, nil of a group
+	Finished *Summary `json:"-"`              // hour that this poll has ended, which Commit adds to the history; set by Record
 }
 
 // Rival is a process that polled between two polls of another one.
@@ -136,7 +139,7 @@ type Store interface {
 	Load(ctx context.Context, processor string) (Entry, error)
 
 	// Commit replaces the State of s.Processor, adds event to its outbox where it is not nil, and
-	// s.Sample() to its history where s.AttemptedAt is not zero: all or nothing. It returns
+	// s.Sample() to its history where s.AttemptedAt is not zero, and s.Finished: all or nothing. It returns
 	// ErrConflict, and stores nothing, unless the stored State is still that of version.
 	//
 	// The history keeps one sample per SampleInterval: of several in one, the one committed last.
@@ -155,8 +158,12 @@ type Store interface {
 	// there are none.
 	History(ctx context.Context, processor string, from, to time.Time) ([]Sample, error)
 
+	// Summaries returns the finished hours of a processor with from <= Hour < to, oldest first, nil
+	// where there are none. State.Hour has the running one.
+	Summaries(ctx context.Context, processor string, from, to time.Time) ([]Summary, error)
+
 	// Prune removes from the history of a processor every hour (UTC) that ended at or before the
-	// given time, and nothing else. It is no error where there is nothing to remove: two processes
+	// given time, with its Summary, and nothing else. It is no error where there is nothing to remove: two processes
 	// may prune at once.
 	Prune(ctx context.Context, processor string, before time.Time) error
 

@@ -23,6 +23,10 @@ var (
 	statesBucket  = []byte("feedscale.states.v1")
 	outboxBucket  = []byte("feedscale.outbox.v1")
 	historyBucket = []byte("feedscale.history.v1")
+
+	// summariesBucket is within the history, before every processor's samples: an earlier release opens
+	// the file, and does not see it.
+	summariesBucket = []byte{0}
 )
 
 const (
@@ -102,6 +106,7 @@ func prepare(db *bolt.DB) error {
 				return err
 			}
 		}
-		return nil
+		_, err := tx.Bucket(historyBucket).CreateBucketIfNotExists(summariesBucket)
+		return err
 	})
 }

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -89,12 +90,24 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	if err != nil {
 		return err
 	}
+	var summary []byte
+	if next.Finished != nil {
+		if summary, err = json.Marshal(next.Finished); err != nil {
+			return err
+		}
+	}
 	return s.batch(ctx, func(tx *bolt.Tx) error {
 		if err := replace(tx, next.Processor, version, encoded, new(state.Version)); err != nil {
 			return err
 		}
 		if event != nil {
 			if err := addEvent(tx.Bucket(outboxBucket), *event); err != nil {
+				return err
+			}
+		}
+		if next.Finished != nil {
+			summaries := tx.Bucket(historyBucket).Bucket(summariesBucket)
+			if err := summaries.Put(sampleKey(next.Processor, next.Finished.Hour), summary); err != nil {
 				return err
 			}
 		}

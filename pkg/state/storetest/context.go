@@ -20,12 +20,14 @@ func contextRules() []rule {
 			_, loadErr := Load(ctx, store, "orders")
 			_, outboxErr := store.Outbox(ctx, nil)
 			_, historyErr := store.History(ctx, "orders", polled().Add(-time.Hour), polled().Add(time.Hour))
+			_, summariesErr := store.Summaries(ctx, "orders", polled().Add(-time.Hour), polled().Add(time.Hour))
 			_, documentsErr := store.Documents(ctx, ".throughput")
 			_, putErr := store.Put(ctx, state.Document{Name: ".throughput", Text: []byte("{}")})
 			for method, err := range map[string]error{
 				"Load":      loadErr,
 				"Outbox":    outboxErr,
 				"History":   historyErr,
+				"Summaries": summariesErr,
 				"Documents": documentsErr,
 				"Put":       putErr,
 				"Commit":    store.Commit(ctx, version, small("orders", 2), event("orders", 2)),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -222,6 +223,45 @@ func historyRules() []rule {
 			all.Wait()
 			wantSamples(t, history(t, store, "orders", hour, hour.Add(hours*time.Hour)), want[hours-1])
 		}},
+		{"a finished hour comes back with every field, and a conflict leaves none", func(t *testing.T, store state.Store) {
+			ended := at(0)
+			ended.Finished = &state.Summary{
+				Hour: hour.Add(-time.Hour), Seconds: 3599.75, OwnersKnown: 1800, ReplicaSeconds: 5400.5, Changes: 3, Owners: new(0),
+				OverObjective: 15, WorstAge: new(int64(90)), RequestCharge: 12.25,
+				StatusSeconds: map[changefeed.Status]float64{changefeed.StatusStalled: 15},
+			}
+			commit(t, store, ended, nil)
+			lost := at(time.Hour)
+			lost.Finished = &state.Summary{Hour: hour}
+			wantConflict(t, store, "", lost, nil)
+			if got := summaries(t, store, "orders", -9, 9); len(got) != 1 || !reflect.DeepEqual(got[0], *ended.Finished) {
+				t.Errorf("got %+v, want %+v", got, *ended.Finished)
+			}
+			wantHistory(t, store, ended)
+		}},
+		{"finished hours are those asked for, oldest first, of that processor, and pruned with their samples", func(t *testing.T, store state.Store) {
+			for _, name := range []string{"a", "a-b", "ab"} {
+				for i := range 4 {
+					next := sampled(name, hour.Add(time.Duration(i)*time.Hour))
+					next.Finished = &state.Summary{Hour: hour.Add(time.Duration(i-1) * time.Hour), Seconds: 1}
+					commit(t, store, next, nil)
+				}
+			}
+			for _, step := range []struct {
+				before         time.Duration
+				from, to, left int
+			}{{-1, -9, 9, 4}, {-1, 0, 2, 2}, {-1, 2, 2, 0}, {0, -9, 9, 3}, {1, -9, 9, 2}, {9, -9, 9, 0}} {
+				prune(t, store, "a", hour.Add(step.before*time.Hour))
+				got := summaries(t, store, "a", step.from, step.to)
+				sorted := slices.IsSortedFunc(got, func(a, b state.Summary) int { return a.Hour.Compare(b.Hour) })
+				if len(got) != step.left || !sorted {
+					t.Errorf("%+v: got %+v", step, got)
+				}
+			}
+			if got := summaries(t, store, "a-b", -9, 9); len(got) != 4 {
+				t.Errorf("of another processor: got %+v", got)
+			}
+		}},
 		{"a sample that was pruned can be committed again", func(t *testing.T, store state.Store) {
 			commit(t, store, at(0), nil)
 			prune(t, store, "orders", hour.Add(time.Hour))
@@ -243,6 +283,17 @@ func history(t *testing.T, store state.Store, processor string, from, to time.Ti
 	got, err := store.History(t.Context(), processor, from, to)
 	if err != nil {
 		t.Fatalf("history: %v", err)
+	}
+	return got
+}
+
+// summaries are the finished hours between two, counted from that of polled.
+func summaries(t *testing.T, store state.Store, processor string, from, to int) []state.Summary {
+	t.Helper()
+	hour := polled().Truncate(time.Hour)
+	got, err := store.Summaries(t.Context(), processor, hour.Add(time.Duration(from)*time.Hour), hour.Add(time.Duration(to)*time.Hour))
+	if err != nil {
+		t.Fatalf("summaries: %v", err)
 	}
 	return got
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -18,9 +20,16 @@ import (
 const (
 	historyPrefix = "history-"
 	hourFormat    = "2006010215"
+
+	// A finished hour has a row of its own, in which an earlier release does not look for samples, and
+	// which is read without them.
+	summaryPrefix   = "summary-"
+	summaryProperty = "summary"
 )
 
 func historyRow(hour time.Time) string { return historyPrefix + hour.UTC().Format(hourFormat) }
+
+func summaryRow(hour time.Time) string { return summaryPrefix + hour.UTC().Format(hourFormat) }
 
 // sampleProperty returns the name of a sample's property: t and the second of the hour at which its
 // interval begins, t0000 to t3585.
@@ -36,6 +45,15 @@ func sampleEntity(processor string, sample state.Sample) ([]byte, error) {
 		return nil, err
 	}
 	return entity(processor, historyRow(sample.Time), map[string]any{sampleProperty(sample.Time): string(text)})
+}
+
+// summaryEntity returns the row of a finished hour.
+func summaryEntity(processor string, summary state.Summary) ([]byte, error) {
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return nil, err
+	}
+	return entity(processor, summaryRow(summary.Hour), map[string]any{summaryProperty: string(text)})
 }
 
 func readSample(row, property string, value any) (state.Sample, error) {
@@ -79,16 +97,45 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 	return samples, nil
 }
 
-// Prune implements state.Store, with a query of the keys and one request per hour. A transaction
+// Summaries implements state.Store.
+func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
+	if !from.Before(to) {
+		return nil, nil
+	}
+	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
+		quoted(processor), summaryRow(from), summaryRow(to.Add(-1))))
+	if err != nil {
+		return nil, s.failed("read the history", processor, err)
+	}
+	var summaries []state.Summary
+	for _, row := range rows {
+		text, _ := row.Properties[summaryProperty].(string)
+		var summary state.Summary
+		if err := json.Unmarshal([]byte(text), &summary); err != nil {
+			return nil, s.failed("read the history", processor, unreadable(row, err))
+		}
+		if !summary.Hour.Before(from) && summary.Hour.Before(to) {
+			summaries = append(summaries, summary)
+		}
+	}
+	return summaries, nil
+}
+
+// Prune implements state.Store, with two queries of the keys and one request per hour. A transaction
 // would fail as a whole where another process has removed one of the hours.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
-	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey lt '%s'",
-		quoted(processor), historyPrefix, historyRow(before)), "PartitionKey", "RowKey")
-	if err == nil {
-		err = each(ctx, len(rows), func(ctx context.Context, i int) error {
-			return s.remove(ctx, processor, rows[i].RowKey)
-		})
+	var rows []aztables.EDMEntity
+	for _, ends := range [][2]string{{historyPrefix, historyRow(before)}, {summaryPrefix, summaryRow(before)}} {
+		found, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey lt '%s'",
+			quoted(processor), ends[0], ends[1]), "PartitionKey", "RowKey")
+		if err != nil {
+			return s.failed("prune the history", processor, err)
+		}
+		rows = append(rows, found...)
 	}
+	err := each(ctx, len(rows), func(ctx context.Context, i int) error {
+		return s.remove(ctx, processor, rows[i].RowKey)
+	})
 	if err != nil {
 		return s.failed("prune the history", processor, err)
 	}

@@ -174,6 +174,12 @@ func actions(version state.Version, next state.State, event *state.Event) ([]azt
 		}
 		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertMerge, Entity: entity})
 	}
+	if next.Finished != nil {
+		if entity, err = summaryEntity(next.Processor, *next.Finished); err != nil {
+			return nil, err
+		}
+		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: entity})
+	}
 	return actions, nil
 }
 
