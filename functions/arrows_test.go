@@ -58,7 +58,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"the domain reaches neither network nor files", []string{"pkg/changefeed", "pkg/health", "pkg/scaling", "pkg/scaling/sizing"}, []string{"net/http", "net", "os/exec", "pkg/cosmos", "pkg/state/boltstore"}},
 		{"what is measured knows no decision", []string{"pkg/health"}, []string{"pkg/scaling"}},
 		{"the event is the standard library alone", []string{"pkg/events"}, append(azure, network[2:]...)},
-		{"what is shown and what is replayed link no SDK", []string{"pkg/report", "pkg/state", "pkg/simulate"}, append(azure, network[2:]...)},
+		{"what is shown and what is replayed link no SDK", []string{"pkg/report", "pkg/shadow", "pkg/state", "pkg/simulate"}, append(azure, network[2:]...)},
 		{"what answers HTTP from the state makes no call to Cosmos DB", []string{"functions/processors", "functions/dashboard", "functions/metrics"}, append(azure, network[2:]...)},
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
 		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"functions/internal/importer"}},

@@ -86,7 +86,7 @@ func TestTheHandlerSaysItsVersionAndNoMoment(t *testing.T) {
 
 func TestTheStagedFolderIsWhatTheHostNeeds(t *testing.T) {
 	t.Parallel()
-	want := []string{".funcignore", "dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors.yaml", "processors/function.json"}
+	want := []string{".funcignore", "dashboard/function.json", "handler", "history/function.json", "host.json", "local.settings.json", "metrics/function.json", "poll/function.json", "processors.yaml", "processors/function.json", "report/function.json"}
 	for _, c := range []struct {
 		staged string
 		want   []string

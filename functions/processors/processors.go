@@ -1,6 +1,6 @@
 // Package processors is the HTTP function that answers KEDA and people: what
 // the state store holds of each processor, without a call to Cosmos DB
-// (docs/http.md). function.json beside it, and that of history, are what the host reads.
+// (docs/http.md). function.json beside it, and those of history and report, are what the host reads.
 package processors
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // The routes, with the prefix that the host puts before them. A Functions host forwards the first two
-// as the function processors, and the third as history.
+// as the function processors, the third as history, and RouteReport as report.
 const (
 	Route        = "/api/processors"
 	RouteOne     = "/api/processors/{name}"
@@ -51,6 +51,8 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+RouteOne, h.one)
 	mux.HandleFunc("GET "+RouteHistory, h.history)
 	mux.HandleFunc(RouteHistory, problem.OnlyGET(h.Log))
+	mux.HandleFunc("GET "+RouteReport, h.report)
+	mux.HandleFunc(RouteReport, problem.OnlyGET(h.Log))
 	if h.Policies != nil {
 		h.simulating = make(chan struct{}, 1)
 		mux.HandleFunc("GET "+RouteSimulation, h.simulate)

@@ -263,7 +263,10 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	before := messagesOf(&d.last.Lag)
 	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
-	due := d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt)
+	var due time.Time
+	if t.Ticks != nil && !last.AttemptedAt.IsZero() {
+		due = d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt)
+	}
 	last.Lag.Partitions = nil        // the first of what there may be much of
 	if last.AttemptedAt.After(now) { // by a clock that was ahead
 		last.Health, last.Memory = last.Health.Until(now), last.Memory.Until(now)

@@ -230,7 +230,7 @@ func (a *App) register(mux *http.ServeMux) {
 		mux.Handle(dashboard.RouteControls+"/", a.options.Controls)
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard")
+		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/report, /api/metrics and /api/dashboard")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/shadow"
 )
 
 // Version prints the version.
@@ -25,19 +26,19 @@ func printVersion(env Env) error {
 	return err
 }
 
-// Schema prints the JSON Schema of the processors file, or of a scale event.
+// Schema prints the JSON Schema of the processors file, of a scale event, or of a report.
 func Schema(env Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "schema [processors|event]", Short: "print the JSON Schema of the processors file, or of a scale event",
+		Use: "schema [processors|event|report]", Short: "print the JSON Schema of the processors file, of a scale event, or of a report",
 		Example:   "feedscale schema > processors.schema.json\nfeedscale schema event",
-		ValidArgs: []string{"processors", "event"},
+		ValidArgs: []string{"processors", "event", "report"},
 		Args:      cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, names []string) error {
 			name := "processors"
 			if len(names) > 0 {
 				name = names[0]
 			}
-			schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema()}[name]
+			schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema(), "report": shadow.Schema()}[name]
 			if !ok {
 				return Usage(fmt.Errorf("schema: there is no schema of %q%s", name, meant(config.Nearest(name, c.ValidArgs))))
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -152,6 +153,30 @@ func (a *API) History(ctx context.Context, name string, from, to time.Time) ([]s
 		samples = append(samples, recorded.Samples...)
 	}
 	return samples, nil
+}
+
+// Report asks for what ran since a time, a page at a time. progress is told of how many processors were
+// read; how many there are the API does not say, which is 0.
+func (a *API) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (all shadow.Report, err error) {
+	query := url.Values{"name": names, "since": {since.Format(time.RFC3339Nano)}}
+	for {
+		var page shadow.Report
+		if err := a.ask(ctx, strings.Join(names, ", "), a.base.JoinPath("api", "report"), query, &page); err != nil {
+			return all, err
+		}
+		if page.Note == "" {
+			return all, fmt.Errorf("%s answers something else than a report of feedscale", a.base)
+		}
+		all.Join(page)
+		if all.NextPage == nil {
+			return all, nil
+		}
+		if fmt.Sprint(*all.NextPage) == query.Get("page") {
+			return all, fmt.Errorf("%s answers the same page again", a.base)
+		}
+		query.Set("page", fmt.Sprint(*all.NextPage))
+		progress(len(all.Processors), 0)
+	}
 }
 
 // ask asks about a name for a value.

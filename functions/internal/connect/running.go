@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -61,6 +62,12 @@ func (r *Running) History(ctx context.Context, name string, from, to time.Time) 
 // List asks for everything there is, or for what has one of some names.
 func (r *Running) List(ctx context.Context, names []string) (report.List, error) {
 	all, err := r.api.List(ctx, names)
+	return all, r.wrong(err)
+}
+
+// Report asks for what ran since a time.
+func (r *Running) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	all, err := r.api.Report(ctx, names, since, progress)
 	return all, r.wrong(err)
 }
 

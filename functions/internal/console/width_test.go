@@ -45,6 +45,9 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		"history": func(w io.Writer, style console.Style) error {
 			return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
 		},
+		"report": func(w io.Writer, style console.Style) error {
+			return console.WriteReport(w, reported(), false, style)
+		},
 		"simulate": func(w io.Writer, style console.Style) error { return simulation().Write(w, style) },
 	} {
 		for _, width := range []int{1, 2, 5, 13, 34} { // hardly room for anything: it need not fit, and nothing breaks

@@ -136,6 +136,8 @@ func TestPruneReadsKeysOnlyAndRemovesEveryHour(t *testing.T) {
 	var asked recorder
 	store := openThrough(t, keyed, asked.record(func(request *http.Request) (*http.Response, error) {
 		switch {
+		case strings.Contains(request.URL.Query().Get("$filter"), "summary-"):
+			return rows(key("summary-2026010203")), nil
 		case request.Method == http.MethodGet:
 			return rows(key("history-2026010201"), key("history-2026010202"), key("history-2026010203")), nil
 		case strings.Contains(request.URL.Path, "history-2026010202"): // another process was faster
@@ -147,7 +149,10 @@ func TestPruneReadsKeysOnlyAndRemovesEveryHour(t *testing.T) {
 	if err := store.Prune(t.Context(), "a'b", hour().Add(time.Hour+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	wantFilters(t, &asked, "PartitionKey eq 'a''b' and RowKey ge 'history-' and RowKey lt 'history-2026010204'")
+	wantFilters(t, &asked,
+		"PartitionKey eq 'a''b' and RowKey ge 'history-' and RowKey lt 'history-2026010204'",
+		"PartitionKey eq 'a''b' and RowKey ge 'summary-' and RowKey lt 'summary-2026010204'",
+	)
 	if got := asked.requests[0].URL.Query().Get("$select"); got != "PartitionKey,RowKey" {
 		t.Errorf("selected %q", got)
 	}
@@ -157,7 +162,8 @@ func TestPruneReadsKeysOnlyAndRemovesEveryHour(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		want = append(want, fmt.Sprintf("DELETE /feedscale(PartitionKey='a''b',RowKey='history-202601020%d')", i))
 	}
-	if want = append(want, "GET /feedscale()"); !slices.Equal(got, want) {
+	want = append(want, "DELETE /feedscale(PartitionKey='a''b',RowKey='summary-2026010203')", "GET /feedscale()", "GET /feedscale()")
+	if !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 }

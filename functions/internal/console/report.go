@@ -1,0 +1,195 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
+)
+
+const (
+	mostReported = 20 // processors in a table
+	mostGaps     = 3  // of a processor
+)
+
+// WriteReport prints what ran and, below it, what is modelled, as a table or as Markdown.
+func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error {
+	table := func(rows [][]Cell, leastFirst ...string) string { return style.Table(rows, leastFirst...) }
+	lines := style.wrapLines
+	if markdown {
+		table = func(rows [][]Cell, _ ...string) string { return markdownTable(rows) }
+		lines = func(text string) string { return strings.ReplaceAll(text, "\n", "\n\n") }
+		style = Style{}
+	}
+	shown := slices.Clone(r.Processors)
+	if len(shown) > mostReported {
+		slices.SortStableFunc(shown, func(a, b shadow.Processor) int { return cmp.Compare(hours(b.ReplicaHours), hours(a.ReplicaHours)) })
+		shown = shown[:mostReported]
+	}
+	var b strings.Builder
+	b.WriteString(lines(fmt.Sprintf("Measured: %s\n%s to %s, %s\n", r.Note, r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339),
+		Brief(r.Until.Sub(r.Since)))) + "\n")
+	rows := [][]Cell{Head("PROCESSOR", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS", ">RU", ">NOT RECORDED", "TROUBLE")}
+	var notes strings.Builder
+	for _, p := range shown {
+		rows = append(rows, measuredRow(p.Name, p.Measured))
+		if p.Error != nil {
+			fmt.Fprintf(&notes, "%s: %s\n", p.Name, *p.Error)
+		}
+		for _, g := range p.Gaps[:min(mostGaps, len(p.Gaps))] {
+			fmt.Fprintf(&notes, "%s: nothing, or less than half, is recorded from %s to %s\n", p.Name, g.Since.Format(time.RFC3339), g.Until.Format(time.RFC3339))
+		}
+		if more := len(p.Gaps) - mostGaps; more > 0 {
+			fmt.Fprintf(&notes, "%s: and %d more such times; --output json has all\n", p.Name, more)
+		}
+	}
+	if more := len(r.Processors) - len(shown); more > 0 {
+		fmt.Fprintf(&notes, "%d processors with fewer replica-hours are left out; --output json has all\n", more)
+	}
+	for _, g := range r.Groups {
+		rows = append(rows, groupRow(g))
+	}
+	if len(r.Processors) > 1 {
+		rows = append(rows, measuredRow("total", r.Total))
+	}
+	b.WriteString(table(rows, "RU", "WORST AGE", "NOT RECORDED") + lines(notes.String()))
+	writeModels(&b, shown, table, lines)
+	return style.print(w, b.String())
+}
+
+func hours(n *float64) float64 {
+	if n == nil {
+		return -1
+	}
+	return *n
+}
+
+func replicaHours(n *float64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.1f", *n)
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func measuredRow(name string, m shadow.Measured) []Cell {
+	if m.RecordedSeconds == 0 { // of which zeros would say something
+		none := Cell{unknown, Plain, true}
+		return []Cell{{name, Plain, false}, none, none, none, none, none, {Brief(seconds(m.GapSeconds)), Yellow, true}, {"", Plain, false}}
+	}
+	over := seconds(m.OverObjective)
+	return []Cell{
+		{name, Plain, false},
+		{replicaHours(m.ReplicaHours), Plain, true},
+		{Brief(over), overColor(over), true},
+		{report.Age(m.WorstAge), Plain, true},
+		{fmt.Sprint(m.ScaleActions), Plain, true},
+		{compact(m.RequestUnits), Dim, true},
+		{Brief(seconds(m.GapSeconds)), Dim, true},
+		{trouble(m), Plain, false},
+	}
+}
+
+func groupRow(g shadow.Group) []Cell {
+	none := Cell{"", Plain, true}
+	return []Cell{
+		{"group " + g.Name, Plain, false}, {replicaHours(g.ReplicaHours), Plain, true}, none, none,
+		{fmt.Sprint(g.ScaleActions), Plain, true}, none, none, {"", Plain, false},
+	}
+}
+
+// trouble says for how long something was wrong.
+func trouble(m shadow.Measured) string {
+	var parts []string
+	for _, s := range []changefeed.Status{changefeed.StatusExpiring, changefeed.StatusStalled, changefeed.StatusUncovered, changefeed.StatusUnclaimed} {
+		if of := m.StatusSeconds[s]; of > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", s, Brief(seconds(of))))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeModels prints what is modelled, if anything is.
+func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Cell, ...string) string, lines func(string) string) {
+	rows := [][]Cell{Head("PROCESSOR", "POLICY", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS")}
+	var notes strings.Builder
+	for _, p := range shown {
+		m := p.Model
+		if m == nil {
+			continue
+		}
+		if m.Error != nil {
+			fmt.Fprintf(&notes, "%s: not modelled: %s\n", p.Name, *m.Error)
+			continue
+		}
+		for _, of := range m.Policies {
+			over := time.Duration(of.OverObjective) * time.Second
+			rows = append(rows, []Cell{
+				{p.Name, Plain, false}, {of.Policy, Plain, false}, {fmt.Sprintf("%.1f", of.ReplicaHours), Plain, true},
+				{Brief(over), overColor(over), true}, {report.Age(&of.WorstAge), Plain, true}, {fmt.Sprint(of.ScaleActions), Plain, true},
+			})
+		}
+		notes.WriteString(p.Name + ": " + conditions(*m) + "\n")
+	}
+	if len(rows) == 1 && notes.Len() == 0 {
+		return
+	}
+	b.WriteString("\n" + lines("Modelled, not measured: what a policy would have run for the same changes\n") + "\n")
+	if len(rows) > 1 {
+		b.WriteString(table(rows, "WORST AGE"))
+	}
+	b.WriteString(lines(notes.String()))
+}
+
+// conditions says what a model rests on, and how far it was off.
+func conditions(m shadow.Model) string {
+	measured := "measured"
+	if !m.ThroughputMeasured {
+		measured = "a default"
+	}
+	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (a default)", Brief(time.Duration(m.Seconds)*time.Second),
+		m.Since.Format(time.RFC3339), m.Throughput, measured, Brief(seconds(m.StartUpSeconds)))
+	if m.GuessedSeconds > 0 {
+		text += fmt.Sprintf("; for %s no arrival rate is recorded, and the last one is used", Brief(time.Duration(m.GuessedSeconds)*time.Second))
+	}
+	switch {
+	case m.Ran == nil:
+		return text + "; the model is unchecked: --ran says what did run"
+	case m.ErrorPercent == nil:
+		return text + "; the model is unchecked: no live owner is recorded"
+	}
+	side := "high"
+	if *m.ErrorPercent < 0 {
+		side = "low"
+	}
+	return text + fmt.Sprintf("; checked: the model of %s is %.0f %% %s against %.2f replicas by the leases", *m.Ran, math.Abs(*m.ErrorPercent), side, *m.MeasuredReplicas)
+}
+
+// markdownTable is a table of GitHub's Markdown.
+func markdownTable(rows [][]Cell) string {
+	var b strings.Builder
+	for i, row := range clipped(rows) {
+		rule := "|"
+		for _, c := range row {
+			b.WriteString("| " + strings.ReplaceAll(c.Text, "|", `\|`) + " ")
+			if c.Right {
+				rule += " ---: |"
+			} else {
+				rule += " --- |"
+			}
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString(rule + "\n")
+		}
+	}
+	return b.String() + "\n"
+}

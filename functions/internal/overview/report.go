@@ -1,0 +1,76 @@
+package overview
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// recordsAtOnce is how many records are read at once.
+const recordsAtOnce = 32
+
+// Report is what ran since a time, of everything there is or of what has one of some names. progress is
+// told of how many processors were read, and of how many there are.
+func (o *Overview) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	asked, err := o.Members(names)
+	if err != nil {
+		return shadow.Report{}, err
+	}
+	c := shadow.NewCollector(since, o.Now())
+	o.Collect(ctx, c, asked, progress)
+	return c.Report(), ctx.Err()
+}
+
+// Members are the processors that have one of some names, or are in a group that has; without names
+// they are all. The error of another name wraps report.ErrUnknownName.
+func (o *Overview) Members(names []string) (members []Subject, err error) {
+	if len(names) == 0 {
+		return o.Processors, nil
+	}
+	for _, name := range names {
+		if !o.Knows(name) {
+			return nil, report.UnknownName(name)
+		}
+	}
+	for _, p := range o.Processors {
+		if slices.Contains(names, p.Name) || p.Group != "" && slices.Contains(names, p.Group) {
+			members = append(members, p)
+		}
+	}
+	return members, nil
+}
+
+// Collect adds processors to a report, some at once, so that their hours are not in memory together.
+// What cannot be read of one is its error, and keeps nothing of the others.
+func (o *Overview) Collect(ctx context.Context, c *shadow.Collector, processors []Subject, progress func(done, all int)) {
+	since, until := c.Span()
+	var hours [recordsAtOnce][]state.Summary
+	var errs [recordsAtOnce]error
+	for first := 0; first < len(processors) && ctx.Err() == nil; first += recordsAtOnce {
+		progress(first, len(processors))
+		some := processors[first:min(first+recordsAtOnce, len(processors))]
+		var loads sync.WaitGroup
+		for i, p := range some {
+			loads.Go(func() {
+				s, _, err := o.Stored(ctx, p.Name)
+				if hours[i], errs[i] = o.Store.Summaries(ctx, p.Name, since, until); s.Hour != nil {
+					hours[i] = append(hours[i], *s.Hour)
+				}
+				errs[i] = errors.Join(errs[i], err)
+			})
+		}
+		loads.Wait()
+		for i, p := range some {
+			if errs[i] != nil {
+				o.Log.Error("the record cannot be read", "processor", p.Name, "error", errs[i].Error())
+			}
+			c.Add(p.Name, p.Group, hours[i], errs[i])
+		}
+	}
+}

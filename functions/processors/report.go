@@ -1,0 +1,59 @@
+package processors
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/pkg/shadow"
+)
+
+// RouteReport has what ran, by the leases. A Functions host forwards it as the function report.
+const RouteReport = "/api/report"
+
+// ReportPage is the most processors of an answer.
+const ReportPage = 500
+
+// reportBack is how far a report goes back where nothing else is asked for.
+const reportBack = 168 * time.Hour
+
+// report answers with a page of what ran since a time.
+func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
+	query, now := r.URL.Query(), h.Now().UTC()
+	since, err := h.time(r, "since", now.Add(-reportBack))
+	if oldest := now.Add(-longestHistory); err == nil && (since.Before(oldest) || since.After(now)) {
+		err = fmt.Errorf("since is %q; allowed are times in the last %d days", query.Get("since"), longestHistory/(24*time.Hour))
+	}
+	page := 0
+	if given := query.Get("page"); err == nil && given != "" {
+		if page, err = strconv.Atoi(given); err != nil || page < 0 || page > len(h.Processors)/ReportPage {
+			err = fmt.Errorf("page is %q; allowed are numbers from 0 to nextPage of the page before", given)
+		}
+	}
+	if err != nil {
+		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		return
+	}
+	select {
+	case h.reading <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	defer func() { <-h.reading }()
+	asked, err := h.Members(query["name"])
+	if err != nil {
+		problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
+		return
+	}
+	first := min(page*ReportPage, len(asked))
+	last := min(first+ReportPage, len(asked))
+	c := shadow.NewCollector(since, now)
+	h.Collect(r.Context(), c, asked[first:last], func(int, int) {})
+	answer := c.Report()
+	if last < len(asked) {
+		answer.NextPage = new(page + 1)
+	}
+	h.write(w, r, answer)
+}

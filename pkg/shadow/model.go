@@ -1,0 +1,106 @@
+package shadow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/simulate"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Model is what policies would have run for the changes that arrived. It is no measurement.
+type Model struct {
+	Since          time.Time `json:"since"` // first sample that is complete
+	Seconds        int64     `json:"seconds"`
+	GuessedSeconds int64     `json:"guessedSeconds"` // without a recorded arrival rate
+
+	Throughput         float64 `json:"throughputPerReplica"` // transactions per second
+	ThroughputMeasured bool    `json:"throughputMeasured"`   // or else a default
+	StartUpSeconds     float64 `json:"startUpSeconds"`       // that a replica is taken to need
+
+	MeasuredReplicas *float64   `json:"measuredReplicas"` // mean by the leases in that time; null if never known
+	Policies         []Modelled `json:"policies"`
+
+	Ran          *string  `json:"ran"`          // policy that the user says did run; null = the model is unchecked
+	ErrorPercent *float64 `json:"errorPercent"` // of the mean replicas modelled for Ran, against MeasuredReplicas
+	Error        *string  `json:"error"`        // why nothing is modelled
+}
+
+// Modelled is what one policy would have run.
+type Modelled struct {
+	Policy        string  `json:"policy"`
+	ReplicaHours  float64 `json:"replicaHours"`
+	ScaleActions  int     `json:"scaleActions"`
+	OverObjective int64   `json:"secondsOverObjective"`
+	WorstAge      int64   `json:"worstAgeSeconds"`
+}
+
+// defaultObjective is the age that a processor without maxChangeAge is to keep (docs/monitor.md).
+const defaultObjective = time.Minute
+
+// Question is what is to be modelled of a processor.
+type Question struct {
+	Name      string
+	Samples   []state.Sample // oldest first
+	Policies  []simulate.Scaler
+	Objective time.Duration   // that the age is to keep; 0 = 60 s
+	Ran       simulate.Scaler // what did run; nil = unknown
+}
+
+// NewModel replays what arrived against policies.
+func NewModel(q Question) *Model {
+	workers := simulate.DefaultWorkers()
+	m := &Model{StartUpSeconds: workers.StartUp.Seconds(), Policies: []Modelled{}}
+	recording, err := simulate.FromSamples(q.Name, q.Samples, 0)
+	if err != nil {
+		m.Error = new(err.Error())
+		return m
+	}
+	if recording.Drain != nil {
+		workers.Throughput, m.ThroughputMeasured = *recording.Drain, true
+	}
+	m.Since, m.Seconds, m.Throughput = recording.Start, int64(recording.Duration()/time.Second), workers.Throughput
+	m.GuessedSeconds, m.MeasuredReplicas = int64(recording.Guessed/time.Second), meanOwners(q.Samples, recording.Start)
+	objective := simulate.Objective{Age: q.Objective}
+	if objective.Age == 0 {
+		objective.Age = defaultObjective
+	}
+	replay := func(s simulate.Scaler) simulate.Result {
+		return simulate.Run(recording.Trace, workers, s, simulate.Conditions{Seed: 1}, objective)
+	}
+	for _, policy := range q.Policies {
+		r := replay(policy)
+		m.Policies = append(m.Policies, Modelled{policy.Name(), r.ReplicaHours, r.Actions(), int64(r.OverAge / time.Second), int64(r.MaxAge / time.Second)})
+	}
+	if q.Ran == nil {
+		return m
+	}
+	m.Ran = new(q.Ran.Name())
+	if fixed, ok := q.Ran.(simulate.Fixed); ok { // the leases do not show more replicas than there are leases
+		*m.Ran = fmt.Sprintf("fixed:%d", fixed)
+		q.Ran = min(fixed, simulate.Fixed(recording.Partitions))
+	}
+	if m.MeasuredReplicas != nil && *m.MeasuredReplicas > 0 {
+		mean := replay(q.Ran).ReplicaHours / recording.Duration().Hours()
+		m.ErrorPercent = new(100 * (mean / *m.MeasuredReplicas - 1))
+	}
+	return m
+}
+
+// meanOwners is the mean of live owners from a time on; nil if they were never known.
+func meanOwners(samples []state.Sample, since time.Time) *float64 {
+	seconds, replicaSeconds := 0.0, 0.0
+	for _, s := range samples {
+		if s.LiveOwners == nil || s.Time.Before(since) {
+			continue
+		}
+		for _, of := range s.StatusSeconds {
+			seconds += of
+			replicaSeconds += of * float64(*s.LiveOwners)
+		}
+	}
+	if seconds == 0 {
+		return nil
+	}
+	return new(replicaSeconds / seconds)
+}
