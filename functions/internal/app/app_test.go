@@ -135,7 +135,7 @@ func TestAPathThatIsNotThereIsAProblemDocumentThatNamesThoseThatAre(t *testing.T
 		got := s.get(t, path)
 		document := testworld.Decode[map[string]any](t, []byte(got.body))
 		if got.status != http.StatusNotFound || got.contentType != "application/problem+json" || document["instance"] != path ||
-			document["detail"] != "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/metrics and /api/dashboard" {
+			document["detail"] != "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/report, /api/metrics and /api/dashboard" {
 			t.Errorf("GET %s: %+v", path, got)
 		}
 	}
