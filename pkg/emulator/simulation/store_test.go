@@ -199,6 +199,10 @@ func (s table) History(context.Context, string, time.Time, time.Time) ([]state.S
 	return nil, nil
 }
 
+func (s table) Summaries(context.Context, string, time.Time, time.Time) ([]state.Summary, error) {
+	return nil, nil
+}
+
 func (s table) Prune(ctx context.Context, subject string, _ time.Time) error {
 	return s.call(ctx, "prune", subject, func() error { return nil })
 }
