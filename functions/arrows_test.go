@@ -142,7 +142,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 		by  []string // who may import it
 	}{
 		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/actions/throughput", "pkg/emulator/interop", "pkg/emulator/testworld"}},
-		{"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", []string{"pkg/cosmos", "pkg/changefeedprocessor", "pkg/demo", "pkg/emulator"}},
+		{"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", []string{"pkg/cosmos", "pkg/changefeedprocessor", "pkg/benchmark", "pkg/demo", "pkg/emulator"}},
 		{"pkg/emulator/testworld", nil}, // tests alone
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},

@@ -73,11 +73,11 @@ func TestAFailingHandlerIsCalledAgainWithItsLeaseHeld(t *testing.T) {
 			o.Handle, o.Retries = c.of(func(context.Context, changefeedprocessor.Batch) error { panic("scripted") }), 0
 			o.Released = func(_ string, why error) { released = append(released, why) }
 		})
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		if l := s.leases()["0"]; !l.OwnedBy("host-1") {
 			t.Errorf("after 30 s: lease %+v, want it held", l)
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		second := time.Second
 		if want := []time.Duration{0, second, 3 * second, 7 * second, 15 * second, 31 * second}; !slices.Equal(c.at, want) {
 			t.Errorf("called at %v, want %v", c.at, want)
@@ -131,7 +131,7 @@ func TestPoisonIsFoundByHalvingAndTheOthersAreHandledOnce(t *testing.T) {
 						return nil
 					}
 				})
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				if c.stops {
 					err := <-host.ended
 					if !errors.Is(err, changefeedprocessor.ErrStop) || !strings.Contains(err.Error(), `"order-13"`) {
@@ -196,7 +196,7 @@ func TestManualCheckpointsAreWrittenWhenTheyAreAskedFor(t *testing.T) {
 			o.Manual = true
 			o.Handle = func(_ context.Context, b changefeedprocessor.Batch) error { batches = append(batches, b); return nil }
 		})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if l := s.leases()["0"]; len(batches) != 3 || l.Continuation != nil {
 			t.Fatalf("%d batches and lease %+v, want 3 and no checkpoint", len(batches), l)
 		}
@@ -206,7 +206,7 @@ func TestManualCheckpointsAreWrittenWhenTheyAreAskedFor(t *testing.T) {
 			t.Errorf("got lease %+v, want it at the second batch", l)
 		}
 		s.split("0")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if got := len(batches); got < 4 {
 			t.Errorf("%d batches, want what was not checkpointed again, from the children", got)
 		}
@@ -241,7 +241,7 @@ func TestAPartOfAPageIsNotCheckpointed(t *testing.T) {
 				return err
 			}
 		})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if want := []string{"4 none", "1 none", `2 "8"`}; !slices.Equal(checkpoints, want) {
 			t.Errorf("got %q, want %q", checkpoints, want)
 		}
@@ -258,9 +258,9 @@ func TestAStartIsTriedAgainWhileTheAccountThrottles(t *testing.T) {
 			return &cosmosfake.Answer{Status: http.StatusTooManyRequests, Header: http.Header{"X-Ms-Retry-After-Ms": {"500"}}}
 		})
 		host := s.host("host-1", nil)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		end()
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if owned := s.owners()["host-1"]; owned != 1 {
 			t.Errorf("%d leases are owned, want the one", owned)
 		}
@@ -286,15 +286,15 @@ func TestStarts(t *testing.T) {
 			t.Parallel()
 			inBubble(t, 2, func(t *testing.T, s *shop) {
 				s.write(10)
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				middle := time.Now()
-				time.Sleep(time.Second)
+				pass(time.Second)
 				s.write(10)
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				s.host("host-1", func(o *changefeedprocessor.Options) { c.start(o, middle) })
-				time.Sleep(20 * time.Second)
+				pass(20 * time.Second)
 				s.write(5)
-				time.Sleep(20 * time.Second)
+				pass(20 * time.Second)
 				if got := s.count(); got != c.want {
 					t.Errorf("%d changes were handled, want %d", got, c.want)
 				}
@@ -316,10 +316,10 @@ func TestAStartTimeIsSentBesideAContinuation(t *testing.T) {
 		})
 		s.write(10)
 		s.host("host-1", func(o *changefeedprocessor.Options) { o.FromBeginning, o.StartTime = false, start })
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		s.merge("0", "1")
 		s.write(10)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		s.checkOnce()
 		if n := without.Load(); n > 0 {
 			t.Errorf("%d reads had no start time", n)
@@ -339,7 +339,7 @@ func TestKeysThatNoLeaseCovers(t *testing.T) {
 				s.write(30)
 				var l warnings
 				s.host("host-1", func(o *changefeedprocessor.Options) { o.Log, o.CreateMissing = slog.New(&l), create })
-				time.Sleep(20 * time.Second)
+				pass(20 * time.Second)
 				if _, made := s.leases()["1"]; made != create {
 					t.Errorf("got leases %q", s.tokens())
 				}
@@ -548,7 +548,7 @@ func TestThrottledReadsAndWritesKeepTheLease(t *testing.T) {
 			inBubble(t, 2, func(t *testing.T, s *shop) {
 				var lost atomic.Int64
 				s.host("host-1", func(o *changefeedprocessor.Options) { o.Released = func(string, error) { lost.Add(1) } })
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				end := s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 					if r.Kind != kind {
 						return nil
@@ -556,9 +556,9 @@ func TestThrottledReadsAndWritesKeepTheLease(t *testing.T) {
 					return &cosmosfake.Answer{Status: http.StatusTooManyRequests, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"700"}}}
 				})
 				s.write(20)
-				time.Sleep(40 * time.Second)
+				pass(40 * time.Second)
 				end()
-				time.Sleep(10 * time.Second)
+				pass(10 * time.Second)
 				if n, owned := lost.Load(), s.owners()["host-1"]; n != 0 || owned != 2 {
 					t.Errorf("%d leases were released, %d are owned; want both kept", n, owned)
 				}
@@ -585,14 +585,14 @@ func TestALeaseThatCannotBeRenewedIsLostBeforeAnotherHostTakesIt(t *testing.T) {
 			}
 			o.Released = func(_ string, err error) { why = err }
 		})
-		time.Sleep(20 * time.Second) // renewed at 8.5 s
+		pass(20 * time.Second) // renewed at 8.5 s
 		s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 			if r.Container == testworld.Leases && r.Kind == cosmosfake.ReplaceDocument {
 				return &cosmosfake.Answer{Delay: time.Hour}
 			}
 			return nil
 		})
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		if ended < 60*time.Second || ended > 69*time.Second || !errors.Is(why, changefeedprocessor.ErrLeaseLost) {
 			t.Errorf("the handler's context ended after %s, and the lease was released because of %v; want 60 s after the last renewal, and that it is lost", ended, why)
 		}
@@ -640,14 +640,22 @@ func TestAtMostMaxConcurrencyPagesAreHandledAtOnce(t *testing.T) {
 func TestAcquiredAndReleasedAreTold(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, s *shop) {
-		var told []string
+		var (
+			mu   sync.Mutex
+			told []string
+		)
+		tell := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprintf(format, args...))
+		}
 		h := s.host("host-1", func(o *changefeedprocessor.Options) {
-			o.Acquired = func(lease string) { told = append(told, "acquired "+lease) }
-			o.Released = func(lease string, why error) { told = append(told, fmt.Sprintf("released %s: %v", lease, why)) }
+			o.Acquired = func(lease string) { tell("acquired %s", lease) }
+			o.Released = func(lease string, why error) { tell("released %s: %v", lease, why) }
 		})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.split("0")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		s.stopAll(h)
 		slices.Sort(told)
 		want := []string{"acquired 0", "acquired 1", "acquired 2", "released 0: " + changefeedprocessor.ErrLeaseReplaced.Error(), "released 1: <nil>", "released 2: <nil>"}

@@ -53,7 +53,7 @@ func (s *shop) changes(token string, during time.Duration) (at []time.Duration) 
 	s.t.Helper()
 	began, before := time.Now(), s.leases()[token]
 	for time.Since(began) < during {
-		time.Sleep(500 * time.Millisecond)
+		pass(500 * time.Millisecond)
 		now := s.leases()[token]
 		if now.ETag == before.ETag {
 			continue
@@ -75,7 +75,7 @@ func TestAHandlerThatThrows(t *testing.T) {
 		s.write(10)
 		c := calls{began: time.Now()}
 		host := s.host("host-1", with(c.of(throws)))
-		time.Sleep(10 * time.Millisecond)
+		pass(10 * time.Millisecond)
 		if l := s.leases()["0"]; !l.OwnedBy("") || l.Continuation != nil {
 			t.Errorf("after 10 ms: lease %+v, want it released and without a checkpoint", l)
 		}
@@ -107,7 +107,7 @@ func TestAnOwnedLeaseIsRenewed(t *testing.T) {
 				s.write(c.writes)
 				h, free := hangs(t)
 				host := s.host("host-1", with(h))
-				time.Sleep(10 * time.Millisecond)
+				pass(10 * time.Millisecond)
 				if got := s.changes("0", time.Minute); !slices.Equal(got, renewed) {
 					t.Errorf("the lease changed after %v, want %v", got, renewed)
 				}
@@ -138,7 +138,7 @@ func TestAHandlerThatHangsHoldsUpAStopUntilTheDeadline(t *testing.T) {
 		s.Put("orders", map[string]any{"id": "order-1", "customer": "customer-1"})
 		h, free := hangs(t)
 		host := s.host("host-1", with(h))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		began := time.Now()
 		host.stop()
 		err := <-host.ended
@@ -166,13 +166,13 @@ func TestAHandlerIsToldOfAStop(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.stopAll(host)
 		if l := s.leases()["0"]; !l.OwnedBy("") || l.Continuation != nil {
 			t.Errorf("got lease %+v, want it released, and what was not handled not checkpointed", l)
 		}
 		s.host("host-2", nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.checkOnce()
 	})
 }
@@ -187,7 +187,7 @@ func TestAHandlerThatFailsOnOnePartitionHoldsUpNoOther(t *testing.T) {
 			}
 			return s.handle(ctx, b)
 		}))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		for token, l := range s.leases() {
 			if failing := token == "2"; (l.Continuation == nil) != failing || l.OwnedBy("") != failing {
 				t.Errorf("got lease %+v, want it without an owner and a checkpoint if it is that of partition 2", l)

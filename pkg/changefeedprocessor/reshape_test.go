@@ -318,11 +318,11 @@ func TestALeaseWhoseDeletionFailsIsLeftOver(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *shop) {
 		s.write(20)
 		s.host("host-1", nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		end := s.LoseDeletes(testworld.Leases)
 		s.split("0")
 		s.write(20)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		s.checkOnce()
 		leases := s.leases()
 		if got := s.tokens(); !slices.Equal(got, []string{"0", "1", "2"}) {
@@ -332,7 +332,7 @@ func TestALeaseWhoseDeletionFailsIsLeftOver(t *testing.T) {
 			t.Errorf("got lease %+v, want it given back, at its last position", parent)
 		}
 		end()
-		time.Sleep(13 * time.Second)
+		pass(13 * time.Second)
 		if got := s.tokens(); !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("got leases %q, want the parent gone with the next look for leases", got)
 		}
@@ -346,10 +346,10 @@ func TestTheChildrenOfASplitGoOnWhereTheParentWasRead(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *shop) {
 		s.write(3)
 		s.host("host-1", fromNow)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s.split("0")
 		s.write(40)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if n := s.count(); n != 40 {
 			t.Errorf("%d changes were handled, want the 40 since the start", n)
 		}
@@ -369,13 +369,13 @@ func TestALeaseOfBeforeLeasesSaidTheirRangeSaysItOnceItIsTaken(t *testing.T) {
 		s.create()
 		s.Put(testworld.Leases, s.LeasesOf("projection", "127.0.0.1", "orders").DotNetPKOld("0", leasefake.Fields{Continuation: leasefake.At(0)}))
 		s.host("host-2", nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if got := s.leases()["0"].FeedRange; got == nil || got.Range != (leasefake.Range{Max: "FF"}) {
 			t.Errorf("got range %+v, want all keys", got)
 		}
 		s.split("0")
 		s.write(10)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		s.checkOnce()
 		if got := s.tokens(); !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("got leases %q, want those of the children", got)

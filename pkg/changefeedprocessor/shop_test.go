@@ -60,6 +60,12 @@ func inBubble(t *testing.T, partitions int, test func(t *testing.T, s *shop)) {
 	})
 }
 
+// pass lets time pass in a bubble, until the hosts wait again: what they wrote is then seen.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func openShop(t *testing.T, partitions int, o testworld.Options) *shop {
 	t.Helper()
 	w := testworld.New(t, o)

@@ -26,15 +26,15 @@ func TestWhatIsWrittenWhileNoHostRuns(t *testing.T) {
 			t.Parallel()
 			inBubble(t, 1, func(t *testing.T, s *shop) {
 				first := s.host("host-1", c.options)
-				time.Sleep(6 * time.Second)
+				pass(6 * time.Second)
 				s.write(c.before)
-				time.Sleep(6 * time.Second)
+				pass(6 * time.Second)
 				s.stopAll(first)
 				s.write(5)
 				second := s.host("host-2", c.options)
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				s.write(1) // is handled in any case
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				s.stopAll(second)
 				if got, want := s.count(), c.before+c.want+1; got != want {
 					t.Errorf("%d changes were handled, want %d: %d of the 5", got, want, c.want)
@@ -49,12 +49,12 @@ func TestAPositionThatDidNotMoveIsCheckpointedOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *shop) {
 		s.write(3)
 		s.host("host-1", fromNow)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		first := s.leases()["0"]
 		if first.Continuation == nil || *first.Continuation != `"3"` {
 			t.Fatalf("got lease %+v, want the position of now checkpointed", first)
 		}
-		time.Sleep(7 * time.Second) // the first renewal comes after 8.5 s
+		pass(7 * time.Second) // the first renewal comes after 8.5 s
 		if now := s.leases()["0"]; now.ETag != first.ETag {
 			t.Errorf("got lease %+v, want it as it was", now)
 		}
@@ -65,11 +65,11 @@ func TestAHostThatWasKilledGoesOnWithTheLeasesThatCarryItsName(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 2, func(t *testing.T, s *shop) {
 		killed := s.host("host-1", nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		killed.kill()
 		s.write(20)
 		s.host("host-1", nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if got := s.count(); got != 20 {
 			t.Errorf("%d changes were handled a second after the restart, want 20", got)
 		}
@@ -80,14 +80,14 @@ func TestAKilledHostLeavesItsLeasesUntilTheyExpire(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 2, func(t *testing.T, s *shop) {
 		killed := s.host("host-1", nil)
-		time.Sleep(9 * time.Second) // 0.5 s behind the first renewal
+		pass(9 * time.Second) // 0.5 s behind the first renewal
 		killed.kill()
 		next := s.host("host-2", nil) // looks every 13 s, and takes its share of the two at once
-		time.Sleep(59 * time.Second)
+		pass(59 * time.Second)
 		if got := s.owners()["host-1"]; got != 1 {
 			t.Errorf("after 59 s: %d leases of the killed host, want 1", got)
 		}
-		time.Sleep(7 * time.Second)
+		pass(7 * time.Second)
 		if got := s.owners()["host-2"]; got != 2 {
 			t.Errorf("after 66 s: %d leases of the next host, want 2", got)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -60,20 +61,20 @@ func TestNeitherAzcosmosNorAzcoreAsksAgain(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := testworld.New(t, testworld.Options{InMemory: true})
 					w.Container(orders.ID, 2)
-					asked := 0
+					var asked atomic.Int64
 					w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 						if r.Kind != kind {
 							return nil
 						}
-						asked++
+						asked.Add(1)
 						return &cosmosfake.Answer{Status: c.status, Substatus: c.substatus}
 					})
 					began := time.Now()
 					if err := read(t.Context(), w.Client()); err == nil {
 						t.Error("it is no error")
 					}
-					if asked != c.requests || time.Since(began) > 10*time.Second {
-						t.Errorf("%d requests in %s, want %d", asked, time.Since(began), c.requests)
+					if int(asked.Load()) != c.requests || time.Since(began) > 10*time.Second {
+						t.Errorf("%d requests in %s, want %d", asked.Load(), time.Since(began), c.requests)
 					}
 				})
 			})
@@ -90,10 +91,10 @@ func TestNeitherAzcosmosNorAzcoreAsksAgainAfterAnError(t *testing.T) {
 			t.Run(fmt.Sprintf("%v for %s", cause, kind), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					asked := 0
+					var asked atomic.Int64
 					a, err := cosmos.NewAccount(cosmos.Options{Endpoint: "https://acct.documents.azure.com", Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1, Transport: transport(func(r *http.Request) (*http.Response, error) {
 						if r.URL.Path != "/" {
-							asked++
+							asked.Add(1)
 						}
 						return nil, cause
 					})})
@@ -103,8 +104,8 @@ func TestNeitherAzcosmosNorAzcoreAsksAgainAfterAnError(t *testing.T) {
 					if timeout := net.Error(nil); kind == cosmosfake.ReadChangeFeed && errors.As(cause, &timeout) && timeout.Timeout() {
 						want = 1
 					}
-					if err == nil || asked != want {
-						t.Errorf("%d requests, want %d: %v", asked, want, err)
+					if err == nil || int(asked.Load()) != want {
+						t.Errorf("%d requests, want %d: %v", asked.Load(), want, err)
 					}
 				})
 			})
@@ -122,12 +123,12 @@ func TestAzcosmosDoesNotReadTheAccountItself(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := testworld.New(t, testworld.Options{InMemory: true})
 				w.Container(orders.ID, 2)
-				asked := 0
+				var asked atomic.Int64
 				w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 					if r.Kind != cosmosfake.ReadAccount {
 						return nil
 					}
-					asked++
+					asked.Add(1)
 					return &answer
 				})
 				a := w.Client()
@@ -138,9 +139,9 @@ func TestAzcosmosDoesNotReadTheAccountItself(t *testing.T) {
 				if took := time.Since(began); took > time.Second || rule == "fails" && err != nil {
 					t.Errorf("after %s: %v", took, err)
 				}
-				first := asked
-				if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil || asked != first {
-					t.Errorf("%d requests for the account's description, want %d: %v", asked, first, err)
+				first := asked.Load()
+				if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil || asked.Load() != first {
+					t.Errorf("%d requests for the account's description, want %d: %v", asked.Load(), first, err)
 				}
 			})
 		})

@@ -259,11 +259,11 @@ func (s *standIns) print(w io.Writer) {
 		settings["SERVICEBUS__fullyQualifiedNamespace"] = strings.TrimSuffix(s.ServiceBus.Addr().String(), ":"+amqpsPort)
 		settings["IDENTITY_ENDPOINT"], settings["IDENTITY_HEADER"] = endpoint, header
 	}
-	if control := s.Control(); control != "" {
-		settings["FAULTS"] = control + "/faults"
-	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(w, "%s=%q\n", name, settings[name])
+	}
+	if control := s.Control(); control != "" {
+		fmt.Fprintf(w, "FAULTS=%q\n", control+"/faults")
 	}
 	for _, topic := range s.topics {
 		fmt.Fprintf(w, "# to publish: FEEDSCALE_EVENTS=servicebus:SERVICEBUS/%s\n", topic.Name)
