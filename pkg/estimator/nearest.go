@@ -78,11 +78,11 @@ func (m *measured) identity() changefeed.Identity {
 }
 
 // inventory returns what a lease container holds, read within the last minutes; false if it cannot be read.
-func (t *tick) inventory(ctx context.Context, leases source, m *measured) (found, bool) {
-	now := t.now()
-	t.Estimator.mu.Lock()
-	known, ok := t.nearest[leases]
-	t.Estimator.mu.Unlock()
+func (e *Estimator) inventory(ctx context.Context, leases source, m *measured) (found, bool) {
+	now := e.now()
+	e.mu.Lock()
+	known, ok := e.nearest[leases]
+	e.mu.Unlock()
 	if !ok || now.Sub(known.at).Abs() >= lookAgainAfter {
 		documents, usage, err := leases.account.FindLeases(ctx, leases.container)
 		m.usage.Add(usage)
@@ -90,9 +90,9 @@ func (t *tick) inventory(ctx context.Context, leases source, m *measured) (found
 			return found{}, false
 		}
 		known = found{at: now, processors: changefeed.Inventory(documents)}
-		t.Estimator.mu.Lock()
-		t.nearest[leases] = known
-		t.Estimator.mu.Unlock()
+		e.mu.Lock()
+		e.nearest[leases] = known
+		e.mu.Unlock()
 	}
 	return known, true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -189,7 +190,7 @@ func (l Lookup) unknown() []string {
 	if problem := l.Lag.Problem(); problem != "" {
 		text += ": " + strings.TrimSuffix(problem, ".")
 	}
-	switch failure, fallback := l.reason("failure"), l.reason("fallback"); {
+	switch failure, fallback := reason(l.Decision, "failure"), reason(l.Decision, "fallback"); {
 	case l.Decision == nil:
 		text += "; nothing is decided, and HTTP answers 503"
 	case fallback != "":
@@ -210,7 +211,7 @@ func (l Lookup) unpublished() []string {
 }
 
 func (l Lookup) stalled() (all []string) {
-	stalled := l.with(changefeed.StatusStalled)
+	stalled := with(l.Lag, changefeed.StatusStalled)
 	for i, p := range stalled.Partitions {
 		if i == shown {
 			stalled.Partitions = stalled.Partitions[shown:]
@@ -239,7 +240,7 @@ func (l Lookup) stalled() (all []string) {
 }
 
 func (l Lookup) expiring() []string {
-	expiring, kept := l.with(changefeed.StatusExpiring), ""
+	expiring, kept := with(l.Lag, changefeed.StatusExpiring), ""
 	if l.Lag.Retention > 0 {
 		seconds := int64(l.Lag.Retention / time.Second)
 		kept = ", and the container keeps a change for " + Age(&seconds)
@@ -249,7 +250,7 @@ func (l Lookup) expiring() []string {
 }
 
 func (l Lookup) ahead() (all []string) {
-	ahead := l.with(changefeed.StatusAhead)
+	ahead := with(l.Lag, changefeed.StatusAhead)
 	for i, p := range ahead.Partitions {
 		if i == shown {
 			ahead.Partitions = ahead.Partitions[shown:]
@@ -287,7 +288,7 @@ func (l Lookup) bootstrap() []string {
 }
 
 func (l Lookup) splitting() []string {
-	splitting := l.with(changefeed.StatusSplitting)
+	splitting := with(l.Lag, changefeed.StatusSplitting)
 	return one(len(splitting.Partitions) > 0, "after a split or merge, no replica has replaced the lease of %s yet",
 		partitions(splitting))
 }
@@ -300,7 +301,7 @@ func (l Lookup) beside() (all []string) {
 }
 
 func (l Lookup) unclaimed() []string {
-	unclaimed, asked := l.with(changefeed.StatusUnclaimed), "replicas"
+	unclaimed, asked := with(l.Lag, changefeed.StatusUnclaimed), "replicas"
 	if l.Decision != nil {
 		asked = Count(l.Decision.Replicas, "replica")
 	}
@@ -309,7 +310,7 @@ func (l Lookup) unclaimed() []string {
 }
 
 func (l Lookup) uncheckpointed() []string {
-	uncheckpointed := l.with(changefeed.StatusUncheckpointed)
+	uncheckpointed := with(l.Lag, changefeed.StatusUncheckpointed)
 	return one(len(uncheckpointed.Partitions) > 0, "no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
 		partitions(uncheckpointed))
 }
@@ -319,14 +320,14 @@ func (l Lookup) uncheckpointed() []string {
 const remarkable = 60
 
 // lagging reports whether a backlog is processed that no other finding describes.
-func (l Lookup) lagging() bool {
+func lagging(l Lookup) bool {
 	status := l.Lag.Status()
 	return l.Decision != nil && (status == changefeed.StatusLagging || status == changefeed.StatusExpiring)
 }
 
 func (l Lookup) growing() []string {
 	seconds, known := CatchUpSeconds(l.State)
-	if age := l.Lag.Age(); !l.lagging() || !known || !math.IsInf(seconds, 1) || age == nil || *age < remarkable {
+	if age := l.Lag.Age(); !lagging(l) || !known || !math.IsInf(seconds, 1) || age == nil || *age < remarkable {
 		return nil
 	}
 	return one(true, "%s, and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
@@ -337,7 +338,7 @@ func (l Lookup) growing() []string {
 var limiting = []string{"maxChangeAge", "retention", "throughput", "hotPartition", "notEffective"}
 
 func (l Lookup) limited() (all []string) {
-	if !l.lagging() {
+	if !lagging(l) {
 		return nil
 	}
 	backlog, before := backlog(l.Lag), 0
@@ -397,8 +398,8 @@ func (l Lookup) members() (all []string) {
 }
 
 // with returns the partitions that have a status.
-func (l Lookup) with(status changefeed.Status) (found changefeed.ProcessorLag) {
-	for _, p := range l.Lag.Partitions {
+func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefeed.ProcessorLag) {
+	for _, p := range lag.Partitions {
 		if p.Status == status {
 			found.Partitions = append(found.Partitions, p)
 		}
@@ -424,9 +425,9 @@ func backlog(lag changefeed.ProcessorLag) string {
 }
 
 // reason returns why a step of the decision had a say; "" where it had none.
-func (l Lookup) reason(step string) string {
-	if l.Decision != nil {
-		for _, r := range l.Decision.Reasons {
+func reason(d *scaling.Decision, step string) string {
+	if d != nil {
+		for _, r := range d.Reasons {
 			if r.Step == step {
 				return r.Why
 			}

@@ -47,7 +47,7 @@ func Decide(in Input) Outcome {
 		c = t.take(in.incomplete(m, c))
 	case in.Lag.Ahead():
 		next.Failures = 0
-		c = t.take(in.hold("ahead", "every position is ahead of the feed: no replica can help, and the last decision holds"))
+		c = t.take(in.Memory.hold("ahead", "every position is ahead of the feed: no replica can help, and the last decision holds"))
 		c = t.take(in.schedules(m, c))
 	default:
 		next.Failures++

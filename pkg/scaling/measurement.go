@@ -46,7 +46,7 @@ type measurement struct {
 func (in Input) measure() measurement {
 	m := measurement{known: in.Lag.Known()}
 	m.lag, m.gaps = in.fill()
-	in.limitInherited(m.lag.Partitions)
+	limitInherited(m.lag.Partitions, in.Policy.Threshold)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
 	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration); owners != nil {
 		m.owners = *owners
@@ -95,7 +95,7 @@ func (in Input) measure() measurement {
 // limitInherited keeps a split from asking for more than one replica per new lease. Leases that began at the
 // position of one that was split each count what was pending before. The greatest of them counts in full,
 // the others up to one changeFeedLagThreshold each.
-func (in Input) limitInherited(partitions []changefeed.Partition) {
+func limitInherited(partitions []changefeed.Partition, threshold int64) {
 	inherits := func(p *changefeed.Partition) bool { return p.Inherited && p.Lag != nil }
 	most := -1
 	for i := range partitions {
@@ -105,7 +105,7 @@ func (in Input) limitInherited(partitions []changefeed.Partition) {
 	}
 	for i := range partitions {
 		if p := &partitions[i]; i != most && inherits(p) {
-			p.Lag = new(min(*p.Lag, in.Policy.Threshold))
+			p.Lag = new(min(*p.Lag, threshold))
 		}
 	}
 }

@@ -51,13 +51,12 @@ func (in Input) uncertain(m measurement, c count) (count, []Reason) {
 }
 
 // hold is a part of step 8 of docs/decide.md: the last decision, if there is one.
-func (in Input) hold(step, why string) (count, []Reason) {
-	current, known := in.current()
-	if !known {
+func (m Memory) hold(step, why string) (count, []Reason) {
+	if m.Replicas == nil {
 		return count{basis: nothing}, nil
 	}
-	c := count{active: in.Memory.Active, metric: in.Memory.MetricValue, basis: held}
-	c.raise(float64(current))
+	c := count{active: m.Active, metric: m.MetricValue, basis: held}
+	c.raise(float64(*m.Replicas))
 	return c, because(step, "%s", why)
 }
 
@@ -68,7 +67,7 @@ func (in Input) failure(m measurement, failures int) (count, []Reason) {
 	current, known := in.current()
 	fallback := in.Policy.Fallback
 	if failures <= fallback.FailureThreshold {
-		return in.hold("failure", fmt.Sprintf("poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold))
+		return in.Memory.hold("failure", fmt.Sprintf("poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold))
 	}
 	replicas := fallback.Replicas
 	why := because("fallback", "%d polls failed: fallback to %d", failures, replicas)
