@@ -65,6 +65,18 @@ type taken struct {
 // learns is how long a host may work on a lease that another one took: until its next renewal fails.
 const learns = 25 * time.Second
 
+// sharedSource is a source of chance for the world and its hosts at once.
+type sharedSource struct {
+	mu     sync.Mutex
+	source rand.Source
+}
+
+func (s *sharedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Uint64()
+}
+
 // goHost is one host.
 type goHost struct {
 	w     *hosts
@@ -325,7 +337,7 @@ func TestNoFaultBreaksAPromiseOfAHost(t *testing.T) {
 	for ran, s := 0, *seed; ran < *hostTicks; ran, s = ran+secondsOfARun, s+1 {
 		synctest.Test(t, func(t *testing.T) {
 			w := &hosts{
-				World: testworld.New(t, testworld.Options{InMemory: true}), t: t, random: rand.New(rand.NewPCG(s, 31)),
+				World: testworld.New(t, testworld.Options{InMemory: true}), t: t, random: rand.New(&sharedSource{source: rand.NewPCG(s, 31)}),
 				ranges: []string{"0", "1", "2"}, written: map[string]int{}, newest: map[string]int{}, at: map[string]int64{}, taken: map[string]taken{},
 			}
 			w.Create(cosmosfake.ContainerSpec{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: 3})
