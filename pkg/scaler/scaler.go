@@ -238,11 +238,12 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 		}
 		return replicas, nil
 	}
+	code, says := codes.Unavailable, "the scaler has no answer, so that KEDA's fallback applies"
 	if errors.Is(err, report.ErrUnknownName) {
-		return 0, status.Error(codes.NotFound, err.Error()) // which KEDA says, too
+		code, says = codes.NotFound, "KEDA asks for what no entry names, and says that no metric specs were returned"
 	}
 	if s.refusals.News(name, err.Error()) && s.warnings.Allow() {
-		s.log.Warn("the scaler has no answer, so that KEDA's fallback applies", "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
+		s.log.Warn(says, "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
-	return 0, status.Error(codes.Unavailable, err.Error())
+	return 0, status.Error(code, err.Error())
 }

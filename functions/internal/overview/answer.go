@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -99,7 +100,7 @@ func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, erro
 		}
 	}
 	if asked.Next == nil {
-		return report.Lookup{}, report.UnknownName(name)
+		return report.Lookup{}, o.unknown(name)
 	}
 	found := o.load(ctx, name)
 	if found.Err != nil {
@@ -131,4 +132,16 @@ func (o *Overview) IsGroup(name string) bool { return has(o.Groups, name) }
 
 func has(all []Subject, name string) bool {
 	return slices.ContainsFunc(all, func(s Subject) bool { return s.Name == name })
+}
+
+// unknown is the error of a name that nothing has, with the nearest one that something has.
+func (o *Overview) unknown(name string) error {
+	var names []string
+	for _, s := range slices.Concat(o.Processors, o.Groups) {
+		names = append(names, s.Name)
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w; did you mean %s?", report.UnknownName(name), near)
+	}
+	return report.UnknownName(name)
 }

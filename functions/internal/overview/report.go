@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -35,7 +34,7 @@ func (o *Overview) Members(names []string) (members []Subject, err error) {
 	}
 	for _, name := range names {
 		if !o.Knows(name) {
-			return nil, report.UnknownName(name)
+			return nil, o.unknown(name)
 		}
 	}
 	for _, p := range o.Processors {
