@@ -28,7 +28,7 @@ func TestTheDemoClosesTheLoop_Long(t *testing.T) {
 	demo.stdout.await(t, "payments   - → 1   bootstrap")
 	demo.stdout.await(t, "RU/s of shop/ledger  demand: payments needs ")
 	demo.stdout.await(t, "payments   1 → ")
-	demo.stdout.await(t, "audit      stalled")
+	demo.stdout.await(t, "audit          stalled")
 	demo.stdout.await(t, " → 0   ok")
 	demo.interrupt(t)
 	if stderr.Len() > 0 {

@@ -121,7 +121,7 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 					f.processed.Add(int64(o.Items))
 				}
 			},
-			Log: f.log,
+			Log: slog.New(alive{f.log.Handler(), life}),
 		})
 	if err != nil {
 		return err
@@ -141,6 +141,16 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 		return err
 	}
 	return nil // what it did not hand back is as good as killed
+}
+
+// alive is the log of a host, which says nothing once it was killed.
+type alive struct {
+	slog.Handler
+	life context.Context
+}
+
+func (a alive) Enabled(ctx context.Context, level slog.Level) bool {
+	return a.life.Err() == nil && a.Handler.Enabled(ctx, level)
 }
 
 // handler is what the service does with changes. A batch is finished even where the replica is told to
