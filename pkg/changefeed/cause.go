@@ -13,6 +13,7 @@ type Cause struct {
 	Says   string    `json:"says"`             // what is wrong with it, after its name: "refuses (429, throttled)", say
 	Effect string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
 	Remedy string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
+	Beside bool      `json:"beside,omitempty"` // it explains no unknown lag: a clock that is wrong, say
 	Since  time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
 }
 

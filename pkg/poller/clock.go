@@ -99,7 +99,7 @@ func (c *Clock) causes() []changefeed.Cause {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cause := changefeed.Cause{Of: "the clock of this machine", Effect: "followed the corrected time", Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"}
+	cause := changefeed.Cause{Beside: true, Of: "the clock of this machine", Effect: "followed the corrected time", Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"}
 	switch {
 	case c.accounts[0] != "":
 		cause.Of, cause.Says = "the clock of account "+c.accounts[1], "is more than a minute ahead of that of account "+c.accounts[0]

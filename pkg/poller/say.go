@@ -17,7 +17,7 @@ type messages struct {
 func messagesOf(lag *changefeed.ProcessorLag) messages {
 	s := messages{conditions: conditionsOf(lag)}
 	switch {
-	case lag.Time.IsZero() || lag.Complete() || len(lag.Causes) > 0:
+	case lag.Time.IsZero() || lag.Complete() || slices.ContainsFunc(lag.Causes, func(c changefeed.Cause) bool { return !c.Beside }):
 	case lag.Known():
 		s.unknown = "the lag is not fully known"
 	default:

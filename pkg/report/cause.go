@@ -15,6 +15,7 @@ type Cause struct {
 	Sentence string     `json:"sentence"` // what refuses, since when and how, on one line and without a full stop
 	Remedy   string     `json:"remedy"`   // what to do about it
 	Since    *time.Time `json:"since"`    // when it was seen first; null where that is unknown
+	Beside   bool       `json:"beside"`   // it explains no failure of these: a clock that is wrong, say
 	Names    []string   `json:"names"`    // of the processors and groups, as they are listed
 }
 
@@ -59,7 +60,7 @@ func Causes(l List) []Cause {
 		if f.Part != "" && len(f.parts) == 1 {
 			what = f.Part + " of " + f.Of
 		}
-		c := Cause{Remedy: f.Remedy, Names: f.names}
+		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Names: f.names}
 		since := ""
 		if !f.Since.IsZero() {
 			c.Since = &f.Since

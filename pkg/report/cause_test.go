@@ -111,3 +111,14 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 		t.Errorf("an empty outbox is %+v", o)
 	}
 }
+
+// TestAWrongClockExplainsNoFailure holds that what is beside the failures is told as such.
+func TestAWrongClockExplainsNoFailure(t *testing.T) {
+	t.Parallel()
+	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
+	s.Lag.Causes = []changefeed.Cause{{Of: "the clock of this machine", Says: "is wrong", Effect: "followed the corrected time", Beside: true}}
+	causes := report.NewList(noon, []report.Stored{report.NewStored(report.Lookup{State: s})}, nil).Causes
+	if len(causes) != 1 || !causes[0].Beside {
+		t.Errorf("%+v", causes)
+	}
+}

@@ -152,7 +152,7 @@ const OLD = 5 * 60;
 
 // tooOld is what to say where no processor was measured for long and no cause says why.
 function tooOld(processors, causes, now) {
-  if (causes.length) return '';
+  if (causes.some((c) => !c.beside)) return '';
   const last = Math.max(...processors.map(polled));
   const seconds = (now - last) / 1000;
   if (processors.length === 0 || seconds < OLD) return '';

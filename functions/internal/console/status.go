@@ -32,7 +32,7 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	}
 	hidden := 0
 	if total := len(all.Processors); !l.All && total > differing {
-		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool { return explained[p.Name] })
+		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool { return explained[p.Name] && !differs(p.Findings) })
 		all.Processors = all.Processors[:min(differing, len(all.Processors))]
 		hidden = total - len(all.Processors)
 	}
@@ -42,9 +42,7 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	}
 	each(all, func(name string, findings []report.Finding) {
 		if explained[name] {
-			findings = slices.DeleteFunc(slices.Clone(findings), func(f report.Finding) bool {
-				return f.Code == string(changefeed.StatusUnknown) || f.Code == report.Unpublished
-			})
+			findings = slices.DeleteFunc(slices.Clone(findings), isCaused)
 		}
 		if len(findings) > 0 {
 			b.WriteString("\n")
@@ -60,10 +58,20 @@ func explainedBy(causes []report.Cause) map[string]bool {
 	names := make(map[string]bool)
 	for _, c := range causes {
 		for _, name := range c.Names {
-			names[name] = names[name] || len(c.Names) > 1
+			names[name] = names[name] || len(c.Names) > 1 && !c.Beside
 		}
 	}
 	return names
+}
+
+// isCaused reports whether a common cause may explain a finding.
+func isCaused(f report.Finding) bool {
+	return f.Code == string(changefeed.StatusUnknown) || f.Code == report.Unpublished
+}
+
+// differs reports whether something urgent was found that no common cause explains.
+func differs(findings []report.Finding) bool {
+	return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Severity == report.Critical && !isCaused(f) })
 }
 
 // findings writes a sentence for each finding, which begins with a name or, where that is "", with its

@@ -90,6 +90,15 @@ func TestACauseIsSaidOnceAndThenWhatDiffers(t *testing.T) {
 		if s.Processor = fmt.Sprintf("orders-%02d", i); i < 30 {
 			s.Lag = changefeed.ProcessorLag{Time: noon, Error: fmt.Sprintf("request %d is throttled", i), Causes: []changefeed.Cause{cause}}
 		}
+		if i == 3 { // and something else is wrong with it
+			s.Lag.Error = ""
+			s.Lag.Partitions = []changefeed.Partition{
+				{Lease: "0", Status: changefeed.StatusUnknown, Error: "request 3 is throttled"},
+				{Lease: "1", Lag: new(int64(7)), Status: changefeed.StatusStalled},
+			}
+		}
+		clock := changefeed.Cause{Of: "the clock of this machine", Says: "is wrong", Effect: "followed the corrected time", Beside: true}
+		s.Lag.Causes = append(s.Lag.Causes, clock)
 		states = append(states, s)
 	}
 	list := held(states, nil)
@@ -101,11 +110,16 @@ func TestACauseIsSaidOnceAndThenWhatDiffers(t *testing.T) {
 	}{{false, 20, 0, "35 more: --all"}, {true, 55, 0, ""}} {
 		var b strings.Builder
 		testworld.Must(t, console.WriteStatus(&b, list, console.Listing{All: c.all}, console.Style{}))
-		first, rest, _ := strings.Cut(b.String(), "\n")
+		text := b.String()
+		if !strings.Contains(text, "\norders-03  ") || !strings.Contains(text, "partition 1 has not moved") {
+			t.Errorf("what else is wrong is hidden:\n%s", text)
+		}
+		_, text, _ = strings.Cut(text, "account")
+		first, rest, _ := strings.Cut("account"+text, "\n")
 		if first != "account shop refuses (429, throttled) since 03:00 UTC: 30 processors could not be measured." {
 			t.Errorf("it begins with %q", first)
 		}
-		if got := strings.Count(rest, "\norders-"); got != c.rows {
+		if got := strings.Count(rest, " 5s ago"); got != c.rows {
 			t.Errorf("%d rows, want %d:\n%s", got, c.rows, rest)
 		}
 		if got := strings.Count(rest, "is throttled"); got != c.throttles || !strings.Contains(rest, c.more) {
