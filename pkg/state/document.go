@@ -27,7 +27,7 @@ func (d Document) Decode(value any) error {
 }
 
 // SignalQueuesName is the name of the document that lists the signal queues that may hold messages
-// (docs/operate.md, Signal queues).
+// (docs/signal-queue.md).
 const SignalQueuesName = "signal.queues"
 
 // SignalQueues is that document.
