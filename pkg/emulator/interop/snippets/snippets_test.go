@@ -30,17 +30,21 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program writes the block of the page that begins with the name of a file into a folder, and
-// returns the file.
+// program writes a program into a folder, and returns its file: that of the folder identity, or the block
+// of the page that begins with its name.
 func program(t *testing.T, name, folder string) string {
 	t.Helper()
+	file := filepath.Join(folder, name)
+	if text, err := os.ReadFile(filepath.Join("identity", name)); err == nil {
+		must(t, os.WriteFile(file, text, 0o600))
+		return file
+	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "stand-ins.md"))
 	must(t, err)
 	block := regexp.MustCompile("(?ms)^```\\w+\n(?://|#) " + regexp.QuoteMeta(name) + "\n(.*?)^```$").FindSubmatch(page)
 	if block == nil {
 		t.Fatalf("docs/stand-ins.md has no %s", name)
 	}
-	file := filepath.Join(folder, name)
 	must(t, os.WriteFile(file, block[1], 0o600))
 	return file
 }
