@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the programs of docs/stand-ins.md as they stand, with a key and with DefaultAzureCredential.
+# Runs the programs of docs/stand-ins.md and of snippets/programs as they stand, with a key and with DefaultAzureCredential.
 # Arguments go to `go test`. Needs Go, Node.js 20, Python 3 with venv, a JDK of version 17 or later
 # with Maven, and port 5671; the first run needs package registries.
 set -eu

@@ -1,3 +1,3 @@
-// Package snippets runs the programs of docs/stand-ins.md, and those of the folder identity, against
+// Package snippets runs the programs of docs/stand-ins.md, and those of the folder programs, against
 // `feedscale emulate` as they stand, in Go, JavaScript, Python and Java. run-snippets.sh starts it.
 package snippets

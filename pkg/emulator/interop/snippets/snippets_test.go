@@ -30,12 +30,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program writes a program into a folder, and returns its file: that of the folder identity, or the block
+// program writes a program into a folder, and returns its file: that of the folder programs, or the block
 // of the page that begins with its name.
 func program(t *testing.T, name, folder string) string {
 	t.Helper()
 	file := filepath.Join(folder, name)
-	if text, err := os.ReadFile(filepath.Join("identity", name)); err == nil {
+	if text, err := os.ReadFile(filepath.Join("programs", name)); err == nil {
 		must(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
