@@ -147,6 +147,7 @@ func (s scene) like(page, printed string) bool {
 var tested = []struct{ page, begins, test string }{
 	{"README.md", "$ make run", "TestTheDemoFitsARealTerminalAndFollowsItsSize"},
 	{"README.md", "make run ", "TestTheDemoClosesTheLoop_Long"},
+	{"README.md", "eval ", "TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns"},
 	{"docs/consume.md", "$ feedscale consume", "TestADryRunOfConsumeSaysWhatItWouldDoAndDoesNothing"},
 	{"docs/scale-events.md", "feedscale: consuming", "TestAConsumerOfATopicSaysWhatIsWrong"},
 	{"docs/http.md", "$ curl -i http://127.0.0.1:17072/api/processors/orders", "TestWhatKEDAReads"},
