@@ -303,6 +303,20 @@ func TestEachCodeIsOnThePage(t *testing.T) {
 	}
 }
 
+func TestTheSchemaOfAnEventNamesEachStatus(t *testing.T) {
+	t.Parallel()
+	schema, err := os.ReadFile("../events/scale-event.schema.json")
+	testworld.Must(t, err)
+	var names []string
+	for _, status := range changefeed.Statuses() {
+		names = append(names, string(status))
+	}
+	last := len(names) - 1
+	if want := strings.Join(names[:last], ", ") + " or " + names[last]; !strings.Contains(string(schema), want) {
+		t.Errorf("scale-event.schema.json does not say: %s", want)
+	}
+}
+
 func TestAnAgeIsAsPeopleSayIt(t *testing.T) {
 	t.Parallel()
 	if got := report.Age(nil); got != "-" {
