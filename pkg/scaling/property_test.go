@@ -420,7 +420,7 @@ func unmeasuredIsNoRecommendation(story []tick) string {
 }
 
 // levelEnds: what step 3 holds is the last decision, of which it asks for more than half, and for no
-// longer than six minutes after fewer were enough. No incomplete poll does.
+// longer than nine minutes after fewer were enough. No incomplete poll does.
 func levelEnds(story []tick) string {
 	k := story[len(story)-1]
 	held := k.asked("level")
@@ -433,7 +433,7 @@ func levelEnds(story []tick) string {
 		return fmt.Sprintf("it holds %d", held)
 	case !k.complete():
 		return "the poll is incomplete"
-	case k.in.Now.Sub(since) >= 6*time.Minute:
+	case k.in.Now.Sub(since) >= 9*time.Minute:
 		return fmt.Sprintf("fewer have been enough since %s", since)
 	}
 	return ""

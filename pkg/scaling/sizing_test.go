@@ -143,10 +143,10 @@ func TestSizing(t *testing.T) {
 		w.polls(60)
 		w.wantReplicas(3, 3)
 	})
-	t.Run("one replica of four less has to be enough for six minutes", func(t *testing.T) {
+	t.Run("one replica of four less has to be enough for nine minutes", func(t *testing.T) {
 		t.Parallel()
 		w := level(t, 40)
-		if held := w.held(3); held < 5*time.Minute || held > 6*time.Minute {
+		if held := w.held(3); held < 8*time.Minute || held > 9*time.Minute {
 			t.Errorf("four were held for %s", held)
 		}
 	})

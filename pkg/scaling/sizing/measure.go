@@ -180,11 +180,11 @@ func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	return begin, w
 }
 
-// differs reports whether owners did more or less than what arrived, by more than two standard
-// deviations of what chance and the batches at both ends of a window make.
+// differs reports whether owners did more or less than what arrived, by more than chance and the
+// batches at both ends of a window make.
 func (w Owner) differs() bool {
 	off := math.Abs(float64(w.Done - w.Came))
-	return off > 2*math.Sqrt(float64(w.Done+w.Came)) && off > 2*float64(w.Done)*math.Sqrt(float64(w.Leases))/float64(w.Moves)
+	return off > chance*math.Sqrt(float64(w.Done+w.Came)) && off > chance*float64(w.Done)*math.Sqrt(float64(w.Leases))/float64(w.Moves)
 }
 
 // learn takes the windows of this poll into the capacity.

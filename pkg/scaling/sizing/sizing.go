@@ -29,7 +29,8 @@ const (
 	worth       = 0.2              // share of the fullest owner's work that as many replicas again have to take over: else they would stand idle
 	startUp     = 45 * time.Second // from a decision until its replicas work: a pod's start, and its first look for leases
 	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that nothing proven supports
-	levelHeld   = 6 * time.Minute  // for which a slightly lower count has to be enough: the period of short waves in a load
+	levelHeld   = 9 * time.Minute  // for which a slightly lower count has to be enough: the period of short waves in a load
+	chance      = 2.5              // standard deviations beyond which a difference is none of chance: one in 80 is beyond it nevertheless
 	effective   = 0.1              // share of what further replicas should have added that has to have come
 	settling    = 3 * time.Minute  // from a scale-out until the leases are there and the rates show it
 	notAgain    = 15 * time.Minute // for which a scale-out that did not help is not repeated
@@ -217,7 +218,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	case asked > s.To:
 		s.At, s.To = in.Now, asked
 	case in.Owners >= s.To && in.Now.Sub(s.At) >= settling:
-		if due := s.Rate * float64(s.To-s.From) / float64(s.From); m.Done-s.Rate < effective*due {
+		due := s.Rate * float64(s.To-s.From) / float64(s.From)
+		if m.Done < (1-effective)*d.arrival && m.Done-s.Rate < effective*due { // what does all that arrives can do no more
 			s.Until = in.Now.Add(notAgain)
 		} else {
 			s = ScaleOut{}
