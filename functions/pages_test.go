@@ -42,6 +42,7 @@ var scenes = []struct {
 		s.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/scale-event"
 	}},
 	{"docs/operate.md", "$ feedscale run", scene.shop},
+	{"docs/operate.md", "$ feedscale inspect", scene.shop},
 	{"docs/tune.md", "$ feedscale simulate --trace daily --seeds", func(scene) {}},
 	{"docs/tune.md", "$ feedscale simulate --trace daily --policies", func(scene) {}},
 }

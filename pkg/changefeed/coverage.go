@@ -94,6 +94,15 @@ type Share struct {
 	Keys Range
 }
 
+// Part returns the keys that a read of the share names beside the id of its range; zero where the share
+// is all of the range.
+func (s Share) Part() Range {
+	if s.Keys.Equal(s.Of.Span()) {
+		return Range{}
+	}
+	return s.Keys
+}
+
 // Shares returns what a lease covers, in key order. exists reports whether its own range still exists or,
 // for an EPK lease, whether its keys are in one range. A PK-range lease whose range is gone covers the
 // descendants of that range. After a merge these have keys of other ranges too; then it covers the part

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Keys returns the bounds of all that a lease stands for.
@@ -75,6 +76,21 @@ var ErrMoved = errors.New("the partition key range was split or merged, or is ab
 // Uncheckpointed reports whether nobody but the owner of the lease knows where it stands.
 func (p *Planned) Uncheckpointed() bool {
 	return p.Continuation == "" && (p.Start.Now() || p.Mode == FullFidelity)
+}
+
+// From returns the position that the lease is read from: what follows a continuation, "" being the
+// start and "*" now, and what was written since a time, unless that is zero.
+func (p *Planned) From() (continuation string, since time.Time) {
+	switch {
+	case p.Uncheckpointed():
+		return "*", time.Time{}
+	case p.Continuation == "":
+		return "", p.Start.Time
+	case p.StartFrom != nil:
+		return p.Continuation, p.StartFrom.Time // Java sends it with the token, too
+	default:
+		return p.Continuation, time.Time{}
+	}
 }
 
 // Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with

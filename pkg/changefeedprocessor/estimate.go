@@ -102,13 +102,8 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 
 // measure reads what is pending in a share of a lease.
 func (f *feed) measure(ctx context.Context, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
-	r := feedRequest{place: placeOf(s), ifNoneMatch: l.Continuation}
-	switch {
-	case l.Uncheckpointed():
-		r.ifNoneMatch = "*"
-	case l.Continuation == "" || l.StartFrom != nil:
-		r.since = l.Start.Time
-	}
+	r := feedRequest{place: placeOf(s)}
+	r.ifNoneMatch, r.since = l.From()
 	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
 		r.ifNoneMatch = continuation
 		return f.answer(ctx, r, l.Mode)

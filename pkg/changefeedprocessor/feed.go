@@ -87,12 +87,7 @@ func (f *feed) locate(ctx context.Context, l *changefeed.Record, now bool) (plac
 }
 
 // placeOf is where a share is read.
-func placeOf(s changefeed.Share) place {
-	if s.Keys.Equal(s.Of.Span()) {
-		return place{rangeID: s.Of.ID}
-	}
-	return place{s.Of.ID, s.Keys}
-}
+func placeOf(s changefeed.Share) place { return place{s.Of.ID, s.Part()} }
 
 // statusOf returns the HTTP status and substatus of an error; 0 where it has none.
 func statusOf(err error) (status, sub int) {

@@ -58,18 +58,24 @@ func (a *client) feedPage(ctx context.Context, t *call, c Container, p Position)
 		return answer, nil, err
 	}
 	defer response.Body.Close()
-	answer = changefeed.Answer{
-		Status:       response.StatusCode,
-		Substatus:    substatus(response),
-		SessionToken: response.Header.Get(headerSessionToken),
-		ContainerRID: response.Header.Get(headerContentPath),
-		ETag:         response.Header.Get(headerETag),
-	}
-	answer.Date, _ = http.ParseTime(response.Header.Get("Date"))
+	answer = answerOf(response)
 	if err == nil && answer.Status == http.StatusOK {
 		answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
 	}
 	return answer, broken, err
+}
+
+// answerOf is an answer of the feed without its page.
+func answerOf(response *http.Response) changefeed.Answer {
+	date, _ := http.ParseTime(response.Header.Get("Date")) // zero where absent
+	return changefeed.Answer{
+		Status:       response.StatusCode,
+		Substatus:    substatus(response),
+		SessionToken: response.Header.Get(headerSessionToken),
+		ContainerRID: response.Header.Get(headerContentPath),
+		Date:         date,
+		ETag:         response.Header.Get(headerETag),
+	}
 }
 
 // Values of headers that many requests share: net/http does not change them.

@@ -41,6 +41,15 @@ type Processor struct {
 	Last func() changefeed.ProcessorLag
 }
 
+// Identity distinguishes the leases of the processor from all others in the container. rid is the RID of
+// the monitored container.
+func (p Processor) Identity(rid string) changefeed.Identity {
+	return changefeed.Identity{
+		ProcessorName: p.ProcessorName, AccountHost: p.AccountHost,
+		Database: p.Container.Database, Container: p.Container.ID, ContainerRID: rid,
+	}
+}
+
 // Estimator measures processors. From one tick to the next it remembers the properties of containers and
 // their partition key ranges; nothing else. It is safe for concurrent use.
 type Estimator struct {
@@ -259,13 +268,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 				if m.described, m.err = description, err; err != nil {
 					continue
 				}
-				m.prefixes, m.err = changefeed.Identity{
-					ProcessorName: m.processor.ProcessorName,
-					AccountHost:   m.processor.AccountHost,
-					Database:      s.container.Database,
-					Container:     s.container.ID,
-					ContainerRID:  description.RID,
-				}.Prefixes()
+				m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
 			}
 		})
 	}

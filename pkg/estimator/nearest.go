@@ -40,7 +40,7 @@ func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
 	if !ok {
 		return
 	}
-	m.nearest = changefeed.Nearest(known.processors, m.identity(), m.processor.NamesInUse)
+	m.nearest = changefeed.Nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse)
 	if m.nearest != "" {
 		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
 	}
@@ -54,7 +54,7 @@ func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 			continue
 		}
 		if known, ok := t.inventory(ctx, source{m.processor.LeaseAccount, m.processor.LeaseContainer}, m); ok {
-			m.beside = changefeed.LiveBeside(known.processors, m.identity(), m.processor.NamesInUse, known.at.Add(-liveWithin))
+			m.beside = changefeed.LiveBeside(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse, known.at.Add(-liveWithin))
 		}
 	}
 }
@@ -65,16 +65,6 @@ func (m *measured) deserted() bool {
 	return slices.ContainsFunc(m.lastLag.Partitions, func(p changefeed.Partition) bool {
 		return p.Status == changefeed.StatusUnclaimed || !owned && p.Owner != ""
 	})
-}
-
-func (m *measured) identity() changefeed.Identity {
-	return changefeed.Identity{
-		ProcessorName: m.processor.ProcessorName,
-		AccountHost:   m.processor.AccountHost,
-		Database:      m.processor.Container.Database,
-		Container:     m.processor.Container.ID,
-		ContainerRID:  m.described.RID,
-	}
 }
 
 // inventory returns what a lease container holds, read within the last minutes; false if it cannot be read.

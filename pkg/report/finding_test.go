@@ -149,10 +149,10 @@ func findingCases() []findingCase {
 			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; its owner was orders-7",
 		}},
 		{"a handler that throws", lookup(of(leases(stalled("3", "", changefeed.StallFlapping, "orders-1", "orders-2")))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again, by orders-1, orders-2",
+			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again, by orders-1, orders-2; feedscale inspect orders 3 names the change",
 		}},
 		{"whose owner was never seen", lookup(of(leases(stalled("3", "", changefeed.StallFlapping)))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again",
+			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again; feedscale inspect orders 3 names the change",
 		}},
 		{"of many, three and the number of the others", lookup(of(leases(many(changefeed.StatusStalled, 9)...))), []string{
 			"stalled critical: partition 0 has not moved", "stalled critical: partition 1 has not moved", "stalled critical: partition 2 has not moved",

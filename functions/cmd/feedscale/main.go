@@ -24,7 +24,7 @@ var release = ""
 func commands() []cli.Command {
 	kinds := slices.Concat(actions.Kinds{actions.StdoutKind(), webhook.Kind()}, clusterKinds(), actions.Kinds{containerapp.Kind()})
 	return []cli.Command{
-		cli.Serve, cli.Run(newScaler), cli.Poll, cli.Status, cli.History, cli.Explain, cli.Report, cli.Simulate,
+		cli.Serve, cli.Run(newScaler), cli.Poll, cli.Status, cli.History, cli.Inspect, cli.Explain, cli.Report, cli.Simulate,
 		cli.Consume(kinds), cli.Scaler(newScaler), cli.Check(kinds), cli.Leases, cli.Init(kinds), importFiles, showDemo, emulate, cli.Completion, cli.Schema, cli.Version,
 	}
 }

@@ -76,7 +76,7 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 		args = []string{"serve"}
 	}
 	root := newRoot(env, commands, elsewhere)
-	root.SetArgs(args)
+	root.SetArgs(tokenLast(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return StatusOK

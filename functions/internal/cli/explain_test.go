@@ -16,7 +16,7 @@ func TestExplainSaysWhatAWordMeans(t *testing.T) {
 		begins string
 		has    string
 	}{
-		{"a status", []string{"stalled"}, 0, "stalled\n", "**Do:** look at the change at that position."},
+		{"a status", []string{"stalled"}, 0, "stalled\n", "**Do:** look at the change at that position: `feedscale inspect NAME PARTITION` names it."},
 		{"a finding", []string{"paused"}, 0, "paused\n", "**Do:**"},
 		{"a term of two words, in any case", []string{"Drain", "rate"}, 0, "drain rate: LSNs per second", "two polls"},
 		{"one of several names", []string{"etag"}, 0, "ETag: ", ""},

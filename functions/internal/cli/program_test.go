@@ -43,7 +43,7 @@ const version = "v1.2.3"
 func commands() []cli.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
 	return []cli.Command{
-		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Explain, cli.Report, cli.Simulate,
+		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Inspect, cli.Explain, cli.Report, cli.Simulate,
 		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), cli.Completion, cli.Schema, cli.Version,
 	}
 }
