@@ -2,21 +2,6 @@ package changefeed
 
 import "time"
 
-// The HTTP statuses that matter here, defined so that the domain does not import net/http.
-const (
-	statusOK                  = 200
-	statusNotModified         = 304
-	statusNotFound            = 404
-	statusRequestTimeout      = 408
-	statusGone                = 410
-	statusTooManyRequests     = 429
-	statusRetryWith           = 449 // a conflict inside the service
-	statusInternalServerError = 500
-	statusBadGateway          = 502
-	statusUnavailable         = 503
-	statusGatewayTimeout      = 504
-)
-
 // The values of x-ms-substatus that change what an answer means (azure-cosmos-dotnet-v3,
 // SubStatusCodes.cs).
 const (
@@ -46,23 +31,23 @@ const (
 	Refused                  // a permanent error: trying again would not help
 )
 
-// OutcomeOf returns the outcome of an answer with an HTTP status and a substatus.
+// OutcomeOf returns the outcome of an answer with an HTTP status and a substatus. The domain does not import
+// net/http, which has names for all of them but 449, a conflict inside the service.
 func OutcomeOf(status, substatus int) Outcome {
 	switch status {
-	case statusOK, statusNotModified:
+	case 200, 304:
 		return Answered
-	case statusGone:
+	case 410:
 		if substatus == substatusRangeGone || substatus == substatusCompletingSplit {
 			return Gone
 		}
 		return Transient
-	case statusNotFound:
+	case 404:
 		if substatus == substatusRangeGone {
 			return Transient
 		}
 		return Refused
-	case statusRequestTimeout, statusTooManyRequests, statusRetryWith,
-		statusInternalServerError, statusBadGateway, statusUnavailable, statusGatewayTimeout:
+	case 408, 429, 449, 500, 502, 503, 504:
 		return Transient
 	default:
 		return Refused
@@ -90,7 +75,7 @@ func Measure(a Answer) Reading {
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
 		r.SessionLSN = &lsn
 	}
-	if a.Status == statusNotModified {
+	if a.Status == 304 {
 		return r
 	}
 	if a.Page.First == nil {

@@ -10,47 +10,8 @@ import (
 // lease covers).
 type Coverage struct {
 	Holes   []Range   `json:"holes"`            // in key order; nil = unknown, since the ranges were never read; empty = every key is covered
-	Polls   int       `json:"polls,omitempty"`  // in a row that saw the same leases, at most coverPolls
+	Polls   int       `json:"polls,omitempty"`  // in a row that saw the same leases, at most 3
 	Failing time.Time `json:"failing,omitzero"` // first of the reads of the ranges in a row that failed; zero = the last one did not
-}
-
-// coverPolls is how many polls in a row see the same leases until a hole counts, if no marker says that
-// all leases were created.
-const coverPolls = 3
-
-// Sight is what one poll saw of the leases of a processor, for Coverage.Next.
-type Sight struct {
-	First     bool // nothing was measured before
-	Same      bool // the leases are those of the poll before
-	Marked    bool // a marker says that all leases were created
-	Splitting bool // the range of a lease was split or merged, and the lease not replaced yet
-	Holes     []Range
-	Known     bool // Holes are known
-}
-
-// Next returns the Coverage after another poll. A hole counts once two polls have seen the same leases,
-// since a query of several pages may miss a parent that its children just replaced; three polls if no
-// marker exists, since leases may still be created. Until then the last result stays.
-func (c Coverage) Next(s Sight) Coverage {
-	needed := coverPolls
-	switch {
-	case s.Marked && s.First:
-		needed = 1
-	case s.Marked:
-		needed = 2
-	}
-	if !s.Same {
-		c.Polls = 0
-	}
-	c.Polls = min(coverPolls, c.Polls+1)
-	switch {
-	case !s.Known:
-	case len(s.Holes) == 0, c.Polls >= needed && !s.Splitting:
-		c.Holes = append([]Range{}, s.Holes...)
-	case c.Holes == nil:
-		c.Holes = []Range{}
-	}
-	return c
 }
 
 // Uncovered returns the keys of the container that no lease covers, in key order. A lease whose range is

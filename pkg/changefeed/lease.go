@@ -18,6 +18,7 @@ type Lease struct {
 	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
 	Bounds       *Range     // bounds of the range of a PK-range lease, where the lease holds them; else nil
 	Mode         Mode       // of the change feed that the processor reads
+	V2           bool       // the legacy library alone has written it
 	Family       Family     // of an EPK lease: FamilyJava or FamilyDotNet; FamilyAny for a PK-range lease, whose id says it
 	Owner        string     // "" where nobody owns it
 	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
@@ -74,7 +75,7 @@ func ParseLease(document []byte) (Lease, error) {
 	case d.LeaseToken != nil && *d.LeaseToken != "":
 		l.Token = *d.LeaseToken
 	case d.PartitionID != nil && *d.PartitionID != "":
-		l.Token = *d.PartitionID
+		l.Token, l.V2 = *d.PartitionID, true
 	default:
 		return l, fmt.Errorf("%w: it has neither LeaseToken nor PartitionId", ErrNotALease)
 	}

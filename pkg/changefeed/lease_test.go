@@ -35,7 +35,7 @@ func TestParseLease(t *testing.T) {
 		{
 			"legacy V2 says PartitionId",
 			`{"id":"p..3","gremlincompatid":"p..3","PartitionId":"3","Owner":"h","ContinuationToken":"\"5\"","properties":{},"timestamp":"2019-01-01T00:00:00Z"}`,
-			changefeed.Lease{ID: "p..3", Token: "3", Owner: "h", Continuation: `"5"`, Time: time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)},
+			changefeed.Lease{ID: "p..3", Token: "3", V2: true, Owner: "h", Continuation: `"5"`, Time: time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)},
 		},
 		{
 			"V2 that v3 has touched has both",

@@ -1,6 +1,9 @@
 package changefeed
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // PrefixReading is one way to read the prefix of lease ids: the reverse of Identity.
 type PrefixReading struct {
@@ -48,12 +51,15 @@ func cutLast(text string, n int) (front, last string, ok bool) {
 // them, so there can be several readings. Where the host can be recognized, as ownHost or as a host
 // of the service, only the readings whose head ends with it are returned.
 func ReadNames(prefix, ownHost string) []PrefixReading {
-	folded := foldASCII(prefix)
-	for _, host := range append([]string{foldASCII(ownHost)}, hostEndings()...) {
+	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
 		var readings []PrefixReading
 		for _, at := range separators(prefix) {
-			if strings.HasSuffix(folded[:at], host) {
-				readings = append(readings, readTail(prefix[:at], prefix[at+1:])...)
+			head, tail := prefix[:at], prefix[at+1:]
+			if !endsWith(head, host) {
+				continue
+			}
+			for _, at := range separators(tail) {
+				readings = append(readings, PrefixReading{Head: head, Database: tail[:at], Container: tail[at+1:]})
 			}
 		}
 		if len(readings) > 0 {
@@ -63,20 +69,9 @@ func ReadNames(prefix, ownHost string) []PrefixReading {
 	return nil
 }
 
-// hostEndings returns the endings of the hosts of accounts in the public and the sovereign clouds,
-// the host of an emulator and, last, "" for any host.
-func hostEndings() []string {
-	return []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
-}
-
-// readTail returns every way to split what follows the host into two names.
-func readTail(head, tail string) []PrefixReading {
-	var readings []PrefixReading
-	for _, at := range separators(tail) {
-		readings = append(readings, PrefixReading{Head: head, Database: tail[:at], Container: tail[at+1:]})
-	}
-	return readings
-}
+// hostEndings are the endings of the hosts of accounts in the public and the sovereign clouds, the host
+// of an emulator and, last, "" for any host.
+var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
 
 // separators returns the index of each '_' that has something on both sides.
 func separators(text string) []int {
@@ -89,24 +84,30 @@ func separators(text string) []int {
 	return places
 }
 
-// SplitHead splits a head into processor name and host where it ends with ownHost, in any case:
-// .NET writes the host in lower case, Java as it was given.
+// SplitHead splits a head into processor name and host if it ends with ownHost, in any case: .NET writes
+// the host in lower case, Java as it was given.
 func SplitHead(head, ownHost string) (processorName, host string, ok bool) {
-	at := len(head) - len(ownHost)
-	if ownHost == "" || at < 0 || foldASCII(head[at:]) != foldASCII(ownHost) {
+	if ownHost == "" || !endsWith(head, ownHost) {
 		return "", "", false
 	}
+	at := len(head) - len(ownHost)
 	return head[:at], head[at:], true
 }
 
-// foldASCII lowers the case of ASCII letters, the only ones that hosts have, so that the length
-// stays the same.
-func foldASCII(text string) string {
-	folded := []byte(text)
-	for i, c := range folded {
-		if 'A' <= c && c <= 'Z' {
-			folded[i] = c + 'a' - 'A'
-		}
+// endsWith reports whether a text ends with another one, in any case.
+func endsWith(text, end string) bool {
+	at := len(text) - len(end)
+	return at >= 0 && strings.EqualFold(text[at:], end)
+}
+
+// NameDistance is how much of two names differs: what is left of the longer one without their common
+// beginning and end, in bytes.
+func NameDistance(a, b string) int {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	return string(folded)
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return max(len(a), len(b))
 }

@@ -84,18 +84,29 @@ type Scheme struct {
 // rangeJSON is how a lease holds its range.
 type rangeJSON struct{ Range Range }
 
-// PK is a new lease of a partition key range.
+// PK is a new lease of a partition key range; of Java's EPK processor one of its keys.
 func (s Scheme) PK(r PartitionKeyRange, continuation string, now time.Time) *Record {
 	if s.Format == FormatJavaEPK {
 		return s.EPK(r.Span(), continuation, now)
 	}
-	span := r.Span()
-	l := s.blank(r.ID, now)
-	if s.Format == FormatDotNetPK {
+	l := s.create(r.ID, now)
+	if span := r.Span(); s.Format == FormatDotNetPK {
 		l.Bounds = &span
 		l.set("version", 0)
 		l.set("FeedRange", rangeJSON{span})
 	}
+	return s.at(l, continuation)
+}
+
+// EPK is a new lease of some keys.
+func (s Scheme) EPK(span Range, continuation string, now time.Time) *Record {
+	l, field := s.create(span.Min+"-"+span.Max, now), "feedRange"
+	if s.Format == FormatDotNetPK {
+		field = "FeedRange"
+	}
+	l.Range = &span
+	l.set("version", 1)
+	l.set(field, rangeJSON{span})
 	return s.at(l, continuation)
 }
 
@@ -107,21 +118,8 @@ func (s Scheme) at(l *Record, continuation string) *Record {
 	return l
 }
 
-// EPK is a new lease of some keys.
-func (s Scheme) EPK(span Range, continuation string, now time.Time) *Record {
-	l := s.blank(span.Min+"-"+span.Max, now)
-	l.Range = &span
-	l.set("version", 1)
-	if s.Format == FormatDotNetPK {
-		l.set("FeedRange", rangeJSON{span})
-	} else {
-		l.set("feedRange", rangeJSON{span})
-	}
-	return s.at(l, continuation)
-}
-
-// blank is what all new leases have.
-func (s Scheme) blank(token string, now time.Time) *Record {
+// create makes a lease with what all new leases have.
+func (s Scheme) create(token string, now time.Time) *Record {
 	l := &Record{Lease: Lease{ID: s.Prefix + ".." + token, Token: token, Mode: s.Mode}, fields: map[string]json.RawMessage{}}
 	l.set("id", l.ID)
 	l.set("LeaseToken", token)
@@ -162,7 +160,7 @@ func (s Scheme) Position(l *Record, etag string) {
 	}
 	var before string
 	_ = json.Unmarshal(l.fields["ContinuationToken"], &before) // null before the first checkpoint
-	l.set("ContinuationToken", JavaState{ContainerRID: s.ContainerRID, Mode: s.Mode, Start: s.Start}.Continuation(before, *l.Range, etag))
+	l.set("ContinuationToken", s.javaContinuation(before, *l.Range, etag))
 }
 
 // Stamp notes that this host writes the lease.

@@ -9,22 +9,26 @@ import (
 )
 
 // javaState is the continuation of an EPK lease of the Java SDK: its ChangeFeedState as JSON in
-// base64url (azure-sdk-for-java, ChangeFeedStateV1.java).
+// base64url, in Java's order (azure-sdk-for-java, ChangeFeedStateV1.java).
 type javaState struct {
-	Mode      string `json:"Mode"`
-	StartFrom struct {
-		Type          string `json:"Type"`
-		PointInTimeMs int64  `json:"PointInTimeMs"`
-		Etag          string `json:"Etag"`
-	} `json:"StartFrom"`
-	Continuation *struct {
-		Continuation []struct {
-			Token *string `json:"token"`
-			Range *Range  `json:"range"`
-		} `json:"Continuation"`
-		Range *Range `json:"Range"`
-	} `json:"Continuation"`
-	Range *Range `json:"Range"`
+	Version      int    `json:"V"`
+	ContainerRID string `json:"Rid"`
+	Mode         string
+	StartFrom    json.RawMessage
+	Continuation *javaPositions `json:",omitempty"`
+	Range        *Range         `json:",omitempty"` // of a state without a Continuation
+}
+
+type javaPositions struct {
+	Version      int    `json:"V"`
+	ContainerRID string `json:"Rid"`
+	Continuation []javaPosition
+	Range        *Range
+}
+
+type javaPosition struct {
+	Token *string `json:"token"`
+	Range *Range  `json:"range"`
 }
 
 // parseState unwraps a continuation; wrapped is false where it is not one of Java's and so is an
@@ -71,77 +75,60 @@ func (l *Lease) applyState(s javaState) error {
 			l.Continuation = *c.Continuation[0].Token
 		}
 	}
-	if l.Continuation != "" && s.StartFrom.Type != "POINT_IN_TIME" {
+	var start struct {
+		Type          string
+		PointInTimeMs int64
+		Etag          string
+	}
+	if err := json.Unmarshal(s.StartFrom, &start); err != nil && s.StartFrom != nil {
+		return fmt.Errorf("its StartFrom cannot be read: %v", err)
+	}
+	if l.Continuation != "" && start.Type != "POINT_IN_TIME" {
 		return nil // a start time is sent with the position, too; any other start is over
 	}
-	switch s.StartFrom.Type {
+	switch start.Type {
 	case "BEGINNING":
 		l.StartFrom = &StartFrom{Beginning: true}
 	case "NOW":
 		l.StartFrom = &StartFrom{}
 	case "POINT_IN_TIME":
-		if at := StartAt(time.UnixMilli(s.StartFrom.PointInTimeMs)); l.Continuation == "" || !at.Beginning {
+		if at := StartAt(time.UnixMilli(start.PointInTimeMs)); l.Continuation == "" || !at.Beginning {
 			l.StartFrom = &at
 		}
 	case "LEASE":
-		l.Continuation = s.StartFrom.Etag
+		l.Continuation = start.Etag
 	}
 	return nil
 }
 
-// stateJSON is javaState as it is written, in the order of Java.
-type stateJSON struct {
-	Version      int    `json:"V"`
-	ContainerRID string `json:"Rid"`
-	Mode         string
-	StartFrom    json.RawMessage
-	Continuation struct {
-		Version      int    `json:"V"`
-		ContainerRID string `json:"Rid"`
-		Continuation []positionJSON
-		Range        Range
-	}
-}
-
-type positionJSON struct {
-	Token *string `json:"token"`
-	Range Range   `json:"range"`
-}
-
-// JavaState describes the processor of an EPK lease of Java's: what a first state says of it.
-type JavaState struct {
-	ContainerRID string
-	Mode         Mode
-	Start        StartFrom
-}
-
-// Continuation is the continuation of a lease for some keys that has come to an ETag: the state that it
-// had, or before its first checkpoint a new one, with that position.
-func (s JavaState) Continuation(before string, keys Range, etag string) string {
-	var state stateJSON
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(before, "="))
-	if err != nil || json.Unmarshal(raw, &state) != nil || len(state.StartFrom) == 0 {
-		state = stateJSON{Version: 1, ContainerRID: s.ContainerRID, Mode: "INCREMENTAL", StartFrom: s.start()}
+// javaContinuation is the continuation of an EPK lease for some keys that has come to an ETag: the state
+// that it had, or before its first checkpoint a new one, with that position.
+func (s Scheme) javaContinuation(before string, keys Range, etag string) string {
+	state, _ := parseState(before)
+	if len(state.StartFrom) == 0 {
+		state = javaState{Version: 1, ContainerRID: s.ContainerRID, Mode: "INCREMENTAL", StartFrom: javaStart(s.Start)}
 		if s.Mode == FullFidelity {
 			state.Mode = "FULL_FIDELITY"
 		}
 	}
-	if c := &state.Continuation; c.Version == 0 {
-		c.Version, c.ContainerRID = 1, state.ContainerRID
+	positions := javaPositions{Version: 1, ContainerRID: state.ContainerRID}
+	if state.Continuation != nil && state.Continuation.Version != 0 {
+		positions = *state.Continuation
 	}
-	state.Continuation.Continuation, state.Continuation.Range = []positionJSON{{&etag, keys}}, keys
+	positions.Continuation, positions.Range = []javaPosition{{&etag, &keys}}, &keys
+	state.Continuation, state.Range = &positions, nil
 	text, _ := json.Marshal(state) // never fails: it has texts, numbers and what was JSON before
 	return base64.URLEncoding.EncodeToString(text)
 }
 
-func (s JavaState) start() json.RawMessage {
+func javaStart(start StartFrom) json.RawMessage {
 	switch {
-	case s.Start.Beginning:
+	case start.Beginning:
 		return json.RawMessage(`{"Type":"BEGINNING"}`)
-	case s.Start.Now():
+	case start.Now():
 		return json.RawMessage(`{"Type":"NOW"}`)
 	default:
-		return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, s.Start.Time.UnixMilli())
+		return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, start.Time.UnixMilli())
 	}
 }
 

@@ -34,6 +34,11 @@ const (
 // that is not a whole one is an error, since some of the leases would pass for all.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([]changefeed.LeaseDocument, Usage, error) {
 	text, parameters := leaseQuery(prefixes)
+	return a.readLeases(ctx, c, text, parameters)
+}
+
+// readLeases reads the leases that a query finds.
+func (a *Account) readLeases(ctx context.Context, c Container, text string, parameters []azcosmos.QueryParameter) ([]changefeed.LeaseDocument, Usage, error) {
 	var documents []changefeed.LeaseDocument
 	usage, err := a.queryLeases(ctx, c, text, parameters, func(item []byte) {
 		lease, err := changefeed.ParseLease(item)
@@ -48,12 +53,8 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 // FindLeases reads every lease document of a container, of whichever processor: every page,
 // projected to changefeed.LeaseFields. The error is ErrMissing if the container does not exist;
 // every other says what to do.
-func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.FoundLease, Usage, error) {
-	var found []changefeed.FoundLease
-	usage, err := a.queryLeases(ctx, c, selectLeases(anyLease), nil, func(item []byte) {
-		found = append(found, changefeed.ParseFoundLease(item))
-	})
-	return found, usage, err
+func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.LeaseDocument, Usage, error) {
+	return a.readLeases(ctx, c, selectLeases(anyLease), nil)
 }
 
 // ProbeLeases reads a page of the leases in a container.
@@ -81,7 +82,7 @@ func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage
 	t := call{about: subject{container: c, leases: true}}
 	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(item []byte) (more bool) {
 		g.Seen++
-		if lease := changefeed.ParseFoundLease(item); lease.Err == nil && strings.Contains(lease.ID, "..") {
+		if lease, err := changefeed.ParseLease(item); err == nil && strings.Contains(lease.ID, "..") {
 			g.Leases++
 		}
 		return g.Seen < glanceSize

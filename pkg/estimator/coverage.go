@@ -82,9 +82,9 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		case m.coverage.Failing.IsZero(), m.coverage.Failing.After(t.now()):
 			m.coverage.Failing = t.now()
 		}
-		seen := changefeed.Sight{First: m.lastLag.Time.IsZero(), Same: same, Marked: m.marked, Splitting: len(goneIn([]*measured{m})) > 0}
-		seen.Holes, seen.Known = t.rangesOf(m).Uncovered(m.each())
-		m.coverage = m.coverage.Next(seen)
+		seen := sight{first: m.lastLag.Time.IsZero(), same: same, marked: m.marked, splitting: len(goneIn([]*measured{m})) > 0}
+		seen.holes, seen.known = t.rangesOf(m).Uncovered(m.each())
+		m.coverage = seen.next(m.coverage)
 	}
 }
 
@@ -118,4 +118,43 @@ func (m *measured) each() iter.Seq[*changefeed.Lease] {
 			}
 		}
 	}
+}
+
+// coverPolls is how many polls in a row see the same leases until a hole counts, if no marker says that
+// all leases were created.
+const coverPolls = 3
+
+// sight is what one poll saw of the leases of a processor.
+type sight struct {
+	first     bool // nothing was measured before
+	same      bool // the leases are those of the poll before
+	marked    bool // a marker says that all leases were created
+	splitting bool // the range of a lease was split or merged, and the lease not replaced yet
+	holes     []changefeed.Range
+	known     bool // holes are known
+}
+
+// next returns the coverage after another poll. A hole counts once two polls have seen the same leases,
+// since a query of several pages may miss a parent that its children just replaced; three polls if no
+// marker exists, since leases may still be created. Until then the last result stays.
+func (s sight) next(c changefeed.Coverage) changefeed.Coverage {
+	needed := coverPolls
+	switch {
+	case s.marked && s.first:
+		needed = 1
+	case s.marked:
+		needed = 2
+	}
+	if !s.same {
+		c.Polls = 0
+	}
+	c.Polls = min(coverPolls, c.Polls+1)
+	switch {
+	case !s.known:
+	case len(s.holes) == 0, c.Polls >= needed && !s.splitting:
+		c.Holes = append([]changefeed.Range{}, s.holes...)
+	case c.Holes == nil:
+		c.Holes = []changefeed.Range{}
+	}
+	return c
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -40,7 +41,7 @@ func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
 	if !ok {
 		return
 	}
-	m.nearest = changefeed.Nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse)
+	m.nearest = nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse)
 	if m.nearest != "" {
 		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
 	}
@@ -54,7 +55,7 @@ func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 			continue
 		}
 		if known, ok := t.inventory(ctx, source{m.processor.LeaseAccount, m.processor.LeaseContainer}, m); ok {
-			m.beside = changefeed.LiveBeside(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse, known.at.Add(-liveWithin))
+			m.beside = liveBeside(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse, known.at.Add(-liveWithin))
 		}
 	}
 }
@@ -85,4 +86,99 @@ func (e *Estimator) inventory(ctx context.Context, leases source, m *measured) (
 		e.mu.Unlock()
 	}
 	return known, true
+}
+
+// nearest says, of a lease container in which no lease is a processor's, what it holds instead; "" where
+// it holds no leases. The nearest comes first: leases that differ from the processor's in the name
+// alone, in the container alone, or in the host alone. A processorName that another processor of the same
+// containers has, of which inUse are all, is no candidate: two cannot read the same leases.
+func nearest(processors []changefeed.FoundProcessor, want changefeed.Identity, inUse []string) string {
+	type candidate struct {
+		text     string
+		distance int
+	}
+	var candidates []candidate
+	head := want.ProcessorName + want.AccountHost
+	for _, p := range processors {
+		reading, byRID, ok := readPrefix(p.Prefix, want.AccountHost)
+		if !ok {
+			continue
+		}
+		sameContainer := readIn(want, reading, byRID)
+		name, host, split := changefeed.SplitHead(reading.Head, want.AccountHost)
+		switch sameHead := strings.EqualFold(reading.Head, head); {
+		case sameContainer && split && slices.Contains(inUse, name):
+		case sameContainer && split:
+			text := fmt.Sprintf("did you mean processorName %s?", name)
+			if name == "" {
+				text = "did you mean no processorName?"
+			}
+			candidates = append(candidates, candidate{text, changefeed.NameDistance(name, want.ProcessorName)})
+		case sameHead && byRID:
+			candidates = append(candidates, candidate{fmt.Sprintf("its leases of this processorName are for another container (RID %s, and this one has %s): was the container created anew, or is containerId another one?", reading.Container, want.ContainerRID), 1000})
+		case sameHead:
+			candidates = append(candidates, candidate{fmt.Sprintf("its leases of this processorName are for container %s/%s", reading.Database, reading.Container), 1000})
+		case sameContainer && want.ProcessorName != "" && strings.HasPrefix(reading.Head, want.ProcessorName):
+			candidates = append(candidates, candidate{fmt.Sprintf("did you mean accountHost %s?", strings.TrimPrefix(reading.Head, want.ProcessorName)), 2000})
+		case split:
+			candidates = append(candidates, candidate{fmt.Sprintf("it holds leases of processorName %q at %s for another container", name, host), 3000})
+		default:
+			candidates = append(candidates, candidate{fmt.Sprintf("it holds leases whose ids begin with %q", p.Prefix), 4000})
+		}
+	}
+	if len(candidates) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.distance - b.distance })
+	best := candidates[0]
+	others := 0
+	for _, c := range candidates[1:] {
+		if c.text != best.text {
+			others++
+		}
+	}
+	text := "holds no lease of this processor: " + best.text
+	if others > 0 {
+		text += fmt.Sprintf(" (%d others are there, too: feedscale leases lists them)", others)
+	}
+	return text
+}
+
+// liveBeside returns the processorNames of what else reads a container: of those, sorted, that have renewed an
+// owned lease since a time and that inUse does not have.
+func liveBeside(processors []changefeed.FoundProcessor, want changefeed.Identity, inUse []string, since time.Time) (names []string) {
+	for _, p := range processors {
+		reading, byRID, ok := readPrefix(p.Prefix, want.AccountHost)
+		if !ok || !readIn(want, reading, byRID) {
+			continue
+		}
+		name, _, split := changefeed.SplitHead(reading.Head, want.AccountHost)
+		if !split || slices.Contains(inUse, name) {
+			continue
+		}
+		if slices.ContainsFunc(p.Leases, func(l changefeed.LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readPrefix reads what the prefix of lease ids says, by RIDs or by names; ok is false if it says neither.
+func readPrefix(prefix, host string) (reading changefeed.PrefixReading, byRID, ok bool) {
+	if reading, byRID = changefeed.ReadRIDs(prefix); byRID {
+		return reading, true, true
+	}
+	if readings := changefeed.ReadNames(prefix, host); len(readings) > 0 {
+		return readings[0], false, true
+	}
+	return reading, false, false
+}
+
+// readIn reports whether a prefix was read as that of leases of the container of an identity.
+func readIn(i changefeed.Identity, reading changefeed.PrefixReading, byRID bool) bool {
+	if byRID { // a reading by RIDs has those of one database
+		return reading.Container == i.ContainerRID
+	}
+	return reading.Container == i.Container && reading.Database == i.Database
 }

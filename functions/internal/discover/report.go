@@ -1,6 +1,8 @@
 package discover
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -56,12 +58,10 @@ type Unreadable struct {
 const leaseExpiration = 60 * time.Second
 
 func (s survey) report(o origin, now time.Time) Processor {
-	newest, oldest := o.Renewals()
 	r := Processor{
 		Prefix: o.Prefix, Head: o.head(), Monitored: o.monitored(),
 		Formats: append([]changefeed.Format{}, o.Formats...), Modes: []string{},
 		Partitions: len(o.Leases), Owners: []Owner{}, Unreadable: []Unreadable{},
-		NewestSeconds: secondsSince(newest, now), OldestSeconds: secondsSince(oldest, now),
 	}
 	if name, host, ok := changefeed.SplitHead(r.Head, s.connection.Host); ok {
 		r.ProcessorName, r.AccountHost = &name, &host
@@ -72,12 +72,7 @@ func (s survey) report(o origin, now time.Time) Processor {
 	for _, m := range o.Modes {
 		r.Modes = append(r.Modes, modeName(m))
 	}
-	for _, owner := range o.Owners() {
-		r.Owners = append(r.Owners, Owner{owner.Name, owner.Leases, secondsSince(owner.Renewed, now), owner.Live(now, leaseExpiration)})
-	}
-	for _, l := range o.Unreadable() {
-		r.Unreadable = append(r.Unreadable, Unreadable{l.ID, l.Err.Error()})
-	}
+	r.sumUp(o.Leases, now)
 	if o.err != nil {
 		text := o.err.Error()
 		r.Error = &text
@@ -85,6 +80,43 @@ func (s survey) report(o origin, now time.Time) Processor {
 	}
 	s.propose(&r, o)
 	return r
+}
+
+// sumUp adds the owners, by name, the renewals, and what cannot be read.
+func (p *Processor) sumUp(leases []changefeed.LeaseDocument, now time.Time) {
+	owners := map[string]Owner{}
+	for _, l := range leases {
+		if l.Err != nil {
+			p.Unreadable = append(p.Unreadable, Unreadable{l.ID, l.Err.Error()})
+			continue
+		}
+		renewed := secondsSince(l.Time, now)
+		p.NewestSeconds, p.OldestSeconds = newer(p.NewestSeconds, renewed), older(p.OldestSeconds, renewed)
+		if l.Owner != "" {
+			o := owners[l.Owner]
+			o.Name, o.Partitions, o.RenewedSeconds = l.Owner, o.Partitions+1, newer(o.RenewedSeconds, renewed)
+			o.Live = o.Live || now.Sub(l.Time) <= leaseExpiration
+			owners[l.Owner] = o
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(owners)) {
+		p.Owners = append(p.Owners, owners[name])
+	}
+}
+
+// newer returns the lower of two ages in seconds, of which nil is unknown; older the greater.
+func newer(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+func older(a, b *int64) *int64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // Complete reports whether everything could be read and looked up.

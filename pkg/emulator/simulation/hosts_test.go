@@ -359,7 +359,7 @@ var hostMutants = []mutant{
 	{"children of a split begin where the newest page ends", "changefeedprocessor/reshape.go", "gone, continuation := p.lease, p.safe", "gone, continuation := p.lease, `\"999999\"`"},
 	{"a page whose handler fails is checkpointed", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\tif err := p.deliver(b, true); false {\n"},
 	{"a page is checkpointed before it is handled", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\t_ = p.checkpoint(b.number, b.continuation)\n\tif err := p.deliver(b, true); err != nil {\n"},
-	{"an EPK lease is read in all of its range", "changefeedprocessor/feed.go", "\treturn place{s.Of.ID, s.Keys}\n", "\treturn place{rangeID: s.Of.ID}\n"},
+	{"an EPK lease is read in all of its range", "changefeedprocessor/feed.go", "return place{s.Of.ID, s.Part()}", "return place{rangeID: s.Of.ID}"},
 	{"a parent is deleted without its children", "changefeedprocessor/reshape.go", "\tfor _, next := range wanted {\n", "\tfor _, next := range wanted[1:] {\n"},
 	{"a host that stops keeps its leases", "changefeedprocessor/partition.go", "released := p.insist(func() error { return p.update(p.leases.release) })", "released := error(nil)"},
 }
