@@ -599,6 +599,58 @@ func TestALeaseThatCannotBeRenewedIsLostBeforeAnotherHostTakesIt(t *testing.T) {
 	})
 }
 
+// TestARequestThatHangsIsMadeAgain has each kind of request hang once while a host runs.
+func TestARequestThatHangsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []cosmosfake.Kind{cosmosfake.ReadChangeFeed, cosmosfake.ReadRanges, cosmosfake.QueryDocuments, cosmosfake.ReplaceDocument} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, 2, func(t *testing.T, s *shop) {
+				s.host("host-1", nil)
+				other := s.host("host-2", nil)
+				pass(time.Minute)
+				other.kill()
+				pass(time.Second)
+				s.Account.Control(cosmosfake.Once(kind, cosmosfake.Answer{Delay: 24 * time.Hour}))
+				s.split("0")
+				s.write(20)
+				pass(10 * time.Minute)
+				seen := map[string]bool{}
+				for _, c := range s.order {
+					seen[c.ID] = true
+				}
+				if len(seen) != 20 {
+					t.Errorf("%d orders were handled, want 20", len(seen))
+				}
+			})
+		})
+	}
+}
+
+// TestAnOldListCostsNoLease has a replica of the account that is behind tell of an earlier owner.
+func TestAnOldListCostsNoLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.create()
+		of := s.LeasesOf("projection", "127.0.0.1", "orders")
+		old, err := json.Marshal(map[string]any{"Documents": []any{
+			of.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "host-0", Updated: time.Now()}),
+		}, "_count": 1})
+		testworld.Must(t, err)
+		pass(time.Second)
+		var released atomic.Int64
+		s.host("host-1", func(o *changefeedprocessor.Options) { o.Released = func(string, error) { released.Add(1) } })
+		pass(20 * time.Second)
+		s.Account.Control(cosmosfake.Once(cosmosfake.QueryDocuments, cosmosfake.Answer{Status: http.StatusOK, Body: string(old)}))
+		s.write(5)
+		pass(30 * time.Second)
+		if n := released.Load(); n != 0 {
+			t.Errorf("the lease was given up %d times", n)
+		}
+		s.checkOnce()
+	})
+}
+
 func TestNoGoroutineIsLeftAfterRun(t *testing.T) {
 	s := newShop(t, 4)
 	for range 5 {

@@ -39,8 +39,14 @@ type page struct {
 	header       http.Header
 }
 
+// requestTimeout is how long an answer is waited for: as long as .NET waits for the gateway
+// (HttpTimeoutPolicyDefault.cs). A request that hangs would hold its lease, which is renewed, for ever.
+const requestTimeout = 65 * time.Second
+
 // read reads what follows a position.
 func (f *feed) read(ctx context.Context, r feedRequest, most int) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	r.mode = f.mode
 	answer, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &r),
 		&azcosmos.ChangeFeedOptions{FeedRange: sliver(), MaxItemCount: int32(min(most, 1<<30))})
@@ -60,6 +66,8 @@ func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) 
 	if known, ok := f.policy.route(f.path).known(0); ok && !now {
 		return known, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	ranges, err := f.policy.fresh(ctx, f.container, f.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the partition key ranges of %s: %w", f.name, brief(err))

@@ -174,8 +174,10 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 	var revisions []changefeed.PartitionKeyRange
 	var whole *http.Response
 	var body map[string]json.RawMessage
+	ctx, cancel := context.WithTimeout(req.Raw().Context(), requestTimeout) // azcosmos waits without a limit
+	defer cancel()
 	for range rangePages {
-		next := req.Clone(req.Raw().Context())
+		next := req.Clone(ctx)
 		if whole != nil {
 			next.Raw().Header.Set("If-None-Match", whole.Header.Get("ETag"))
 		}

@@ -291,7 +291,8 @@ func (h *host) balance(first bool) {
 	}
 	for _, l := range all {
 		h.mu.Lock()
-		if p := h.owned[l.Token]; p != nil && p.since.Before(began) && l.Owner != h.Instance {
+		// A list may be older than the lease that this host has: not every replica of the account is up to date.
+		if p := h.owned[l.Token]; p != nil && p.since.Before(began) && l.Owner != h.Instance && l.Newer(p.current().Lease) {
 			p.lose(ErrLeaseLost) // sooner than by a renewal
 		}
 		h.mu.Unlock()

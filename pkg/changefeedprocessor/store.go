@@ -39,6 +39,8 @@ type containerStore struct{ *azcosmos.ContainerClient }
 func (s containerStore) list(ctx context.Context, prefix string) (documents [][]byte, err error) {
 	pager := s.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
 		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@prefix", Value: prefix}}})
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -50,6 +52,8 @@ func (s containerStore) list(ctx context.Context, prefix string) (documents [][]
 }
 
 func (s containerStore) read(ctx context.Context, key, id string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	response, err := s.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), id, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", id, known(err))
@@ -58,6 +62,8 @@ func (s containerStore) read(ctx context.Context, key, id string) ([]byte, error
 }
 
 func (s containerStore) write(ctx context.Context, key, id string, document []byte, tag string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	of, matching := azcosmos.NewPartitionKeyString(key), &azcosmos.ItemOptions{IfMatchEtag: (*azcore.ETag)(&tag)}
 	var response azcosmos.ItemResponse
 	var err error
