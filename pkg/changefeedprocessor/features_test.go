@@ -217,6 +217,37 @@ func TestManualCheckpointsAreWrittenWhenTheyAreAskedFor(t *testing.T) {
 	})
 }
 
+func TestACheckpointByHandEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.write(5)
+		var batch changefeedprocessor.Batch
+		s.host("host-1", func(o *changefeedprocessor.Options) {
+			o.Manual = true
+			o.Handle = func(_ context.Context, b changefeedprocessor.Batch) error { batch = b; return nil }
+		})
+		pass(time.Second)
+		for _, answer := range []cosmosfake.Answer{{Status: http.StatusTooManyRequests}, {Delay: time.Hour}} {
+			end := s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+				if r.Kind == cosmosfake.ReplaceDocument {
+					return &answer
+				}
+				return nil
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			began := time.Now()
+			if err := batch.Checkpoint(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 4*time.Second {
+				t.Errorf("got %v after %s, want the end of the context after 3 s", err, time.Since(began))
+			}
+			cancel()
+			end()
+		}
+		if err := batch.Checkpoint(t.Context()); err != nil || *s.leases()["0"].Continuation != `"5"` {
+			t.Errorf("later: %v", err)
+		}
+	})
+}
+
 // TestAPartOfAPageIsNotCheckpointed has a handler that checkpoints whatever it gets, and poison behind it.
 func TestAPartOfAPageIsNotCheckpointed(t *testing.T) {
 	t.Parallel()

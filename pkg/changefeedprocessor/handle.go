@@ -40,10 +40,7 @@ func (b Batch) Checkpoint(ctx context.Context) error {
 	if b.partition == nil {
 		return errors.New("changefeedprocessor: this batch is not one that a processor made")
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return b.partition.checkpoint(b.number, b.continuation)
+	return b.partition.checkpoint(ctx, b.number, b.continuation)
 }
 
 // Changes decodes what the service says of each change.
@@ -174,7 +171,7 @@ func (p *partition) process(next page) error {
 	if p.Manual {
 		return nil
 	}
-	if err := p.checkpoint(b.number, b.continuation); err != nil {
+	if err := p.checkpoint(p.owning, b.number, b.continuation); err != nil {
 		return err
 	}
 	p.Observe(Observation{Lease: p.token, Items: len(b.Items), Took: took, Checkpointed: true})

@@ -98,7 +98,7 @@ func (p *partition) finish(err error) error {
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		p.failed(p.token, err)
 	}
-	released := p.insist(func() error { return p.update(p.leases.release) })
+	released := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.release) })
 	switch {
 	case errors.Is(released, ErrLeaseLost):
 		p.released = true
@@ -118,23 +118,23 @@ func (p *partition) current() *changefeed.Record {
 	return p.lease
 }
 
-// update changes the lease, one update at a time.
-func (p *partition) update(change func(context.Context, *changefeed.Record) (*changefeed.Record, error)) error {
+// update changes the lease, one update at a time. ctx ends with the ownership of the lease, or before.
+func (p *partition) update(ctx context.Context, change func(context.Context, *changefeed.Record) (*changefeed.Record, error)) error {
 	select {
 	case p.updating <- struct{}{}:
 		defer func() { <-p.updating }()
-	case <-p.owning.Done():
-		return p.lost()
+	case <-ctx.Done():
+		return p.lost(ctx)
 	}
 	before := p.current()
 	began := time.Now()
-	after, err := change(p.owning, before)
+	after, err := change(ctx, before)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
 		p.lose(ErrLeaseLost)
 		return err
-	case p.owning.Err() != nil:
-		return p.lost()
+	case ctx.Err() != nil:
+		return p.lost(ctx)
 	case err != nil:
 		return err
 	}
@@ -144,23 +144,23 @@ func (p *partition) update(change func(context.Context, *changefeed.Record) (*ch
 	return nil
 }
 
-// lost is the error of an update that comes after the lease was lost or the drain deadline has passed.
-func (p *partition) lost() error {
+// lost is the error of an update that comes after the lease was lost or ctx has ended; nil before.
+func (p *partition) lost(ctx context.Context) error {
 	if cause := context.Cause(p.owning); errors.Is(cause, ErrLeaseLost) {
 		return cause
 	}
-	return p.owning.Err()
+	return ctx.Err()
 }
 
 // insist does something again while the service says that it may succeed later: it is throttled, or
-// cannot be reached. It ends with the ownership of the lease.
-func (p *partition) insist(do func() error) error {
+// cannot be reached. It ends with ctx.
+func (p *partition) insist(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if err == nil || errors.Is(err, ErrLeaseLost) || p.owning.Err() != nil || !transient(err) {
+		if err == nil || errors.Is(err, ErrLeaseLost) || ctx.Err() != nil || !transient(err) {
 			return err
 		}
-		pause(p.owning, retryAfter(err, p.RetryDelay))
+		pause(ctx, retryAfter(err, p.RetryDelay))
 	}
 }
 
@@ -183,7 +183,7 @@ func (p *partition) keep(ctx context.Context) {
 			}
 			// A request that hangs must not outlast the lease.
 			expires := time.AfterFunc(left, func() { p.lose(ErrLeaseLost) })
-			err := p.update(p.leases.renew)
+			err := p.update(p.owning, p.leases.renew)
 			expires.Stop()
 			if err == nil || errors.Is(err, ErrLeaseLost) {
 				break
@@ -282,27 +282,30 @@ func (p *partition) unchanged(continuation string) error {
 	if !first {
 		return nil
 	}
-	return p.store(continuation)
+	return p.store(p.owning, continuation)
 }
 
 // store writes a continuation into the lease.
-func (p *partition) store(continuation string) error {
-	return p.insist(func() error {
-		return p.update(func(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
+func (p *partition) store(ctx context.Context, continuation string) error {
+	return p.insist(ctx, func() error {
+		return p.update(ctx, func(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
 			return p.leases.checkpoint(ctx, l, continuation)
 		})
 	})
 }
 
 // checkpoint notes that a batch and all before it are handled. A later one may have been already.
-func (p *partition) checkpoint(batch int, continuation string) error {
+func (p *partition) checkpoint(ctx context.Context, batch int, continuation string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.owning, cancel)()
 	p.mu.Lock()
 	late := batch <= p.done
 	p.mu.Unlock()
 	if late {
-		return p.lost()
+		return p.lost(p.owning)
 	}
-	if err := p.store(continuation); err != nil {
+	if err := p.store(ctx, continuation); err != nil {
 		return err
 	}
 	p.mu.Lock()

@@ -315,7 +315,7 @@ func (h *host) take(l *changefeed.Record) (taken bool) {
 		h.mu.Unlock()
 		// The lease was not renewed in time, and the work on it goes on.
 		if mine && p != nil && l.Owner == h.Instance {
-			_ = p.update(h.leases.renew) // the renewals say what is wrong
+			_ = p.update(p.owning, h.leases.renew) // the renewals say what is wrong
 		}
 		return false
 	}

@@ -17,7 +17,7 @@ func (p *partition) replace() error {
 	}
 	// The lease is written first: a host that lost it unnoticed must not create others from an old
 	// continuation.
-	if err := p.insist(func() error { return p.update(p.leases.renew) }); err != nil {
+	if err := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.renew) }); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -32,7 +32,7 @@ func (p *partition) replace() error {
 	}
 	var created []*changefeed.Record
 	for _, next := range wanted {
-		if err := p.insist(func() error {
+		if err := p.insist(p.owning, func() error {
 			ok, err := p.leases.add(p.owning, next)
 			if ok {
 				created = append(created, next)
@@ -42,7 +42,7 @@ func (p *partition) replace() error {
 			return err
 		}
 	}
-	removed := p.insist(func() error { return p.update(p.leases.drop) })
+	removed := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.drop) })
 	for _, next := range created {
 		p.take(next)
 	}
