@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
-// Keys returns the bounds of all that a lease stands for.
-func (l Lease) Keys(ranges Ranges) (keys Range, exists bool) {
+// keys returns the bounds of all that a lease stands for.
+func (l Lease) keys(ranges Ranges) (keys Range, exists bool) {
 	shares, exists := ranges.Shares(&l)
 	if len(shares) > 0 {
 		keys = Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
@@ -21,15 +20,15 @@ func (l Lease) Keys(ranges Ranges) (keys Range, exists bool) {
 // whose range exists does, one for a part of the keys and, of a PK-range lease, the EPK lease for exactly
 // its keys. The relation is never mutual, so that of two leases one is always counted.
 func (l Lease) Replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
-	of, _ := old.Keys(ranges)
-	own, exists := l.Keys(ranges)
+	of, _ := old.keys(ranges)
+	own, exists := l.keys(ranges)
 	same := own.Equal(of)
 	return own, exists || own.Within(of) && !same || same && l.Range != nil && old.Range == nil
 }
 
-// CoversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
-// range or, where the range is gone, the bounds that the lease itself holds.
-func (l Lease) CoversExactly(span Range, ranges Ranges) bool {
+// coversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
+// range or, if the range is gone, the bounds that the lease itself holds.
+func (l Lease) coversExactly(span Range, ranges Ranges) bool {
 	if r, exists := ranges.Find(l.Token); exists {
 		return r.Span().Equal(span)
 	}
@@ -47,7 +46,7 @@ func Leftovers(leases []*Lease, ranges Ranges) map[*Lease]bool {
 		}
 		for _, pk := range leases {
 			switch {
-			case pk.Range != nil || !pk.CoversExactly(*epk.Range, ranges):
+			case pk.Range != nil || !pk.coversExactly(*epk.Range, ranges):
 			case pk.Newer(*epk):
 				leftover[epk] = true
 			default:
@@ -65,33 +64,13 @@ type Planned struct {
 	Splitting bool    // the range of the lease is gone: the greatest of the shares counts
 	Leftover  bool    // other leases replaced it: nothing of it counts
 
-	Start    StartFrom // where the lease begins without a continuation
+	Start    StartFrom // where leases without a continuation begin that do not say it themselves
 	Readings []Reading // of each share, once it was read
 	Errs     []error   // of each share; ErrMoved if its range is gone as well
 }
 
 // ErrMoved says that a partition key range was split or merged, or is about to be.
 var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
-
-// Uncheckpointed reports whether nobody but the owner of the lease knows where it stands.
-func (p *Planned) Uncheckpointed() bool {
-	return p.Continuation == "" && (p.Start.Now() || p.Mode == FullFidelity)
-}
-
-// From returns the position that the lease is read from: what follows a continuation, "" being the
-// start and "*" now, and what was written since a time, unless that is zero.
-func (p *Planned) From() (continuation string, since time.Time) {
-	switch {
-	case p.Uncheckpointed():
-		return "*", time.Time{}
-	case p.Continuation == "":
-		return "", p.Start.Time
-	case p.StartFrom != nil:
-		return p.Continuation, p.StartFrom.Time // Java sends it with the token, too
-	default:
-		return p.Continuation, time.Time{}
-	}
-}
 
 // Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with
 // that lease. start is where leases without a continuation begin that do not say it themselves.
@@ -100,9 +79,6 @@ func Plan(leases []LeaseDocument, ranges Ranges, start StartFrom) []*Planned {
 	var readable []*Lease
 	for i, d := range leases {
 		planned[i] = &Planned{LeaseDocument: d, Start: start}
-		if d.StartFrom != nil {
-			planned[i].Start = *d.StartFrom
-		}
 		if d.Err == nil {
 			readable = append(readable, &planned[i].Lease)
 		}
@@ -165,7 +141,7 @@ func (p *Planned) partition() Partition {
 		}
 		measured.Lag, measured.Approximate, measured.Status = new(max(1, lag)), true, StatusSplitting
 	case p.Err != nil:
-	case p.Uncheckpointed():
+	case p.Uncheckpointed(p.Start):
 		measured.Status = StatusUncheckpointed
 	default:
 		r := p.Readings[0]

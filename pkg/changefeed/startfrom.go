@@ -22,3 +22,37 @@ func StartAt(t time.Time) StartFrom {
 	}
 	return StartFrom{Time: t.UTC()}
 }
+
+// begins is where a lease without a continuation begins: as it says itself, or else as its processor is
+// told to start.
+func (l *Lease) begins(start StartFrom) StartFrom {
+	if l.StartFrom != nil {
+		return *l.StartFrom
+	}
+	return start
+}
+
+// Uncheckpointed reports whether the position of the lease is in its owner's memory alone: it has no
+// continuation, and its processor starts from now. The feed of all versions and deletes can be read from
+// now on only, whatever start says.
+func (l *Lease) Uncheckpointed(start StartFrom) bool {
+	return l.Continuation == "" && (l.begins(start).Now() || l.Mode == FullFidelity)
+}
+
+// FromNow is the continuation of a read that answers with the newest LSN and without changes.
+const FromNow = "*"
+
+// From returns the position that the lease is read from: what follows a continuation, "" being the
+// beginning, and what was written since a time, unless that is zero.
+func (l *Lease) From(start StartFrom) (continuation string, since time.Time) {
+	switch {
+	case l.Uncheckpointed(start):
+		return FromNow, time.Time{}
+	case l.Continuation == "":
+		return "", l.begins(start).Time
+	case l.StartFrom != nil:
+		return l.Continuation, l.StartFrom.Time // Java sends it with the token, too
+	default:
+		return l.Continuation, time.Time{}
+	}
+}

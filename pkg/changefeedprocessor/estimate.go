@@ -103,7 +103,7 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 // measure reads what is pending in a share of a lease.
 func (f *feed) measure(ctx context.Context, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
 	r := feedRequest{place: placeOf(s)}
-	r.ifNoneMatch, r.since = l.From()
+	r.ifNoneMatch, r.since = l.From(l.Start)
 	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
 		r.ifNoneMatch = continuation
 		return f.answer(ctx, r, l.Mode)

@@ -50,36 +50,10 @@ func (m *measured) before(l *measuredLease) *changefeed.Partition {
 	return m.last[l.Token]
 }
 
-// startFrom returns where a lease starts that has no continuation: as the lease itself says, else as
-// configured.
-func (m *measured) startFrom(l *measuredLease) changefeed.StartFrom {
-	if l.StartFrom != nil {
-		return *l.StartFrom
-	}
-	return m.processor.StartFrom
-}
-
-// uncheckpointed reports whether a lease has no continuation and its processor starts from now, so
-// that its position is in its owner's memory alone. The feed of all versions and deletes can be read
-// from now on only, whatever startFrom says.
-func (m *measured) uncheckpointed(l *measuredLease) bool {
-	return l.Continuation == "" && (m.startFrom(l).Now() || l.Mode == changefeed.FullFidelity)
-}
-
-// fromNow is the continuation of a read that answers with the newest LSN and without changes.
-const fromNow = "*"
-
 // position returns the position of a lease in a partition key range, or in a part of it.
 func (m *measured) position(l *measuredLease, rangeID string, part changefeed.Range) cosmos.Position {
-	p := cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part, Continuation: l.Continuation}
-	switch {
-	case m.uncheckpointed(l):
-		p.Continuation = fromNow
-	case l.Continuation == "":
-		p.Since = m.startFrom(l).Time
-	case l.StartFrom != nil:
-		p.Since = l.StartFrom.Time // Java sends it with the token, too
-	}
+	p := cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part}
+	p.Continuation, p.Since = l.From(m.processor.StartFrom)
 	return p
 }
 
@@ -140,7 +114,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
 	case l.leftOut() != nil:
 		m.carry(&partition, l, now)
-	case m.uncheckpointed(l) && !l.gone() && l.pages[0].err == nil:
+	case l.Uncheckpointed(m.processor.StartFrom) && !l.gone() && l.pages[0].err == nil:
 		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
 		partition.SessionLSN = l.pages[0].reading.SessionLSN
 	case l.gone():

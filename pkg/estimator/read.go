@@ -253,7 +253,7 @@ func (p *page) fetch(ctx context.Context) {
 // that of the last tick, so is the lag.
 func (p *page) stillUnchanged(ctx context.Context) bool {
 	s, position := p.chargedTo.source(), p.position
-	position.Continuation, position.Since = fromNow, time.Time{}
+	position.Continuation, position.Since = changefeed.FromNow, time.Time{}
 	answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 	p.usage.Add(usage)
 	if err != nil || changefeed.OutcomeOf(answer.Status, answer.Substatus) != changefeed.Answered {

@@ -149,7 +149,7 @@ func inspect(ctx context.Context, p estimator.Processor, partition string, o ins
 	switch {
 	case l.Leftover:
 		found.Note = given("other leases replaced this one: inspect those")
-	case l.Uncheckpointed():
+	case l.Uncheckpointed(l.Start):
 		found.Note = given("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
 	default:
 		for _, share := range l.Shares {
@@ -167,7 +167,7 @@ func inspect(ctx context.Context, p estimator.Processor, partition string, o ins
 // read adds the first documents of a share of the lease.
 func (f *inspection) read(ctx context.Context, p estimator.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, o inspectOptions) error {
 	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
-	position.Continuation, position.Since = l.From()
+	position.Continuation, position.Since = l.From(l.Start)
 	var documents []json.RawMessage
 	var answered time.Time
 	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
