@@ -12,18 +12,18 @@ const (
 // Answer is the service's answer to one read of the change feed from a lease's position.
 type Answer struct {
 	Status       int
-	Substatus    int       // x-ms-substatus; 0 where absent
+	Substatus    int       // x-ms-substatus; 0 if absent
 	SessionToken string    // x-ms-session-token
-	ContainerRID string    // x-ms-content-path: the RID of the container; "" where absent
-	Date         time.Time // Date, in seconds; zero where absent
-	ETag         string    // position behind the page; "" where absent
+	ContainerRID string    // x-ms-content-path: the RID of the container; "" if absent
+	Date         time.Time // Date, in seconds; zero if absent
+	ETag         string    // position after the page; "" if absent
 	Page         Page      // of a 200; zero otherwise
 }
 
 // Outcome says what to do about an answer.
 type Outcome int
 
-// The outcomes of a read: the rows of docs/lag.md, What each answer counts.
+// The outcomes of a read (docs/lag.md, What each answer counts).
 const (
 	Answered  Outcome = iota // 200 or 304: Measure reads the lag
 	Gone                     // the partition key range was split or merged: read the leases again, then the ranges that replaced it
@@ -57,16 +57,16 @@ func OutcomeOf(status, substatus int) Outcome {
 // Reading is what one answer says about a partition.
 type Reading struct {
 	Lag         int64  // pending transactions, at least 0
-	Age         *int64 // seconds since the oldest pending change was written; nil where nothing is pending or the times are missing
+	Age         *int64 // seconds since the oldest pending change was written; nil if nothing is pending or the times are missing
 	Approximate bool   // something is pending, but Lag is not exact
 	More        bool   // a page without changes: what follows its ETag is not known, and Lag is not either
-	SessionLSN  *int64 // newest LSN of the partition key range; nil where the answer has none
-	FirstLSN    *int64 // LSN of the oldest pending change; nil where nothing is pending or it has none
+	SessionLSN  *int64 // newest LSN of the partition key range; nil if the answer has none
+	FirstLSN    *int64 // LSN of the oldest pending change; nil if nothing is pending or it has none
 }
 
 // Measure reads the lag from an answer whose outcome is Answered (docs/lag.md, What each answer
 // counts): 0 for a 304, else session LSN - LSN of the first item + 1, at least 1. An LSN that is
-// missing or cannot be read makes it 1, approximate, and so does a session LSN behind the item. A 200
+// missing or cannot be read makes it 1, approximate; so does a session LSN below the item's. A 200
 // without items does not say that nothing is pending: the service's first answer to a start time is
 // one (azure-cosmos-dotnet-v3 #755), and a page of a part of a range, or of all versions, may be empty
 // before one that is not. Only the answer to its ETag tells.
@@ -97,7 +97,7 @@ func Measure(a Answer) Reading {
 }
 
 // age returns the seconds between the write of the item and the answer, at least 0. Both are of the
-// service's clock, so that the local one does not matter. It is nil where either is missing.
+// service's clock, so that the local one does not matter. It is nil if either is missing.
 func (i *Item) age(answered time.Time) *int64 {
 	if i.Written == nil || *i.Written < 0 || answered.IsZero() {
 		return nil

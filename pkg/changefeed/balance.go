@@ -14,11 +14,11 @@ type Balance struct {
 	Min, Max   int           // leases that the host wants; 0 = no bound
 }
 
-// Take says which leases the host should acquire. Each of the
-// hosts that own a lease, and this one, are to have the leases divided by the hosts, rounded up. A
-// host that has fewer takes what nobody owns or renewed in time, up to its share. If there is none of
-// that, stealing is true and it takes one of them, which the host that has most owns: two hosts might take
-// from each other for ever.
+// Take says which leases the host should acquire. The hosts are this one and all that own a lease, and
+// the share of each is the leases divided by the hosts, rounded up. A host with fewer takes leases that
+// nobody owns or that expired, up to its share. If there are none of these, stealing is true: wanted are
+// leases of the host that has most, of which the host should take the first that it can, and no more.
+// Otherwise two hosts might take from each other for ever.
 func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing bool) {
 	var free []*Record
 	counts := map[string]int{}
@@ -52,9 +52,9 @@ func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing 
 	}
 }
 
-// victims are the leases of the host that has most, of several the last, if one less leaves it no worse
-// off than this one. .NET takes the first of them. Here the name of this host says which one is first, so
-// that hosts that look at the same moment seldom reach for the same one.
+// victims are the leases of the host that has most, if it has more than its share. .NET takes the first
+// of them. Here the name of this host decides which comes first, so that hosts that look at the same
+// moment seldom want the same one.
 func victims(all []*Record, owners []string, counts map[string]int, target, needed int, host string) []*Record {
 	spared := target
 	if needed > 1 {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Cause is what many errors have in common: one account, container, queue or store, and one way in which it
-// refuses. The ids and numbers in the texts of the errors may differ.
+// Cause is what many errors have in common: one account, container, queue or store, and how it refuses.
+// The ids and numbers in the texts of the errors may differ.
 type Cause struct {
 	Of     string    `json:"of"`               // what refuses: "account shop.documents.azure.com", say
 	Part   string    `json:"part,omitempty"`   // the part of it that refuses: "container shop/orders", say; "" = all of it
 	Says   string    `json:"says"`             // what is wrong with it, after its name: "refuses (429, throttled)", say
 	Effect string    `json:"effect"`           // what that keeps a processor from, after its name: "cannot be measured", say
-	Remedy string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" where nothing is known
+	Remedy string    `json:"remedy,omitempty"` // what to do about it, as a request to the reader; "" if nothing is known
 	Beside bool      `json:"beside,omitempty"` // it explains no unknown lag: a clock that is wrong, say
 	Since  time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
 }
@@ -22,7 +22,7 @@ func (c Cause) Is(other Cause) bool {
 	return c.Of == other.Of && c.Part == other.Part && c.Says == other.Says
 }
 
-// CauseOf returns the Cause of an error; false where the error names none.
+// CauseOf returns the Cause of an error; false if the error names none.
 func CauseOf(err error) (Cause, bool) {
 	var named interface{ Cause() Cause }
 	if err == nil || !errors.As(err, &named) {
@@ -45,7 +45,7 @@ func AddCause(causes []Cause, err error) []Cause {
 	return append(causes, found)
 }
 
-// DateCauses sets since when each cause is seen: since the poll before, or earlier, where that saw it too.
+// DateCauses sets since when each cause is seen: since now, or since earlier if the poll before saw it as well.
 func DateCauses(causes, before []Cause, now time.Time) {
 	for i := range causes {
 		causes[i].Since = now

@@ -55,7 +55,7 @@ type Share struct {
 	Keys Range
 }
 
-// Part returns the keys that a read of the share names beside the id of its range; zero where the share
+// Part returns the keys that a read of the share names beside the id of its range; zero if the share
 // is all of the range.
 func (s Share) Part() Range {
 	if s.Keys.Equal(s.Of.Span()) {

@@ -12,7 +12,7 @@ type Family string
 
 // The families.
 const (
-	FamilyAny    Family = ""       // whatever is found
+	FamilyAny    Family = ""       // the family that wrote last
 	FamilyDotNet Family = "dotnet" // the .NET v3 SDK, the legacy V2 library and Azure Functions triggers
 	FamilyJava   Family = "java"
 )
@@ -30,7 +30,7 @@ type Identity struct {
 // Prefix is what the ids of a processor's leases begin with.
 type Prefix struct {
 	Text   string
-	Family Family // that alone writes such ids; FamilyAny where the lease itself says it
+	Family Family // that alone writes such ids; FamilyAny if the lease itself says it
 }
 
 // Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,

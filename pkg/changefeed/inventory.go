@@ -89,7 +89,7 @@ func splitLeaseID(id string) (prefix, token string) {
 
 // isMarker reports whether a document that is no lease is one of the two markers, ".info" and
 // ".lock", that the SDKs keep for a processor (azure-cosmos-dotnet-v3,
-// DocumentServiceLeaseStoreCosmos.cs). Their ids have a ".." only where a name has one.
+// DocumentServiceLeaseStoreCosmos.cs). Their ids have a ".." only if a name has one.
 func isMarker(end string) bool {
 	return strings.HasSuffix(end, ".info") || strings.HasSuffix(end, ".lock")
 }

@@ -54,18 +54,18 @@ func (s Status) Wakes() bool {
 type Partition struct {
 	Lease       string `json:"lease"`                 // lease token: a partition key range id, or min-max for an EPK lease
 	Range       *Range `json:"range"`                 // nil for a PK-range lease whose range was not needed
-	Owner       string `json:"owner"`                 // host name of the owner, "" where nobody owns the lease
-	Lag         *int64 `json:"lag"`                   // pending transactions, at least 0; nil where unknown
-	Age         *int64 `json:"changeAgeSeconds"`      // seconds since the oldest pending change was written; nil where nothing is pending
-	Status      Status `json:"status"`                // of this reading alone; package health refines it by earlier polls
+	Owner       string `json:"owner"`                 // host name of the owner, "" if nobody owns the lease
+	Lag         *int64 `json:"lag"`                   // pending transactions, at least 0; nil if unknown
+	Age         *int64 `json:"changeAgeSeconds"`      // seconds since the oldest pending change was written; nil if nothing is pending
+	Status      Status `json:"status"`                // of this reading alone; pkg/health refines it by earlier polls
 	Ranges      int    `json:"ranges,omitempty"`      // partition key ranges that the lease stands for now: more than 1 after a split; 0 counts as 1
 	Approximate bool   `json:"approximate,omitempty"` // something is pending, but Lag is not exact
 	Error       string `json:"error,omitempty"`       // why Lag is nil or incomplete, and what to do about it
 
-	ReadCharge float64 `json:"readCharge,omitempty"` // request units of the page that was read; 0 where none was
+	ReadCharge float64 `json:"readCharge,omitempty"` // request units of the page that was read; 0 if none was
 	Unchanged  bool    `json:"unchanged,omitempty"`  // neither the position nor the newest LSN moved since the poll before
 
-	Measured time.Time `json:"measured,omitzero"` // when the reading was made, where it was carried over from an earlier tick; zero = in this tick
+	Measured time.Time `json:"measured,omitzero"` // when a reading was made that is carried over from an earlier tick; zero = in this tick
 	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
 	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
 	Ahead    *Ahead    `json:"ahead,omitempty"`   // the position is beyond all that the feed has; else nil
@@ -76,7 +76,7 @@ type Partition struct {
 	Part      bool `json:"part,omitempty"`      // the lease covers a part of a range, and is measured against the LSN of all of it
 	Inherited bool `json:"inherited,omitempty"` // the position is from before a split or merge, so that other leases may count the same changes
 
-	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero where never
+	LeaseTime     time.Time `json:"leaseTime,omitzero"`      // when the owner last renewed the lease; zero if never
 	BadTime       bool      `json:"badLeaseTime,omitempty"`  // the lease has a time that no owner can have written, which counts as none
 	SessionLSN    *int64    `json:"sessionLSN,omitempty"`    // newest LSN of the partition key range
 	CheckpointLSN *int64    `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
@@ -121,7 +121,7 @@ type ProcessorLag struct {
 	Time       time.Time     `json:"time"`                // when it was measured
 	Partitions []Partition   `json:"partitions"`          // one per lease, in the order of lease tokens
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
-	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" where it holds no leases
+	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" if it holds no leases
 	Coverage   Coverage      `json:"coverage,omitzero"`   // which keys no lease covers
 	Beside     []string      `json:"beside,omitempty"`    // processorNames of what else reads the container, while nobody owns leases of the processor
 	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that other leases replaced and that were not deleted
@@ -143,7 +143,7 @@ func AddLag(a, b int64) int64 {
 }
 
 // Lag returns the sum of the lag of the known partitions, in transactions, and 1 for all uncovered keys;
-// nil where no partition is known, and 1 for a bootstrap (docs/lag.md).
+// nil if no partition is known, and 1 for a bootstrap (docs/lag.md).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
 		one := int64(1)
@@ -173,7 +173,7 @@ func (l *ProcessorLag) Lag() *int64 {
 // Uncovered reports whether no lease covers some keys, though leases exist.
 func (l *ProcessorLag) Uncovered() bool { return !l.Bootstrap && len(l.Coverage.Holes) > 0 }
 
-// Age returns the greatest age of a pending change, in seconds; nil where nothing is pending or no
+// Age returns the greatest age of a pending change, in seconds; nil if nothing is pending or no
 // age is known.
 func (l *ProcessorLag) Age() *int64 {
 	var oldest *int64
@@ -206,7 +206,7 @@ func (l *ProcessorLag) PartitionCount() int {
 	return n
 }
 
-// LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil where the leases
+// LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil if the leases
 // could not be read.
 func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int {
 	if l.Error != "" {
@@ -240,7 +240,7 @@ func (l *ProcessorLag) Status() Status {
 }
 
 // Problem returns in one sentence why the measurement is not complete: the error of the processor,
-// or of its first unknown partition; "" where it is complete.
+// or of its first unknown partition; "" if it is complete.
 func (l *ProcessorLag) Problem() string {
 	if l.Error != "" {
 		return l.Error

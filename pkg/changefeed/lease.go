@@ -16,14 +16,14 @@ type Lease struct {
 	ID           string
 	Token        string     // a partition key range id; for an EPK lease, its bounds as min-max
 	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
-	Bounds       *Range     // bounds of the range of a PK-range lease, where the lease holds them; else nil
+	Bounds       *Range     // bounds of the range of a PK-range lease; nil if the lease does not hold them
 	Mode         Mode       // of the change feed that the processor reads
 	V2           bool       // the legacy library alone has written it
 	Family       Family     // of an EPK lease: FamilyJava or FamilyDotNet; FamilyAny for a PK-range lease, whose id says it
-	Owner        string     // "" where nobody owns it
-	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" where there is none yet
+	Owner        string     // "" if nobody owns it
+	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" if there is none yet
 	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
-	Time         time.Time  // when the owner last renewed it; zero where unknown
+	Time         time.Time  // when the owner last renewed it; zero if unknown
 	BadTime      bool       // the lease has a time that no owner can have written: Time is that of _ts, or zero
 	TS           int64      // _ts: when the document was last written, in Unix seconds
 }
@@ -133,7 +133,7 @@ const (
 	maxPosition     = 16 << 10  // what is sent as a header
 )
 
-// checkContinuation holds that the position can be sent as a header.
+// checkContinuation refuses a position that cannot be sent as a header, and forgets it.
 func (l *Lease) checkContinuation() error {
 	if len(l.Continuation) > maxPosition || strings.ContainsFunc(l.Continuation, unicode.IsControl) {
 		l.Continuation = ""
@@ -187,7 +187,7 @@ func (l *Lease) readEPK(bounds *Range) error {
 	return nil
 }
 
-// feedRange reads the FeedRange of a lease; nil where that has no valid bounds.
+// feedRange reads the FeedRange of a lease; nil if that has no valid bounds.
 func feedRange(raw json.RawMessage) *Range {
 	var feed struct{ Range *Range }
 	if json.Unmarshal(raw, &feed) != nil || feed.Range == nil || !feed.Range.valid() {
@@ -196,7 +196,7 @@ func feedRange(raw json.RawMessage) *Range {
 	return feed.Range
 }
 
-// optionalString decodes a JSON string; null and absent are "". ok is false where it is another
+// optionalString decodes a JSON string; null and absent are "". ok is false for any other
 // type.
 func optionalString(raw json.RawMessage) (s string, ok bool) {
 	ok = len(raw) == 0 || json.Unmarshal(raw, &s) == nil
@@ -204,7 +204,7 @@ func optionalString(raw json.RawMessage) (s string, ok bool) {
 }
 
 // leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java
-// appends a zone in brackets when it creates a lease. Where it cannot be read, _ts is used.
+// appends a zone in brackets when it creates a lease. If it cannot be read, _ts is used.
 func leaseTime(raw json.RawMessage, ts int64) time.Time {
 	if s, ok := optionalString(raw); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")

@@ -8,7 +8,7 @@ import (
 // SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100":
 // of the text after the first ':', the second part between '#', or the only one. This is how the
 // .NET estimator reads it (azure-cosmos-dotnet-v3, ExtractLsn in ChangeFeedEstimatorIterator.cs).
-// ok is false where there is no number.
+// ok is false if there is no number.
 func SessionLSN(token string) (lsn int64, ok bool) {
 	if _, after, found := strings.Cut(token, ":"); found {
 		token = after
@@ -22,7 +22,7 @@ func SessionLSN(token string) (lsn int64, ok bool) {
 }
 
 // ContinuationLSN returns the LSN in a continuation. An ETag of the change feed usually is a quoted
-// decimal LSN, but no contract says so; ok is false where it is not.
+// decimal LSN, but no contract says so; ok is false if it is not.
 func ContinuationLSN(etag string) (lsn int64, ok bool) {
 	etag = strings.TrimPrefix(etag, "W/")
 	return parseLSN(strings.Trim(etag, `"`))

@@ -14,7 +14,7 @@ import (
 // Page is what a page of the change feed says, without its documents.
 type Page struct {
 	Items int   // changes in the page
-	First *Item // the oldest of them; nil where there are none
+	First *Item // the oldest of them; nil if there are none
 }
 
 // Item is what is needed of one change. What cannot be read of it is nil: it still is a change.
@@ -211,7 +211,7 @@ func (r *pageReader) skip() {
 	r.depth--
 }
 
-// number reads a number, or a number as text; nil where the value is neither.
+// number reads a number, or a number as text; nil if the value is neither.
 func (r *pageReader) number() *int64 {
 	if kind := r.next(); kind != '"' && kind != '0' {
 		r.again = true
@@ -224,7 +224,7 @@ func (r *pageReader) number() *int64 {
 	return nil
 }
 
-// text returns the last text, number or word, until the next is read; nothing where it is too long.
+// text returns the last text, number or word, until the next is read; nothing if it is too long.
 func (r *pageReader) text() []byte {
 	kept := r.scalar[:r.kept]
 	if r.kept < maxScalar && bytes.IndexByte(kept, '\\') < 0 {
@@ -235,7 +235,7 @@ func (r *pageReader) text() []byte {
 	return []byte(text)
 }
 
-// next reads a token and returns its kind; 0 where there is none.
+// next reads a token and returns its kind; 0 if there is none.
 func (r *pageReader) next() byte {
 	if r.again {
 		r.again = false

@@ -48,7 +48,7 @@ func cutLast(text string, n int) (front, last string, ok bool) {
 
 // ReadNames returns the possible readings of a prefix that ends with the names of a database and of
 // a container, as Java's PK-range processor writes it. Names may contain the '_' that separates
-// them, so there can be several readings. Where the host can be recognized, as ownHost or as a host
+// them, so there can be several readings. If the host can be recognized, as ownHost or as a host
 // of the service, only the readings whose head ends with it are returned.
 func ReadNames(prefix, ownHost string) []PrefixReading {
 	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {

@@ -143,7 +143,7 @@ func (rs Ranges) Overlapping(span Range) Ranges {
 	return rs[first:end:end]
 }
 
-// Find returns the range with an id; ok is false where there is none.
+// Find returns the range with an id; ok is false if there is none.
 func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
 	i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
 	if i < 0 {

@@ -46,10 +46,10 @@ func (d Documents) under(prefix string) Documents {
 
 // Select returns the leases that belong to a processor, one per lease token and ordered by it: those
 // whose id is one of the prefixes and a lease token, and which a family wrote. With FamilyAny, the
-// leases of the family that wrote last count; the error is ErrMixed where both write.
+// leases of the family that wrote last count; the error is ErrMixed if both write.
 //
-// Of several leases with one token the newest counts. There can be several where the lease container's
-// partition key is a GUID, which permits documents with the same id, and where the ids were written with
+// Of several leases with one token the newest counts. There can be several if the lease container's
+// partition key is a GUID, which permits documents with the same id, or if the ids were written with
 // two spellings of the host.
 func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)

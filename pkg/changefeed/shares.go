@@ -213,7 +213,7 @@ func ScaleParts(lags []int64) {
 // the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
 const maxEmptyPages = 4
 
-// ReadOn measures what follows a continuation, and reads on where a page is empty: only a 304 says that
+// ReadOn measures what follows a continuation, and reads on if a page is empty: only a 304 says that
 // nothing follows. read reads one page; its error ends it, and so does an answer that says nothing. gone
 // reports that the partition key range was split or merged; there is no reading then.
 func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, gone bool, err error) {

@@ -21,7 +21,7 @@ type Stall struct {
 // Rewound is a position that went backwards: a lease was restored, reset or deleted.
 type Rewound struct {
 	From int64     `json:"from"` // LSN of the checkpoint before
-	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 where the lease has none any more
+	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 if the lease has none any more
 	Time time.Time `json:"time"` // of the poll that found it
 }
 

@@ -2,7 +2,7 @@ package changefeed
 
 import "time"
 
-// StartFrom says where a processor starts to read where a lease has no continuation yet. The zero
+// StartFrom says where a processor starts to read a lease that has no continuation yet. The zero
 // value is now: changes that were written before the processor started are not read.
 type StartFrom struct {
 	Beginning bool

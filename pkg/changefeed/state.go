@@ -31,7 +31,7 @@ type javaPosition struct {
 	Range *Range  `json:"range"`
 }
 
-// parseState unwraps a continuation; wrapped is false where it is not one of Java's and so is an
+// parseState unwraps a continuation; wrapped is false if it is not one of Java's and so is an
 // ETag.
 func parseState(continuation string) (state javaState, wrapped bool) {
 	if !strings.HasPrefix(continuation, "e") { // which is what base64 makes of '{'
@@ -44,7 +44,7 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 	return state, json.Unmarshal(raw, &state) == nil
 }
 
-// span returns the range that the state covers, nil where it does not say.
+// span returns the range that the state covers, nil if it does not say.
 func (s javaState) span() *Range {
 	var span *Range
 	switch c := s.Continuation; {

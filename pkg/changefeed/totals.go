@@ -3,10 +3,10 @@ package changefeed
 // Totals are the sums over the partitions of one measurement, as the API, the events, the history
 // and the terminal show them. nil means unknown, which is never the same as zero.
 type Totals struct {
-	Lag               *int64 `json:"lag"`               // pending transactions; nil where no partition is known
-	Age               *int64 `json:"changeAgeSeconds"`  // seconds since the oldest pending change was written; nil also where nothing is pending
-	Partitions        *int   `json:"partitionCount"`    // a lease whose range was split counts as the ranges that replaced it; nil where the leases could not be read
-	PartitionsWithLag *int   `json:"partitionsWithLag"` // nil where no partition is known
+	Lag               *int64 `json:"lag"`               // pending transactions; nil if no partition is known
+	Age               *int64 `json:"changeAgeSeconds"`  // seconds since the oldest pending change was written; nil also if nothing is pending
+	Partitions        *int   `json:"partitionCount"`    // a lease whose range was split counts as the ranges that replaced it; nil if the leases could not be read
+	PartitionsWithLag *int   `json:"partitionsWithLag"` // nil if no partition is known
 	Complete          bool   `json:"complete"`          // no partition is unknown
 	Status            Status `json:"status"`            // the worst of the partitions
 }
@@ -24,7 +24,7 @@ func (l *ProcessorLag) Totals() Totals {
 }
 
 // Sum returns the totals over several processors: what is unknown of one makes the whole
-// incomplete, and a number nil only where no processor has it.
+// incomplete, and a number nil only if no processor has it.
 func Sum(of []Totals) Totals {
 	sum := Totals{Complete: true}
 	for _, t := range of {

@@ -17,9 +17,9 @@ import (
 // LeaseState is how far the processing of a lease is behind. A nil number is unknown, which is not zero.
 type LeaseState struct {
 	Lease       string // lease token
-	Owner       string // "" where nobody owns the lease
+	Owner       string // "" if nobody owns the lease
 	Lag         *int64 // pending transactions, at least 0
-	Age         *int64 // seconds since the oldest pending change was written; nil where nothing is pending
+	Age         *int64 // seconds since the oldest pending change was written; nil if nothing is pending
 	Approximate bool   // Lag is a bound or an estimate: during a split, or for a part of a range
 	// Err is why Lag is nil or incomplete. It is [ErrUncheckpointed] for a lease without a continuation of a
 	// processor that starts from now.
@@ -126,7 +126,7 @@ func (f *feed) answer(ctx context.Context, r feedRequest, mode changefeed.Mode) 
 		return changefeed.Answer{}, err
 	}
 	a := changefeed.Answer{Status: p.status, SessionToken: p.header.Get("x-ms-session-token"), ETag: p.continuation}
-	a.Date, _ = http.ParseTime(p.header.Get("Date")) // zero where absent
+	a.Date, _ = http.ParseTime(p.header.Get("Date")) // zero if absent
 	if p.status != http.StatusOK {
 		return a, nil
 	}

@@ -78,7 +78,7 @@ func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) 
 // errGone says that a lease has to be replaced: its range was split or merged.
 var errGone = errors.New("its partition key range was split or merged")
 
-// locate finds where the changes of a lease are. The error wraps errGone where the lease has to be
+// locate finds where the changes of a lease are. The error wraps errGone if the lease has to be
 // replaced: one of a range that is no more, and an EPK lease whose keys are in several ranges. What was
 // learned of the ranges is not enough if it is to be their state now.
 func (f *feed) locate(ctx context.Context, l *changefeed.Record, now bool) (place, error) {
@@ -97,7 +97,7 @@ func (f *feed) locate(ctx context.Context, l *changefeed.Record, now bool) (plac
 // placeOf is where a share is read.
 func placeOf(s changefeed.Share) place { return place{s.Of.ID, s.Part()} }
 
-// statusOf returns the HTTP status and substatus of an error; 0 where it has none.
+// statusOf returns the HTTP status and substatus of an error; 0 if it has none.
 func statusOf(err error) (status, sub int) {
 	if answer, ok := errors.AsType[answerError](err); ok {
 		return answer.status, answer.substatus

@@ -25,7 +25,7 @@ type Batch struct {
 // Change is one change of a batch.
 type Change struct {
 	Current   json.RawMessage // the document after the change; nil for a delete
-	Previous  json.RawMessage // the document before it, where the service keeps that; else nil
+	Previous  json.RawMessage // the document before it; nil if the service does not keep it
 	Operation string          // "create", "replace" or "delete"; "" in mode LatestVersion
 	Expired   bool            // deleted by its time to live
 	LSN       int64           // of the transaction; those of a split or merged range go on
@@ -95,7 +95,7 @@ type envelope struct {
 // ItemError says which item of a batch does not decode.
 type ItemError struct {
 	Index int    // in [Batch.Items]
-	ID    string // of the document; "" where the item has none
+	ID    string // of the document; "" if the item has none
 	Err   error
 
 	decoding bool // by Of, before the handler did anything
@@ -112,7 +112,7 @@ func itemError(b Batch, i int, err error, decoding bool) error {
 	return &ItemError{Index: i, ID: itemID(b.Items[i], b.Mode), Err: err, decoding: decoding}
 }
 
-// itemID is the id of the document that an item is about; "" where it cannot be read.
+// itemID is the id of the document that an item is about; "" if it cannot be read.
 func itemID(item json.RawMessage, mode Mode) string {
 	var document struct {
 		ID string `json:"id"`

@@ -122,7 +122,7 @@ type Options struct {
 	// Released is told the token of each lease that this host gave up, and why: nil at the end of Run,
 	// [ErrLeaseLost], [ErrLeaseReplaced] after a split or merge, or the error of the handler or the feed.
 	Released func(lease string, why error)
-	// Failed is told every error that is not the end of Run. The lease is "" where it concerns several.
+	// Failed is told every error that is not the end of Run. The lease is "" if it concerns several.
 	Failed func(lease string, err error)
 	// Observe is told of every read, and of every page once it is checkpointed, for metrics.
 	Observe func(Observation)
@@ -135,7 +135,7 @@ type Observation struct {
 	Lease        string        // lease token
 	Items        int           // changes in the page; 0 for a read that found none
 	Charge       float64       // request units of the read
-	Took         time.Duration // of the read or, where Checkpointed, of the handler
+	Took         time.Duration // of the read or, if Checkpointed, of the handler
 	Checkpointed bool          // the page was handled and checkpointed; false for the read
 }
 
@@ -143,7 +143,7 @@ type Observation struct {
 type Poisoned struct {
 	Lease string          // lease token
 	Item  json.RawMessage // as in [Batch.Items]
-	ID    string          // of the document; "" where the item has none
+	ID    string          // of the document; "" if the item has none
 	Err   error           // of the handler
 }
 

@@ -53,7 +53,7 @@ type route struct {
 
 // The values by which a context tells the policy what a request is for.
 type (
-	markKey  struct{} // **feedPolicy: where the policy says that it is there
+	markKey  struct{} // **feedPolicy, which the policy sets to itself
 	readKey  struct{} // *feedRequest
 	learnKey struct{} // *lesson
 )
@@ -248,7 +248,7 @@ func sliver() *azcosmos.FeedRange {
 	return &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "00000000000000000000000000000001"}
 }
 
-// learnTries is how often the ranges are asked for where another client of the process was quicker:
+// learnTries is how often the ranges are asked for if another client of the process was quicker:
 // azcosmos shares its cache of them between clients, and only one of them makes the request.
 const (
 	learnTries = 5

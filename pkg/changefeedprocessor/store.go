@@ -17,8 +17,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// store keeps lease documents: in a container or, for a watch, in memory. Its errors are those below
-// where they fit.
+// store keeps lease documents: in a container or, for a watch, in memory. Its errors wrap those below
+// if they fit.
 type store interface {
 	list(ctx context.Context, prefix string) ([][]byte, error)
 	read(ctx context.Context, key, id string) ([]byte, error)
@@ -201,7 +201,7 @@ func (s *leases) put(ctx context.Context, l *changefeed.Record, remove bool) err
 	return err
 }
 
-// add creates a lease; ok is false where there was one before.
+// add creates a lease; ok is false if there was one before.
 func (s *leases) add(ctx context.Context, l *changefeed.Record) (ok bool, err error) {
 	if err = s.put(ctx, l, false); errors.Is(err, errExists) {
 		return false, nil
@@ -221,12 +221,12 @@ func (s *leases) again(ctx context.Context, l *changefeed.Record) (*changefeed.R
 	return changefeed.ReadRecord(document)
 }
 
-// conflicts is how often an update is made where another host's came first
+// conflicts is how often an update is tried if another host's comes first
 // (DocumentServiceLeaseUpdaterCosmos.cs).
 const conflicts = 5
 
 // update changes a lease while its owner is the expected one, and nobody changed it since it was read.
-// If somebody did, what is there now is changed. A nil change deletes it. The error is ErrLeaseLost where
+// If somebody did, what is there now is changed. A nil change deletes it. The error is ErrLeaseLost if
 // another host owns it.
 func (s *leases) update(ctx context.Context, l *changefeed.Record, owner string, change func(*changefeed.Record)) (*changefeed.Record, error) {
 	for range conflicts {
