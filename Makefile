@@ -109,7 +109,7 @@ shells: ## have each shell parse its completion; needs Python
 .PHONY: interop
 interop: ## run others' clients and parsers; needs JDK, Maven, Python
 	pkg/emulator/interop/run-cosmos.sh
-	pkg/emulator/interop/run-fleet.sh 200
+	$(MAKE) fleet
 	pkg/emulator/interop/run-servicebus.sh
 	pkg/emulator/interop/run-hpa.sh
 	pkg/emulator/interop/run-keda.sh
@@ -145,8 +145,16 @@ SEED ?= 1
 .PHONY: chaos
 chaos: ## simulate faults: a million ticks (SEED=1 TICKS=1000000)
 	go test -count 1 -v -timeout 0 -run 'TestNoFaultBreaksAPromise$$' ./pkg/emulator/simulation -seed $(SEED) -ticks $(or $(TICKS),1000000) -workers 2
-	go test -count 1 -timeout 0 -run TestNoFaultBreaksAPromiseOfAHost ./pkg/emulator/simulation -seed $(SEED) -hostticks 100000
+	$(MAKE) chaos-hosts
 	go test -count 1 -timeout 60m -run TestNoStallIsMissedAndNoneIsInvented ./pkg/poller -runs 1000
+
+.PHONY: chaos-hosts
+chaos-hosts: ## simulate faults of the Go processor (SEED=1 HOSTTICKS=100000)
+	go test -count 1 -timeout 0 -run TestNoFaultBreaksAPromiseOfAHost ./pkg/emulator/simulation -seed $(SEED) -hostticks $(or $(HOSTTICKS),100000)
+
+.PHONY: fleet
+fleet: ## run hosts of Java and Go on one lease container (ROUNDS=200)
+	pkg/emulator/interop/run-fleet.sh $(or $(ROUNDS),200) $(SEED)
 
 .PHONY: mutants
 mutants: ## plant defects in turn: the simulation finds each

@@ -20,7 +20,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/estimator"
+	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
@@ -94,7 +94,7 @@ func runInspect(ctx context.Context, env Env, o inspectOptions, name, partition 
 		return err
 	}
 	found, err := await(ctx, env, "the first documents of "+name, func() (*inspection, error) {
-		return inspect(ctx, p.Processor, partition, o, env.Now())
+		return inspect(ctx, p, partition, o, env.Now())
 	})
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func runInspect(ctx context.Context, env Env, o inspectOptions, name, partition 
 }
 
 // inspect reads the leases of a processor as a poll does, and what follows the position of one of them.
-func inspect(ctx context.Context, p estimator.Processor, partition string, o inspectOptions, now time.Time) (*inspection, error) {
+func inspect(ctx context.Context, p poller.Processor, partition string, o inspectOptions, now time.Time) (*inspection, error) {
 	described, _, err := p.Account.Describe(ctx, p.Container)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func inspect(ctx context.Context, p estimator.Processor, partition string, o ins
 }
 
 // read adds the first documents of a share of the lease.
-func (f *inspection) read(ctx context.Context, p estimator.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, o inspectOptions) error {
+func (f *inspection) read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, o inspectOptions) error {
 	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
 	position.Continuation, position.Since = l.From(l.Start)
 	var documents []json.RawMessage
