@@ -164,14 +164,7 @@ func scaleParts(planned []*Planned) {
 		byRange[id] = append(byRange[id], &p.Readings[0])
 	}
 	for _, parts := range byRange {
-		lags := make([]int64, len(parts))
-		for i, r := range parts {
-			lags[i] = r.Lag
-		}
-		ScaleParts(lags)
-		for i, r := range parts {
-			r.Lag, r.Approximate = lags[i], true
-		}
+		ScaleParts(parts)
 	}
 }
 
@@ -186,26 +179,28 @@ func (p *Planned) uncovered(planned []*Planned, ranges Ranges) []Share {
 	return slices.DeleteFunc(p.Shares, func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
 }
 
-// ScaleParts scales down the lags of leases that each cover a part of the same partition key range, in
-// place. Each is measured against the LSN of the whole range, and so counts the transactions of the other
-// parts too. Together they cannot have more pending than the greatest of them: the transactions of the
-// range since the oldest pending change. Each lag is scaled by that over the sum, and is at least 1.
-func ScaleParts(lags []int64) {
+// ScaleParts scales down the lags of leases that each cover a part of the same partition key range, and of
+// which each is above 0. Each is measured against the LSN of the whole range, and so counts the
+// transactions of the other parts too. Together they cannot have more pending than the greatest of them:
+// the transactions of the range since the oldest pending change. Each lag is scaled by that over the sum,
+// is at least 1, and is approximate.
+func ScaleParts(parts []*Reading) {
 	// In floating point: with an absurd session LSN the sum of two lags may exceed 64 bits.
-	sum, most, oldest := 0.0, int64(0), 0 // the part with the oldest pending change has the greatest lag
-	for i, lag := range lags {
-		sum += float64(lag)
-		if lag > most {
-			most, oldest = lag, i
+	sum, oldest := 0.0, 0 // the part with the oldest pending change has the greatest lag
+	for i, r := range parts {
+		sum += float64(r.Lag)
+		if r.Lag > parts[oldest].Lag {
+			oldest = i
 		}
 	}
+	most := parts[oldest].Lag
 	left := most
-	for i, lag := range lags {
-		lags[i] = max(1, int64(float64(lag)*float64(most)/sum))
-		left -= lags[i]
+	for _, r := range parts {
+		r.Lag, r.Approximate = max(1, int64(float64(r.Lag)*float64(most)/sum)), true
+		left -= r.Lag
 	}
 	if left > 0 {
-		lags[oldest] += left // the remainder of rounding down
+		parts[oldest].Lag += left // the remainder of rounding down
 	}
 }
 

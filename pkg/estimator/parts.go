@@ -28,7 +28,12 @@ func (m *measured) boundParts() {
 		}
 	}
 	for _, parts := range byRange {
-		boundRange(parts)
+		readings := make([]*changefeed.Reading, len(parts))
+		for i, l := range parts {
+			bounded := *l.pages[0] // other processors may share the page
+			l.pages[0], readings[i] = &bounded, &bounded.reading
+		}
+		changefeed.ScaleParts(readings)
 	}
 }
 
@@ -36,17 +41,4 @@ func (m *measured) boundParts() {
 func (l *measuredLease) part() bool {
 	return !l.leftover && !l.splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
 		l.pages[0].position.Part != changefeed.Range{}
-}
-
-func boundRange(parts []*measuredLease) {
-	lags := make([]int64, len(parts))
-	for i, l := range parts {
-		lags[i] = l.pages[0].reading.Lag
-	}
-	changefeed.ScaleParts(lags)
-	for i, l := range parts {
-		bounded := *l.pages[0] // other processors may share the page
-		bounded.reading.Lag, bounded.reading.Approximate = lags[i], true
-		l.pages[0] = &bounded
-	}
 }

@@ -84,25 +84,17 @@ func (t *tick) route(m *measured, l *measuredLease) []*page {
 		l.pages = nil
 		return t.plan(nil, m, l, m.position(l, l.Token, changefeed.Range{}))
 	}
-	overlapping := t.rangesOf(m).Overlapping(*l.Range)
-	if len(overlapping) == 0 {
+	shares, exists := t.rangesOf(m).Shares(&l.Lease)
+	if len(shares) == 0 {
 		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)
 		return nil
 	}
-	l.pages, l.splitting = nil, len(overlapping) > 1
+	l.pages, l.splitting = nil, !exists
 	var planned []*page
-	for _, r := range overlapping {
-		planned = t.planPart(planned, m, l, r, l.Range.Clip(r.Span()))
+	for _, s := range shares {
+		planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
 	}
 	return planned
-}
-
-// planPart plans the page of a part of a range, which may be all of it.
-func (t *tick) planPart(planned []*page, m *measured, l *measuredLease, r changefeed.PartitionKeyRange, part changefeed.Range) []*page {
-	if part.Equal(r.Span()) {
-		part = changefeed.Range{}
-	}
-	return t.plan(planned, m, l, m.position(l, r.ID, part))
 }
 
 // plan adds the page of a position to a lease, and to those planned unless another one has planned it. It

@@ -89,7 +89,7 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 		covered := m.covered(i, ranges)
 		for _, s := range shares {
 			if len(s.Keys.Gaps(covered)) > 0 {
-				planned = t.planPart(planned, m, l, s.Of, s.Keys)
+				planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
 			}
 		}
 		l.leftover = len(shares) > 0 && len(l.pages) == 0
