@@ -106,51 +106,39 @@ func Plan(leases []LeaseDocument, ranges Ranges, start StartFrom) []*Planned {
 	return planned
 }
 
-// Partitions are what was measured, in the order of the plan, by the table of docs/lag.md (What each answer
-// counts). A lease that needs history to be measured is uncheckpointed, and without a lag.
-func Partitions(planned []*Planned) (partitions []Partition) {
+// Settle completes a plan whose shares were read, by the table of docs/lag.md (What each answer counts):
+// Planned.Reading then tells what each lease counts.
+func Settle(planned []*Planned) {
 	for _, p := range planned {
 		p.Err = cmp.Or(p.Err, errors.Join(p.Errs...))
 		p.Splitting = p.Splitting || errors.Is(p.Err, ErrMoved)
 	}
 	scaleParts(planned)
-	for _, p := range planned {
-		if !p.Leftover {
-			partitions = append(partitions, p.partition())
-		}
-	}
-	return partitions
 }
 
-func (p *Planned) partition() Partition {
-	measured := Partition{Lease: p.Token, Range: p.Range, Owner: p.Owner, Status: StatusUnknown}
-	if p.Err != nil {
-		measured.Error = p.Err.Error()
-	}
+// Reading returns what the lease counts; nil if that is unknown, or needs earlier polls since nobody but
+// its owner knows the position. During a split or merge the ranges that replaced that of the lease
+// continue its LSNs, and the greatest of them counts, at least 1. If one of them is gone in turn, 1 counts
+// for the whole.
+func (p *Planned) Reading() *Reading {
 	switch {
-	case p.Splitting: // the greatest of what replaced the range, each of which continues its LSNs; at least 1
-		lag := int64(0)
-		for i, r := range p.Readings {
-			if errors.Is(p.Errs[i], ErrMoved) {
-				r.Lag = 1
-			}
-			lag = max(lag, r.Lag)
-			if r.Age != nil && (measured.Age == nil || *r.Age > *measured.Age) {
-				measured.Age = r.Age
+	case p.Splitting:
+		greatest := Reading{Lag: 1, Approximate: true}
+		for _, r := range p.Readings {
+			greatest.Lag = max(greatest.Lag, r.Lag)
+			if r.Age != nil && (greatest.Age == nil || *r.Age > *greatest.Age) {
+				greatest.Age = r.Age
 			}
 		}
-		measured.Lag, measured.Approximate, measured.Status = new(max(1, lag)), true, StatusSplitting
-	case p.Err != nil:
-	case p.Uncheckpointed(p.Start):
-		measured.Status = StatusUncheckpointed
+		if errors.Is(p.Err, ErrMoved) {
+			greatest.Lag = 1
+		}
+		return &greatest
+	case p.Err != nil || p.Uncheckpointed(p.Start):
+		return nil
 	default:
-		r := p.Readings[0]
-		measured.Lag, measured.Age, measured.Approximate, measured.Status = &r.Lag, r.Age, r.Approximate, StatusOK
-		if r.Lag > 0 {
-			measured.Status = StatusLagging
-		}
+		return &p.Readings[0]
 	}
-	return measured
 }
 
 // scaleParts scales down the lags of leases that each cover a part of one range.

@@ -42,23 +42,27 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 		return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
 	}
 	var planned []*changefeed.Planned
-	var measured []changefeed.Partition
 	for range 2 { // what was replaced while it was read is read once more
 		if planned, err = h.measure(ctx, prefixes); err != nil {
 			return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
 		}
-		measured = changefeed.Partitions(planned)
+		changefeed.Settle(planned)
 		if !slices.ContainsFunc(planned, func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }) {
 			break
 		}
 	}
-	planned = slices.DeleteFunc(planned, func(l *changefeed.Planned) bool { return l.Leftover })
-	states := make([]LeaseState, len(measured))
-	for i, m := range measured {
-		states[i] = LeaseState{Lease: m.Lease, Owner: m.Owner, Lag: m.Lag, Age: m.Age, Approximate: m.Approximate, Err: planned[i].Err}
-		if m.Status == changefeed.StatusUncheckpointed {
-			states[i].Err = ErrUncheckpointed
+	states := []LeaseState{}
+	for _, l := range planned {
+		if l.Leftover {
+			continue
 		}
+		state := LeaseState{Lease: l.Token, Owner: l.Owner, Err: l.Err}
+		if r := l.Reading(); r != nil {
+			state.Lag, state.Age, state.Approximate = &r.Lag, r.Age, r.Approximate
+		} else if state.Err == nil {
+			state.Err = ErrUncheckpointed
+		}
+		states = append(states, state)
 	}
 	return states, nil
 }

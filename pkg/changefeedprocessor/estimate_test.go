@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/estimator"
@@ -100,6 +102,27 @@ func TestAnEstimateIsThatOfTheFirstPoll(t *testing.T) {
 			}
 			s.estimate(func(o *changefeedprocessor.Options) { o.FromBeginning = false }, changefeed.StartFrom{})
 		})
+	}
+}
+
+// TestAnEstimateWhereASplitGoesOnIsThatOfTheFirstPoll has a lease whose range was split, and one of the
+// ranges that replaced it be split in turn.
+func TestAnEstimateWhereASplitGoesOnIsThatOfTheFirstPoll(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	of := s.LeasesOf("projection", "127.0.0.1", "orders")
+	s.Put(testworld.Leases, of.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "host", Continuation: leasefake.At(0), Updated: time.Now()}))
+	s.write(30)
+	children := s.split("0")
+	s.write(30)
+	s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if r.Kind == cosmosfake.ReadChangeFeed && r.RangeID == children[0] {
+			return &cosmosfake.Answer{Status: http.StatusGone, Substatus: 1002}
+		}
+		return nil
+	})
+	if got := s.estimate(nil, changefeed.StartFrom{}); len(got) != 1 || number(got[0].Lag) != "1" {
+		t.Errorf("got %+v, want a lag of 1", got)
 	}
 }
 
