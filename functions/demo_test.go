@@ -42,6 +42,7 @@ var prints = map[string]string{
 	"poll":     "threshold",
 	"check":    "orders",
 	"leases":   "order-projection",
+	"inspect":  "position",
 	"history":  "lag, transactions",
 	"simulate": "orders, recorded from",
 	"consume":  `"type":"feedscale.scale.v1"`,
