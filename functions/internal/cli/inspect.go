@@ -141,7 +141,7 @@ func inspect(ctx context.Context, p poller.Processor, partition string, o inspec
 	planned := changefeed.Plan(leases, ranges, p.StartFrom)
 	l := planned[slices.IndexFunc(planned, func(l *changefeed.Planned) bool { return l.Token == token })]
 	if l.Err != nil {
-		return nil, l.Err
+		return nil, fmt.Errorf("lease %s: %w", l.ID, l.Err)
 	}
 	found := &inspection{
 		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: given(l.Owner), Position: given(l.Continuation), Splitting: l.Splitting, Documents: []pending{},
@@ -315,7 +315,7 @@ func (f *inspection) write(w io.Writer, style console.Style) error {
 		if d.Bytes != nil {
 			size = fmt.Sprintf("%d bytes", *d.Bytes)
 		}
-		if d.Written != nil {
+		if d.Written != nil && d.Age != nil {
 			written = d.Written.Format(time.RFC3339) + ", " + report.Age(d.Age) + " ago"
 		}
 		b.WriteString("\n")

@@ -151,8 +151,12 @@ func TestInspectReadsOnlyTheKeysOfALease(t *testing.T) {
 	if a, b := len(first.Documents), len(second.Documents); a == 0 || b == 0 || a+b != 16 {
 		t.Errorf("%d and %d documents, want all 16 once", a, b)
 	}
-	if first.Lease != low.Token() {
-		t.Errorf("the lease is %s", first.Lease)
+	if cut := s.inspect(t, low.Token()[:9]+"…"); first.Lease != low.Token() || cut.Lease != low.Token() {
+		t.Errorf("the lease is %s, or %s as a narrow terminal has it", first.Lease, cut.Lease)
+	}
+	s.Put(testworld.Leases, map[string]any{"id": s.leases.DotNetPrefix() + "..7", "LeaseToken": "7", "ContinuationToken": 5})
+	if r := s.run(t, "inspect", "orders", "7"); r.Status != cli.StatusIncomplete || !strings.Contains(r.Stderr, "..7: not a lease that can be read") {
+		t.Errorf("a lease that is none: %+v", r)
 	}
 }
 
