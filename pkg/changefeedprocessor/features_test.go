@@ -52,14 +52,17 @@ func TestAllMistakesInTheOptionsComeAtOnce(t *testing.T) {
 		Name: "a/b", FromBeginning: true, StartTime: time.Now(), MaxItems: -1, MinLeases: 3, MaxLeases: 2, Drain: -1,
 		Mode: changefeedprocessor.AllVersionsAndDeletes, Format: 7, RenewInterval: time.Hour,
 	})
+	said := fmt.Sprint(err)
 	for _, want := range []string{
 		"monitored container has no Client", "monitored container has no Database", "monitored container has no ID",
-		"lease container has no Client", "lease container has no ID", "Instance is empty", "Handle is missing", "Name \"a/b\"",
-		"both set", "not from the beginning", "MaxItems is negative", "MinLeases 3 is above", "Drain is negative", "Format 7", "RenewInterval 1h0m0s must be below",
+		"lease container has no Client", "lease container has no ID", "Instance is empty", "Name \"a/b\"", "Handle is missing", "Format 7",
+		"both set", "not from the beginning", "MaxItems is negative", "Drain is negative", "MinLeases 3 is above", "RenewInterval 1h0m0s must be below",
 	} {
-		if !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("got %v, want %q among it", err, want)
+		_, rest, found := strings.Cut(said, want)
+		if !found {
+			t.Errorf("got %v, want %q in it, and always in this order", err, want)
 		}
+		said = rest
 	}
 }
 

@@ -247,12 +247,15 @@ func check(monitored, leases Container, o Options) error {
 	versions := o.Mode == AllVersionsAndDeletes
 	mistake(versions && (o.FromBeginning || !o.StartTime.IsZero()), "all versions and deletes can be read from now or from a checkpoint, and not from the beginning or a time")
 	mistake(versions && o.Format == JavaPK, "Java's PK leases know the latest version only: use JavaEPK for all versions and deletes")
-	for name, negative := range map[string]bool{
-		"MaxItems": o.MaxItems < 0, "MaxConcurrency": o.MaxConcurrency < 0, "MinLeases": o.MinLeases < 0, "MaxLeases": o.MaxLeases < 0,
-		"PollInterval": o.PollInterval < 0, "AcquireInterval": o.AcquireInterval < 0, "RenewInterval": o.RenewInterval < 0,
-		"ExpirationInterval": o.ExpirationInterval < 0, "Drain": o.Drain < 0, "RetryDelay": o.RetryDelay < 0,
+	for _, option := range []struct {
+		name     string
+		negative bool
+	}{
+		{"MaxItems", o.MaxItems < 0}, {"MaxConcurrency", o.MaxConcurrency < 0}, {"MinLeases", o.MinLeases < 0}, {"MaxLeases", o.MaxLeases < 0},
+		{"PollInterval", o.PollInterval < 0}, {"AcquireInterval", o.AcquireInterval < 0}, {"RenewInterval", o.RenewInterval < 0},
+		{"ExpirationInterval", o.ExpirationInterval < 0}, {"Drain", o.Drain < 0}, {"RetryDelay", o.RetryDelay < 0},
 	} {
-		mistake(negative, "Options.%s is negative", name)
+		mistake(option.negative, "Options.%s is negative", option.name)
 	}
 	mistake(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "Options.MinLeases %d is above MaxLeases %d", o.MinLeases, o.MaxLeases)
 	set := o.withDefaults()
@@ -261,10 +264,13 @@ func check(monitored, leases Container, o Options) error {
 }
 
 func (c Container) check(what string) (mistakes []error) {
-	for missing, is := range map[string]bool{"Client": c.Client == nil, "Database": c.Database == "", "ID": c.ID == ""} {
+	missing := func(is bool, field string) {
 		if is {
-			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: the %s has no %s", what, missing))
+			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: the %s has no %s", what, field))
 		}
 	}
+	missing(c.Client == nil, "Client")
+	missing(c.Database == "", "Database")
+	missing(c.ID == "", "ID")
 	return mistakes
 }
