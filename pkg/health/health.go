@@ -41,8 +41,12 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 	lag := in.Lag
 	lag.Retention = in.retention()
 	lag.Partitions = slices.Clone(lag.Partitions)
-	if lag.Error != "" {
-		return lag, in.Memory // nothing was measured, so that nothing is forgotten
+	if lag.Error != "" { // nothing was measured, so that nothing is forgotten
+		memory := maps.Clone(in.Memory)
+		for lease, p := range memory {
+			memory[lease] = p.unmeasured(in.Now)
+		}
+		return lag, memory
 	}
 	next := make(Memory, len(lag.Partitions))
 	for i := range lag.Partitions {

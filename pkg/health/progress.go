@@ -32,7 +32,7 @@ type Progress struct {
 	LeaseTime     time.Time           `json:"leaseTime,omitzero"`      // when the lease was last written
 	Since         time.Time           `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
 	Polls         int                 `json:"polls,omitempty"`         // polls that found that
-	Touched       time.Time           `json:"touched,omitzero"`        // the last of them
+	Touched       time.Time           `json:"touched,omitzero"`        // until when Held has been counted
 	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
 	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
 	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
@@ -47,6 +47,7 @@ type Progress struct {
 // its last one.
 func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 	if p.Lag == nil {
+		last = last.unmeasured(in.Now)
 		last.Rewound = in.withinTheHour(last.Rewound)
 		if last.Unknown++; last.Unknown == 1 {
 			last.UnknownSince = in.Now
@@ -70,6 +71,15 @@ func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 		in.standing(p, last, &next)
 	}
 	return next
+}
+
+// unmeasured returns the Progress after a poll that could not measure the partition. The time since the poll
+// before does not count as Held: an account that refuses the poller may refuse the owner as well.
+func (p Progress) unmeasured(now time.Time) Progress {
+	if !p.Touched.IsZero() {
+		p.Touched = now
+	}
+	return p
 }
 
 // standing completes the Progress of a partition with changes pending by what it was at the same

@@ -72,16 +72,22 @@ func (s *story) poll(after time.Duration, measure func(time.Time) changefeed.Pro
 // sight is what one poll finds of the one partition of a processor.
 type sight struct {
 	at       time.Duration // from the start
-	lag      int64         // -1 is unknown
+	lag      int64         // -1 is unknown; or unread
 	position string
 	owner    string
 	written  time.Duration // when the lease was last written, from the start
 	want     string        // status, with the kind of a stall behind a slash
 }
 
+// unread is the lag of a processor whose leases could not be read.
+const unread = -2
+
 // see polls what is in sight.
 func (s *story) see(x sight, change ...func(*changefeed.ProcessorLag)) {
 	s.poll(start.Add(x.at).Sub(s.now), func(at time.Time) changefeed.ProcessorLag {
+		if x.lag == unread {
+			return changefeed.ProcessorLag{Time: at, Error: "the account throttles"}
+		}
 		l := measured(at, x.lag)
 		p := &l.Partitions[0]
 		p.Position, p.Owner, p.LeaseTime = x.position, x.owner, start.Add(x.written)
@@ -94,6 +100,9 @@ func (s *story) see(x sight, change ...func(*changefeed.ProcessorLag)) {
 
 // shown is the status of the first partition, with the kind of a stall.
 func (s *story) shown() string {
+	if len(s.lag.Partitions) == 0 {
+		return ""
+	}
 	p := s.lag.Partitions[0]
 	if p.Stall == nil {
 		return string(p.Status)
@@ -145,10 +154,15 @@ func TestStatus(t *testing.T) {
 			{h, 5, "1", "w", h, "lagging"},
 			{h + 299*s, 5, "1", "w", h + 299*s, "lagging"},
 		}},
-		{"7: a poll that does not know the partition keeps the time", []sight{
+		{"7: time until a poll that does not know the partition does not count: whatever refused that poll may have refused the owner", []sight{
 			{0, 5, "1", "w", 0, "lagging"},
-			{200 * s, -1, "1", "w", 200 * s, "unknown"},
-			{300 * s, 5, "1", "w", 300 * s, "stalled/hung"},
+			{100 * s, 5, "1", "w", 100 * s, "lagging"},
+			{400 * s, -1, "1", "w", 400 * s, "unknown"},
+			{415 * s, 5, "1", "w", 415 * s, "lagging"},
+			{599 * s, 5, "1", "w", 599 * s, "lagging"},
+			{600 * s, 5, "1", "w", 600 * s, "stalled/hung"}, // 100 s before, 200 s after
+			{615 * s, -1, "1", "w", 615 * s, "unknown"},
+			{630 * s, 5, "1", "w", 630 * s, "stalled/hung"},
 		}},
 		{"8: an owner who is hardly ever seen, though the lease is written to again and again, is stalled", then(
 			every(15*s, 0, 285*s, 3*s, sight{lag: 5, position: "1", want: "lagging"}),
@@ -224,6 +238,12 @@ func TestStatus(t *testing.T) {
 		{"19: an owner whose clock is behind is no owner that is gone", then(
 			every(15*s, 0, 300*s, 10*m, sight{lag: 5, position: "1", owner: "w", want: "lagging"}),
 			every(15*s, 315*s, 600*s, 10*m, sight{lag: 5, position: "1", owner: "w", want: "stalled/hung"}),
+		)},
+		{"20: nor does time until a poll that could not read the leases", then(
+			every(15*s, 0, 60*s, 0, sight{lag: 5, position: "1", owner: "w", want: "lagging"}),
+			every(15*s, 75*s, 900*s, 0, sight{lag: unread}),
+			every(15*s, 915*s, 1125*s, 0, sight{lag: 5, position: "1", owner: "w", want: "lagging"}),
+			every(15*s, 1140*s, 1200*s, 0, sight{lag: 5, position: "1", owner: "w", want: "stalled/hung"}),
 		)},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -174,6 +176,54 @@ func TestNoStallIsMissedAndNoneIsInvented_Long(t *testing.T) {
 				return time.Duration(pace.Int64N(slowest))
 			}
 			inBubble(t, r.partitions, func(t *testing.T, l *live) { r.watched(t, l) })
+		})
+	}
+}
+
+// TestAProcessorThatTheAccountThrottledIsNotStalled throttles the feed, or the leases, for twice
+// stalledAfter: for the hosts as well as for the poller.
+func TestAProcessorThatTheAccountThrottledIsNotStalled(t *testing.T) {
+	t.Parallel()
+	for what, throttled := range map[string]func(*cosmosfake.Request) bool{
+		"feed":   func(r *cosmosfake.Request) bool { return r.Kind == cosmosfake.ReadChangeFeed },
+		"leases": func(r *cosmosfake.Request) bool { return r.Container == testworld.Leases },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, 1, func(t *testing.T, l *live) {
+				l.start("host", l.handle, nil)
+				l.watch(2*time.Minute, 2, func(state.State) {})
+				var on atomic.Bool
+				l.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+					if on.Load() && throttled(r) {
+						return &cosmosfake.Answer{Status: 429}
+					}
+					return nil
+				})
+				unknown := 0
+				look := func(s state.State) {
+					switch got := shown(s); {
+					case !s.Lag.Complete():
+						unknown++
+					case got != "ok" && got != "lagging":
+						t.Errorf("%s: %s", time.Now(), got)
+					}
+				}
+				l.write(2)
+				if got := shown(l.tick()); got != "lagging" {
+					t.Fatalf("before: %s", got)
+				}
+				on.Store(true)
+				for end := time.Now().Add(2 * stalledAfter); time.Now().Before(end); time.Sleep(interval) {
+					r, _ := l.poller.Tick(t.Context(), poller.Mode{})
+					look(r.Polled[0])
+				}
+				if unknown == 0 {
+					t.Error("no poll was throttled")
+				}
+				on.Store(false)
+				l.watch(2*time.Minute, 2, look)
+			})
 		})
 	}
 }

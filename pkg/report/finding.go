@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -109,7 +110,7 @@ var finders = []finder{
 	{"unknown", Critical, Lookup.unknown, readTheError},
 	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue, and says what to do"},
 	{"stalled", Critical, Lookup.stalled,
-		"look at the change at that position: feedscale inspect NAME PARTITION names it. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
+		"look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
 	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
 		"since half of the retention: check what limits them, maxReplicaCount or the number of partitions"},
 	{"ahead", Critical, Lookup.ahead, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions " +
@@ -124,7 +125,8 @@ var finders = []finder{
 	{"bootstrap", Warning, Lookup.bootstrap,
 		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId"},
 	{"splitting", Warning, Lookup.splitting,
-		"nothing: a running replica replaces the lease. If it stays, check that replicas run"},
+		"nothing at first: the hosts create the new leases when they read the range again, as a rule within a minute. " +
+			"If it lasts for more than 10 minutes, check that replicas run, and that they may write to the lease container"},
 	{"unclaimed", Warning, Lookup.beside,
 		"if the deployment renamed its processor, correct processorName in the processors file"},
 	{"unclaimed", Warning, Lookup.unclaimed,
@@ -175,7 +177,7 @@ func (l Lookup) stale() []string {
 
 // unknown says what could not be measured, and which decision holds meanwhile.
 func (l Lookup) unknown() []string {
-	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() || l.Lag.Ahead() {
+	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() || l.Lag.Ahead() || onlySplits(l.Lag) {
 		return nil
 	}
 	text := "it could not be measured"
@@ -201,6 +203,13 @@ func (l Lookup) unknown() []string {
 	return []string{text}
 }
 
+// onlySplits reports whether nothing is unknown but ranges that are being split or merged.
+func onlySplits(lag changefeed.ProcessorLag) bool {
+	return len(lag.Partitions) > 0 && !slices.ContainsFunc(lag.Partitions, func(p changefeed.Partition) bool {
+		return !p.Known() && p.Status != changefeed.StatusSplitting
+	})
+}
+
 func (l Lookup) unpublished() []string {
 	why := ""
 	if l.Undelivered != nil {
@@ -210,33 +219,42 @@ func (l Lookup) unpublished() []string {
 		countIs(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
 }
 
-func (l Lookup) stalled() (all []string) {
-	stalled := with(l.Lag, changefeed.StatusStalled)
-	for i, p := range stalled.Partitions {
-		if i == shown {
-			stalled.Partitions = stalled.Partitions[shown:]
-			return append(all, partitions(stalled)+" stalled as well")
+// stalled has a sentence for the handlers that hang, and one for those that throw.
+func (l Lookup) stalled() []string {
+	return append(
+		l.stood(changefeed.StallHung, "the handler does not return, and the lease stays with"),
+		l.stood(changefeed.StallFlapping, "the handler throws or its process dies, since the lease is released and taken again by")...)
+}
+
+// stood says since when the partitions that are stalled in one way have not moved, why, and on which hosts.
+func (l Lookup) stood(kind changefeed.StallKind, why string) []string {
+	var (
+		found changefeed.ProcessorLag
+		hosts []string
+		since time.Time
+	)
+	for _, p := range with(l.Lag, changefeed.StatusStalled).Partitions {
+		if p.Stall == nil || p.Stall.Kind != kind {
+			continue
 		}
-		text := "partition " + p.Lease + " has not moved"
-		if p.CheckpointLSN != nil {
-			text = fmt.Sprintf("partition %s has stood at %d", p.Lease, *p.CheckpointLSN)
+		if found.Partitions = append(found.Partitions, p); kind == changefeed.StallHung {
+			hosts = append(hosts, p.Owner)
+		} else {
+			hosts = append(hosts, p.Stall.Owners...)
 		}
-		if s := p.Stall; s != nil {
-			text += " since " + l.at(s.Since)
-			owners := strings.Join(s.Owners, ", ")
-			switch {
-			case s.Kind == changefeed.StallFlapping:
-				text += "; the handler throws or its process dies, since the lease is released and taken again" +
-					strings.TrimSuffix(", by "+owners, ", by ") + "; feedscale inspect " + l.Processor + " " + p.Lease + " names the change"
-			case p.Owner != "":
-				text += "; the handler does not return, since its owner " + p.Owner + " keeps the lease"
-			case owners != "":
-				text += "; its owner was " + owners
-			}
+		if since.IsZero() || p.Stall.Since.Before(since) {
+			since = p.Stall.Since
 		}
-		all = append(all, text)
 	}
-	return all
+	moved := "have not moved"
+	if len(found.Partitions) == 1 {
+		moved = "has not moved"
+		if at := found.Partitions[0].CheckpointLSN; at != nil {
+			moved = fmt.Sprintf("has stood at %d", *at)
+		}
+	}
+	slices.Sort(hosts)
+	return one(len(found.Partitions) > 0, "%s %s since %s; %s %s", partitions(found), moved, l.at(since), why, cmp.Or(list("host", slices.Compact(hosts)), "hosts that no poll saw"))
 }
 
 func (l Lookup) expiring() []string {
@@ -289,8 +307,12 @@ func (l Lookup) bootstrap() []string {
 
 func (l Lookup) splitting() []string {
 	splitting := with(l.Lag, changefeed.StatusSplitting)
-	return one(len(splitting.Partitions) > 0, "after a split or merge, no replica has replaced the lease of %s yet",
-		partitions(splitting))
+	unreadable := ""
+	if !splitting.Complete() {
+		unreadable = "; the new ranges cannot be read yet, so at least 1 counts"
+	}
+	return one(len(splitting.Partitions) > 0, "%s: the range was split or merged, and the hosts have not created the new leases yet%s",
+		partitions(splitting), unreadable)
 }
 
 func (l Lookup) beside() (all []string) {
@@ -315,10 +337,6 @@ func (l Lookup) uncheckpointed() []string {
 		partitions(uncheckpointed))
 }
 
-// remarkable is the age from which on, in seconds, a growing backlog is worth a finding: the measured rate
-// of a replica is a lower bound, so a young backlog proves nothing.
-const remarkable = 60
-
 // lagging reports whether a backlog is processed that no other finding describes.
 func lagging(l Lookup) bool {
 	status := l.Lag.Status()
@@ -327,7 +345,7 @@ func lagging(l Lookup) bool {
 
 func (l Lookup) growing() []string {
 	seconds, known := CatchUpSeconds(l.State)
-	if age := l.Lag.Age(); !lagging(l) || !known || !math.IsInf(seconds, 1) || age == nil || *age < remarkable {
+	if !lagging(l) || !known || !math.IsInf(seconds, 1) {
 		return nil
 	}
 	return one(true, "%s, and the backlog grows: %.3g arrive a second, and each of %s does %.3g",

@@ -106,6 +106,8 @@ func findingCases() []findingCase {
 	aheadOf := func(lease string) string {
 		return "ahead critical: partition " + lease + " stands at 4711, and its feed has come to 120: the lease is from another account, region or container, and changes up to its position are skipped"
 	}
+	unreadable := partition("0", "", 1, 130, changefeed.StatusSplitting)
+	unreadable.Error = "range 0 is being split"
 	uncovered := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
 	uncovered.Coverage.Holes = []changefeed.Range{{Min: "40", Max: "80"}}
 	unchecked := func(d time.Duration) changefeed.ProcessorLag {
@@ -140,23 +142,24 @@ func findingCases() []findingCase {
 		{"nothing decided", undecided(of(failed)), []string{"unknown critical: it could not be measured: account shop refuses the key; nothing is decided, and HTTP answers 503"}},
 		{"known in part", lookup(of(part)), []string{"unknown critical: it could be measured only in part: 1 of 2 partitions are unknown: account shop throttles"}},
 		{"a handler that hangs", lookup(of(leases(stalled("3", "orders-7", changefeed.StallHung, "orders-7")))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler does not return, since its owner orders-7 keeps the lease",
+			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler does not return, and the lease stays with host orders-7",
 		}},
 		{"since another day", lookup(of(leases(yesterday))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 2026-02-28 02:14 UTC; the handler does not return, since its owner orders-7 keeps the lease",
-		}},
-		{"one whose owner is gone", lookup(of(leases(stalled("3", "", changefeed.StallHung, "orders-7")))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; its owner was orders-7",
+			"stalled critical: partition 3 has stood at 4711 since 2026-02-28 02:14 UTC; the handler does not return, and the lease stays with host orders-7",
 		}},
 		{"a handler that throws", lookup(of(leases(stalled("3", "", changefeed.StallFlapping, "orders-1", "orders-2")))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again, by orders-1, orders-2; feedscale inspect orders 3 names the change",
+			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again by hosts orders-1 and orders-2",
 		}},
 		{"whose owner was never seen", lookup(of(leases(stalled("3", "", changefeed.StallFlapping)))), []string{
-			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again; feedscale inspect orders 3 names the change",
+			"stalled critical: partition 3 has stood at 4711 since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again by hosts that no poll saw",
 		}},
-		{"of many, three and the number of the others", lookup(of(leases(many(changefeed.StatusStalled, 9)...))), []string{
-			"stalled critical: partition 0 has not moved", "stalled critical: partition 1 has not moved", "stalled critical: partition 2 has not moved",
-			"stalled critical: partitions 3, 4, 5 and 3 more stalled as well",
+		{"handlers that hang and handlers that throw", lookup(of(leases(stalled("0", "orders-1", changefeed.StallHung), stalled("1", "", changefeed.StallFlapping, "orders-3"),
+			stalled("2", "orders-2", changefeed.StallHung), stalled("3", "", changefeed.StallFlapping)))), []string{
+			"stalled critical: partitions 0 and 2 have not moved since 02:14 UTC; the handler does not return, and the lease stays with hosts orders-1 and orders-2",
+			"stalled critical: partitions 1 and 3 have not moved since 02:14 UTC; the handler throws or its process dies, since the lease is released and taken again by host orders-3",
+		}},
+		{"of many, three and the number of the others", lookup(of(leases(slices.Repeat([]changefeed.Partition{stalled("3", "orders-7", changefeed.StallHung)}, 9)...))), []string{
+			"stalled critical: partitions 3, 3, 3 and 6 more have not moved since 02:14 UTC; the handler does not return, and the lease stays with host orders-7",
 		}},
 		{"changes about to expire", lookup(of(expiring)), []string{
 			"expiring critical: changes of partition 1 are about to be lost: the oldest is 20h old, and the container keeps a change for 24h",
@@ -178,7 +181,10 @@ func findingCases() []findingCase {
 			"bootstrap critical: it has no lease: lease container shop/leases holds no lease of this processor: did you mean processorName audit?",
 		}},
 		{"a split", lookup(of(leases(many(changefeed.StatusSplitting, 1)...))), []string{
-			"splitting warning: after a split or merge, no replica has replaced the lease of partition 0 yet",
+			"splitting warning: partition 0: the range was split or merged, and the hosts have not created the new leases yet",
+		}},
+		{"a split whose new ranges cannot be read yet", lookup(of(leases(unreadable))), []string{
+			"splitting warning: partition 0: the range was split or merged, and the hosts have not created the new leases yet; the new ranges cannot be read yet, so at least 1 counts",
 		}},
 		{"leases that nobody takes", lookup(of(leases(many(changefeed.StatusUnclaimed, 4)...))), []string{
 			"unclaimed warning: no host owns partitions 0, 1, 2 and 3, though the decision asks for 3 replicas: 40 transactions pending, the oldest for 2m",
@@ -314,6 +320,38 @@ func TestTheSchemaOfAnEventNamesEachStatus(t *testing.T) {
 	last := len(names) - 1
 	if want := strings.Join(names[:last], ", ") + " or " + names[last]; !strings.Contains(string(schema), want) {
 		t.Errorf("scale-event.schema.json does not say: %s", want)
+	}
+}
+
+func TestHowLongALagTakesIsNotToldWhereNothingTellsThat(t *testing.T) {
+	t.Parallel()
+	backlog := func(age int64) changefeed.Partition {
+		return partition("0", "orders-1", 300, age, changefeed.StatusLagging)
+	}
+	unknown := changefeed.Partition{Lease: "1", Status: changefeed.StatusUnknown, Error: "account shop throttles"}
+	for _, c := range []struct {
+		rule    string
+		lag     changefeed.ProcessorLag
+		arrival float64 // transactions a second; three replicas do 24
+		want    string
+	}{
+		{"a backlog that shrinks", leases(backlog(700)), 9, "20"},
+		{"one that grows", leases(backlog(700)), 30, "+Inf"},
+		{"one that is too young to tell: a replica may do more", leases(backlog(59)), 30, ""},
+		{"nothing is pending", leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)), 30, ""},
+		{"nothing moves", leases(stalled("0", "orders-1", changefeed.StallHung)), 9, ""},
+		{"nothing moves, and a partition is unknown", leases(stalled("0", "orders-1", changefeed.StallHung), unknown), 9, ""},
+		{"nobody is there", leases(many(changefeed.StatusUnclaimed, 1)...), 30, ""},
+	} {
+		s := of(c.lag)
+		s.Memory.Arrival, s.Memory.DrainPerReplica = &c.arrival, 8
+		got := ""
+		if seconds, known := report.CatchUpSeconds(s); known {
+			got = fmt.Sprint(seconds)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q seconds, want %q", c.rule, got, c.want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -232,19 +233,25 @@ func Why(reasons []scaling.Reason) string {
 	return last.Step + ": " + last.Why
 }
 
-// stands reports whether a status says that nothing moves, so that the measured rates tell nothing.
-func stands(s changefeed.Status) bool {
-	return s == changefeed.StatusStalled || s == changefeed.StatusUnclaimed
-}
+// growsAfter is the age in seconds from which on a backlog is said to grow. The measured rate of a replica is
+// a lower bound, so that a young backlog proves nothing.
+const growsAfter = 60
 
-// CatchUpSeconds is how long the lag takes to drain with the replicas that were decided, at the
-// measured rates: +Inf where it only grows; false where nothing is decided, nothing moves, or a rate is
-// not known.
+// CatchUpSeconds is how long the lag takes to drain with the replicas that were decided, at the measured rates:
+// +Inf if it only grows. It is not known if nothing is decided or pending, if a partition is stalled or
+// unclaimed, since nothing moves there, or if a rate is not known.
 func CatchUpSeconds(s state.State) (seconds float64, known bool) {
-	if s.Decision == nil || len(s.Members) > 0 || stands(s.Lag.Status()) {
+	stands := func(p changefeed.Partition) bool {
+		return p.Status == changefeed.StatusStalled || p.Status == changefeed.StatusUnclaimed
+	}
+	if s.Decision == nil || len(s.Members) > 0 || slices.ContainsFunc(s.Lag.Partitions, stands) {
 		return 0, false
 	}
-	return s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
+	seconds, known = s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
+	if age := s.Lag.Age(); math.IsInf(seconds, 1) && (age == nil || *age < growsAfter) {
+		return 0, false
+	}
+	return seconds, known
 }
 
 // History is what is recorded of a processor, as the API answers and `feedscale history` prints it.

@@ -96,11 +96,10 @@ const measured = (p, now) => (p.polledAt === null ? 'never' : span((now - Date.p
 // since says for how long a processor has had its status; nothing where nobody knows.
 const since = (p, now) => (p.since ? ' ' + span((now - Date.parse(p.since)) / 1000) : '');
 
-// catchUp is how long the lag takes to drain, where a rate is known.
+// catchUp is how long the lag takes to drain. A finding says if it only grows, or if nothing moves.
 function catchUp(p) {
-  if (p.lag === 0) return NOTHING;
   if (p.catchUpSeconds !== null) return span(p.catchUpSeconds);
-  return p.lag !== null && p.arrivalPerSecond !== null && p.drainPerReplica !== null ? 'never' : UNKNOWN;
+  return p.lag === 0 ? NOTHING : UNKNOWN;
 }
 
 // why is the worst that was found, with what to do about it, else the reason that settled the decision.

@@ -113,10 +113,10 @@ func TestPollSaysWhenTheLagIsDrained(t *testing.T) {
 		want       string
 	}{
 		{"no rate yet", 5, 0, "-"},
-		{"five were done and none came", 10, 0, "30s"},
+		{"five were done and none came", 10, 0, "75s"},
 		{"five were done and fifty came", 15, 50, "never"},
 	} {
-		clock.Advance(10 * time.Second)
+		clock.Advance(25 * time.Second)
 		w.Checkpoint(c.checkpoint)
 		w.Write(testworld.Orders, c.writes)
 		r := p.run(t, "poll")

@@ -44,6 +44,8 @@ func polled() []state.State {
 	because := func(step string, replicas int, why string) scaling.Reason {
 		return scaling.Reason{Step: step, Replicas: replicas, Why: why}
 	}
+	standing := partition("1", "worker-2", 1_200_000, 7_300, changefeed.StatusStalled)
+	standing.Stall = &changefeed.Stall{Kind: changefeed.StallHung, Since: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC)}
 	approximate := partition("3-4", "", 40, 130, changefeed.StatusSplitting)
 	approximate.Approximate, approximate.Ranges = true, 2
 	states := []state.State{
@@ -55,7 +57,7 @@ func polled() []state.State {
 		{
 			Processor: "out", Lag: lag(12.3,
 				partition("0", "worker-1", 0, 0, changefeed.StatusOK),
-				partition("1", "worker-2", 1_200_000, 7_300, changefeed.StatusStalled),
+				standing,
 				partition("2", "", 30, 119, changefeed.StatusUnclaimed),
 				approximate,
 				changefeed.Partition{Lease: "5", Owner: "worker-1", Status: changefeed.StatusUncheckpointed, Lag: new(int64(0))},

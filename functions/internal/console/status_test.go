@@ -94,7 +94,7 @@ func TestACauseIsSaidOnceAndThenWhatDiffers(t *testing.T) {
 			s.Lag.Error = ""
 			s.Lag.Partitions = []changefeed.Partition{
 				{Lease: "0", Status: changefeed.StatusUnknown, Error: "request 3 is throttled"},
-				{Lease: "1", Lag: new(int64(7)), Status: changefeed.StatusStalled},
+				{Lease: "1", Lag: new(int64(7)), Status: changefeed.StatusStalled, Owner: "worker-1", Stall: &changefeed.Stall{Kind: changefeed.StallHung}},
 			}
 		}
 		clock := changefeed.Cause{Of: "the clock of this machine", Says: "is wrong", Effect: "followed the corrected time", Beside: true}

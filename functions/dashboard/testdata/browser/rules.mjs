@@ -120,7 +120,7 @@ await rule('a finding says what is wrong, where, and what to do', 'thirty#/proce
   const findings = page.getByRole('region', { name: 'What to do' });
   await findings.getByText('✖ stalled', { exact: true }).waitFor();
   await findings.getByText('look at the change at that position', { exact: false }).waitFor();
-  await findings.getByText('since 02:15 UTC; the handler does not return, since its owner payments-7c9f-2 keeps the lease', { exact: false }).waitFor();
+  await findings.getByText('since 02:15 UTC; the handler does not return, and the lease stays with host payments-7c9f-2', { exact: false }).waitFor();
   const partitions = page.getByRole('table', { name: 'Partitions, the worst first' });
   assert.match(await partitions.getByRole('row').nth(1).innerText(), /^3\s+✖ stalled\s+2,412/);
 });
