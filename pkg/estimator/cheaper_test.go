@@ -121,12 +121,17 @@ func (m *many) tick(e *estimator.Estimator, remember bool) cost {
 	return c
 }
 
-// TestPositionsThatStandStillCostLittle counts what a tick asks for, beside one that reads every
-// position (docs/decisions/0008): n processors of one container of 4 partitions, whose oldest pending
-// change is a document of 10 KB.
-func TestPositionsThatStandStillCostLittle(t *testing.T) {
+func TestPositionsThatStandStillCostLittle(t *testing.T) { standingStillCostsLittle(t, 1, 10) }
+
+func TestPositionsThatStandStillCostLittle_Long(t *testing.T) { standingStillCostsLittle(t, 100) }
+
+// standingStillCostsLittle counts what a tick asks for, beside one that reads every position
+// (docs/decisions/0008): n processors of one container of 4 partitions, whose oldest pending change is a
+// document of 10 KB.
+func standingStillCostsLittle(t *testing.T, processors ...int) {
+	t.Helper()
 	t.Parallel()
-	for _, n := range []int{1, 10, 100} {
+	for _, n := range processors {
 		t.Run(fmt.Sprint(n, " processors"), func(t *testing.T) {
 			t.Parallel()
 			m := newMany(newWorld(t), n)

@@ -96,9 +96,14 @@ func (n *neighbourhood) tick(patience, interval time.Duration) []changefeed.Proc
 	return lags
 }
 
-// TestABadContainerBlindsNoOther has containers whose partitions do not answer, in each way that was seen:
-// in every tick each of ten neighbours is measured.
-func TestABadContainerBlindsNoOther(t *testing.T) {
+func TestABadContainerBlindsNoOther(t *testing.T) { badContainersBlindNoOther(t, 8, 1) }
+
+func TestABadContainerBlindsNoOther_Long(t *testing.T) { badContainersBlindNoOther(t, 64) }
+
+// badContainersBlindNoOther has containers whose partitions do not answer, in each way that was seen: in every
+// tick each of ten neighbours is measured.
+func badContainersBlindNoOther(t *testing.T, allSlots ...int) {
+	t.Helper()
 	t.Parallel()
 	throttled := cosmosfake.Answer{Status: 429, Substatus: 3200, Header: map[string][]string{"X-Ms-Retry-After-Ms": {"3000"}}}
 	for _, c := range []struct {
@@ -113,7 +118,7 @@ func TestABadContainerBlindsNoOther(t *testing.T) {
 		{"more partitions than slots hang", 0, 15 * time.Second, func(int) *cosmosfake.Answer { return &cosmosfake.Answer{Delay: time.Hour} }},
 		{"more partitions than slots hang at short ticks", 0, 500 * time.Millisecond, func(int) *cosmosfake.Answer { return &cosmosfake.Answer{Delay: time.Hour} }},
 	} {
-		for _, slots := range []int{64, 8, 1} {
+		for _, slots := range allSlots {
 			for _, bad := range []int{1, 2, 5} {
 				t.Run(fmt.Sprintf("%s of %d containers, at %d slots", c.rule, bad, slots), func(t *testing.T) {
 					t.Parallel()
@@ -139,16 +144,25 @@ func TestABadContainerBlindsNoOther(t *testing.T) {
 	}
 }
 
-// TestAPartitionThatFailsBlindsNoOtherOfItsContainer has six of a hundred partitions answer 503, or hang.
 func TestAPartitionThatFailsBlindsNoOtherOfItsContainer(t *testing.T) {
+	partitionsBlindNoOther(t, 30, 8)
+}
+
+func TestAPartitionThatFailsBlindsNoOtherOfItsContainer_Long(t *testing.T) {
+	partitionsBlindNoOther(t, 100, 64, 8)
+}
+
+// partitionsBlindNoOther has six of some partitions answer 503, or hang.
+func partitionsBlindNoOther(t *testing.T, partitions int, allSlots ...int) {
+	t.Helper()
 	t.Parallel()
 	for rule, answer := range map[string]cosmosfake.Answer{"503": {Status: 503}, "hang": {Delay: time.Hour}} {
-		for _, slots := range []int{64, 8} {
+		for _, slots := range allSlots {
 			t.Run(fmt.Sprintf("%s, at %d slots", rule, slots), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, cosmosfake.Options{}, func(t *testing.T, w *world) {
 					var healed atomic.Bool
-					n := newNeighbourhood(w, slots, 1, 100, func(partition int) *cosmosfake.Answer {
+					n := newNeighbourhood(w, slots, 1, partitions, func(partition int) *cosmosfake.Answer {
 						if partition >= 6 || healed.Load() {
 							return nil
 						}

@@ -3,7 +3,6 @@ package poller_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -108,16 +106,8 @@ func TestALongOutboxDelaysNobody(t *testing.T) {
 // TestALongOutboxInATable_Long has them removed from a table in one tick.
 func TestALongOutboxInATable_Long(t *testing.T) {
 	t.Parallel()
-	server, err := azurite.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	})
-	store, err := tablestore.OpenWithConnectionString(server.ConnectionString(), "pending", azcore.ClientOptions{})
+	account := tables(t)
+	store, err := tablestore.OpenWithConnectionString(account, "pending", azcore.ClientOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +115,7 @@ func TestALongOutboxInATable_Long(t *testing.T) {
 	if err := store.Commit(t.Context(), "", state.State{Processor: "orders", Sequence: pending, Decision: &scaling.Decision{Replicas: 7}}, &first); err != nil {
 		t.Fatal(err)
 	}
-	copyEvent(t, server.ConnectionString(), pending)
+	copyEvent(t, account, pending)
 	w := newWorld(t)
 	w.poller.Store = store
 	w.write(5)

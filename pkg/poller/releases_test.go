@@ -21,7 +21,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -48,11 +47,9 @@ const (
 )
 
 func TestWhatEarlierReleasesRememberedIsGoneOnWith(t *testing.T) {
-	tables, err := azurite.Start(t.Context())
-	testworld.Must(t, err)
-	defer func() { testworld.Must(t, tables.Close()) }()
+	account := tables(t)
 	if *record != "" {
-		recordRelease(t, *record, tables.ConnectionString())
+		recordRelease(t, *record, account)
 	}
 	folders, err := os.ReadDir(releases)
 	testworld.Must(t, err)
@@ -70,8 +67,8 @@ func TestWhatEarlierReleasesRememberedIsGoneOnWith(t *testing.T) {
 		})
 		t.Run(release.Name()+" in a table", func(t *testing.T) {
 			name := fmt.Sprintf("release%d", i)
-			fill(t, tables.ConnectionString(), name, filepath.Join(folder, rowsFile))
-			store, err := tablestore.OpenWithConnectionString(tables.ConnectionString(), name, azcore.ClientOptions{})
+			fill(t, account, name, filepath.Join(folder, rowsFile))
+			store, err := tablestore.OpenWithConnectionString(account, name, azcore.ClientOptions{})
 			testworld.Must(t, err)
 			goesOn(t, store, release.Name() != withoutHistory)
 		})
@@ -139,9 +136,7 @@ func goesOn(t *testing.T, store state.Store, hasHistory bool) {
 
 func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testing.T) {
 	t.Parallel()
-	tables, err := azurite.Start(t.Context())
-	testworld.Must(t, err)
-	defer func() { testworld.Must(t, tables.Close()) }()
+	account := tables(t)
 	const current, newer = `"format":2`, `"format":3`
 	if current != fmt.Sprintf(`"format":%d`, state.Format) {
 		t.Fatalf("the format is %d", state.Format)
@@ -165,10 +160,10 @@ func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testin
 		},
 		"a table": {
 			func() (state.Store, error) {
-				return tablestore.OpenWithConnectionString(tables.ConnectionString(), "newer", azcore.ClientOptions{})
+				return tablestore.OpenWithConnectionString(account, "newer", azcore.ClientOptions{})
 			},
 			func() {
-				table := tableOf(t, tables.ConnectionString(), "newer")
+				table := tableOf(t, account, "newer")
 				row, err := table.GetEntity(t.Context(), "payments", "state", nil)
 				testworld.Must(t, err)
 				quoted := func(text string) []byte { return []byte(strings.ReplaceAll(text, `"`, `\"`)) }

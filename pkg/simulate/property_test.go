@@ -33,14 +33,19 @@ func generate(t *testing.T, name string, o simulate.Options) simulate.Trace {
 	return tr
 }
 
-// TestEveryReplayKeepsTheLaws holds what is true of every trace, scaler and seed.
-func TestEveryReplayKeepsTheLaws(t *testing.T) {
+func TestEveryReplayKeepsTheLaws(t *testing.T) { everyReplayKeepsTheLaws(t, time.Hour) }
+
+func TestEveryReplayKeepsTheLaws_Long(t *testing.T) { everyReplayKeepsTheLaws(t, 8*time.Hour) }
+
+// everyReplayKeepsTheLaws holds what is true of every trace, scaler and seed.
+func everyReplayKeepsTheLaws(t *testing.T, duration time.Duration) {
+	t.Helper()
 	t.Parallel()
 	for _, name := range simulate.Names() {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
 				t.Parallel()
-				o := simulate.Options{Seed: seed, Duration: 4 * time.Hour, Partitions: 3 + int(seed)*5, Rate: 20 * float64(seed+1)}
+				o := simulate.Options{Seed: seed, Duration: duration, Partitions: 3 + int(seed)*5, Rate: 20 * float64(seed+1)}
 				tr := generate(t, name, o)
 				w := simulate.Workers{
 					Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second,
@@ -103,7 +108,7 @@ func TestNoLeaseIsWorkedOffFasterThanItsHandlerAndItsReplicaAre(t *testing.T) {
 func TestTheSameSeedGivesTheSameReplay(t *testing.T) {
 	t.Parallel()
 	for _, name := range simulate.Names() {
-		o := simulate.Options{Seed: 42, Duration: 2 * time.Hour, Partitions: 4, Rate: 30}
+		o := simulate.Options{Seed: 42, Duration: 40 * time.Minute, Partitions: 4, Rate: 30}
 		first, second := generate(t, name, o), generate(t, name, o)
 		if !reflect.DeepEqual(first, second) {
 			t.Errorf("%s: two traces of one seed differ", name)
