@@ -11,6 +11,7 @@ package estimator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -91,15 +92,15 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), turn: int(e.turns.Add(1))}
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
-		leases := source{p.LeaseAccount, p.LeaseContainer}
-		pipelines[leases] = append(pipelines[leases], &measured{index: i, processor: p})
-		t.users[source{p.Account, p.Container}]++
+		m := &measured{index: i, processor: p}
+		pipelines[m.leaseSource()] = append(pipelines[m.leaseSource()], m)
+		t.users[m.source()]++
 	}
 	var running sync.WaitGroup
-	for leases, group := range pipelines {
+	for _, group := range pipelines {
 		running.Go(func() {
 			t.identify(ctx, group)
-			t.queryLeases(ctx, leases, group)
+			t.queryLeases(ctx, group)
 			units := make(map[source][]*measured)
 			for _, m := range group {
 				units[m.source()] = append(units[m.source()], m)
@@ -179,7 +180,7 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 		}
 	}
 	t.readFeeds(ctx, unit)
-	t.followRecreation(ctx, unit)
+	t.lookUpAgain(ctx, those(unit, (*measured).recreated))
 	t.followSplits(ctx, unit)
 	t.cover(ctx, unit)
 	t.findBeside(ctx, unit)
@@ -268,7 +269,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 				if m.described, m.err = description, err; err != nil {
 					continue
 				}
-				m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
+				m.prefixes, m.err = m.processor.Identity(m.described.RID).Prefixes()
 			}
 		})
 	}
@@ -283,10 +284,10 @@ func (e *Estimator) forget(s source) {
 	e.mu.Unlock()
 }
 
-// queryLeases reads the leases of the processors with one query, and selects those of each processor. A
-// lease container that does not exist holds no leases. A query that fails says nothing of the
-// containers: what is remembered of them stays.
-func (t *tick) queryLeases(ctx context.Context, leases source, processors []*measured) {
+// queryLeases reads the leases of processors that share a lease container with one query, and selects those
+// of each processor. A lease container that does not exist holds no leases. A query that fails says nothing
+// of the containers: what is remembered of them stays.
+func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	var (
@@ -305,6 +306,7 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 	if len(group) == 0 {
 		return
 	}
+	leases := group[0].leaseSource()
 	documents, usage, err := leases.account.Leases(ctx, leases.container, texts)
 	group[0].usage.Add(usage)
 	if errors.Is(err, cosmos.ErrMissing) {
@@ -322,7 +324,9 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 		}
 		var selected []changefeed.LeaseDocument
 		if selected, m.err = sorted.Select(m.prefixes, m.processor.LeaseFormat); m.err != nil {
-			m.err = mixed(m.err)
+			if errors.Is(m.err, changefeed.ErrMixed) {
+				m.err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", m.err)
+			}
 			continue
 		}
 		m.leases, m.marked = make([]measuredLease, len(selected)), sorted.Marked(selected)
@@ -334,7 +338,7 @@ func (t *tick) queryLeases(ctx context.Context, leases source, processors []*mea
 		}
 		if len(m.leases) == 0 {
 			t.forget(m.source())
-			t.findNearest(ctx, leases, m)
+			t.findNearest(ctx, m)
 		}
 	}
 }

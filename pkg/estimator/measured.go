@@ -2,6 +2,7 @@ package estimator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -34,8 +35,24 @@ type measuredLease struct {
 	leftover  bool // other leases cover all of it, so it is not counted
 }
 
+// source is the monitored container.
 func (m *measured) source() source {
 	return source{m.processor.Account, m.processor.Container}
+}
+
+// leaseSource is the lease container.
+func (m *measured) leaseSource() source {
+	return source{m.processor.LeaseAccount, m.processor.LeaseContainer}
+}
+
+// those returns the processors for which nothing has failed and a condition holds.
+func those(processors []*measured, holds func(*measured) bool) (some []*measured) {
+	for _, m := range processors {
+		if m.err == nil && holds(m) {
+			some = append(some, m)
+		}
+	}
+	return some
 }
 
 // before returns what the last tick measured of a lease; nil where it did not.
@@ -59,12 +76,7 @@ func (m *measured) position(l *measuredLease, rangeID string, part changefeed.Ra
 
 // gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
-	for _, p := range l.pages {
-		if p.gone {
-			return true
-		}
-	}
-	return l.splitting
+	return l.splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
 }
 
 // lag returns what the tick measured of the processor.
@@ -112,7 +124,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 	switch {
 	case l.Err != nil:
 		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
-	case l.leftOut() != nil:
+	case slices.ContainsFunc(l.pages, func(p *page) bool { return p.leftOut }): // by the budget
 		m.carry(&partition, l, now)
 	case l.Uncheckpointed(m.processor.StartFrom) && !l.gone() && l.pages[0].err == nil:
 		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
@@ -159,16 +171,6 @@ func (m *measured) inherited(l *measuredLease) bool {
 	return last.Position == l.Continuation && (last.Inherited || last.Part || last.Count() > 1)
 }
 
-// leftOut returns a page that the budget left out; nil where it left out none.
-func (l *measuredLease) leftOut() *page {
-	for _, p := range l.pages {
-		if p.leftOut {
-			return p
-		}
-	}
-	return nil
-}
-
 // carry takes over what an earlier tick measured of a lease: never unknown, never zero by itself, and
 // with its time.
 func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now time.Time) {
@@ -207,12 +209,10 @@ func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Part
 
 func applyReading(partition *changefeed.Partition, p *page) {
 	r := p.reading
-	lag := r.Lag
-	partition.Lag, partition.Age, partition.Approximate = &lag, r.Age, r.Approximate
-	partition.SessionLSN = r.SessionLSN
-	partition.ReadCharge = p.usage.Charge
+	partition.Lag, partition.Age, partition.Approximate = new(r.Lag), r.Age, r.Approximate
+	partition.SessionLSN, partition.ReadCharge = r.SessionLSN, p.usage.Charge
 	partition.Status = changefeed.StatusOK
-	if lag > 0 {
+	if r.Lag > 0 {
 		partition.Status = changefeed.StatusLagging
 	}
 }

@@ -22,22 +22,14 @@ type found struct {
 	processors []changefeed.FoundProcessor
 }
 
-// mixed says what to do about changefeed.ErrMixed.
-func mixed(err error) error {
-	if errors.Is(err, changefeed.ErrMixed) {
-		return fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", err)
-	}
-	return err
-}
-
 // liveWithin is how long ago a live owner has renewed its lease, at most: the SDKs' default.
 const liveWithin = time.Minute
 
 // findNearest names what a lease container holds where nothing in it is the processor's: a name that is
 // misspelt, or a container that is the wrong one, would pass for a processor that never ran. What
 // cannot be read is left out, since nothing is measured by it.
-func (t *tick) findNearest(ctx context.Context, leases source, m *measured) {
-	known, ok := t.inventory(ctx, leases, m)
+func (t *tick) findNearest(ctx context.Context, m *measured) {
+	known, ok := t.inventory(ctx, m)
 	if !ok {
 		return
 	}
@@ -54,7 +46,7 @@ func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 		if !m.deserted() {
 			continue
 		}
-		if known, ok := t.inventory(ctx, source{m.processor.LeaseAccount, m.processor.LeaseContainer}, m); ok {
+		if known, ok := t.inventory(ctx, m); ok {
 			m.beside = liveBeside(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse, known.at.Add(-liveWithin))
 		}
 	}
@@ -69,8 +61,8 @@ func (m *measured) deserted() bool {
 }
 
 // inventory returns what a lease container holds, read within the last minutes; false if it cannot be read.
-func (e *Estimator) inventory(ctx context.Context, leases source, m *measured) (found, bool) {
-	now := e.now()
+func (e *Estimator) inventory(ctx context.Context, m *measured) (found, bool) {
+	leases, now := m.leaseSource(), e.now()
 	e.mu.Lock()
 	known, ok := e.nearest[leases]
 	e.mu.Unlock()

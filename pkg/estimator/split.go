@@ -3,6 +3,7 @@ package estimator
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -17,10 +18,10 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	if len(affected) == 0 {
 		return
 	}
-	t.queryLeases(ctx, source{affected[0].processor.LeaseAccount, affected[0].processor.LeaseContainer}, affected)
+	t.queryLeases(ctx, affected)
 	t.refreshRanges(ctx, affected)
 	t.readFeeds(ctx, affected)
-	t.followForeign(ctx, affected)
+	t.lookUpAgain(ctx, those(affected, func(m *measured) bool { return m.foreign(t.rangesOf(m)) }))
 	affected = goneIn(affected)
 	var planned []*page
 	for _, m := range affected {
@@ -32,42 +33,44 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	}
 }
 
-// followForeign looks the leases of a container up again that was created anew, by its new RID.
-func (t *tick) followForeign(ctx context.Context, processors []*measured) {
-	var affected []*measured
-	for _, m := range processors {
-		if m.err == nil && m.foreign(t.rangesOf(m)) {
-			affected = append(affected, m)
-		}
-	}
+// goneIn returns the processors that have a lease whose range is gone.
+func goneIn(processors []*measured) []*measured {
+	return those(processors, func(m *measured) bool {
+		return slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.gone() })
+	})
+}
+
+// lookUpAgain starts anew for processors of a container that was deleted and created again under the same
+// name since its RID was read. The leases that were found are those of the old container, whose positions
+// mean nothing in the new one.
+func (t *tick) lookUpAgain(ctx context.Context, affected []*measured) {
 	if len(affected) == 0 {
 		return
 	}
-	old := affected[0].described.RID
-	s := affected[0].source()
-	t.forget(s)
-	description, usage, err := t.describe(ctx, s)
-	affected[0].usage.Add(usage)
-	if err == nil && description.RID != old {
-		t.lookUpAgain(ctx, affected)
-	}
+	t.forget(affected[0].source())
+	t.identify(ctx, affected)
+	t.queryLeases(ctx, affected)
+	t.readFeeds(ctx, affected)
 }
 
-// goneIn returns the processors that have a lease whose range is gone.
-func goneIn(processors []*measured) []*measured {
-	var affected []*measured
-	for _, m := range processors {
-		if m.err != nil {
-			continue
-		}
-		for i := range m.leases {
-			if m.leases[i].gone() {
-				affected = append(affected, m)
-				break
-			}
-		}
-	}
-	return affected
+// recreated reports whether an answer of the change feed names another container than the one whose leases
+// were looked up. What is no RID is ignored.
+func (m *measured) recreated() bool {
+	return slices.ContainsFunc(m.leases, func(l measuredLease) bool {
+		return slices.ContainsFunc(l.pages, func(p *page) bool {
+			_, err := changefeed.DatabaseRID(p.containerRID)
+			return err == nil && p.containerRID != m.described.RID
+		})
+	})
+}
+
+// foreign reports whether every lease names a range that the container neither has nor had. That tells that
+// it was created again where no answer names its RID.
+func (m *measured) foreign(ranges changefeed.Ranges) bool {
+	return len(m.leases) > 0 && !slices.ContainsFunc(m.leases, func(l measuredLease) bool {
+		_, exists := ranges.Find(l.Token)
+		return l.Err != nil || l.Range != nil || !l.gone() || exists || len(ranges.Children(l.Token)) > 0
+	})
 }
 
 // planReplacements plans a page for each range that replaced the range of a lease. Keys for which a
@@ -128,22 +131,9 @@ func (t *tick) reread(m *measured, l *measuredLease) []*page {
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
 // from an earlier tick.
 func (t *tick) needRanges(ctx context.Context, processors []*measured) {
-	var unknown []*measured
-	for _, m := range processors {
-		if m.err == nil && m.hasEPK() && t.rangesOf(m) == nil {
-			unknown = append(unknown, m)
-		}
-	}
-	t.refreshRanges(ctx, unknown)
-}
-
-func (m *measured) hasEPK() bool {
-	for i := range m.leases {
-		if m.leases[i].Range != nil {
-			return true
-		}
-	}
-	return false
+	t.refreshRanges(ctx, those(processors, func(m *measured) bool {
+		return t.rangesOf(m) == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
+	}))
 }
 
 // refreshRanges reads the partition key ranges of the container that the processors monitor, once.
