@@ -32,31 +32,31 @@ func causesOf(s *state.State) []changefeed.Cause {
 	return causes
 }
 
-// trouble is what refuses, in whatever parts, as all subjects of a tick see it together.
+// trouble is what refuses and how, in whatever part of it.
 type trouble struct{ of, says string }
 
-// blame are the subjects that see it.
+// blame is a trouble as all subjects of a tick see it together.
 type blame struct {
-	since   time.Time
-	remedy  string
-	problem string // of the first of them
-	names   []string
+	changefeed.Cause          // the first that was seen, since the earliest
+	problem          string   // why the first of the subjects does not know all
+	names            []string // of the subjects
 }
 
-// troubles are what some subjects see.
 type troubles map[trouble]*blame
 
 func (t troubles) add(d *subject, causes []changefeed.Cause) {
 	for _, c := range causes {
 		k := trouble{c.Of, c.Says}
-		if t[k] == nil {
-			t[k] = &blame{since: c.Since, remedy: c.Remedy, problem: d.problem}
+		b := t[k]
+		if b == nil {
+			b = &blame{Cause: c, problem: d.problem}
+			t[k] = b
 		}
-		if c.Since.Before(t[k].since) {
-			t[k].since = c.Since
+		if c.Since.Before(b.Since) {
+			b.Since = c.Since
 		}
-		if !slices.Contains(t[k].names, d.name) {
-			t[k].names = append(t[k].names, d.name)
+		if !slices.Contains(b.names, d.name) {
+			b.names = append(b.names, d.name)
 		}
 	}
 }
@@ -66,32 +66,25 @@ const namesShown = 5
 
 // sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended. Both are
 // told from the stored States, so that a restart or another process repeats none and misses none.
-func (t *tick) sayCauses(polls []*poll, groups []*subject) {
+func (t *tick) sayCauses(subjects []*subject) {
 	before, now := make(troubles), make(troubles)
-	note := func(d *subject) {
+	for _, d := range subjects {
 		before.add(d, d.saw)
-		if d.stage == committed {
-			now.add(d, d.sees)
-		} else {
-			now.add(d, d.saw)
+		if d.stage != committed {
+			d.sees = d.saw
 		}
-	}
-	for _, d := range polls {
-		note(&d.subject)
-	}
-	for _, d := range groups {
-		note(d)
+		now.add(d, d.sees)
 	}
 	for k, b := range now {
 		if before[k] == nil {
-			t.Log.Warn("a failure begins", "what", k.of, "says", k.says, "processors", len(b.names),
-				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.problem, "next", b.remedy)
+			t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", len(b.names),
+				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.problem, "next", b.Remedy)
 		}
 	}
 	for k, b := range before {
 		if now[k] == nil {
-			t.Log.Info("a failure has ended", "what", k.of, "says", k.says, "processors", len(b.names),
-				"since", b.since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(b.since).Round(time.Second).String())
+			t.Log.Info("a failure has ended", "what", b.Of, "says", b.Says, "processors", len(b.names),
+				"since", b.Since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(b.Since).Round(time.Second).String())
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package poller
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -64,17 +66,9 @@ func (c *Clock) look(offsets map[string]time.Duration) {
 		}
 	}
 	c.offset, c.accounts = median(all), [2]string{}
-	least, most := "", ""
-	for host := range by {
-		by[host] = []time.Duration{median(by[host])}
-		if least == "" || by[host][0] < by[least][0] {
-			least = host
-		}
-		if most == "" || by[host][0] > by[most][0] {
-			most = host
-		}
-	}
-	if by[most][0]-by[least][0] > clockTolerance {
+	hosts := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(median(by[a]), median(by[b])) })
+	least, most := hosts[0], hosts[len(hosts)-1]
+	if median(by[most])-median(by[least]) > clockTolerance {
 		c.accounts = [2]string{least, most}
 	}
 	switch {

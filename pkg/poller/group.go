@@ -17,16 +17,6 @@ type Group struct {
 	Target      map[string]string // labels that every scale event of the group carries
 }
 
-// membersOf returns the members of a group, in the order of the configuration.
-func membersOf(g Group, polls []*poll) (members []*poll) {
-	for _, d := range polls {
-		if d.processor.Group == g.Name {
-			members = append(members, d)
-		}
-	}
-	return members
-}
-
 // decideGroup decides for a group, once the tick knows what every member asks for, and commits and
 // publishes that. Where no member is polled, neither is the group.
 func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {

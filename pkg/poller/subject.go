@@ -2,6 +2,7 @@ package poller
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -41,17 +42,6 @@ type subject struct {
 	problem   string             // why this poll does not know all
 }
 
-// decode completes last. It does nothing where that is done.
-func (d *subject) decode() error {
-	if d.err == nil && d.last == d.stored.Head() {
-		last, err := d.stored.State()
-		if d.err = err; err == nil {
-			d.last = &last
-		}
-	}
-	return d.err
-}
-
 // poll is one processor in the course of a tick.
 type poll struct {
 	subject
@@ -83,15 +73,13 @@ func (d *poll) tell(s *state.State) {
 	close(d.told)
 }
 
-// asOf returns what was measured last, as far as it may be used now. Where a clock was ahead, its time
-// counts as now, and each partition as carried over, so that it is read again: its age was counted by
-// that clock.
+// asOf returns what was measured last, as far as it may be used now. If a clock was ahead, its time counts as
+// now, and each partition as carried over, so that it is read again: that clock has counted its age.
 func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
 	if !l.Time.After(now) {
 		return l
 	}
-	l.Time = now
-	l.Partitions = append([]changefeed.Partition(nil), l.Partitions...)
+	l.Time, l.Partitions = now, slices.Clone(l.Partitions)
 	for i := range l.Partitions {
 		l.Partitions[i].Measured = now
 	}

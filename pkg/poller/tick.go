@@ -58,7 +58,8 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		}
 		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
 		groups = append(groups, d)
-		t.finishing.Go(func() { t.decideGroup(ctx, g, d, membersOf(g, polls)) })
+		members := slices.DeleteFunc(slices.Clone(polls), func(m *poll) bool { return m.processor.Group != g.Name })
+		t.finishing.Go(func() { t.decideGroup(ctx, g, d, members) })
 	}
 	loaded := make(chan int)
 	go func() {
@@ -122,17 +123,30 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
 	began := time.Now()
-	d.stored, d.err = t.Store.Load(ctx, d.name)
+	stored, err := t.Store.Load(ctx, d.name)
+	d.stored = stored
 	d.last = d.stored.Head()
 	d.saw = causesOf(d.last)
 	t.took.Add("the state", time.Since(began))
-	t.sayUnread(d)
+	t.unread(d, err)
 }
 
-func (p *Poller) sayUnread(d *subject) {
-	if d.err != nil {
-		p.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
+// unread notes why a State cannot be read; nil where it can.
+func (p *Poller) unread(d *subject, err error) {
+	if d.err = err; err != nil {
+		p.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
 	}
+}
+
+// decode completes the last State of a subject, unless that is done. It reports whether it could be read.
+func (p *Poller) decode(d *subject) bool {
+	if d.err == nil && d.last == d.stored.Head() {
+		last, err := d.stored.State()
+		if p.unread(d, err); err == nil {
+			d.last = &last
+		}
+	}
+	return d.err == nil
 }
 
 // mostLeases is how many leases the tick polls by itself; 0 = any number.
@@ -164,7 +178,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			p.Account.Until(until)
 			p.LeaseAccount.Until(until)
 			p.Last = func() changefeed.ProcessorLag {
-				if d.decode() != nil {
+				if !t.decode(&d.subject) {
 					return changefeed.ProcessorLag{}
 				}
 				return asOf(d.last.Lag, t.scope.now)
@@ -221,9 +235,7 @@ func (p *Poller) nextSlot(now time.Time) (next time.Time) {
 // container that follows it.
 func (t *tick) lookAt(d *poll) {
 	if d.processor.Group != "" || d.processor.Throughput {
-		if d.decode() != nil {
-			t.sayUnread(&d.subject)
-		}
+		t.decode(&d.subject)
 	}
 	d.tell(d.last)
 	d.last = d.stored.Head()
@@ -256,8 +268,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 		d.tell(d.last)
 		return
 	}
-	if d.decode() != nil {
-		t.sayUnread(&d.subject)
+	if !t.decode(&d.subject) {
 		t.failed(d)
 		return
 	}
@@ -302,10 +313,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 
 // deliver does what follows a commit.
 func (t *tick) deliver(ctx context.Context, d *subject) {
-	if d.stage < decided || d.err != nil || t.mode.DryRun || t.stopping.Err() != nil {
-		return
-	}
-	if d.stage == committed {
+	if d.stage == committed && t.stopping.Err() == nil {
 		t.outbox.publish(ctx, d)
 		t.signals.keep(ctx, d, d.next)
 		t.prune(ctx, d)
@@ -387,9 +395,9 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 		due, failed, unknown, leases int
 		failure                      error
 	)
+	subjects := make([]*subject, 0, len(polls)+len(groups))
 	for _, d := range polls {
-		result.Unpublished += d.left
-		if !d.stage.polled() {
+		if subjects = append(subjects, &d.subject); !d.stage.polled() {
 			continue
 		}
 		due++
@@ -405,14 +413,13 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 			failure = d.err
 		}
 	}
-	result.Uncommitted = failed
 	for _, d := range groups {
-		result.Unpublished += d.left
-		if !d.stage.polled() {
-			continue
+		if subjects = append(subjects, d); d.stage.polled() {
+			result.Groups = append(result.Groups, *d.next)
 		}
-		result.Groups = append(result.Groups, *d.next)
-		if d.err != nil {
+	}
+	for _, d := range subjects {
+		if result.Unpublished += d.left; d.stage.polled() && d.err != nil {
 			result.Uncommitted++
 		}
 	}
@@ -425,7 +432,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	if t.mode.DryRun {
 		return result, nil
 	}
-	t.sayCauses(polls, groups)
+	t.sayCauses(subjects)
 	t.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
 		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", t.Now().Sub(t.scope.now).String())
 	if due > 0 && failed == due {
