@@ -7,24 +7,35 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// budget divides the time of a tick (docs/operate.md). A share is of the whole timeout, where nothing else is
-// said.
+// budget divides the time of a tick (docs/operate.md).
 type budget struct {
-	row        time.Duration // reading one row of the store: a sixth
-	measure    time.Duration // measuring: four fifths of what is left, so that the rest commits and publishes
-	paced      time.Duration // waiting for the RU budget: four fifths of the time until the next tick, within measure
-	containers time.Duration // having throughput follow: a fifth
+	row        time.Duration // reading one row of the store: a sixth of the timeout
+	containers time.Duration // having throughput follow: a fifth of the timeout
 	signals    time.Duration // one signal queue
-	drain      time.Duration // committing what is decided once the tick is told to stop
+	drain      time.Duration // committing what is decided, after the tick is told to stop
+	reads      time.Time     // when reads end: a fifth of the slot commits and publishes; zero = no timer
 }
 
-// newBudget divides a timeout of which some time is left. slot is the time until the next tick; 0 = not known.
-func newBudget(timeout, left, slot time.Duration) budget {
-	b := budget{row: timeout / 6, measure: left * 4 / 5, containers: timeout / 5, signals: 5 * time.Second, drain: 5 * time.Second}
-	if b.paced = b.measure; slot > 0 {
-		b.paced = min(b.measure, slot*4/5)
+// newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule; nil = there is none.
+func newBudget(timeout time.Duration, ticks Schedule, now time.Time) budget {
+	b := budget{row: timeout / 6, containers: timeout / 5, signals: 5 * time.Second, drain: 5 * time.Second}
+	if ticks == nil {
+		return b
+	}
+	if next := ticks.Next(nearestSecond(now)); !next.IsZero() {
+		b.reads = next.Add(-next.Sub(now) / 5)
 	}
 	return b
+}
+
+// measuring divides what is left of a tick. Measuring takes at most four fifths of it, so that the rest
+// commits and publishes; for the RU budget it waits until reads end.
+func (b budget) measuring(now time.Time, left time.Duration) (most, paced time.Duration) {
+	most = left * 4 / 5
+	if b.reads.IsZero() {
+		return most, most
+	}
+	return most, max(0, min(most, b.reads.Sub(now)))
 }
 
 // candidate is a processor whose row was read.

@@ -104,17 +104,33 @@ func TestOfShardsThatNobodyTakesThePlanTakesTheOneThatHasWaitedTheLongest(t *tes
 	}
 }
 
+// every is a timer.
+type every time.Duration
+
+func (e every) Next(t time.Time) time.Time { return t.Add(time.Duration(e)) }
+
 func TestTheTimeOfATickIsDivided(t *testing.T) {
 	t.Parallel()
-	b := newBudget(time.Minute, 50*time.Second, 15*time.Second)
-	want := budget{row: 10 * time.Second, measure: 40 * time.Second, paced: 12 * time.Second, containers: 12 * time.Second, signals: 5 * time.Second, drain: 5 * time.Second}
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	b := newBudget(time.Minute, every(15*time.Second), now)
+	want := budget{row: 10 * time.Second, containers: 12 * time.Second, signals: 5 * time.Second, drain: 5 * time.Second, reads: now.Add(12 * time.Second)}
 	if b != want {
 		t.Errorf("got %+v, want %+v", b, want)
 	}
-	if b = newBudget(time.Minute, 10*time.Second, time.Minute); b.paced != b.measure || b.measure != 8*time.Second {
-		t.Errorf("late in the tick it is %+v", b)
-	}
-	if b = newBudget(time.Minute, time.Minute, 0); b.paced != 48*time.Second {
-		t.Errorf("without a timer it is %+v", b)
+	for _, c := range []struct {
+		rule               string
+		of                 budget
+		at, left           time.Duration
+		wantMost, wantPace time.Duration
+	}{
+		{"until the next tick is due", b, 0, 50 * time.Second, 40 * time.Second, 12 * time.Second},
+		{"what was read late waits for less", b, 10 * time.Second, 50 * time.Second, 40 * time.Second, 2 * time.Second},
+		{"after its slot nothing waits", b, 20 * time.Second, 40 * time.Second, 32 * time.Second, 0},
+		{"late in the tick", newBudget(time.Minute, every(time.Minute), now), 0, 10 * time.Second, 8 * time.Second, 8 * time.Second},
+		{"without a timer", newBudget(time.Minute, nil, now), 0, time.Minute, 48 * time.Second, 48 * time.Second},
+	} {
+		if most, paced := c.of.measuring(now.Add(c.at), c.left); most != c.wantMost || paced != c.wantPace {
+			t.Errorf("%s: %s and %s, want %s and %s", c.rule, most, paced, c.wantMost, c.wantPace)
+		}
 	}
 }

@@ -105,8 +105,9 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	}
 	t := &tick{
 		Poller: p, mode: mode, scope: newScope(mode, start, p.Processors), stopping: ctx,
-		budget: newBudget(p.Timeout, p.Timeout, 0), deciding: newSlots(), store: newSlots(),
+		deciding: newSlots(), store: newSlots(),
 	}
+	t.budget = newBudget(p.Timeout, p.Ticks, t.scope.now)
 	t.outbox = &outbox{tick: t, slots: newSlots()}
 	t.parts.Store(1)
 	if mode.Shard != nil {

@@ -163,10 +163,6 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		due        []*poll
 		processors []estimator.Processor
 	)
-	until := t.nextSlot(t.scope.now)
-	if !until.IsZero() {
-		until = until.Add(-until.Sub(t.scope.now) / 5) // a fifth of the slot commits and publishes
-	}
 	for _, d := range wave {
 		if d.stage.polled() {
 			t.mode.Progress(d.name, false)
@@ -175,8 +171,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		case polling:
 			p := d.processor.Processor
 			p.Account.ShareBudget(int(t.parts.Load()))
-			p.Account.Until(until)
-			p.LeaseAccount.Until(until)
+			p.Account.Until(t.budget.reads)
+			p.LeaseAccount.Until(t.budget.reads)
 			p.Last = func() changefeed.ProcessorLag {
 				if !t.decode(&d.subject) {
 					return changefeed.ProcessorLag{}
@@ -197,12 +193,13 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		return
 	}
 	began := time.Now()
-	budget := t.timeLeft(ctx)
-	measuring, cancel := context.WithTimeout(ctx, budget.measure)
+	deadline, _ := ctx.Deadline()
+	most, paced := t.budget.measuring(t.Now(), time.Until(deadline))
+	measuring, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	defer context.AfterFunc(t.stopping, cancel)()
 	var delay atomic.Int64
-	t.Estimator.Estimate(measuring, began.Add(budget.paced), processors, func(i int, lag changefeed.ProcessorLag) {
+	t.Estimator.Estimate(measuring, began.Add(paced), processors, func(i int, lag changefeed.ProcessorLag) {
 		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
 		delay.Add(int64(lag.Delay))
 		t.deciding <- struct{}{}
@@ -211,24 +208,6 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	if d := time.Duration(delay.Load()); d > 0 {
 		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
 	}
-}
-
-// timeLeft divides what is left of the tick.
-func (p *Poller) timeLeft(ctx context.Context) budget {
-	deadline, _ := ctx.Deadline()
-	now, slot := p.Now(), time.Duration(0)
-	if next := p.nextSlot(now); !next.IsZero() {
-		slot = next.Sub(now)
-	}
-	return newBudget(p.Timeout, time.Until(deadline), slot)
-}
-
-// nextSlot is when the tick after one at a time is due; zero = not known.
-func (p *Poller) nextSlot(now time.Time) (next time.Time) {
-	if p.Ticks != nil {
-		next = p.Ticks.Next(nearestSecond(now))
-	}
-	return next
 }
 
 // lookAt tells what a processor that is not polled here asks for, where somebody needs that: its group, or a
