@@ -14,34 +14,49 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
+// said has the poller log, and returns a check of how many lines since the last check have a message, each
+// with some fields.
+func (l *live) said() func(message string, want int, fields ...string) {
+	var log bytes.Buffer
+	l.poller.Log = slog.New(slog.NewTextHandler(&log, nil))
+	return func(message string, want int, fields ...string) {
+		l.t.Helper()
+		count := 0
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, message) {
+				count++
+				for _, f := range fields {
+					if !strings.Contains(line, f) {
+						l.t.Errorf("%s is missing in %s", f, line)
+					}
+				}
+			}
+		}
+		if count != want {
+			l.t.Errorf("%q was said %d times, want %d, in\n%s", message, count, want, log.String())
+		}
+		log.Reset()
+	}
+}
+
+// another replaces the poller as a restart does, or another instance.
+func (l *live) another() {
+	p := l.poller
+	l.poller = &poller.Poller{
+		Settings: p.Settings, Processors: p.Processors, Estimator: p.Estimator, Store: p.Store,
+		Publisher: p.Publisher, Now: p.Now, Log: p.Log,
+	}
+}
+
 // TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds has two processors on one container that throttles: one
 // warning for both, and none from a process that takes over meanwhile.
 func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, l *live) {
-		var log bytes.Buffer
+		said := l.said()
 		l.write(5)
 		account := l.Client()
 		l.poller.Processors = []poller.Processor{l.named("a", account, 0), l.named("b", account, 0)}
-		l.poller.Log = slog.New(slog.NewTextHandler(&log, nil))
-		said := func(message string, want int, fields ...string) {
-			t.Helper()
-			count := 0
-			for line := range strings.Lines(log.String()) {
-				if strings.Contains(line, message) {
-					count++
-					for _, f := range fields {
-						if !strings.Contains(line, f) {
-							t.Errorf("%s is missing in %s", f, line)
-						}
-					}
-				}
-			}
-			if count != want {
-				t.Errorf("%q was said %d times, want %d, in\n%s", message, count, want, log.String())
-			}
-			log.Reset()
-		}
 		tick := func() {
 			t.Helper()
 			if _, err := l.poller.Tick(t.Context(), poller.Mode{}); err != nil {
@@ -65,16 +80,13 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 		said("a failure begins", 1, "processors=2", `names="a b"`, "429, throttled", "error=", "next=", "level=WARN")
 		tick()
 		said("a failure begins", 0)
-		another := l.poller
-		l.poller = &poller.Poller{
-			Settings: another.Settings, Processors: another.Processors, Estimator: another.Estimator, Store: another.Store,
-			Publisher: another.Publisher, Now: another.Now, Log: another.Log,
-		}
+		l.another()
 		tick()
 		said("a failure begins", 0)
 		mu.Lock()
 		throttles = false
 		mu.Unlock()
+		l.another()
 		tick()
 		said("a failure has ended", 1, "processors=2", "duration=", "since=")
 		tick()
@@ -82,7 +94,7 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 	})
 }
 
-// TestABrokerThatIsDownIsInTheState lets every instance say why events wait.
+// TestABrokerThatIsDownIsInTheState lets every instance say why events wait, and one of them that they do.
 func TestABrokerThatIsDownIsInTheState(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, l *live) {
@@ -93,6 +105,7 @@ func TestABrokerThatIsDownIsInTheState(t *testing.T) {
 			testworld.Must(t, err)
 			return *s.Head(), len(s.Outbox)
 		}
+		said := l.said()
 		l.broker.down = true
 		l.write(5)
 		l.tick()
@@ -105,11 +118,18 @@ func TestABrokerThatIsDownIsInTheState(t *testing.T) {
 		if u := s.Undelivered; u == nil || !strings.Contains(u.Error, "the broker is down") || u.Cause.Of != "queue shop.servicebus.windows.net/scale" || n != 1 {
 			t.Errorf("after the second: %+v, %d events", u, n)
 		}
+		said("a failure begins", 1, "shop.servicebus.windows.net/scale", "level=WARN")
+		l.another()
+		time.Sleep(interval)
+		l.tick()
+		said("a failure begins", 0)
+		l.another()
 		l.broker.down = false
 		time.Sleep(interval)
 		l.tick()
 		time.Sleep(interval)
 		l.tick()
+		said("a failure has ended", 1, "duration=")
 		if s, n := stored(); s.Undelivered != nil || n != 0 {
 			t.Errorf("when it is back: %+v, %d events", s.Undelivered, n)
 		}
