@@ -1,5 +1,6 @@
-// Package poll is the timer function of the Functions app: one invocation is one tick. It speaks the custom
-// handler protocol and leaves the tick to its caller. function.json beside it is what the host reads.
+// Package poll is the timer function of the Functions app: one invocation is one tick. It speaks
+// the custom handler protocol and leaves the tick to its caller. function.json beside it is what
+// the host reads.
 package poll
 
 import (
@@ -45,8 +46,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Log.Info("this tick is late: the host missed its time")
 	}
 	status := http.StatusOK
-	// The request's context says nothing: the host keeps an invocation open until its timeout, and then kills
-	// the process.
+	// The request's context says nothing: the host keeps an invocation open until its timeout, and
+	// then kills the process.
 	if _, err := h.Tick(h.Base); err != nil {
 		// The host shows only the status of a failed invocation.
 		h.Log.Error("the tick failed", "invocation", r.Header.Get("X-Azure-Functions-InvocationId"), "error", err.Error())

@@ -1,7 +1,7 @@
-// Package shard is the queue-triggered function of the Functions app: one invocation polls one part of a
-// tick, which the timer function handed over (docs/scale.md). It speaks the custom handler protocol and
-// leaves the polling to its caller. function.json beside it is what the host reads; `make dist FANOUT=1`
-// alone stages it.
+// Package shard is the queue-triggered function of the Functions app: one invocation polls one part
+// of a tick, which the timer function handed over (docs/scale.md). It speaks the custom handler
+// protocol and leaves the polling to its caller. function.json beside it is what the host reads;
+// `make dist FANOUT=1` alone stages it.
 package shard
 
 import (
@@ -29,9 +29,10 @@ type Handler struct {
 	Log  *slog.Logger
 }
 
-// ServeHTTP answers 200 where the message is done with, so that the host completes it. After any other answer
-// the host abandons it (Azure/azure-sdk-for-net, Microsoft.Azure.WebJobs.Extensions.ServiceBus/src/Primitives/
-// MessageProcessor.cs), and the queue delivers it again: to this process, or to another one.
+// ServeHTTP answers 200 when the message is done with, so that the host completes it. After any
+// other answer the host abandons it (Azure/azure-sdk-for-net,
+// Microsoft.Azure.WebJobs.Extensions.ServiceBus/src/Primitives/ MessageProcessor.cs), and the queue
+// delivers it again, to this process or to another one.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	s, again, err := read(r)
@@ -53,8 +54,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read takes the shard out of an invocation, and reports whether it is delivered again. The host writes what
-// is text as JSON within a JSON string (Azure/azure-functions-host, ScriptInvocationContextExtensions.cs).
+// read takes the shard out of an invocation, and reports whether it is delivered again. The host
+// writes text as JSON within a JSON string (Azure/azure-functions-host,
+// ScriptInvocationContextExtensions.cs).
 func read(r *http.Request) (s poller.Shard, again bool, err error) {
 	var payload struct {
 		Data     struct{ Shard string }

@@ -34,7 +34,8 @@ func (e *Estimator) sharedOf(m *measured) *shared {
 	return s
 }
 
-// rangesOf returns the partition key ranges of a processor's container; nil if they were never read.
+// rangesOf returns the partition key ranges of a processor's container; nil if they were never
+// read.
 func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
 	s := e.sharedOf(m)
 	e.mu.Lock()
@@ -42,8 +43,8 @@ func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
 	return s.ranges
 }
 
-// readRanges reads the partition key ranges of the container that a processor monitors, if the last read
-// is not fresh. It returns the error of the last read.
+// readRanges reads the partition key ranges of the container that a processor monitors, if the last
+// read is not fresh. It returns the error of the last read.
 func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time) bool) error {
 	s := t.sharedOf(m)
 	s.once.Lock()
@@ -63,8 +64,8 @@ func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried tim
 	return err
 }
 
-// cover looks for keys that no lease covers (docs/lag.md, Keys that no lease covers). The ranges are read
-// once in five minutes, and when leases have changed. A read that fails keeps what is known.
+// cover looks for keys that no lease covers (docs/lag.md, Keys that no lease covers). The ranges
+// are read every five minutes, and when leases have changed. If a read fails, what is known stays.
 func (t *tick) cover(ctx context.Context, unit []*measured) {
 	for _, m := range unit {
 		m.coverage = m.lastLag.Coverage

@@ -1,9 +1,10 @@
 // Package estimator measures the lag of many change feed processors at once: one query per lease
-// container, one page of the change feed per lease. What two processors both need is read once.
+// container, one page of the change feed per lease. What several processors need is read once.
 //
-// It plans the requests of a tick and joins their answers. What an answer means is decided by package
-// changefeed, what a request looks like by package cosmos, and what follows from the lag by package
-// scaling. The rules are in docs/lag.md. Start with [Estimator.Estimate].
+// It plans the requests of a tick and joins their answers. Package changefeed says what an answer
+// means, package cosmos what a request looks like, package scaling what follows from the lag; this
+// package imports the first two alone. The rules are in docs/lag.md. Start with
+// [Estimator.Estimate].
 //
 // The package is internal to the program: its API may change in any release.
 package estimator
@@ -37,8 +38,8 @@ type Processor struct {
 	LeaseFormat    changefeed.Family    // whose leases count; AnyFamily = whichever is found
 	StartFrom      changefeed.StartFrom // where a lease without a continuation is read from
 
-	// Last returns what the last tick measured: what this one leaves out is carried over from it. It is called
-	// once, when that is needed. nil = nothing was measured.
+	// Last returns what the last tick measured, from which this one carries over what it leaves
+	// out. It is called at most once. nil = nothing was measured.
 	Last func() changefeed.ProcessorLag
 }
 
@@ -64,8 +65,8 @@ type Estimator struct {
 	nearest    map[source]found
 }
 
-// New makes an Estimator that reads at most concurrency pages of a container at once; it must be at least
-// 1. How many requests are in flight at an account, that says itself. now is the clock that ProcessorLag.Time is taken from.
+// New makes an Estimator that reads at most concurrency pages of a container at once, at least 1.
+// The cosmos.Account bounds the requests in flight. now is the clock of ProcessorLag.Time.
 func New(concurrency int, now func() time.Time) *Estimator {
 	return &Estimator{
 		concurrency: concurrency, now: now,
@@ -79,14 +80,14 @@ type source struct {
 	container cosmos.Container
 }
 
-// Estimate measures processors and hands each ProcessorLag over as soon as it is known, from many
-// goroutines; i is the index of the processor. It returns when all are handed over. It returns no
-// error: what could not be measured is unknown in the result, with the reason, and never keeps the
-// others from being measured. When ctx ends, what is not known by then is unknown; when budgetUntil
-// passes, what an account's RU budget has not allowed by then is carried over from Processor.Last.
+// Estimate measures processors and calls done with each ProcessorLag as soon as it is known, from
+// many goroutines; i is the index of the processor. It returns after the last call. What could not
+// be measured is unknown in the result, with the reason, and never keeps the others from being
+// measured. When ctx ends, the rest is unknown. When budgetUntil passes, what an account's RU
+// budget has not allowed is carried over from Processor.Last.
 //
-// Processors whose leases are in one container make up a pipeline of their own, and within it those
-// that monitor one container: an account that hangs delays nobody but those that need it.
+// Processors whose leases are in one container are a pipeline, and within it those that monitor one
+// container. So an account that hangs delays only the processors that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
 	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), turn: int(e.turns.Add(1))}
@@ -130,9 +131,10 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 // aWhile is how long a container may take before the next one of its account is begun as well.
 const aWhile = time.Second
 
-// each calls do for each container of an account, and returns when all are done. As many are at work at
-// once as have leases for twice the requests in flight: more would wait, with all that is known of them.
-// Those that fail are the last, and one that takes a while gives its place to another: it may not answer.
+// each calls do for each container of an account, and returns when all are done. So many are at
+// work at once that their leases make twice the requests that may be in flight: more would only
+// take memory. Containers that fail come last. One that takes a while gives its place to another,
+// since it may never answer.
 func (t *tick) each(containers []source, units map[source][]*measured, do func(i int, unit []*measured)) {
 	failing := func(s source) int {
 		if s.account.Failing(s.container) {
@@ -149,7 +151,7 @@ func (t *tick) each(containers []source, units map[source][]*measured, do func(i
 			leases += len(m.leases)
 		}
 		taken := int64(min(max(1, leases), t.concurrency))
-		_ = places.Acquire(context.Background(), taken) // fails where the context ends
+		_ = places.Acquire(context.Background(), taken) // its context never ends, so that it cannot fail
 		running.Go(func() {
 			leave := sync.OnceFunc(func() { places.Release(taken) })
 			defer leave()
@@ -160,8 +162,8 @@ func (t *tick) each(containers []source, units map[source][]*measured, do func(i
 	running.Wait()
 }
 
-// EstimateAll is Estimate for those who wait for everybody: the result has one ProcessorLag for each
-// processor, in their order.
+// EstimateAll is Estimate that waits for all: it returns one ProcessorLag for each processor, in
+// their order.
 func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []changefeed.ProcessorLag {
 	lags := make([]changefeed.ProcessorLag, len(processors))
 	until, ok := ctx.Deadline()
@@ -206,8 +208,8 @@ func (t *tick) release(s source, processors int) {
 	}
 }
 
-// The shares of the time left that a step may take, from 0 to 1. They leave time for the next step
-// where an account does not answer in this one.
+// The shares of the time left that a step may take, from 0 to 1. If an account does not answer in
+// one step, time is left for the next.
 const (
 	preparationShare = 0.5  // properties, leases and partition key ranges, each
 	feedsShare       = 0.75 // pages of the change feed
@@ -229,8 +231,8 @@ type described struct {
 	cosmos.Description
 }
 
-// describe returns the properties of a container, from memory where they were read before. Where
-// several ask at once, one of them reads.
+// describe returns the properties of a container, which are read once. If several ask at once, one
+// of them reads.
 func (t *tick) describe(ctx context.Context, s source) (cosmos.Description, cosmos.Usage, error) {
 	t.Estimator.mu.Lock()
 	d := t.containers[s]
@@ -251,8 +253,8 @@ func (t *tick) describe(ctx context.Context, s source) (cosmos.Description, cosm
 	return description, usage, err
 }
 
-// identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They hold
-// the RID of the monitored container.
+// identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
+// hold the RID of the monitored container.
 func (t *tick) identify(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
@@ -276,17 +278,17 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 	reading.Wait()
 }
 
-// forget drops what is remembered of a container, so that it is read again: a container to whose RID no
-// lease belongs may have been deleted and created again under the same name.
+// forget drops the properties of a container, so that they are read again. A container to whose RID
+// no lease belongs may have been deleted and created again under the same name.
 func (e *Estimator) forget(s source) {
 	e.mu.Lock()
 	delete(e.containers, s)
 	e.mu.Unlock()
 }
 
-// queryLeases reads the leases of processors that share a lease container with one query, and selects those
-// of each processor. A lease container that does not exist holds no leases. A query that fails says nothing
-// of the containers: what is remembered of them stays.
+// queryLeases reads the leases of processors that share a lease container with one query, and
+// selects those of each processor. A lease container that does not exist holds no leases. A query
+// that fails says nothing of the containers: what is remembered of them stays.
 func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
@@ -300,7 +302,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 		}
 		group = append(group, m)
 		for _, p := range m.prefixes {
-			texts = append(texts, strings.TrimSuffix(p.Text, ".")) // finds the marker, too
+			texts = append(texts, strings.TrimSuffix(p.Text, ".")) // so that the marker is found as well
 		}
 	}
 	if len(group) == 0 {
@@ -343,8 +345,8 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	}
 }
 
-// parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than may have
-// requests in flight, since a tick may have a hundred thousand calls. Which of them have, the account says.
+// parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than
+// requests may be in flight, since a tick may have a hundred thousand calls.
 func (t *tick) parallel(n int, do func(int)) {
 	var (
 		next    atomic.Int64

@@ -18,8 +18,8 @@ type measured struct {
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases
 	coverage  changefeed.Coverage
-	nearest   string   // what the lease container holds where there are no leases
-	beside    []string // processorNames of what else reads the container, where nobody owns leases
+	nearest   string   // what the lease container holds, if the processor has no leases
+	beside    []string // processorNames of what else reads the container, if no host owns leases
 	usage     cosmos.Usage
 	err       error                            // why the whole processor is unknown
 	lastLag   changefeed.ProcessorLag          // of the last tick
@@ -55,7 +55,7 @@ func those(processors []*measured, holds func(*measured) bool) (some []*measured
 	return some
 }
 
-// before returns what the last tick measured of a lease; nil where it did not.
+// before returns what the last tick measured of a lease, else nil.
 func (m *measured) before(l *measuredLease) *changefeed.Partition {
 	if m.last == nil {
 		m.last = make(map[string]*changefeed.Partition, len(m.lastLag.Partitions))
@@ -157,9 +157,9 @@ func (m *measured) hasReplaced() bool {
 	return there < len(m.lastLag.Partitions)
 }
 
-// inherited reports whether the position of a lease is one that it began with after a split or merge. Its
-// range then begins with the LSNs of the one that is gone, so that what was pending before counts in each
-// (docs/lag.md, Splits and merges).
+// inherited reports whether the position of a lease is one that it began with after a split or
+// merge. Its range then begins with the LSNs of the one that is gone, so that what was pending
+// before counts in each (docs/lag.md, Splits and merges).
 func (m *measured) inherited(l *measuredLease) bool {
 	last := m.before(l)
 	switch {
@@ -171,8 +171,7 @@ func (m *measured) inherited(l *measuredLease) bool {
 	return last.Position == l.Continuation && (last.Inherited || last.Part || last.Count() > 1)
 }
 
-// carry takes over what an earlier tick measured of a lease: never unknown, never zero by itself, and
-// with its time.
+// carry takes over what an earlier tick measured of a lease, with its time.
 func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now time.Time) {
 	last := m.before(l)
 	if last == nil || !last.Known() && last.Ahead == nil {
@@ -187,7 +186,7 @@ func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now 
 	}
 }
 
-// repeat takes over a reading: nothing can have changed of it but the age.
+// repeat takes over a reading, of which only the age can have changed.
 func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Partition, now time.Time) {
 	lag := int64(0) // of one that is ahead
 	if last.Lag != nil {
@@ -223,10 +222,10 @@ func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) 
 	return last != nil && last.Position == partition.Position && last.SessionLSN != nil && partition.SessionLSN != nil && *last.SessionLSN == *partition.SessionLSN
 }
 
-// greatestChild measures a lease whose range is gone by the ranges that replaced it. Each of them begins
-// with the LSNs of the one that is gone, so that a sum would count what was pending before as often. The
-// one with most pending counts, and at least 1, since only a running processor can replace the lease. If
-// one is gone in turn, 1 counts for the whole, which is not known.
+// greatestChild measures a lease whose range is gone by the ranges that replaced it. Each of them
+// begins with the LSNs of the one that is gone, so that a sum would count what was pending before
+// as often. The one with most pending counts, and at least 1, since only a running processor can
+// replace the lease. If one is gone in turn, 1 counts for the whole, which is not known.
 func (l *measuredLease) greatestChild(partition *changefeed.Partition) {
 	partition.Status, partition.Ranges, partition.Approximate = changefeed.StatusSplitting, len(l.pages), true
 	greatest, gone := changefeed.Reading{Lag: 1}, false

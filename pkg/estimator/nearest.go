@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// lookAgainAfter is how long what a lease container holds is remembered: it is asked only for
-// processors without a lease, and the answer is for people.
+// lookAgainAfter is how long the inventory of a lease container is remembered. It is read only for
+// processors without a lease or an owner, and only people use it.
 const lookAgainAfter = 5 * time.Minute
 
 // found is what a lease container holds.
@@ -25,9 +25,9 @@ type found struct {
 // liveWithin is how long ago a live owner has renewed its lease, at most: the SDKs' default.
 const liveWithin = time.Minute
 
-// findNearest names what a lease container holds where nothing in it is the processor's: a name that is
-// misspelt, or a container that is the wrong one, would pass for a processor that never ran. What
-// cannot be read is left out, since nothing is measured by it.
+// findNearest names what a lease container holds if nothing in it is the processor's: a misspelt
+// name or a wrong container would pass for a processor that never ran. A failure is ignored, since
+// no lag depends on it.
 func (t *tick) findNearest(ctx context.Context, m *measured) {
 	known, ok := t.inventory(ctx, m)
 	if !ok {
@@ -39,8 +39,8 @@ func (t *tick) findNearest(ctx context.Context, m *measured) {
 	}
 }
 
-// findBeside names what else reads the container while nobody owns leases of the processor: a deployment
-// that renamed its processor leaves them behind.
+// findBeside names what else reads the container while no host owns leases of the processor. A
+// deployment that renamed its processor leaves such leases.
 func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 	for _, m := range unit {
 		if !m.deserted() {
@@ -52,7 +52,8 @@ func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 	}
 }
 
-// deserted reports whether the last poll found leases unclaimed, or had owners where there is none now.
+// deserted reports whether the last poll found leases unclaimed, or found owners and now there are
+// none.
 func (m *measured) deserted() bool {
 	owned := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Owner != "" })
 	return slices.ContainsFunc(m.lastLag.Partitions, func(p changefeed.Partition) bool {
@@ -60,7 +61,8 @@ func (m *measured) deserted() bool {
 	})
 }
 
-// inventory returns what a lease container holds, read within the last minutes; false if it cannot be read.
+// inventory returns what a lease container holds, read within the last minutes; false if it cannot
+// be read.
 func (e *Estimator) inventory(ctx context.Context, m *measured) (found, bool) {
 	leases, now := m.leaseSource(), e.now()
 	e.mu.Lock()

@@ -17,8 +17,8 @@ func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
 	}
 }
 
-// boundParts scales down the lag of leases that each cover a part of the same partition key range; a
-// part with nothing pending stays 0 and exact.
+// boundParts scales down the lag of leases that each cover a part of the same partition key range;
+// a part with nothing pending stays 0 and exact.
 func (m *measured) boundParts() {
 	byRange := make(map[string][]*measuredLease)
 	for i := range m.leases {

@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// page is the result of reading one position of a change feed: a reading, a range that is gone, or an
-// error. There is one for each lease at once.
+// page is the result of reading one position of a change feed: a reading, a range that is gone, or
+// an error.
 type page struct {
 	position  cosmos.Position
 	chargedTo *measured // the processor whose container is read, and that the request is charged to
@@ -20,16 +20,16 @@ type page struct {
 	reading   changefeed.Reading
 	gone      bool
 	leftOut   bool // by the RU budget
-	repeats   bool // before was measured at this very position, be it before a split
+	repeats   bool // before was measured at this very position
 	err       error
-	ready     chan struct{} // closed when the result is known; nil where nobody else waits for it
+	ready     chan struct{} // closed when the result is known; nil if no other processor waits for it
 
-	before       *changefeed.Partition // what the last tick knew of the lease; nil where it did not
-	unchanged    *changefeed.Partition // before, where nothing has changed since and nothing was read
-	containerRID string                // of the container that answered; "" where it did not say
+	before       *changefeed.Partition // what the last tick knew of the lease; nil if it knew nothing
+	unchanged    *changefeed.Partition // before, if nothing has changed since and nothing was read; else nil
+	containerRID string                // of the container that answered; "" if it did not say
 }
 
-// last returns what the last tick measured at this very position; nil where it did not.
+// last returns what the last tick measured at this very position, else nil.
 func (p *page) last() *changefeed.Partition {
 	if !p.repeats {
 		return nil
@@ -49,7 +49,7 @@ func (p *page) measured() time.Time {
 	}
 }
 
-// done tells those who wait.
+// done lets go the processors that wait for the page.
 func (p *page) done() {
 	if p.ready != nil {
 		close(p.ready)
@@ -74,11 +74,12 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 	t.readPlanned(ctx, processors, planned)
 }
 
-// route plans the pages of a lease, and returns those that nobody has planned before. A PK-range lease
-// names its range. An EPK lease is read in the ranges that overlap its bounds: by range id alone where
-// one range has the same bounds, by a part of the range where the lease is narrower, and in each of
-// several ranges where it is wider, which means that its range was split. The .NET SDK routes alike, and
-// answers the last case itself with 410/1002 (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
+// route plans the pages of a lease, and returns those that no other lease has planned. A PK-range
+// lease names its range. An EPK lease is read in the ranges that overlap its bounds: by range id
+// alone if one range has the same bounds, by a part of the range if the lease is narrower, and in
+// each of several ranges if it is wider, which means that its range was split. The .NET SDK routes
+// alike, and answers the last case itself with 410/1002 (azure-cosmos-dotnet-v3,
+// RequestInvokerHandler.cs).
 func (t *tick) route(m *measured, l *measuredLease) []*page {
 	if l.Range == nil {
 		l.pages = nil
@@ -118,7 +119,7 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cos
 		planned = append(planned, p)
 		if last := m.before(l); last != nil && last.Known() {
 			p.before = last
-			whole := position.Part == (changefeed.Range{}) // the lag of a part follows from those of the other parts, too
+			whole := position.Part == (changefeed.Range{}) // the lag of a part depends on those of the other parts
 			p.repeats = whole && !l.splitting && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
 		}
 	}
@@ -127,11 +128,12 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cos
 }
 
 // readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
-// leaves out each in turn. It returns when all pages of the processors are read, be it by others.
+// leaves out each in turn. It returns when all pages of the processors are read, also those that
+// others planned.
 //
-// The newest LSN of a range is the same whatever position it is read from. So where several positions of
-// a range are read, one is read first; another one that has not moved since the last tick, when the
-// range had the same newest LSN, has the same lag as then and need not be read (docs/decisions/0008).
+// The newest LSN of a range is the same from whatever position it is read. So of several positions
+// of a range one is read first. Another one has the same lag as in the last tick and is not read if
+// neither it nor the newest LSN of the range has moved since (docs/decisions/0008).
 func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
@@ -173,8 +175,8 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	}
 }
 
-// rotate has those pages begin elsewhere in each tick whose leases are unknown: where none answers, one
-// of them alone is asked (docs/decisions/0007), and it should not be the same one each time.
+// rotate begins the pages of unknown leases at another one in each tick. If none answers, only the
+// first is asked (docs/decisions/0007), and it should not be the same one each time.
 func rotate(planned []*page, turn int) {
 	unknown := slices.IndexFunc(planned, func(p *page) bool { return !p.measured().IsZero() })
 	if unknown < 0 {
@@ -186,8 +188,7 @@ func rotate(planned []*page, turn int) {
 	}
 }
 
-// leaders divides pages into one for each range that has several, and the rest. Where there is one page
-// for a range it leads alone.
+// leaders divides pages into the first of each range and the rest.
 func leaders(planned []*page) (first, rest []*page) {
 	seen := make(map[string]bool, len(planned))
 	for _, p := range planned {
@@ -212,11 +213,11 @@ func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	})
 }
 
-// dearPage is the charge, in request units, from which on a page is worth a question beforehand whether
-// anything has changed: that costs one.
+// dearPage is the charge in request units from which on it pays to ask first whether anything has
+// changed, for one request unit.
 const dearPage = 4
 
-// fetch reads the page, and reads on where it is empty: only a 304 says that nothing follows.
+// fetch reads the page, and reads on after an empty one: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
 	if last := p.last(); last != nil && last.Unchanged && last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
 		return
@@ -241,8 +242,8 @@ func (p *page) fetch(ctx context.Context) {
 	}
 }
 
-// stillUnchanged asks for the newest LSN alone, for one request unit and without a document: where it is
-// that of the last tick, so is the lag.
+// stillUnchanged asks for the newest LSN alone, for one request unit and without a document. If it
+// is that of the last tick, so is the lag.
 func (p *page) stillUnchanged(ctx context.Context) bool {
 	s, position := p.chargedTo.source(), p.position
 	position.Continuation, position.Since = changefeed.FromNow, time.Time{}

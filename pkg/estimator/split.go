@@ -40,9 +40,9 @@ func goneIn(processors []*measured) []*measured {
 	})
 }
 
-// lookUpAgain starts anew for processors of a container that was deleted and created again under the same
-// name since its RID was read. The leases that were found are those of the old container, whose positions
-// mean nothing in the new one.
+// lookUpAgain starts anew for processors of a container that was deleted and created again under
+// the same name since its RID was read. The leases that were found are those of the old container,
+// whose positions mean nothing in the new one.
 func (t *tick) lookUpAgain(ctx context.Context, affected []*measured) {
 	if len(affected) == 0 {
 		return
@@ -53,8 +53,8 @@ func (t *tick) lookUpAgain(ctx context.Context, affected []*measured) {
 	t.readFeeds(ctx, affected)
 }
 
-// recreated reports whether an answer of the change feed names another container than the one whose leases
-// were looked up. What is no RID is ignored.
+// recreated reports whether an answer of the change feed names another container than the one whose
+// leases were looked up. What is no RID is ignored.
 func (m *measured) recreated() bool {
 	return slices.ContainsFunc(m.leases, func(l measuredLease) bool {
 		return slices.ContainsFunc(l.pages, func(p *page) bool {
@@ -64,8 +64,8 @@ func (m *measured) recreated() bool {
 	})
 }
 
-// foreign reports whether every lease names a range that the container neither has nor had. That tells that
-// it was created again where no answer names its RID.
+// foreign reports whether every lease names a range that the container neither has nor had. That
+// tells that it was created again where no answer names its RID.
 func (m *measured) foreign(ranges changefeed.Ranges) bool {
 	return len(m.leases) > 0 && !slices.ContainsFunc(m.leases, func(l measuredLease) bool {
 		_, exists := ranges.Find(l.Token)
@@ -100,8 +100,8 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 	return planned
 }
 
-// covered returns the keys for which leases exist that replaced the lease with index old, whose range is
-// gone.
+// covered returns the keys for which leases exist that replaced the lease with index old, whose
+// range is gone.
 func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range {
 	var covered []changefeed.Range
 	for i := range m.leases {
@@ -116,7 +116,8 @@ func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range
 	return covered
 }
 
-// reread plans the read of a lease once more, whose range the service said was gone and which exists.
+// reread plans the read of a lease once more, whose range the service said was gone and which
+// exists.
 func (t *tick) reread(m *measured, l *measuredLease) []*page {
 	position, pages := l.pages[0].position, m.source()
 	t.mu.Lock()

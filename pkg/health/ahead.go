@@ -19,9 +19,9 @@ type Ahead struct {
 	Polls    int       `json:"polls"`
 }
 
-// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. A replica of
-// the service that is late reaches the position of the first poll in the meantime, so that the polls are
-// counted anew (docs/lag.md, Positions that the feed has not reached).
+// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. A
+// replica of the service that is late reaches the position of the first poll in the meantime, so
+// that the polls are counted anew (docs/lag.md, Positions that the feed has not reached).
 func (in Input) ahead(p *changefeed.Partition, last *Ahead) *Ahead {
 	switch {
 	case p.Lag == nil || p.Carried():

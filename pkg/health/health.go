@@ -1,10 +1,10 @@
 // Package health turns a measurement and earlier ones into what only several polls together can
-// tell: whether a partition is stalled, expiring, unclaimed or rewound, and what a partition without
-// a checkpoint has pending. The rules are in docs/status.md and docs/lag.md.
+// tell: whether a partition is stalled, expiring, unclaimed or rewound, and what a partition
+// without a checkpoint has pending. The rules are in docs/status.md and docs/lag.md.
 //
 // It stands between the estimator, which reads, and package scaling, which decides. It is pure: it
-// does no I/O, reads no clock, and knows nothing of replicas beyond whether any are asked for. Start
-// with [Assess].
+// does no I/O, reads no clock, and knows nothing of replicas beyond whether any are asked for.
+// Start with [Assess].
 //
 // The package is internal to the program: its API may change in any release.
 package health
@@ -20,8 +20,8 @@ import (
 // Policy says when a partition counts as what. Its fields are those of the processors file
 // (docs/configure.md).
 type Policy struct {
-	StalledAfter    time.Duration // a partition is stalled after this time without checkpoint progress while pending and owned (0 = never),
-	StalledPolls    int           // if at least this many polls saw it so, the first one included
+	StalledAfter    time.Duration // without progress, while pending and owned: it is stalled; 0 = never
+	StalledPolls    int           // that have to see it so, the first one included
 	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
 	Retention       time.Duration // how long a change can be read; 0 = what was measured with the lag
 }
@@ -62,7 +62,7 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 	return lag, next
 }
 
-// retention is how long a change can be read; 0 for ever, or if nobody knows.
+// retention is how long a change can be read; 0 = for ever, or not known.
 func (in Input) retention() time.Duration {
 	if in.Policy.Retention > 0 {
 		return in.Policy.Retention
@@ -70,9 +70,9 @@ func (in Input) retention() time.Duration {
 	return in.Lag.Retention
 }
 
-// sinceOwned measures a partition without a checkpoint whose processor starts from now: what its
-// range has advanced since the first poll that saw its present owner, whose LSN it returns; nothing
-// if nobody owns it (docs/lag.md, Leases without a continuation).
+// sinceOwned measures a partition without a checkpoint whose processor starts from now: its lag is
+// what its range has advanced since the first poll that saw its present owner, or 0 without an
+// owner. It returns the LSN at that poll (docs/lag.md, Leases without a continuation).
 func (in Input) sinceOwned(p *changefeed.Partition, last Progress) (baseline *int64) {
 	switch {
 	case p.Lag == nil:
@@ -92,7 +92,7 @@ func (in Input) sinceOwned(p *changefeed.Partition, last Progress) (baseline *in
 	return baseline
 }
 
-// refine gives a partition the status that its reading alone cannot tell, and what belongs to it.
+// refine gives a partition the status that its reading alone cannot tell.
 func (in Input) refine(p *changefeed.Partition, last Progress, progress *Progress) {
 	p.Rewound = progress.Rewound
 	if p.Lag == nil {
@@ -124,7 +124,7 @@ func (in Input) expiring(p *changefeed.Partition) bool {
 	return retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds()
 }
 
-// unclaimed reports whether nobody has come for stalledAfter, though replicas were asked for.
+// unclaimed reports whether no owner has come for stalledAfter, though replicas were asked for.
 func (in Input) unclaimed(progress *Progress) bool {
 	return !in.Asked.IsZero() && in.quiet(progress.Quiet) && in.Now.Sub(in.Asked) >= in.Policy.StalledAfter
 }

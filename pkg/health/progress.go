@@ -10,7 +10,7 @@ import (
 const (
 	maxStallOwners = 5                // owners that a Stall names at most
 	rewoundShown   = time.Hour        // for which it is shown that a position went backwards
-	earlierCounts  = 60 * time.Second // for which the last reading of a partition that is unknown now still counts,
+	earlierCounts  = 60 * time.Second // for which the last reading of an unknown partition still counts,
 	earlierPolls   = 2                // or for so many polls, whichever is longer
 )
 
@@ -18,7 +18,7 @@ const (
 //
 // Somebody is at work on a partition if its lease has a live owner. A handler that throws hardly
 // ever shows its owner, so a lease that was written to since the last poll while changes were
-// pending counts, too.
+// pending counts as well.
 type Progress struct {
 	Position      string              `json:"position,omitempty"`      // the lease's continuation
 	Time          time.Time           `json:"time,omitzero"`           // of the measurement
@@ -73,8 +73,9 @@ func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 	return next
 }
 
-// unmeasured returns the Progress after a poll that could not measure the partition. The time since the poll
-// before does not count as Held: an account that refuses the poller may refuse the owner as well.
+// unmeasured returns the Progress after a poll that could not measure the partition. The time since
+// the poll before does not count as Held: an account that refuses the poller may refuse the owner
+// as well.
 func (p Progress) unmeasured(now time.Time) Progress {
 	if !p.Touched.IsZero() {
 		p.Touched = now
@@ -102,11 +103,11 @@ func (in Input) standing(p *changefeed.Partition, last Progress, next *Progress)
 	}
 	held := in.Now.Sub(next.Touched)
 	if !next.Quiet.IsZero() {
-		// Nobody knows for how long of the quiet time the lease was held: not for longer than it
-		// takes to expire.
+		// The lease was held for some of the quiet time, at most for as long as it takes to expire.
 		held = min(held, in.Policy.LeaseExpiration)
 	}
-	// The lease tells, too, until when somebody held it: a clock that went ahead makes no stall.
+	// The lease tells as well until when it was held, so that a clock that went ahead makes no
+	// stall.
 	renewed := min(held, max(0, next.LeaseTime.Sub(last.LeaseTime)))
 	held = min(held, renewed+in.Policy.LeaseExpiration)
 	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, in.Now, next.Held+held, time.Time{}

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// undelivered says why an event was not published.
+// undelivered is why an event was not published, for the State.
 func (p *Poller) undelivered(err error) *state.Undelivered {
 	cause, named := changefeed.CauseOf(err)
 	if !named {
@@ -23,7 +23,7 @@ func (p *Poller) undelivered(err error) *state.Undelivered {
 	return &state.Undelivered{Error: err.Error(), Cause: cause}
 }
 
-// causesOf are those that a State names.
+// causesOf returns the causes that a State names.
 func causesOf(s *state.State) []changefeed.Cause {
 	causes := slices.Clone(s.Lag.Causes)
 	if s.Undelivered != nil {
@@ -64,8 +64,9 @@ func (t troubles) add(d *subject, causes []changefeed.Cause) {
 // namesShown is how many names a line of the log has.
 const namesShown = 5
 
-// sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended. Both are
-// told from the stored States, so that a restart or another process repeats none and misses none.
+// sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended.
+// Both are told from the stored States, so that a restart or another process repeats none and
+// misses none.
 func (t *tick) sayCauses(subjects []*subject) {
 	before, now := make(troubles), make(troubles)
 	for _, d := range subjects {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	clockTolerance = time.Minute // by which clocks may differ
-	clockLooks     = 3           // polls whose median tells an offset, so that one odd answer does not
+	clockTolerance = time.Minute // clocks may differ by this
+	clockLooks     = 3           // an offset is the median of so many polls, so that one odd answer does no harm
 )
 
-// Clock is a clock that is corrected where that of this machine is wrong: if it differs from that of the
-// accounts when the process starts, or jumps later. Where the clock of the accounts moves against it, that is
-// told, and corrects nothing.
+// Clock is the clock of this machine, corrected if it differs from that of the accounts when the
+// process starts, or if it jumps later. If the clock of the accounts drifts from it instead, that
+// is a cause that is told, and nothing is corrected (docs/operate.md).
 type Clock struct {
 	machine func() time.Time
 	between func(from, to time.Time) time.Duration // by the monotonic clock, whatever is done to the other one
@@ -31,12 +31,13 @@ type Clock struct {
 	offset   time.Duration              // median over accounts and looks; 0 until there are enough
 }
 
-// NewClock corrects the clock of a machine. Jumps are seen where its times have a monotonic reading.
+// NewClock corrects the clock of a machine. Jumps are seen only if its times have a monotonic
+// reading.
 func NewClock(machine func() time.Time) *Clock {
 	return &Clock{machine: machine, between: func(from, to time.Time) time.Duration { return to.Sub(from) }}
 }
 
-// Now returns the corrected time, also where the machine's clock has jumped since it was asked last.
+// Now returns the corrected time, also right after a jump of the machine's clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

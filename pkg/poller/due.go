@@ -25,15 +25,14 @@ func (p Processor) idle(s *state.State, complete bool) bool {
 	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.Policy.MinReplicas && complete
 }
 
-// nearestSecond is the second nearest to a time. A Functions host fires timers up to some milliseconds
-// before their slot (azure-webjobs-sdk-extensions, TimerListener.cs), so that both the start of a tick
-// and the last poll count as that: slack on one of the two would poll a slot twice.
+// nearestSecond is the second nearest to a time. A Functions host fires timers some milliseconds
+// before their slot (azure-webjobs-sdk-extensions, TimerListener.cs). Both the start of a tick and
+// the last poll are rounded: slack on one of the two would poll a slot twice.
 func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 
-// due reports whether the processor, with a stored state, of a complete poll or not, is to be polled by a tick
-// that starts now. A
-// last poll in the future is one of a clock that was ahead: nothing tells which slots it stands for, so
-// the processor is due, rather than not before that time.
+// due reports whether a tick that starts now polls the processor. complete is whether the last poll
+// was. A last poll in the future was told by a clock that was ahead, and stands for no slot: the
+// processor is due.
 func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
 	schedule := p.schedule(p.idle(s, complete))
 	if schedule == nil || s.AttemptedAt.IsZero() {
@@ -43,8 +42,8 @@ func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
 	return last.After(start) || !schedule.Next(last).After(start)
 }
 
-// NextPoll returns when the processor, with a stored state, is polled for the first time after t:
-// at the first tick at which its own schedule is due. ticks is the timer's schedule.
+// NextPoll returns the first tick after t at which the schedule of the processor is due, given its
+// stored State. ticks is the timer's schedule.
 func (p Processor) NextPoll(ticks Schedule, s state.State, t time.Time) time.Time {
 	return next(ticks, p.schedule(p.idle(&s, s.Lag.Complete())), t)
 }

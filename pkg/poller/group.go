@@ -8,8 +8,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Group is processors that run in one deployment. Each is measured, decided and shown; the decision of
-// the group is published in place of theirs (docs/decide.md, step 11).
+// Group is processors that run in one deployment. Each is measured, decided and shown; the decision
+// of the group is published in place of theirs (docs/decide.md, step 11).
 type Group struct {
 	Name        string // unique among the groups and the processors
 	Policy      scaling.GroupPolicy
@@ -17,8 +17,8 @@ type Group struct {
 	Target      map[string]string // labels that every scale event of the group carries
 }
 
-// decideGroup decides for a group, once the tick knows what every member asks for, and commits and
-// publishes that. Where no member is polled, neither is the group.
+// decideGroup decides for a group when the tick knows what every member asks for, and commits and
+// publishes that. If no member is polled, neither is the group.
 func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
 	t.store.do(func() { t.load(ctx, d) })
 	stage := resting
@@ -30,7 +30,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 		switch m.asks.stage {
 		case elsewhere:
 			if t.mode.Shard == nil && !t.mode.All {
-				return // and there the group is decided
+				return // another process decides for the group
 			}
 		case dropped:
 			d.stage = dropped
@@ -83,8 +83,9 @@ func memberStates(members []*poll) []state.Member {
 	return all
 }
 
-// NextGroup returns when a group, with a stored state, is decided for the first time after t: with the
-// first of its members, which are Processors of the configuration. ticks is the timer's schedule.
+// NextGroup returns when a group, with a stored state, is decided for the first time after t: with
+// the first of its members, which are Processors of the configuration. ticks is the timer's
+// schedule.
 func NextGroup(ticks Schedule, members []Processor, s state.State, t time.Time) time.Time {
 	var first time.Time
 	for _, p := range members {
@@ -96,7 +97,7 @@ func NextGroup(ticks Schedule, members []Processor, s state.State, t time.Time) 
 	return first
 }
 
-// idleIn is idle of a member in the State of its group.
+// idleIn reports whether a member is idle by the State of its group.
 func (p Processor) idleIn(group state.State) bool {
 	for _, m := range group.Members {
 		if m.Processor == p.Name {

@@ -16,7 +16,8 @@ type budget struct {
 	reads      time.Time     // when reads end: a fifth of the slot commits and publishes; zero = no timer
 }
 
-// newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule; nil = there is none.
+// newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule; nil =
+// there is none.
 func newBudget(timeout time.Duration, ticks Schedule, now time.Time) budget {
 	b := budget{row: timeout / 6, containers: timeout / 5, signals: 5 * time.Second, drain: 5 * time.Second}
 	if ticks == nil {
@@ -28,8 +29,8 @@ func newBudget(timeout time.Duration, ticks Schedule, now time.Time) budget {
 	return b
 }
 
-// measuring divides what is left of a tick. Measuring takes at most four fifths of it, so that the rest
-// commits and publishes; for the RU budget it waits until reads end.
+// measuring divides what is left of a tick. Measuring takes at most four fifths of it, so that the
+// rest commits and publishes; for the RU budget it waits until reads end.
 func (b budget) measuring(now time.Time, left time.Duration) (most, paced time.Duration) {
 	most = left * 4 / 5
 	if b.reads.IsZero() {
@@ -78,14 +79,14 @@ func newScope(mode Mode, now time.Time, processors []Processor) scope {
 	return s
 }
 
-// concerns reports whether the tick looks at a processor: a shard at its own, and at the other members of
-// their groups.
+// concerns reports whether the tick looks at a processor: a shard at its own, and at the other
+// members of their groups.
 func (s scope) concerns(p Processor) bool {
 	return s.shard == nil || s.names[p.Name] || s.groups[p.Group]
 }
 
-// polledSince reports whether a State is that of a poll of the tick that handed the shard over, or of a later
-// one. A time in the future is one of a clock that was ahead, and tells nothing.
+// polledSince reports whether a State is of the tick that handed the shard over, or of a later one.
+// A time in the future was told by a clock that was ahead, and says nothing.
 func (s scope) polledSince(last *state.State) bool {
 	return !last.AttemptedAt.Before(s.shard.Tick) && !last.AttemptedAt.After(s.now)
 }
@@ -112,8 +113,9 @@ type plan struct {
 	leases int     // of all that are due in this tick so far
 }
 
-// newPlan plans for some processors. leases is what those of earlier plans of the tick have that are due, size
-// what one process polls by itself; 0 = any number. all are the processors of the configuration.
+// newPlan plans for some processors. leases is how many are due by earlier plans of the tick. size
+// is how many leases one process polls by itself; 0 = any number. all are the processors of the
+// configuration.
 func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan {
 	p := plan{stages: make([]stage, len(some)), leases: leases}
 	for i, c := range some {
@@ -133,8 +135,8 @@ func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan 
 	return p
 }
 
-// take has this process poll one of some shards that nobody took: that which has waited the longest. The
-// others are left for the next tick, so that all have their turn, and none is taken for a failure.
+// take has this process poll that of the shards which nobody took whose processors have waited the
+// longest. The others are left for the next tick, so that each has its turn.
 func (p plan) take(left []part, some []candidate) {
 	longest := slices.MinFunc(left, func(a, b part) int { return a.waits(some).Compare(b.waits(some)) })
 	for _, i := range longest.members {
@@ -156,15 +158,15 @@ func (p *part) add(other part) {
 	p.members, p.leases = append(p.members, other.members...), p.leases+other.leases
 }
 
-// waits is since when the processor waits that was polled the longest ago.
+// waits is the last poll of the processor that was polled the longest ago.
 func (p *part) waits(some []candidate) time.Time {
 	oldest := slices.MinFunc(p.members, func(a, b int) int { return some[a].last.AttemptedAt.Compare(some[b].last.AttemptedAt) })
 	return some[oldest].last.AttemptedAt
 }
 
-// divide returns the processors that may be handed over. The process keeps those whose throughput follows
-// their replicas, since containers have one writer, and what is not due. A group is decided where all its
-// members are polled: they stay together.
+// divide returns the due processors that may be handed over. A process keeps those whose throughput
+// follows their replicas, since containers have one writer. The members of a group stay together,
+// since the group is decided by the process that polls all of them.
 func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
 	missing := make(map[string]int) // members of a group that cannot be handed over, or were not read yet
 	for _, p := range all {
@@ -197,9 +199,9 @@ func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
 	return parts
 }
 
-// pack puts parts, none of which is divided, into shards of at most size leases; one that has more is a shard
-// of its own. Those with their leases in one container stay together as far as they fit, since one query
-// reads the leases of all. The same parts in the same order make the same shards.
+// pack puts parts, none of which is divided, into shards of at most size leases; one that has more
+// is a shard of its own. Those with their leases in one container stay together as far as they fit,
+// since one query reads the leases of all. The same parts in the same order make the same shards.
 func pack(parts []part, some []candidate, size int) (shards []part) {
 	type leaseContainer struct{ account, container any }
 	var pieces []part

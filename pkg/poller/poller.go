@@ -1,10 +1,10 @@
-// Package poller runs one tick: it finds the processors that are due, measures them, decides, commits,
-// and publishes.
+// Package poller runs one tick: it finds the processors that are due, measures them, decides,
+// commits, and publishes.
 //
-// It joins the estimator, scaling, a state store and a publisher. plan.go says, without doing anything, which
-// processors a tick polls, which it hands over, and how its time is divided; tick.go carries that out. When
-// a processor is due (due.go) and when an event is (publish.go) is documented in docs/operate.md. Start with
-// [Poller.Tick].
+// It joins the estimator, scaling, a state store and a publisher, and imports no adapter of a
+// service. plan.go is pure: it says which processors a tick polls, which it hands over, and how its
+// time is divided. tick.go carries that out. docs/operate.md says when a processor is due (due.go)
+// and when an event is (publish.go). Start with [Poller.Tick].
 //
 // The package is internal to the program: its API may change in any release.
 package poller
@@ -39,17 +39,17 @@ type Processor struct {
 
 // Settings are what the configuration says of all ticks.
 type Settings struct {
-	Destination string        // where Publisher delivers to: another one than the last time gets every decision again
+	Destination string        // where Publisher delivers to; a new one gets every decision again
 	Heartbeat   time.Duration // an unchanged decision is published again after this time; 0 = never
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
-	Ticks       Schedule      // of the timer: the RU budget makes no read wait for longer than until the next tick; nil: for the time of the tick
-	ID          string        // of this process, by which two that poll into one store notice each other; "" = they do not
+	Ticks       Schedule      // of the timer, within whose slot reads end; nil = they end with the tick
+	ID          string        // of this process, so that two that poll into one store notice each other; "" = they do not
 	ShardSize   int           // leases that a tick polls by itself, and that a shard has at most; 0 = any number
 }
 
-// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one that
-// is committed later is dropped.
+// Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one
+// that is committed later is dropped.
 type Poller struct {
 	Settings
 	Processors []Processor
@@ -59,42 +59,43 @@ type Poller struct {
 	Publisher  events.Publisher
 	Signals    Signals            // keeps the signal queues; nil where nothing can have one
 	Throughput *throughput.Keeper // has containers follow the replicas; nil = none does
-	Shards     Shards             // takes what a tick hands over; nil = it polls everything. Ticks is not nil then
+	Shards     Shards             // takes what a tick hands over, and needs Ticks; nil = a tick polls everything
 	Now        func() time.Time
-	Clock      *Clock // behind Now; nil = the clocks are not compared
+	Clock      *Clock // that Now reads; nil = the clocks are not compared
 	Log        *slog.Logger
 
-	refused  atomic.Pointer[state.Undelivered] // by the queue, the last event that was tried; nil = it took that
+	refused  atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
 	known    knownSignals
 	polled   sync.Map    // when this process committed last, by name
-	leftover sync.Map    // names of processors whose leftover leases were said
-	rivals   atomic.Bool // said that there is another process
+	leftover sync.Map    // names of processors whose leftover leases were logged
+	rivals   atomic.Bool // it was logged that another process polls
 	handed   sync.Map    // when a tick of this process handed a processor over last, by name
-	late     atomic.Bool // said that shards are not polled in time
+	late     atomic.Bool // it was logged that shards are not polled in time
 	searched sync.Mutex  // held while the outbox of processors that are no longer configured is searched
-	drained  bool        // and it is empty
+	drained  bool        // that outbox is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
 type Mode struct {
-	All    bool // poll every processor, whatever its schedule
-	DryRun bool // commit and publish nothing
-	Brief  bool // return no processor's state, of which there may be much
+	All    bool     // poll every processor, whatever its schedule
+	Only   []string // with All: the names of the processors to poll; none = every one
+	Shard  *Shard   // poll these alone, unless they were polled since; nil = those that are due
+	DryRun bool     // commit and publish nothing
+	Brief  bool     // return no processor's state, of which there may be much
 
-	Each func(state.State) // called for each processor that was polled, once it is committed or that failed, from any goroutine; nil = nobody cares
-
-	Only     []string                             // with All: the names of the processors to poll; none = every one
-	Progress func(processor string, decided bool) // called for each processor that is due once its state is loaded, and once it is decided, from any goroutine; nil = nobody cares
-
-	Shard *Shard // poll these alone, and each unless it was polled since; nil = those that are due
+	// Each is called with each processor that was polled, after its commit. Progress is called with
+	// each one that is due when its state is loaded, and when it is decided. Both are called from
+	// any goroutine; nil = neither.
+	Each     func(state.State)
+	Progress func(processor string, decided bool)
 }
 
-// Tick polls the processors that are due. It returns an error only where no processor at all could be
+// Tick polls the processors that are due. It returns an error only if no processor could be
 // committed; every smaller failure is in the result and in the log.
 //
-// Each processor is decided, committed and published as soon as it is measured, whatever the others wait
-// for. Where ctx ends, what is decided by then is committed, and what is not measured, or not published,
-// is left for the next tick.
+// Each processor is decided, committed and published as soon as it is measured, whatever the others
+// wait for. When ctx ends, what is decided is committed. What is not measured or not published is
+// left for the next tick.
 func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
 	if mode.Each == nil {
@@ -129,7 +130,8 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	return t.result(working, polls, groups)
 }
 
-// parallel is the greatest number of requests to the store, or to the queue, that a tick has in flight.
+// parallel is the greatest number of requests to the store, or to the queue, that a tick has in
+// flight.
 const parallel = 32
 
 // slots bound what is done at once.

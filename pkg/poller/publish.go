@@ -12,9 +12,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// eventDue reports whether a decision is to be published (docs/operate.md, Events): the first of a
-// processor, one that differs from what was published last, one that another destination has not had,
-// and at the heartbeat one that is unchanged. That of a member of a group is not: the group's is.
+// eventDue reports whether a decision is to be published (docs/operate.md, Events): the first one,
+// one that differs from what was published last, one for a new destination, and at the heartbeat an
+// unchanged one. The decision of a member is not: that of its group is.
 func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	last := s.Published
 	switch {
@@ -40,8 +40,8 @@ type outbox struct {
 	tooLarge    atomic.Int64 // events that were dropped for their size
 }
 
-// publish delivers what waits in the outbox of a processor that was committed. After a conflict another
-// tick does: this one does not know what that has decided.
+// publish delivers what waits in the outbox of a processor that was committed. After a conflict the
+// faster tick does that, since this one does not know its decision.
 func (o *outbox) publish(ctx context.Context, d *subject) {
 	waiting := d.stored.Outbox
 	if d.event != nil {
@@ -50,8 +50,8 @@ func (o *outbox) publish(ctx context.Context, d *subject) {
 	d.left = o.deliver(ctx, waiting)
 }
 
-// publishPending delivers what waits in the outbox of a processor that is not due. It is read again
-// first: meanwhile another process may have decided anew.
+// publishPending delivers what waits in the outbox of a processor that is not due. The outbox is
+// read again first, since another process may have decided anew.
 func (o *outbox) publishPending(ctx context.Context, d *subject) {
 	if o.mode.DryRun || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
 		return
@@ -65,13 +65,13 @@ func (o *outbox) publishPending(ctx context.Context, d *subject) {
 	d.left = o.deliver(ctx, stored.Outbox)
 }
 
-// deliver publishes the newest event of an outbox, and removes the others: a decision is a level, not an
-// increment, so that a later event of the same subject overtakes an earlier one. It returns how many
-// events are left for the next tick.
+// deliver publishes the newest event of an outbox, and removes the others: a decision is a level,
+// not an increment, so that a later event of the same subject overtakes an earlier one. It returns
+// how many events are left for the next tick.
 //
-// The event that is published is removed behind its delivery: where the process ends in between, the
-// same bytes go out once more, and their id tells. Where an earlier event was delivered and not removed,
-// it is older than what follows and never comes after it.
+// The published event is removed after its delivery. If the process ends in between, the same bytes
+// are sent once more with the same id. An earlier event that was delivered and not removed is older
+// than what follows, and is never sent after it.
 func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) {
 	if len(waiting) == 0 {
 		return 0
@@ -108,7 +108,7 @@ func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) 
 	return left
 }
 
-// errNotTried says that the queue is out of reach, which was said already.
+// errNotTried says that the queue is out of reach, which was logged for another event.
 var errNotTried = errors.New("the queue is out of reach")
 
 // send publishes one event, unless the queue gave no answer to another one of this tick.
@@ -127,7 +127,8 @@ func (o *outbox) send(ctx context.Context, e state.Event) error {
 	return err
 }
 
-// newestOf returns the index of the event that no other one precedes. What cannot be read is none.
+// newestOf returns the index of the newest event. One that cannot be read is never that, unless it
+// is alone.
 func newestOf(outbox []state.Event) int {
 	newest := len(outbox) - 1
 	if newest == 0 {
@@ -149,9 +150,9 @@ func newestOf(outbox []state.Event) int {
 	return newest
 }
 
-// publishOrphans delivers the pending events of processors and groups that are no longer configured. Nothing adds
-// to them: once a search finds none, the process does not search again. What was delivered and could not be
-// removed is found by the next one. It comes last, since the search may take long.
+// publishOrphans delivers the pending events of processors and groups that are no longer
+// configured. Nothing adds to them: after a search that finds none, the process does not search
+// again. The search is the last step of a tick, since it may take long.
 func (o *outbox) publishOrphans(ctx context.Context) (left int) {
 	o.searched.Lock()
 	defer o.searched.Unlock()

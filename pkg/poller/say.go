@@ -7,13 +7,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// messages are what was logged of a measurement.
+// messages are what is to be logged of a measurement.
 type messages struct {
-	unknown    string // that the lag is not known, or not fully; "" where it is, or a Cause tells
-	conditions []int
+	unknown    string // that the lag is not known, or not fully; "" if it is known or a Cause says why not
+	conditions []int  // partitions in each of the conditions
 }
 
-// messagesOf is what is to be logged of a measurement, unless that was before.
 func messagesOf(lag *changefeed.ProcessorLag) messages {
 	s := messages{conditions: conditionsOf(lag)}
 	switch {
@@ -26,8 +25,8 @@ func messagesOf(lag *changefeed.ProcessorLag) messages {
 	return s
 }
 
-// say logs what an operator has to know of a measurement, once. What refuses is told once for all processors
-// (sayCauses).
+// say logs what an operator has to know of a measurement and the one before did not say. sayCauses
+// logs what refuses, once for all processors.
 func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages, lag changefeed.ProcessorLag) {
 	now := messagesOf(&lag)
 	if now.unknown != "" && now.unknown != before.unknown {
@@ -53,8 +52,8 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages
 	}
 }
 
-// conditions are what an operator has to know of partitions (docs/lag.md). Each is logged where more
-// partitions are in it than before; the alerts of infra look for these messages.
+// conditions are what an operator has to know of partitions (docs/status.md). Each is logged when
+// more partitions are in it than before. The alerts of infra look for these messages.
 var conditions = []struct {
 	says, kind, next string
 	holds            func(p *changefeed.Partition) bool

@@ -17,22 +17,22 @@ type Shard struct {
 
 // Shards takes shards to those who poll them.
 type Shards interface {
-	// Send sends a message, which is dropped unless somebody takes it within its time to live. Another one
-	// with the same id is the same message.
+	// Send sends a message, which is dropped unless it is received within its time to live. Another
+	// one with the same id is the same message.
 	Send(ctx context.Context, id string, body []byte, timeToLive time.Duration) error
 }
 
 const (
-	// maxNames bounds the processors of a shard, so that their names, of at most 63 letters each, fit into a
-	// message of 256 KB, the most that a Standard namespace takes.
+	// maxNames bounds the processors of a shard, so that their names, of at most 63 letters each,
+	// fit into a message of 256 KB, the most that a Standard namespace takes.
 	maxNames = 2000
-	// leastShardLife is how long a shard waits at least: where the timer fires more often, an instance that
-	// has to be started first could never take one.
+	// leastShardLife is how long a shard waits at least. A timer that fires more often would leave
+	// no time to start an instance.
 	leastShardLife = 30 * time.Second
 )
 
-// handOver sends the shards of a plan to others. Where the queue does not take one, this process polls one of
-// them.
+// handOver sends the shards of a plan to others. Of those that the queue does not take, this
+// process polls one.
 func (t *tick) handOver(ctx context.Context, p plan, some []candidate) {
 	if len(p.shards) == 0 {
 		return
@@ -67,7 +67,8 @@ func (t *tick) handOver(ctx context.Context, p plan, some []candidate) {
 	}
 }
 
-// sendShard hands a shard over. It lives until the next tick, which brings what was not polled again.
+// sendShard hands a shard over. It lives until the next tick, which hands over again what was not
+// polled.
 func (t *tick) sendShard(ctx context.Context, p part, some []candidate) error {
 	s := Shard{Tick: t.scope.now, Of: int(t.parts.Load()), Names: make([]string, len(p.members))}
 	for i, member := range p.members {

@@ -18,25 +18,26 @@ type Signals interface {
 	// Namespace names where the queues are.
 	Namespace() string
 
-	// Keep makes a queue hold so many messages. Its error says what to do. It returns soon after ctx ends.
+	// Keep makes a queue hold so many messages. Its error says what to do. It returns soon after
+	// ctx ends.
 	Keep(ctx context.Context, queue string, replicas int) error
 
 	// Empty takes all messages of ours out of a queue that may no longer exist.
 	Empty(ctx context.Context, queue string) error
 }
 
-// forgetAfter is how long a queue that nothing names any more is emptied at each tick: a process with an
-// older configuration may still run, and fill it.
+// forgetAfter is how long a queue that nothing names any more is emptied at each tick: a process
+// with an older configuration may still run, and fill it.
 const forgetAfter = 10 * time.Minute
 
 // knownSignals are what a process knows of its signal queues.
 type knownSignals struct {
 	idle    atomic.Bool // there are none, neither configured nor left
 	trouble sync.Map    // what is wrong with a queue and was said, by its name
-	emptied sync.Map    // names of left queues that this process has found, or made, empty
+	emptied sync.Map    // names of left queues that this process has emptied
 }
 
-// signalTurn keeps the signal queues in one tick; nil keeps none.
+// signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
 	slots  slots
@@ -45,8 +46,8 @@ type signalTurn struct {
 	stored bool          // the configured queues are remembered
 }
 
-// beginSignals makes sure that every configured signal queue is in the store before a message is sent to it,
-// so that it is emptied once nothing names it any more, whatever ends this process in between.
+// beginSignals puts every configured signal queue into the store before a message is sent to it, so
+// that it is emptied when nothing names it any more, even if this process ends in between.
 func (t *tick) beginSignals(ctx context.Context) {
 	if t.mode.DryRun || t.known.idle.Load() {
 		return
@@ -79,8 +80,8 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 	return q.Namespace == s.namespace() && slices.ContainsFunc(s.queues, func(name string) bool { return strings.EqualFold(name, q.Queue) })
 }
 
-// remember writes what changed of the signal queues, and empties those that were left. It reports whether
-// the configured ones are remembered.
+// remember writes what changed of the signal queues, and empties those that were left. It reports
+// whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	list, err := s.store(ctx)
 	if errors.Is(err, state.ErrConflict) {
@@ -100,8 +101,9 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	return true
 }
 
-// store brings the stored list in line with the configuration: what is new is added, what was left gets the
-// time of that and goes in the end. If another process writes in between, the next tick tries again.
+// store brings the stored list in line with the configuration: a new queue is added, and one that
+// was left gets the time and is removed in the end. If another process writes in between, the next
+// tick tries again.
 func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
 	defer cancel()
@@ -130,7 +132,7 @@ func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
 	return next, nil
 }
 
-// next returns what is to be stored, and what is given up since it is in another namespace.
+// next returns what is to be stored, and what is given up because it is in another namespace.
 func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.SignalQueue) {
 	for _, q := range last {
 		_, emptied := s.known.emptied.Load(q.Queue)
@@ -157,9 +159,9 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 	return next, elsewhere
 }
 
-// keep makes the signal queue of a subject hold as many messages as it was decided last. While it is paused,
-// or a failure holds the last decision, that is the count from before. Where nothing was ever decided, the
-// queue is left as it is.
+// keep makes the signal queue of a subject hold as many messages as replicas were decided last.
+// During a pause, or a failure that holds the last decision, that is the count from before. If
+// nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
 	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
@@ -202,7 +204,7 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 	return err
 }
 
-// say logs what is wrong with a queue, unless that was said already.
+// say logs what is wrong with a queue, unless that was logged already.
 func (s *signalTurn) say(queue, message string, err error, attributes ...any) {
 	if said, _ := s.known.trouble.Swap(queue, err.Error()); said != err.Error() {
 		s.Log.Error(message, append(attributes, "queue", queue, "error", err.Error())...)

@@ -15,10 +15,10 @@ type stage int
 const (
 	elsewhere stage = iota // another invocation polls it, or it is not asked for: nothing of it is touched
 	resting                // it is not due: what waits in its outbox is published
-	dropped                // the tick was told to stop before it was measured: the next tick does
+	dropped                // the tick was told to stop before it was measured: the next tick polls it
 	polling                // it is due
 	unread                 // it is due, and its state could not be loaded
-	decided                // and not stored: by a dry run, by an error, or since another tick was faster
+	decided                // but not stored: it is a dry run, the store failed, or another tick was faster
 	committed
 )
 
@@ -32,14 +32,14 @@ type subject struct {
 	signal string // its signal queue; "" = none
 	stage  stage
 	stored state.Entry  // as it was loaded
-	last   *state.State // that it holds, without what it has of each lease until decode
-	next   *state.State // of this tick, where it is polled
-	event  *state.Event // committed with next; nil where none is due
+	last   *state.State // the State that is stored; before decode without its leases
+	next   *state.State // of this tick, if it is polled
+	event  *state.Event // committed with next; nil if none is due
 	err    error        // why it could not be loaded, decided or committed
 	left   int          // events that stay in the outbox
 
-	saw, sees []changefeed.Cause // what its last poll, and this one, blame
-	problem   string             // why this poll does not know all
+	saw, sees []changefeed.Cause // of the last poll, and of this one
+	problem   string             // why this poll does not know the whole lag
 }
 
 // poll is one processor in the course of a tick.
@@ -50,13 +50,13 @@ type poll struct {
 	asks      ask
 }
 
-// ask is what a processor asks for in a tick or, where it is not polled, at its last poll: for its group, and
-// for the containers that follow it.
+// ask is what a processor asks for at its last poll, of this tick if it is polled: its group needs
+// that, and so do the containers that follow it.
 type ask struct {
 	state.Member
-	stage      stage // when that was known: polling also where it is committed since
+	stage      stage // polling at the most
 	unread     bool  // its state could not be read
-	known      bool  // something of its lag is
+	known      bool  // something of its lag is known
 	leases     int
 	polledAt   time.Time
 	perReplica float64 // request units that a replica takes per second, as far as its partitions tell
@@ -73,8 +73,9 @@ func (d *poll) tell(s *state.State) {
 	close(d.told)
 }
 
-// asOf returns what was measured last, as far as it may be used now. If a clock was ahead, its time counts as
-// now, and each partition as carried over, so that it is read again: that clock has counted its age.
+// asOf returns what was measured last, as far as it may be used now. If a clock was ahead, its time
+// counts as now, and each partition as carried over, so that it is read again: that clock has
+// counted its age.
 func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
 	if !l.Time.After(now) {
 		return l
@@ -86,8 +87,8 @@ func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
 	return l
 }
 
-// rivalWithin is the time between two polls of a process within which another one's poll is that of
-// a rival. Where a standby took over in between and gave back, as hosts do, more time has passed.
+// rivalWithin is the time between two polls of a process within which a poll of another one makes
+// that a rival. A standby that took over and gave back took longer.
 const rivalWithin = 10 * time.Minute
 
 // following returns the State of this tick without what the tick decided.

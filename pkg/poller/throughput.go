@@ -9,7 +9,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// beginThroughput begins the turn of the containers whose throughput follows processors. A shard has none.
+// beginThroughput begins the turn of the containers whose throughput follows processors. A shard
+// has none.
 func (t *tick) beginThroughput(ctx context.Context) {
 	if t.Throughput != nil && t.mode.Shard == nil {
 		t.containers = t.Throughput.Begin(ctx, t.scope.now)
@@ -29,7 +30,8 @@ func (t *tick) follow(d *poll) {
 	d.next.Lag.Charge += spent.Charge
 }
 
-// followGroup adds to the State of a group what the containers of its members need for what it decided.
+// followGroup adds to the State of a group what the containers of its members need for what it
+// decided.
 func (t *tick) followGroup(d *subject, members []*poll) {
 	if t.containers == nil {
 		return
@@ -46,8 +48,8 @@ func (t *tick) followGroup(d *subject, members []*poll) {
 	}
 }
 
-// provision has the containers follow what the tick decided, and the result of this tick tell what became of
-// them. A dry run only tells.
+// provision has the containers follow what the tick decided, and puts what became of them into its
+// result. A dry run changes no container.
 func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) {
 	if t.containers == nil || t.stopping.Err() != nil {
 		return
@@ -64,7 +66,7 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 	}
 }
 
-// wants is what each processor asks for or, of a member, its group.
+// wants is what each processor asks for; of a member, what its group asks for.
 func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
@@ -86,9 +88,10 @@ func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
 	return all
 }
 
-// chargePerReplica is what one replica uses to read the feed: what a page cost that was read here, which
-// holds one transaction, for each transaction that a replica was seen to do in a second. It is an upper
-// bound, since larger pages cost less for each; and it is nothing of what the replica does with them.
+// chargePerReplica is how many RU/s one replica takes to read the feed: the mean charge of the
+// pages that were read here, which hold one transaction each, times the transactions per second of
+// a replica. It is an upper bound, since larger pages cost less per transaction. What the handler
+// does is not in it.
 func chargePerReplica(s *state.State) float64 {
 	sum, pages := 0.0, 0
 	for i := range s.Lag.Partitions {

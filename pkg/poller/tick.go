@@ -18,8 +18,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// waveAfter is how long loading may stand still until those that are loaded are measured: a row that
-// hangs keeps the others waiting no longer.
+// waveAfter is how long no further row may come until those that are loaded are measured, so that a
+// row that hangs does not delay the others.
 const waveAfter = 500 * time.Millisecond
 
 // tick is one tick in progress: it carries out the plans.
@@ -31,7 +31,7 @@ type tick struct {
 	stopping   context.Context // ends where the tick is told to stop
 	took       report.Durations
 	finishing  sync.WaitGroup
-	deciding   slots // what is measured waits for one, rather than piling up before a slow store
+	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
 	store      slots
 	outbox     *outbox
 	signals    *signalTurn      // nil = there is no signal queue to keep
@@ -40,8 +40,9 @@ type tick struct {
 	handedOver atomic.Int64     // processors in shards that the queue took
 }
 
-// run loads the states side by side, and plans and measures those that are loaded in waves: one wave where
-// the store answers, and another for what hung. Each group is decided after the last of its members.
+// run loads the states side by side, and plans and measures what is loaded in waves: one if the
+// store answers, and another for each row that hung. Each group is decided after the last of its
+// members.
 func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	t.beginSignals(ctx)
 	t.beginThroughput(ctx)
@@ -101,7 +102,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	return polls, groups
 }
 
-// collect takes what comes until nothing has come for a while; more is false at the end of all.
+// collect receives until nothing has come for a while. more is false if loaded is closed.
 func collect(loaded <-chan int) (wave []int, more bool) {
 	i, more := <-loaded
 	idle := time.NewTimer(waveAfter)
@@ -138,7 +139,8 @@ func (p *Poller) unread(d *subject, err error) {
 	}
 }
 
-// decode completes the last State of a subject, unless that is done. It reports whether it could be read.
+// decode completes the last State of a subject, unless that is done. It reports whether it could be
+// read.
 func (p *Poller) decode(d *subject) bool {
 	if d.err == nil && d.last == d.stored.Head() {
 		last, err := d.stored.State()
@@ -210,8 +212,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	}
 }
 
-// lookAt tells what a processor that is not polled here asks for, where somebody needs that: its group, or a
-// container that follows it.
+// lookAt tells what a processor that is not polled here asks for, if its group or a container needs
+// that.
 func (t *tick) lookAt(d *poll) {
 	if d.processor.Group != "" || d.processor.Throughput {
 		t.decode(&d.subject)
@@ -228,8 +230,8 @@ func (t *tick) failed(d *poll) {
 	t.mode.Each(*d.next)
 }
 
-// finish decides, commits and publishes. It gives its slot back once that is committed, whatever the broker
-// does, and drops what it has of each lease as soon as nobody needs that any more.
+// finish decides, commits and publishes. It gives its slot back after the commit, however long the
+// broker takes, and drops what it holds of each lease as soon as nothing needs it.
 func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
 	t.decide(ctx, d, lag)
 	<-t.deciding
@@ -307,7 +309,7 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 	}
 }
 
-// emit records what was decided in the history, and makes an event of it where one is due.
+// emit records what was decided in the history, and makes an event of it if one is due.
 func (t *tick) emit(d *subject, o state.Observation) {
 	d.next.Record(d.last.Recorded, o)
 	if !t.eventDue(*d.next, t.scope.now) {
@@ -352,8 +354,8 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	}
 }
 
-// prune lets the store forget old samples of a processor that begins a new hour with this tick. What
-// fails is tried again in an hour.
+// prune lets the store forget old samples of a processor in the first tick of each hour. A failure
+// is tried again in the next hour.
 func (p *Poller) prune(ctx context.Context, d *subject) {
 	now, last := d.next.AttemptedAt, d.last.AttemptedAt
 	if p.Retention <= 0 || now.Truncate(time.Hour).Equal(last.Truncate(time.Hour)) {

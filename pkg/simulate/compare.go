@@ -22,13 +22,14 @@ type Comparison struct {
 	Scalers   []Scaler
 	BestFixed bool // whether the best fixed count follows the scalers
 
-	// Told is called after each hour of a replay with the share that is done of all; nil = nobody asks.
+	// Told is called after each hour of a replay with the share of all that is done, 0 to 1; nil =
+	// no call.
 	Told func(done float64)
 }
 
-// Run replays every trace against every scaler, in parallel, and returns the mean of each scaler, in
-// their order, then the best fixed count. What runs beside what makes no difference to them. It fails
-// if the context is done before.
+// Run replays every trace against every scaler, in parallel, and returns the mean of each scaler,
+// in their order, then the best fixed count. The results do not depend on what runs at once. Its
+// error is that of a context that ends before.
 func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 	var duration time.Duration
 	scalers, own := slices.Clone(c.Scalers), len(c.Scalers)
@@ -93,11 +94,11 @@ func FixedCounts(partitions int) []int {
 // nearlyAsGood is the share by which a fixed count may be worse than the best of all.
 const nearlyAsGood = 0.001
 
-// BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over the
-// same replays of so long a trace: the lowest count that is over the objectives for no more than a
-// thousandth of the time longer than the best of all, and that at the end leaves no more pending than
-// that one, but for as much as the objective allows. Without the second rule one replica would do
-// where no count keeps the objectives.
+// BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over
+// the same replays of so long a trace. It takes the lowest count that is about as good as the best:
+// over the objectives for at most a thousandth of the time longer, and with at most what the
+// objective allows more pending at the end. Without the second rule it would be one replica if no
+// count keeps the objectives.
 func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 	over := func(r Result) time.Duration { return r.OverLag + r.OverAge }
 	best := slices.MinFunc(results, func(a, b Result) int {
@@ -110,7 +111,7 @@ func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 	})]
 }
 
-// Mean is the mean of results of one scaler: whole numbers are rounded, and the series is that of the
+// Mean is the mean of results of one scaler. Whole numbers are rounded; the series is that of the
 // first.
 func Mean(results []Result) Result {
 	mean := results[0]

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// work is a step of one host, and returns the credits that it used. Each lease has a loop of its own,
-// which reads a batch, has the handler process it, checkpoints, and reads the next; the loops share
-// the replica's throughput evenly, each up to what one lease can be worked off by
+// work is a step of one host, and returns the credits that it used. Each lease has a loop of its
+// own, which reads a batch, has the handler process it, checkpoints, and reads the next; the loops
+// share the replica's throughput evenly, each up to what one lease can be worked off by
 // (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
 func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 	if tick < h.idle {
@@ -57,7 +57,7 @@ func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 	return all
 }
 
-// read takes the next batch of a lease; where there is nothing, the owner looks again after the poll
+// read takes the next batch of a lease. If nothing is pending, the owner looks again after the poll
 // delay.
 func (f *fleet) read(l *lease, tick int) {
 	if l.batch = min(int64(f.Batch), l.pending()); l.batch == 0 {

@@ -7,8 +7,9 @@ import (
 
 // The defaults of KEDA 2.21's azure-cosmosdb scaler (pkg/scalers/azure_cosmosdb_scaler.go in
 // kedacore/keda), of its ScaledObject (https://keda.sh/docs/2.21/reference/scaledobject-spec/), and
-// of the HPA controller (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/),
-// in transactions, replicas and seconds.
+// of the HPA controller
+// (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/), in
+// transactions, replicas and seconds.
 const (
 	kedaThreshold    = 100 // changeFeedLagThreshold
 	kedaPolling      = 30  // pollingInterval
@@ -35,8 +36,8 @@ func (keda) Begin(r *Replay) func(second int) int {
 	return func(second int) int { return k.Step(second, false, r.fleet.kedaTrigger) }
 }
 
-// kedaTrigger is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to a
-// threshold for each partition that has one.
+// kedaTrigger is what the azure-cosmosdb scaler makes of the lag (GetMetricsAndActivity): capped to
+// a threshold for each partition that has one.
 func (f *fleet) kedaTrigger() (metric int64, active, ok bool) {
 	limit := int64(0)
 	for p := range f.leases {
@@ -75,9 +76,9 @@ func NewScaledObject(r *Replay) *ScaledObject {
 }
 
 // Step is one second, and returns the replicas. read asks the trigger, as both KEDA and, through
-// KEDA's metrics server, the HPA do each time; ok is false if it fails. pushed says that the trigger
-// tells of its activity by itself: KEDA then does at once what it does at a poll (startPushScalers in
-// pkg/scaling/scale_handler.go).
+// KEDA's metrics server, the HPA do each time; ok is false if it fails. pushed says that the
+// trigger tells of its activity by itself: KEDA then does at once what it does at a poll
+// (startPushScalers in pkg/scaling/scale_handler.go).
 func (k *ScaledObject) Step(second int, pushed bool, read func() (metric int64, active, ok bool)) int {
 	// The HPA first: it meets a replica that KEDA makes at its next round. At zero it does nothing.
 	if second%hpaSync == k.syncs && k.replicas > 0 {

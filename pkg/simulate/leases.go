@@ -2,8 +2,8 @@ package simulate
 
 import "slices"
 
-// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3). The
-// third, leaseExpirationInterval, is not in the model: no owner dies.
+// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3).
+// The third, leaseExpirationInterval, is not in the model: no owner dies.
 const (
 	acquireInterval = 13 // between two looks of a host at the leases
 	renewInterval   = 17 // between two renewals of a lease by its owner
@@ -42,9 +42,9 @@ func (f *fleet) balance(row int) {
 
 // choose takes leases for a host, and returns how many: of those that nobody owns as many as its
 // share of the hosts that can be seen, which are those that own something; if none is free, one of
-// the host that owns most (EqualPartitionsBalancingStrategy.cs). Java's library takes only one of the
-// free ones, any of them, while another host owns some (EqualPartitionsBalancingStrategy.java in
-// Azure/azure-sdk-for-java).
+// the host that owns most (EqualPartitionsBalancingStrategy.cs). Java's library takes only one of
+// the free ones, any of them, while another host owns some (EqualPartitionsBalancingStrategy.java
+// in Azure/azure-sdk-for-java).
 func (f *fleet) choose(h *host, row int) (taken int) {
 	var free []*lease
 	workers := []*host{h}
@@ -91,8 +91,9 @@ func (f *fleet) choose(h *host, row int) (taken int) {
 	return 1
 }
 
-// take gives a lease to a host. Its owner goes on with the batch that it has in hand, and finds only
-// then that the lease is another's: the checkpoint fails, and the new owner reads from the last one.
+// take gives a lease to a host. Its owner goes on with the batch that it has in hand, and finds
+// only then that the lease is another's: the checkpoint fails, and the new owner reads from the
+// last one.
 func (f *fleet) take(h *host, l *lease, row int) {
 	if o := l.owner; o != nil {
 		o.leases = slices.DeleteFunc(o.leases, func(other *lease) bool { return other == l })

@@ -11,8 +11,8 @@ import (
 // Recording is a trace made of samples, and what else they say.
 type Recording struct {
 	Trace
-	// Guessed is the time for which no arrival rate was recorded. The rate of the last sample before
-	// it that has one is used, or else of the next.
+	// Guessed is the time for which no arrival rate was recorded. The rate of the last sample
+	// before it that has one is used, or else of the next.
 	Guessed time.Duration
 	Drain   *float64 // median transactions per second that one replica processed; nil if never recorded
 }
@@ -100,8 +100,8 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 	return r, nil
 }
 
-// spread adds a second, and spreads its transactions over the partitions. The remainder goes to them
-// in turn.
+// spread adds a second, and spreads its transactions over the partitions. The remainder goes to
+// them in turn.
 func (t *Trace) spread(transactions int64, turn *int) {
 	partitions := int64(t.Partitions)
 	for range t.Partitions {

@@ -22,10 +22,10 @@ type Result struct {
 	ReplicaHours float64       // of all replicas there were, starting ones too
 	OverLag      time.Duration // for which the lag was above the objective
 	OverAge      time.Duration // for which the oldest pending change was older than the objective
-	Over         time.Duration // for which either was so
+	Over         time.Duration // for which one of the two was so
 	Out, In      int           // changes of the desired replicas, up and down
 	MaxLag       int64
-	MaxAge       time.Duration // 0 where nothing was ever pending at the end of a second
+	MaxAge       time.Duration // 0 if nothing was ever pending at the end of a second
 	P99Age       time.Duration // not exceeded by the oldest pending change for 99 % of the time
 	Arrived      int64         // transactions, with those pending at the start
 	Processed    int64
@@ -44,7 +44,7 @@ const maxPoints = 1000
 type Point struct {
 	At      time.Duration // from the start of the replay to the beginning of the part
 	Lag     int64
-	Age     time.Duration // of the oldest pending change; 0 where nothing is pending
+	Age     time.Duration // of the oldest pending change; 0 if nothing is pending
 	Desired int           // replicas
 	Working int
 }
@@ -55,14 +55,13 @@ type Conditions struct {
 	Aligned bool   // every loop begins in the first second, and a consumer acts at once
 	Steps   int    // of a second; 0 = those of the model
 
-	// Hour is called after each hour of the replay, and ends it with false; nil = nobody asks.
+	// Hour is called after each hour of the replay; false ends the replay. nil = no call.
 	Hour func() bool
 }
 
 // Run replays a trace, second by second: the scaler decides by what a poll would see, then the
-// workers process what is pending, in steps of a quarter of a second. What arrives in a step is there
-// for the next one. It begins without any replica, and with
-// leases that nobody owns.
+// workers process what is pending, in steps of a quarter of a second. What arrives in a step is
+// there for the next one. The replay begins without a replica, and with leases without an owner.
 func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	// Two sources, so that what one scaler draws does not change how the leases move.
 	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))

@@ -7,8 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// Scaler is a way of deciding replicas: a policy of feedscale, KEDA, or a fixed count. It is a value
-// that any number of replays may use.
+// Scaler is a way of deciding replicas: a policy of feedscale, KEDA, or a fixed count. It is a
+// value that any number of replays may use.
 type Scaler interface {
 	// Name is its name in results.
 	Name() string
@@ -50,13 +50,14 @@ func (r *Replay) SetThroughput(rate float64) {
 // database behind their handlers does; 0 = no limit.
 func (r *Replay) SetSharedLimit(rate float64) { r.fleet.shared = perSecond(rate) }
 
-// Rewind sets every position back by so many seconds, as somebody does who wants changes again.
+// Rewind sets every position back by so many seconds, to have changes delivered again.
 func (r *Replay) Rewind(seconds int) { r.fleet.rewind(r.row, max(0, r.row-seconds)) }
 
 // DefaultEvery is how often feedscale polls unless told otherwise (FEEDSCALE_TIMER_SCHEDULE).
 const DefaultEvery = 15 * time.Second
 
-// Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its decisions.
+// Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its
+// decisions.
 type Policy struct {
 	scaling.Policy
 	name  string
@@ -72,8 +73,8 @@ func Feedscale(name string, policy scaling.Policy, every time.Duration) Policy {
 // Name is that of the policy.
 func (p Policy) Name() string { return p.name }
 
-// consumerSeconds is what a scale event takes: through the outbox, the queue and the consumer to the
-// scale subresource.
+// consumerSeconds is what a scale event takes: through the outbox, the queue and the consumer to
+// the scale subresource.
 const consumerSeconds = 2
 
 // Begin has a consumer act on the decisions.
@@ -91,7 +92,7 @@ func (p Policy) Begin(r *Replay) func(second int) int {
 }
 
 // Decisions polls and decides. What it returns is called at the beginning of every second: it
-// returns what the last decision left behind, and whether a poll has just been made.
+// returns the memory after the last decision, and whether a poll has just been made.
 func (p Policy) Decisions(r *Replay) func(second int) (m *scaling.Memory, polled bool) {
 	var memory scaling.Memory
 	first := r.Phase(p.every)

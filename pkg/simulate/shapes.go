@@ -42,8 +42,8 @@ func Names() []string {
 	return names
 }
 
-// Generate draws the built-in trace of a name. It fails where there is no such name, and where the
-// options are out of bounds.
+// Generate draws the built-in trace of a name. It fails if there is no such name, or if an option
+// is out of bounds.
 func Generate(name string, o Options) (Trace, error) {
 	if !(o.Rate > 0 && o.Rate <= MaxRate) {
 		return Trace{}, fmt.Errorf("trace %s: the rate is %v; allowed are numbers above 0 and up to %d",
@@ -99,7 +99,8 @@ func sawtooth(rate float64, seconds int, _ *rand.Rand) Shape {
 	}}
 }
 
-// burst is quiet, but for two to ten minutes of ten times as much in every three hours, at random.
+// burst is quiet, with two to ten minutes of ten times as much at a random time in every three
+// hours.
 func burst(rate float64, seconds int, r *rand.Rand) Shape {
 	const every, factor = 3 * 3600, 10
 	count := max(1, seconds/every)
@@ -121,8 +122,8 @@ func burst(rate float64, seconds int, r *rand.Rand) Shape {
 	}}
 }
 
-// daily is a sine over 24 hours: almost nothing at midnight, twice the rate at noon, and each minute
-// up to a fifth off.
+// daily is a sine over 24 hours: almost nothing at midnight, twice the rate at noon, and each
+// minute up to a fifth off.
 func daily(rate float64, _ int, r *rand.Rand) Shape {
 	noise := 1.0
 	return Shape{Rate: func(second int) float64 {

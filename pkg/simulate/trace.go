@@ -61,8 +61,8 @@ type Shape struct {
 // syntheticStart is a Monday, so that schedules find weekdays and a weekend.
 var syntheticStart = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-// Draw makes a trace of a shape: whole transactions of a Poisson process. It fails where the seconds
-// or partitions are out of bounds.
+// Draw makes a trace of a shape: whole transactions of a Poisson process. It fails if the seconds
+// or the partitions are out of bounds.
 func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, error) {
 	if err := checkSize(name, seconds, partitions); err != nil {
 		return Trace{}, err
@@ -87,8 +87,8 @@ func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, 
 	return t, nil
 }
 
-// poisson draws a number of events where mean are expected: exactly for small means, by the normal
-// distribution for big ones.
+// poisson draws a number of events of which mean are expected: exactly up to 30, by the normal
+// distribution above.
 func poisson(r *rand.Rand, mean float64) int64 {
 	if mean <= 0 {
 		return 0

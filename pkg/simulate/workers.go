@@ -15,7 +15,7 @@ import (
 type Workers struct {
 	Throughput float64       // transactions per second that one replica processes, above 0 and up to MaxRate
 	StartUp    time.Duration // from the moment a replica is made to the moment it asks for leases
-	Rebalance  time.Duration // for which nobody processes a lease that has just got another owner
+	Rebalance  time.Duration // until a lease that has got another owner is processed again
 	PollDelay  time.Duration // until a replica that found nothing in a partition looks again
 	Java       bool          // leases move as Java's library moves them, not .NET's
 	BatchTime  time.Duration // that a batch takes at least, as that of a handler which waits for an answer
@@ -44,8 +44,8 @@ const credit = 1_000_000
 // perSecond is a rate in transactions per second as credits.
 func perSecond(rate float64) int64 { return int64(math.Round(rate * credit)) }
 
-// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would wait
-// for the next one, and every lag would be too high by what arrives in a second.
+// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would
+// wait for the next one, and every lag would be too high by what arrives in a second.
 const stepsPerSecond = 4
 
 // fleet is the model of a processor: its replicas, and the leases with what is pending in each. A
@@ -85,7 +85,7 @@ type host struct {
 // lease is a partition: its lease document, what its owner has in hand, and what is pending.
 type lease struct {
 	index    int   // partition
-	owner    *host // nil if nobody owns it
+	owner    *host // nil if it has none
 	acquired int   // row in which the owner got it, from which on it is renewed
 	written  int   // row of the last checkpoint or release
 	batch    int64 // changes that the handler has in hand; 0 if none
@@ -205,8 +205,8 @@ func (l *lease) advance(arrivals []int64, partitions int) {
 	}
 }
 
-// behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a row;
-// 0 if nothing is pending. A change is pending until the checkpoint behind it is written.
+// behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a
+// row; 0 if nothing is pending. A change is pending until the checkpoint after it is written.
 func (f *fleet) behind(row int) (lag int64, age int) {
 	if f.pending == 0 {
 		return 0, 0
@@ -225,8 +225,8 @@ func (f *fleet) now(row int) time.Time {
 }
 
 // poll is what a poll finds at the beginning of a row: lease documents as their owners wrote them
-// last, and the feed behind each. It knows nothing of what a handler has in hand. It holds until the
-// next one.
+// last, and what is pending after each position. It knows nothing of what a handler has in hand,
+// and is valid until the next poll.
 func (f *fleet) poll(row int) changefeed.ProcessorLag {
 	f.measured.Time = f.now(row)
 	for p := range f.leases {
