@@ -22,14 +22,14 @@ type Group struct {
 func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
 	t.store.do(func() { t.load(ctx, d) })
 	stage := resting
-	if t.mode.All {
+	if t.scope.All {
 		stage = elsewhere
 	}
 	for _, m := range members {
 		<-m.told
 		switch m.asks.stage {
 		case elsewhere:
-			if t.mode.Shard == nil && !t.mode.All {
+			if t.scope.Shard == nil && !t.scope.All {
 				return // another process decides for the group
 			}
 		case dropped:
@@ -39,7 +39,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 			stage = polling
 		}
 	}
-	if t.mode.Shard != nil && d.err == nil && !t.scope.polledSince(d.last) {
+	if t.scope.Shard != nil && d.err == nil && !t.scope.polledSince(d.last) {
 		stage = polling // also where an earlier delivery of the shard came to the members alone
 	}
 	switch d.stage = stage; {

@@ -50,25 +50,23 @@ type candidate struct {
 
 // scope is which processors a tick looks at.
 type scope struct {
+	Mode
 	now    time.Time
-	all    bool            // whatever their schedule
-	only   []string        // with all: these; none = every one
-	shard  *Shard          // nil = a whole tick
-	names  map[string]bool // of the shard, and the groups of those
-	groups map[string]bool
+	names  map[string]bool // of the processors of the shard
+	groups map[string]bool // of which these are members
 }
 
 // newScope is that of a tick that starts now.
 func newScope(mode Mode, now time.Time, processors []Processor) scope {
-	s := scope{now: now, all: mode.All, only: mode.Only, shard: mode.Shard}
-	if s.shard == nil {
+	s := scope{Mode: mode, now: now}
+	if s.Shard == nil {
 		return s
 	}
-	if s.shard.Tick.After(now) { // this process has the clock that is behind
-		s.now = s.shard.Tick
+	if s.Shard.Tick.After(now) { // this process has the clock that is behind
+		s.now = s.Shard.Tick
 	}
 	s.names, s.groups = make(map[string]bool), make(map[string]bool)
-	for _, name := range s.shard.Names {
+	for _, name := range s.Shard.Names {
 		s.names[name] = true
 	}
 	for _, p := range processors {
@@ -82,25 +80,25 @@ func newScope(mode Mode, now time.Time, processors []Processor) scope {
 // concerns reports whether the tick looks at a processor: a shard at its own, and at the other
 // members of their groups.
 func (s scope) concerns(p Processor) bool {
-	return s.shard == nil || s.names[p.Name] || s.groups[p.Group]
+	return s.Shard == nil || s.names[p.Name] || s.groups[p.Group]
 }
 
 // polledSince reports whether a State is of the tick that handed the shard over, or of a later one.
 // A time in the future was told by a clock that was ahead, and says nothing.
 func (s scope) polledSince(last *state.State) bool {
-	return !last.AttemptedAt.Before(s.shard.Tick) && !last.AttemptedAt.After(s.now)
+	return !last.AttemptedAt.Before(s.Shard.Tick) && !last.AttemptedAt.After(s.now)
 }
 
 // stage says what the tick does with a processor.
 func (s scope) stage(c candidate) stage {
 	switch {
-	case s.all && len(s.only) > 0 && !slices.Contains(s.only, c.Name):
+	case s.All && len(s.Only) > 0 && !slices.Contains(s.Only, c.Name):
 		return elsewhere
 	case c.unread:
 		return unread
-	case s.shard != nil && !s.names[c.Name]:
+	case s.Shard != nil && !s.names[c.Name]:
 		return elsewhere
-	case s.shard != nil && s.polledSince(c.last), s.shard == nil && !s.all && !c.due(c.last, c.complete, s.now):
+	case s.Shard != nil && s.polledSince(c.last), s.Shard == nil && !s.All && !c.due(c.last, c.complete, s.now):
 		return resting
 	}
 	return polling

@@ -104,11 +104,11 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	if mode.Progress == nil {
 		mode.Progress = func(string, bool) {}
 	}
+	scope := newScope(mode, start, p.Processors)
 	t := &tick{
-		Poller: p, mode: mode, scope: newScope(mode, start, p.Processors), stopping: ctx,
+		Poller: p, scope: scope, budget: newBudget(p.Timeout, p.Ticks, scope.now), stopping: ctx,
 		deciding: newSlots(), store: newSlots(),
 	}
-	t.budget = newBudget(p.Timeout, p.Ticks, t.scope.now)
 	t.outbox = &outbox{tick: t, slots: newSlots()}
 	t.parts.Store(1)
 	if mode.Shard != nil {

@@ -53,7 +53,7 @@ func (o *outbox) publish(ctx context.Context, d *subject) {
 // publishPending delivers what waits in the outbox of a processor that is not due. The outbox is
 // read again first, since another process may have decided anew.
 func (o *outbox) publishPending(ctx context.Context, d *subject) {
-	if o.mode.DryRun || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
+	if o.scope.DryRun || len(d.stored.Outbox) == 0 || o.stopping.Err() != nil {
 		return
 	}
 	stored, err := o.Store.Load(ctx, d.name)
@@ -130,21 +130,10 @@ func (o *outbox) send(ctx context.Context, e state.Event) error {
 // newestOf returns the index of the newest event. One that cannot be read is never that, unless it
 // is alone.
 func newestOf(outbox []state.Event) int {
-	newest := len(outbox) - 1
-	if newest == 0 {
-		return 0
-	}
-	var (
-		position events.Position
-		found    bool
-	)
+	newest, position := len(outbox)-1, events.Position{}
 	for i, stored := range outbox {
-		e, err := events.Decode(stored.Body)
-		if err != nil {
-			continue
-		}
-		if !found || position.Precedes(e.Position()) {
-			newest, position, found = i, e.Position(), true
+		if e, err := events.Decode(stored.Body); err == nil && position.Precedes(e.Position()) {
+			newest, position = i, e.Position()
 		}
 	}
 	return newest
@@ -153,7 +142,7 @@ func newestOf(outbox []state.Event) int {
 // publishOrphans delivers the pending events of processors and groups that are no longer
 // configured. Nothing adds to them: after a search that finds none, the process does not search
 // again. The search is the last step of a tick, since it may take long.
-func (o *outbox) publishOrphans(ctx context.Context) (left int) {
+func (o *outbox) publishOrphans(ctx context.Context) int {
 	o.searched.Lock()
 	defer o.searched.Unlock()
 	if o.drained || o.stopping.Err() != nil {
@@ -176,11 +165,8 @@ func (o *outbox) publishOrphans(ctx context.Context) (left int) {
 		orphans[e.Processor] = append(orphans[e.Processor], e)
 	}
 	names := slices.Sorted(maps.Keys(orphans))
-	counts := make([]int, len(names))
-	newSlots().each(len(names), func(i int) { counts[i] = o.deliver(ctx, orphans[names[i]]) })
-	for _, n := range counts {
-		left += n
-	}
+	var left atomic.Int64
+	newSlots().each(len(names), func(i int) { left.Add(int64(o.deliver(ctx, orphans[names[i]]))) })
 	o.drained = len(removed) == 0
-	return left
+	return int(left.Load())
 }

@@ -14,13 +14,21 @@ type messages struct {
 }
 
 func messagesOf(lag *changefeed.ProcessorLag) messages {
-	s := messages{conditions: conditionsOf(lag)}
+	s := messages{conditions: make([]int, len(conditions))}
+	explains := func(c changefeed.Cause) bool { return !c.Beside }
 	switch {
-	case lag.Time.IsZero() || lag.Complete() || slices.ContainsFunc(lag.Causes, func(c changefeed.Cause) bool { return !c.Beside }):
+	case lag.Time.IsZero() || lag.Complete() || slices.ContainsFunc(lag.Causes, explains):
 	case lag.Known():
 		s.unknown = "the lag is not fully known"
 	default:
 		s.unknown = "the lag is not known"
+	}
+	for i := range lag.Partitions {
+		for j, c := range conditions {
+			if c.holds(&lag.Partitions[i]) {
+				s.conditions[j]++
+			}
+		}
 	}
 	return s
 }
@@ -72,17 +80,4 @@ var conditions = []struct {
 		func(p *changefeed.Partition) bool { return p.Rewound != nil }},
 	{"leases of a processor have a time that no owner can have written", "badLeaseTime", "it counts as none: set the clock of the owners, or find what else writes leases",
 		func(p *changefeed.Partition) bool { return p.BadTime }},
-}
-
-// conditionsOf returns how many partitions are in each condition.
-func conditionsOf(lag *changefeed.ProcessorLag) []int {
-	counts := make([]int, len(conditions))
-	for i := range lag.Partitions {
-		for j := range conditions {
-			if conditions[j].holds(&lag.Partitions[i]) {
-				counts[j]++
-			}
-		}
-	}
-	return counts
 }

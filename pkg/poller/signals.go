@@ -49,7 +49,7 @@ type signalTurn struct {
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
 // that it is emptied when nothing names it any more, even if this process ends in between.
 func (t *tick) beginSignals(ctx context.Context) {
-	if t.mode.DryRun || t.known.idle.Load() {
+	if t.scope.DryRun || t.known.idle.Load() {
 		return
 	}
 	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
@@ -94,7 +94,7 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	s.well("")
 	s.known.idle.Store(len(list) == 0)
 	for _, q := range list {
-		if s.mode.Shard == nil && !s.configured(q) {
+		if s.scope.Shard == nil && !s.configured(q) {
 			s.finishing.Go(func() { s.empty(ctx, q.Queue) })
 		}
 	}

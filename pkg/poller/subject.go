@@ -107,11 +107,11 @@ func (t *tick) following(d *subject) *state.State {
 	if s.PolledAt.After(now) { // by a clock that was ahead
 		s.PolledAt = now
 	}
-	if t.mode.Shard != nil {
+	if t.scope.Shard != nil {
 		s.Poller = "" // any process may poll a shard: none is a rival
 		return s
 	}
-	if t.ID == "" || t.mode.All {
+	if t.ID == "" || t.scope.All {
 		return s // a poll by hand is no rival
 	}
 	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {

@@ -12,7 +12,7 @@ import (
 // beginThroughput begins the turn of the containers whose throughput follows processors. A shard
 // has none.
 func (t *tick) beginThroughput(ctx context.Context) {
-	if t.Throughput != nil && t.mode.Shard == nil {
+	if t.Throughput != nil && t.scope.Shard == nil {
 		t.containers = t.Throughput.Begin(ctx, t.scope.now)
 	}
 }
@@ -54,7 +54,7 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 	if t.containers == nil || t.stopping.Err() != nil {
 		return
 	}
-	if !t.mode.DryRun {
+	if !t.scope.DryRun {
 		ctx, cancel := context.WithTimeout(ctx, t.budget.containers)
 		defer cancel()
 		t.containers.Settle(ctx, wants(polls, groups))

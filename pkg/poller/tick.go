@@ -25,7 +25,6 @@ const waveAfter = 500 * time.Millisecond
 // tick is one tick in progress: it carries out the plans.
 type tick struct {
 	*Poller
-	mode       Mode
 	scope      scope
 	budget     budget
 	stopping   context.Context // ends where the tick is told to stop
@@ -54,7 +53,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	}
 	groups := make([]*subject, 0, len(t.Groups))
 	for _, g := range t.Groups {
-		if t.scope.shard != nil && !t.scope.groups[g.Name] {
+		if t.scope.Shard != nil && !t.scope.groups[g.Name] {
 			continue
 		}
 		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
@@ -153,7 +152,7 @@ func (p *Poller) decode(d *subject) bool {
 
 // mostLeases is how many leases the tick polls by itself; 0 = any number.
 func (t *tick) mostLeases() int {
-	if t.Shards == nil || t.mode.All || t.mode.DryRun || t.mode.Shard != nil {
+	if t.Shards == nil || t.scope.All || t.scope.DryRun || t.scope.Shard != nil {
 		return 0
 	}
 	return t.ShardSize
@@ -167,7 +166,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 	)
 	for _, d := range wave {
 		if d.stage.polled() {
-			t.mode.Progress(d.name, false)
+			t.scope.Progress(d.name, false)
 		}
 		switch d.stage {
 		case polling:
@@ -227,7 +226,7 @@ func (t *tick) failed(d *poll) {
 	d.stage = unread
 	d.next = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.scope.now, Lag: changefeed.ProcessorLag{Time: t.scope.now, Error: d.err.Error()}}
 	d.tell(d.next)
-	t.mode.Each(*d.next)
+	t.scope.Each(*d.next)
 }
 
 // finish decides, commits and publishes. It gives its slot back after the commit, however long the
@@ -237,7 +236,7 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	<-t.deciding
 	t.deliver(ctx, &d.subject)
 	d.stored, d.last = state.Entry{}, nil
-	if t.mode.Brief {
+	if t.scope.Brief {
 		d.next = nil
 	}
 }
@@ -284,10 +283,10 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	})
 	last.Forget()
 	d.tell(d.next)
-	t.mode.Progress(d.name, true)
+	t.scope.Progress(d.name, true)
 	t.commit(ctx, &d.subject)
-	t.mode.Each(*d.next)
-	if d.next.Forget(); t.mode.Brief {
+	t.scope.Each(*d.next)
+	if d.next.Forget(); t.scope.Brief {
 		d.next.Lag.Partitions = nil
 	}
 }
@@ -327,7 +326,7 @@ func (t *tick) emit(d *subject, o state.Observation) {
 
 // commit writes a State, and its event, in one step.
 func (t *tick) commit(ctx context.Context, d *subject) {
-	if t.mode.DryRun || d.err != nil {
+	if t.scope.DryRun || d.err != nil {
 		return
 	}
 	var err error
@@ -348,7 +347,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	default:
 		d.stage, d.sees = committed, causesOf(d.next)
 		d.problem = d.next.Lag.Problem()
-		if !t.mode.All && t.mode.Shard == nil {
+		if !t.scope.All && t.scope.Shard == nil {
 			t.polled.Store(d.name, t.scope.now)
 		}
 	}
@@ -386,7 +385,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 		if !d.asks.Complete {
 			unknown++
 		}
-		if !t.mode.Brief {
+		if !t.scope.Brief {
 			result.Polled = append(result.Polled, *d.next)
 		}
 		if d.err != nil {
@@ -404,13 +403,13 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 			result.Uncommitted++
 		}
 	}
-	if !t.mode.DryRun && t.mode.Shard == nil {
+	if !t.scope.DryRun && t.scope.Shard == nil {
 		result.Unpublished += t.outbox.publishOrphans(ctx)
 	}
 	t.compareClocks(polls)
 	result.TooLarge = int(t.outbox.tooLarge.Load())
 	result.Took = t.took.Longest()
-	if t.mode.DryRun {
+	if t.scope.DryRun {
 		return result, nil
 	}
 	t.sayCauses(subjects)

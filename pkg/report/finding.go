@@ -415,33 +415,6 @@ func (l Lookup) members() (all []string) {
 	return all
 }
 
-// with returns the partitions that have a status.
-func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefeed.ProcessorLag) {
-	for _, p := range lag.Partitions {
-		if p.Status == status {
-			found.Partitions = append(found.Partitions, p)
-		}
-	}
-	return found
-}
-
-// partitions names those of a lag.
-func partitions(lag changefeed.ProcessorLag) string {
-	names := make([]string, len(lag.Partitions))
-	for i, p := range lag.Partitions {
-		names[i] = p.Lease
-	}
-	return list("partition", names)
-}
-
-// backlog says what is pending; "" where that is unknown.
-func backlog(lag changefeed.ProcessorLag) string {
-	if lag.Lag() == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s pending, the oldest for %s", Count(int(*lag.Lag()), "transaction"), Age(lag.Age()))
-}
-
 // reason returns why a step of the decision had a say; "" where it had none.
 func reason(d *scaling.Decision, step string) string {
 	if d != nil {

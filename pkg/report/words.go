@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // shown is how many partitions the findings of one kind name.
@@ -22,6 +24,33 @@ func list(what string, names []string) string {
 		first, last = names[:shown], fmt.Sprintf("%d more", len(names)-shown)
 	}
 	return what + "s " + strings.Join(first, ", ") + " and " + last
+}
+
+// with returns the partitions that have a status.
+func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefeed.ProcessorLag) {
+	for _, p := range lag.Partitions {
+		if p.Status == status {
+			found.Partitions = append(found.Partitions, p)
+		}
+	}
+	return found
+}
+
+// partitions names those of a lag.
+func partitions(lag changefeed.ProcessorLag) string {
+	names := make([]string, len(lag.Partitions))
+	for i, p := range lag.Partitions {
+		names[i] = p.Lease
+	}
+	return list("partition", names)
+}
+
+// backlog says what is pending; "" where that is unknown.
+func backlog(lag changefeed.ProcessorLag) string {
+	if lag.Lag() == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s pending, the oldest for %s", Count(int(*lag.Lag()), "transaction"), Age(lag.Age()))
 }
 
 const dayAndMinute = "2006-01-02 15:04 UTC"
