@@ -29,13 +29,9 @@ const liveWithin = time.Minute
 // name or a wrong container would pass for a processor that never ran. A failure is ignored, since
 // no lag depends on it.
 func (t *tick) findNearest(ctx context.Context, m *measured) {
-	known, ok := t.inventory(ctx, m)
-	if !ok {
-		return
-	}
-	m.nearest = nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse)
-	if m.nearest != "" {
-		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, m.nearest)
+	known, _ := t.inventory(ctx, m)
+	if text := nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse); text != "" {
+		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, text)
 	}
 }
 
