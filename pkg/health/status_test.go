@@ -126,6 +126,17 @@ func then(parts ...[]sight) (all []sight) {
 	return all
 }
 
+// alternately is a sight at intervals, between each two of which a poll does not know the partition.
+func alternately(interval, to time.Duration, look func(at time.Duration) sight) (all []sight) {
+	for at := time.Duration(0); at <= to; at += 2 * interval {
+		x := look(at)
+		all = append(all, x)
+		x.at, x.written, x.lag, x.want = at+interval, at+interval, -1, "unknown"
+		all = append(all, x)
+	}
+	return all
+}
+
 // TestStatus is the evaluation of a partition by earlier polls; stalledAfter is 5 minutes.
 func TestStatus(t *testing.T) {
 	t.Parallel()
@@ -245,6 +256,12 @@ func TestStatus(t *testing.T) {
 			every(15*s, 915*s, 1125*s, 0, sight{lag: 5, position: "1", owner: "w", want: "lagging"}),
 			every(15*s, 1140*s, 1200*s, 0, sight{lag: 5, position: "1", owner: "w", want: "stalled/hung"}),
 		)},
+		{"21: a hang is seen in twice the time if every other poll fails", alternately(15*s, 900*s, func(at time.Duration) sight {
+			if at < 600*s {
+				return sight{at, 5, "1", "w", at, "lagging"}
+			}
+			return sight{at, 5, "1", "w", at, "stalled/hung"}
+		})},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
