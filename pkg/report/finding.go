@@ -110,7 +110,7 @@ var finders = []finder{
 	{"unknown", Critical, Lookup.unknown, readTheError},
 	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue, and says what to do"},
 	{"stalled", Critical, Lookup.stalled,
-		"look at the change at that position. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
+		"look at the change at that position: feedscale inspect NAME PARTITION names it. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
 	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
 		"since half of the retention: check what limits them, maxReplicaCount or the number of partitions"},
 	{"ahead", Critical, Lookup.ahead, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions " +
