@@ -241,3 +241,15 @@ func TestARegionThatIsMisspeltIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestATableHasToHaveANameTheServiceAllows(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "ab", "1abc", "feed-scale", "feed_scale", "tables", "Tables", "a/b", "täble", strings.Repeat("a", 64)} {
+		for _, place := range []string{"https://shop.table.core.windows.net/", "table:STORAGE/"} {
+			_, err := config.ReadSettings([]string{"FEEDSCALE_STATE=" + place + name, "STORAGE=UseDevelopmentStorage=true"})
+			if err == nil || !strings.Contains(err.Error(), "3 to 63") {
+				t.Errorf("%s%s: got %v, want an error that says what is allowed", place, name, err)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -126,6 +127,16 @@ type Event struct {
 	Sequence  int64  // 1..999,999,999,999, unique and increasing within a processor
 	Body      []byte // the exact bytes to publish, the same at every attempt
 }
+
+// Check returns an error where the event cannot be committed with the State of a processor.
+func (e Event) Check(processor string) error {
+	if e.Processor != processor || e.Sequence < 1 || e.Sequence > maxSequence {
+		return fmt.Errorf("event %d of processor %q cannot be committed with it", e.Sequence, e.Processor)
+	}
+	return nil
+}
+
+const maxSequence = 999_999_999_999 // twelve digits, as in the keys and ids of events
 
 // ErrConflict is returned by Commit where the stored State is not the one that the Version was read
 // with: another tick has committed in between, and the result of this one is to be dropped.

@@ -11,9 +11,9 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
-	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
 // storageScope is what a token for Azure Table storage is for, in every cloud.
@@ -83,7 +83,8 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 	access := connect.TableAccess(t)
 	address := t.ServiceURL
 	if access.ByKey() {
-		address, _ = tablestore.Endpoint(t.Connection.ConnectionString.Reveal()) // the configuration has checked it
+		storage, _ := connectionstring.ParseStorage(t.Connection.ConnectionString.Reveal()) // the configuration has checked it
+		address = storage.Endpoint
 	}
 	endpoint := httpEndpoint(azurecli.Table, address, access.Setting)
 	s := section{target: endpoint.name() + "/" + t.Name, processors: c.processors}

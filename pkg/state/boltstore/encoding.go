@@ -3,7 +3,6 @@ package boltstore
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -67,17 +66,6 @@ func eventKey(processor string, sequence int64) []byte {
 func sampleKey(processor string, at time.Time) []byte {
 	const signBit = 1 << 63
 	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(at.Truncate(state.SampleInterval).Unix())^signBit)
-}
-
-func readSample(key, value []byte) (state.Sample, error) {
-	var sample state.Sample
-	if err := json.Unmarshal(value, &sample); err != nil {
-		return state.Sample{}, fmt.Errorf("read the sample of the history under the key %q: %w", key, err)
-	}
-	if !bytes.HasSuffix(key, sampleKey("", sample.Time)) {
-		return state.Sample{}, fmt.Errorf("the history has a sample of %s under the key %q", sample.Time, key)
-	}
-	return sample, nil
 }
 
 // readEvent copies the body, since bbolt's memory must not be used after the transaction.

@@ -13,55 +13,41 @@ import (
 )
 
 // History implements state.Store.
-func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
-	var samples []state.Sample
-	err := s.view(ctx, func(tx *bolt.Tx) error {
-		prefix := keyPrefix(processor)
-		cursor := tx.Bucket(historyBucket).Cursor()
-		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
-			sample, err := readSample(key, value)
-			if err != nil {
-				return err
-			}
-			if !sample.Time.Before(to) {
-				return nil
-			}
-			if !sample.Time.Before(from) {
-				samples = append(samples, sample)
-			}
-		}
-		return nil
+func (s *Store) History(ctx context.Context, processor string, from, to time.Time) (samples []state.Sample, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		samples, err = between(tx.Bucket(historyBucket), processor, from, to, func(s state.Sample) time.Time { return s.Time })
+		return err
 	})
-	if err != nil {
-		return nil, s.failed("read the history", processor, err)
-	}
-	return samples, nil
+	return samples, s.failed("read the history", processor, err)
 }
 
 // Summaries implements state.Store.
-func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
-	var summaries []state.Summary
-	err := s.view(ctx, func(tx *bolt.Tx) error {
-		prefix := keyPrefix(processor)
-		cursor := tx.Bucket(historyBucket).Bucket(summariesBucket).Cursor()
-		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
-			var summary state.Summary
-			if err := json.Unmarshal(value, &summary); err != nil {
-				return fmt.Errorf("read the hour under the key %q: %w", key, err)
-			}
-			if !summary.Hour.Before(to) {
-				return nil
-			}
-			if !summary.Hour.Before(from) {
-				summaries = append(summaries, summary)
-			}
-		}
-		return nil
+func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) (hours []state.Summary, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		hours, err = between(tx.Bucket(historyBucket).Bucket(summariesBucket), processor, from, to, func(s state.Summary) time.Time { return s.Hour })
+		return err
 	})
-	if err != nil {
-		return nil, s.failed("read the history", processor, err)
+	return hours, s.failed("read the history", processor, err)
+}
+
+// between returns what a bucket has of a processor with from <= time < to, by the time of each.
+func between[T any](bucket *bolt.Bucket, processor string, from, to time.Time, timeOf func(T) time.Time) (found []T, err error) {
+	prefix, cursor := keyPrefix(processor), bucket.Cursor()
+	for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
+		var one T
+		if err := json.Unmarshal(value, &one); err != nil {
+			return nil, fmt.Errorf("read the sample of the history under the key %q: %w", key, err)
+		}
+		switch at := timeOf(one); {
+		case !bytes.Equal(key, sampleKey(processor, at)):
+			return nil, fmt.Errorf("the history has a sample of %s under the key %q", at, key)
+		case !at.Before(to):
+			return found, nil
+		case !at.Before(from):
+			found = append(found, one)
+		}
 	}
-	return summaries, nil
+	return found, nil
 }
 
 // Prune implements state.Store. The file does not become smaller: bbolt reuses the pages of what
@@ -75,10 +61,7 @@ func (s *Store) Prune(ctx context.Context, processor string, before time.Time) e
 		}
 		return prune(history.Cursor(), prefix, end)
 	})
-	if err != nil {
-		return s.failed("prune the history", processor, err)
-	}
-	return nil
+	return s.failed("prune the history", processor, err)
 }
 
 // prune removes the keys from begin to end.

@@ -30,8 +30,6 @@ var (
 )
 
 const (
-	maxSequence = 999_999_999_999 // of state.Event
-
 	historyFillRatio = 0.9 // how full bbolt leaves a page of the history, which grows at its end alone
 
 	lockTimeout = time.Second          // how long a second process waits for the file before it gets ErrInUse

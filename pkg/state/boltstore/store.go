@@ -72,15 +72,14 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error)
 // Commit implements state.Store. Once it has returned, what it stored survives a crash of the
 // process and of the machine.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	if err := s.commit(ctx, version, next, event); err != nil {
-		return s.failed("commit", next.Processor, err)
-	}
-	return nil
+	return s.failed("commit", next.Processor, s.commit(ctx, version, next, event))
 }
 
 func (s *Store) commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	if event != nil && (event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
-		return fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+	if event != nil {
+		if err := event.Check(next.Processor); err != nil {
+			return err
+		}
 	}
 	encoded, err := state.Encode(next, plainBytes, math.MaxInt)
 	if err != nil {
@@ -101,7 +100,11 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 			return err
 		}
 		if event != nil {
-			if err := addEvent(tx.Bucket(outboxBucket), *event); err != nil {
+			outbox, key := tx.Bucket(outboxBucket), eventKey(event.Processor, event.Sequence)
+			if outbox.Get(key) != nil {
+				return state.ErrConflict // another tick has put it there
+			}
+			if err := outbox.Put(key, event.Body); err != nil {
 				return err
 			}
 		}
@@ -156,28 +159,13 @@ func (s *Store) Documents(ctx context.Context, prefix string) (found []state.Doc
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, s.failed("load", prefix, err)
-	}
-	return found, nil
+	return found, s.failed("load", prefix, err)
 }
 
 // Put implements state.Store.
 func (s *Store) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
 	err = s.batch(ctx, func(tx *bolt.Tx) error { return replace(tx, d.Name, d.Version, d.Text, &version) })
-	if err != nil {
-		return "", s.failed("commit", d.Name, err)
-	}
-	return version, nil
-}
-
-// addEvent adds an event. It never replaces one, which another tick has put there.
-func addEvent(outbox *bolt.Bucket, event state.Event) error {
-	key := eventKey(event.Processor, event.Sequence)
-	if outbox.Get(key) != nil {
-		return state.ErrConflict
-	}
-	return outbox.Put(key, event.Body)
+	return version, s.failed("commit", d.Name, err)
 }
 
 // Outbox implements state.Store.
@@ -213,10 +201,7 @@ func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64
 		}
 		return nil
 	})
-	if err != nil {
-		return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
-	}
-	return nil
+	return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
 }
 
 // Close releases the file for another process.
@@ -227,6 +212,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// failed returns the error of an operation, nil where it did not fail.
 func (s *Store) failed(what, processor string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("state file %s: %s of processor %q: %w", s.db.Path(), what, processor, err)
 }

@@ -109,15 +109,6 @@ func TestABadConnectionStringIsRefusedWithoutRepeatingIt(t *testing.T) {
 	}
 }
 
-func TestATableHasToHaveANameTheServiceAllows(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"", "ab", "1abc", "feed-scale", "feed_scale", "tables", "Tables", "a/b", "täble", strings.Repeat("a", 64)} {
-		if _, err := tablestore.OpenWithConnectionString(keyed, name, through(unasked(t))); err == nil || !strings.Contains(err.Error(), "3 to 63") {
-			t.Errorf("%q: got %v, want an error that says what is allowed", name, err)
-		}
-	}
-}
-
 func TestAnIdentityAsksForATokenForStorageInEveryCloud(t *testing.T) {
 	t.Parallel()
 	for serviceURL, want := range map[string]string{

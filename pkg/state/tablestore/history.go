@@ -27,9 +27,7 @@ const (
 	summaryProperty = "summary"
 )
 
-func historyRow(hour time.Time) string { return historyPrefix + hour.UTC().Format(hourFormat) }
-
-func summaryRow(hour time.Time) string { return summaryPrefix + hour.UTC().Format(hourFormat) }
+func hourRow(prefix string, hour time.Time) string { return prefix + hour.UTC().Format(hourFormat) }
 
 // sampleProperty returns the name of a sample's property: t and the second of the hour at which its
 // interval begins, t0000 to t3585.
@@ -44,7 +42,7 @@ func sampleEntity(processor string, sample state.Sample) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return entity(processor, historyRow(sample.Time), map[string]any{sampleProperty(sample.Time): string(text)})
+	return entity(processor, hourRow(historyPrefix, sample.Time), map[string]any{sampleProperty(sample.Time): string(text)})
 }
 
 // summaryEntity returns the row of a finished hour.
@@ -53,7 +51,7 @@ func summaryEntity(processor string, summary state.Summary) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return entity(processor, summaryRow(summary.Hour), map[string]any{summaryProperty: string(text)})
+	return entity(processor, hourRow(summaryPrefix, summary.Hour), map[string]any{summaryProperty: string(text)})
 }
 
 func readSample(row, property string, value any) (state.Sample, error) {
@@ -65,19 +63,24 @@ func readSample(row, property string, value any) (state.Sample, error) {
 	if err := json.Unmarshal([]byte(text), &sample); err != nil {
 		return state.Sample{}, err
 	}
-	if historyRow(sample.Time) != row || sampleProperty(sample.Time) != property {
+	if hourRow(historyPrefix, sample.Time) != row || sampleProperty(sample.Time) != property {
 		return state.Sample{}, fmt.Errorf("it is of %s", sample.Time)
 	}
 	return sample, nil
 }
 
-// History implements state.Store. It reads the rows of the hours asked for, and no other.
-func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
+// hours reads the rows of the hours from <= hour < to, and no other, of a kind that a prefix names.
+func (s *Store) hours(ctx context.Context, processor, prefix string, from, to time.Time) ([]aztables.EDMEntity, error) {
 	if !from.Before(to) {
 		return nil, nil
 	}
-	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
-		quoted(processor), historyRow(from), historyRow(to.Add(-1))))
+	return s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
+		quoted(processor), hourRow(prefix, from), hourRow(prefix, to.Add(-1))))
+}
+
+// History implements state.Store.
+func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
+	rows, err := s.hours(ctx, processor, historyPrefix, from, to)
 	if err != nil {
 		return nil, s.failed("read the history", processor, err)
 	}
@@ -86,7 +89,7 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 		for property, value := range row.Properties {
 			sample, err := readSample(row.RowKey, property, value)
 			if err != nil {
-				return nil, s.failed("read the history", processor, unreadable(row, fmt.Errorf("property %s: %w", property, err)))
+				return nil, s.failed("read the history", processor, unreadable(row.Entity, fmt.Errorf("property %s: %w", property, err)))
 			}
 			if !sample.Time.Before(from) && sample.Time.Before(to) {
 				samples = append(samples, sample)
@@ -99,11 +102,7 @@ func (s *Store) History(ctx context.Context, processor string, from, to time.Tim
 
 // Summaries implements state.Store.
 func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
-	if !from.Before(to) {
-		return nil, nil
-	}
-	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
-		quoted(processor), summaryRow(from), summaryRow(to.Add(-1))))
+	rows, err := s.hours(ctx, processor, summaryPrefix, from, to)
 	if err != nil {
 		return nil, s.failed("read the history", processor, err)
 	}
@@ -112,7 +111,7 @@ func (s *Store) Summaries(ctx context.Context, processor string, from, to time.T
 		text, _ := row.Properties[summaryProperty].(string)
 		var summary state.Summary
 		if err := json.Unmarshal([]byte(text), &summary); err != nil {
-			return nil, s.failed("read the history", processor, unreadable(row, err))
+			return nil, s.failed("read the history", processor, unreadable(row.Entity, err))
 		}
 		if !summary.Hour.Before(from) && summary.Hour.Before(to) {
 			summaries = append(summaries, summary)
@@ -125,9 +124,9 @@ func (s *Store) Summaries(ctx context.Context, processor string, from, to time.T
 // would fail as a whole where another process has removed one of the hours.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
 	var rows []aztables.EDMEntity
-	for _, ends := range [][2]string{{historyPrefix, historyRow(before)}, {summaryPrefix, summaryRow(before)}} {
+	for _, prefix := range []string{historyPrefix, summaryPrefix} {
 		found, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey lt '%s'",
-			quoted(processor), ends[0], ends[1]), "PartitionKey", "RowKey")
+			quoted(processor), prefix, hourRow(prefix, before)), "PartitionKey", "RowKey")
 		if err != nil {
 			return s.failed("prune the history", processor, err)
 		}
@@ -136,10 +135,7 @@ func (s *Store) Prune(ctx context.Context, processor string, before time.Time) e
 	err := each(ctx, len(rows), func(ctx context.Context, i int) error {
 		return s.remove(ctx, processor, rows[i].RowKey)
 	})
-	if err != nil {
-		return s.failed("prune the history", processor, err)
-	}
-	return nil
+	return s.failed("prune the history", processor, err)
 }
 
 // quoted returns a text as a string literal of a filter.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -86,9 +85,6 @@ func withRetries(options azcore.ClientOptions) azcore.ClientOptions {
 }
 
 func open(service *aztables.ServiceClient, endpoint, table string, using signIn) (*Store, error) {
-	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`).MatchString(table) || strings.EqualFold(table, "tables") {
-		return nil, fmt.Errorf("open state table: %q cannot be the name of a table; allowed are 3 to 63 letters and digits, beginning with a letter", table)
-	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, errors.New("open state table: the service has no usable address")

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
-
-	"github.com/feedscale/feedscale/pkg/connectionstring"
 )
 
 // The key of the row that a probe writes. No processor can have that name, and no row of an outbox
@@ -43,14 +41,4 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 		err = fmt.Errorf("state table %s: %s: %w", s.table, doing, s.explain(err))
 	}
 	return tries > 1, err
-}
-
-// Endpoint returns the URL of the Table service in a storage connection string, without
-// credentials. The error says what is wrong with the string and contains no value of it.
-func Endpoint(connectionString string) (string, error) {
-	parsed, err := connectionstring.ParseStorage(connectionString)
-	if err != nil {
-		return "", fmt.Errorf("the storage connection string %w", err)
-	}
-	return parsed.Endpoint, nil
 }

@@ -98,20 +98,3 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 		t.Errorf("got %v, want an error that is no refusal and shows no secret", err)
 	}
 }
-
-func TestTheEndpointOfAConnectionStringShowsNothingThatSignsIn(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		keyed: "https://shop.table.core.windows.net",
-		"TableEndpoint=https://shop.table.core.windows.net;SharedAccessSignature=sv=1&sig=" + secretSignature: "https://shop.table.core.windows.net",
-		"UseDevelopmentStorage=true": "http://127.0.0.1:10002/devstoreaccount1",
-		"AccountName=shop;AccountKey=" + secretKey + ";EndpointSuffix=core.chinacloudapi.cn": "https://shop.table.core.chinacloudapi.cn",
-	} {
-		if got, err := tablestore.Endpoint(text); err != nil || got != want {
-			t.Errorf("%q, %v; want %q", got, err, want)
-		}
-	}
-	if _, err := tablestore.Endpoint("AccountKey=" + secretKey); err == nil || showsSecret(err) {
-		t.Errorf("got %v, want an error without the key", err)
-	}
-}

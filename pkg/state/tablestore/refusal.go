@@ -7,7 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
@@ -34,6 +39,49 @@ type Refusal struct {
 
 	table                    string // and its host
 	meaning, advice, command string
+}
+
+// refusalOf returns the answer of the service that err was made from; nil where there was none. What it
+// means, and what to do, is left to explain.
+func refusalOf(err error) *Refusal {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
+		return nil
+	}
+	r := &Refusal{Status: answer.StatusCode, Code: answer.ErrorCode}
+	if answer.RawResponse == nil {
+		return r
+	}
+	r.Request = answer.RawResponse.Header.Get("x-ms-request-id")
+	if r.Status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
+		body, _ := runtime.Payload(answer.RawResponse)
+		if failed := failedAction.FindSubmatch(body); failed != nil {
+			r.Status, _ = strconv.Atoi(string(failed[1])) // of three digits
+			r.Code = string(failed[2])
+		}
+	}
+	return r
+}
+
+// failedAction finds the status and, if there is one, the code of a failed transaction. They are in an HTTP
+// response within two nested multipart messages, which the SDK reads without telling.
+var failedAction = regexp.MustCompile(`HTTP/1\.1 (\d{3})(?s:.*?"code":"(\w+)")?`)
+
+// is reports whether the service answered with one of some codes.
+func (r *Refusal) is(codes ...aztables.TableErrorCode) bool {
+	return r != nil && slices.Contains(codes, aztables.TableErrorCode(r.Code))
+}
+
+// isMissingRow reports whether the table exists and the row does not.
+func (r *Refusal) isMissingRow() bool {
+	return r.is(aztables.ResourceNotFound, aztables.EntityNotFound)
+}
+
+// isConflict reports whether a commit was refused because of what is stored: a row has another ETag,
+// does not exist, or exists already.
+func (r *Refusal) isConflict() bool {
+	return r != nil && r.Status == http.StatusPreconditionFailed || r.isMissingRow() ||
+		r.is(aztables.EntityAlreadyExists, aztables.UpdateConditionNotSatisfied)
 }
 
 // Error returns a sentence that says what the service refused and what to do.
@@ -77,11 +125,11 @@ func (r *Refusal) Command() string { return r.command }
 // explain turns an error into one that says what to do: a *Refusal where the service answered. It
 // leaves out the URL, which may contain a signature.
 func (s *Store) explain(err error) error {
-	if refused, ok := answerOf(err); ok {
-		return s.refusal(refused)
+	if refused := refusalOf(err); refused != nil {
+		return s.describe(refused)
 	}
-	var request *url.Error
-	if !errors.As(err, &request) {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
 		return err
 	}
 	host := s.host
@@ -89,25 +137,24 @@ func (s *Store) explain(err error) error {
 		host = u.Host // which may be that of the identity's authority
 	}
 	reason := request.Err
-	var unknown *net.DNSError
 	switch {
 	case errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded):
 		return fmt.Errorf("no answer from %s in time: %w", host, reason)
-	case errors.As(reason, &unknown):
+	case errors.As(reason, new(*net.DNSError)):
 		return fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
 	}
 	return fmt.Errorf("%s cannot be reached: check that it runs, and what is between: %w", host, reason)
 }
 
-// refusal returns the Refusal of an error answer.
-func (s *Store) refusal(a answer) *Refusal {
-	r := &Refusal{Status: a.status, Code: a.code, Request: a.request, table: s.table + " at " + s.host}
+// describe adds to a refusal what it means, and what to do.
+func (s *Store) describe(r *Refusal) *Refusal {
+	r.table = s.table + " at " + s.host
 	say := func(meaning, advice, command string) *Refusal {
 		r.meaning, r.advice, r.command = meaning, advice, command
 		return r
 	}
 	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command(s.host)
-	switch aztables.TableErrorCode(a.code) {
+	switch aztables.TableErrorCode(r.Code) {
 	case "KeyBasedAuthenticationNotPermitted":
 		return say(s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
 	case "AuthenticationFailed", "InvalidAuthenticationInfo":
@@ -124,7 +171,7 @@ func (s *Store) refusal(a answer) *Refusal {
 	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
 		return say("the state is too big for a table", "keep it in a file, with bolt:PATH", "")
 	}
-	switch a.status {
+	switch r.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return say(denied, s.signIn.advice, command)
 	case http.StatusNotFound:

@@ -19,7 +19,6 @@ const (
 	outboxPrefix = "outbox-"
 	outboxEnd    = "outbox." // the smallest key above all keys with the prefix
 	anyEvent     = "RowKey ge '" + outboxPrefix + "' and RowKey lt '" + outboxEnd + "'"
-	maxSequence  = 999_999_999_999
 )
 
 func outboxRow(sequence int64) string { return fmt.Sprintf("%s%012d", outboxPrefix, sequence) }
@@ -74,19 +73,19 @@ func putText(properties map[string]any, encoded []byte) error {
 // decoded later.
 func readState(row aztables.EDMEntity, explain func(error) error) (state.Entry, error) {
 	if row.ETag == "" {
-		return state.Entry{}, unreadable(row, errors.New("the service gave no ETag"))
+		return state.Entry{}, unreadable(row.Entity, errors.New("the service gave no ETag"))
 	}
 	encoded, err := encodedState(row)
 	if err != nil {
 		return state.Entry{}, err
 	}
-	key := aztables.EDMEntity{Entity: row.Entity} // and not the content with it
+	key := row.Entity // and not the content with it
 	stored, err := state.Decode(encoded, func(err error) error { return explain(unreadable(key, err)) })
 	switch {
 	case errors.Is(err, state.ErrNewer):
 		return state.Entry{}, fmt.Errorf("row %s: %w", row.RowKey, err)
 	case err != nil:
-		return state.Entry{}, unreadable(row, err)
+		return state.Entry{}, unreadable(row.Entity, err)
 	}
 	stored.Version = state.Version(row.ETag)
 	return stored, nil
@@ -98,28 +97,31 @@ func encodedState(row aztables.EDMEntity) ([]byte, error) {
 	}
 	encoded, err := join(row.Properties, stateProperty)
 	if err != nil {
-		return nil, unreadable(row, err)
+		return nil, unreadable(row.Entity, err)
 	}
 	return encoded, nil
 }
 
 // eventEntity returns the row of an event, with its exact bytes as binary properties.
-func eventEntity(event state.Event) ([]byte, error) {
+func eventEntity(processor string, event state.Event) ([]byte, error) {
+	if err := event.Check(processor); err != nil {
+		return nil, err
+	}
 	properties := map[string]any{}
 	if err := split(properties, bodyProperty, event.Body); err != nil {
 		return nil, fmt.Errorf("event %d does not fit into a row of the table: %w; give the processor fewer labels in target", event.Sequence, err)
 	}
-	return entity(event.Processor, outboxRow(event.Sequence), properties)
+	return entity(processor, outboxRow(event.Sequence), properties)
 }
 
 func readEvent(row aztables.EDMEntity) (state.Event, error) {
 	sequence, err := strconv.ParseInt(strings.TrimPrefix(row.RowKey, outboxPrefix), 10, 64)
 	if err != nil || outboxRow(sequence) != row.RowKey {
-		return state.Event{}, unreadable(row, errors.New("its key names no sequence"))
+		return state.Event{}, unreadable(row.Entity, errors.New("its key names no sequence"))
 	}
 	body, err := join(row.Properties, bodyProperty)
 	if err != nil {
-		return state.Event{}, unreadable(row, err)
+		return state.Event{}, unreadable(row.Entity, err)
 	}
 	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, nil
 }
@@ -131,15 +133,7 @@ func entity(processor, row string, properties map[string]any) ([]byte, error) {
 	})
 }
 
-func readRow(entity []byte) (aztables.EDMEntity, error) {
-	var row aztables.EDMEntity
-	if err := json.Unmarshal(entity, &row); err != nil {
-		return row, fmt.Errorf("read a row: %w", err)
-	}
-	return row, nil
-}
-
-func unreadable(row aztables.EDMEntity, err error) error {
+func unreadable(row aztables.Entity, err error) error {
 	return fmt.Errorf("row %s of partition %s was not written by this version of feedscale (%w): delete it, or use another table",
 		row.RowKey, row.PartitionKey, err)
 }

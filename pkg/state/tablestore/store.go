@@ -2,7 +2,9 @@ package tablestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,19 +75,16 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 
 // written makes the error of a commit or of a Put.
 func (s *Store) written(name string, err error) error {
-	if refused, ok := answerOf(err); ok && refused.conflict() {
+	if refusalOf(err).isConflict() {
 		err = state.ErrConflict
 	}
-	if err != nil {
-		return s.failed("commit", name, err)
-	}
-	return nil
+	return s.failed("commit", name, err)
 }
 
 // first writes, and creates the table before that where it is missing and nothing was committed yet.
 func (s *Store) first(ctx context.Context, version state.Version, write func() error) error {
 	err := write()
-	if refused, ok := answerOf(err); ok && refused.missingTable() && version == "" {
+	if version == "" && refusalOf(err).is(aztables.TableNotFound) {
 		if err = s.createTable(ctx); err == nil {
 			err = write()
 		}
@@ -97,16 +96,16 @@ func (s *Store) first(ctx context.Context, version state.Version, write func() e
 func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document, error) {
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1) // above all names with the prefix
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey ge %s and PartitionKey lt %s and RowKey eq '%s'", quoted(prefix), quoted(end), stateRow))
-	if err != nil {
-		return nil, s.failed("load", prefix, err)
-	}
 	found := make([]state.Document, len(rows))
 	for i, row := range rows {
-		text, err := encodedState(row)
-		if err != nil {
-			return nil, s.failed("load", prefix, err)
+		var text []byte
+		if text, err = encodedState(row); err != nil {
+			break
 		}
 		found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag), Text: text}
+	}
+	if err != nil {
+		return nil, s.failed("load", prefix, err)
 	}
 	return found, nil
 }
@@ -160,10 +159,7 @@ func actions(version state.Version, next state.State, event *state.Event) ([]azt
 	}
 	actions := []aztables.TransactionAction{first}
 	if event != nil {
-		if event.Processor != next.Processor || event.Sequence < 1 || event.Sequence > maxSequence {
-			return nil, fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
-		}
-		if entity, err = eventEntity(*event); err != nil {
+		if entity, err = eventEntity(next.Processor, *event); err != nil {
 			return nil, err
 		}
 		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity})
@@ -187,12 +183,11 @@ func actions(version state.Version, next state.State, event *state.Event) ([]azt
 // may be allowed to use a table and not to create one.
 func (s *Store) createTable(ctx context.Context) error {
 	_, err := s.client.CreateTable(ctx, nil)
-	refused, ok := answerOf(err)
-	switch {
-	case ok && refused.code == string(aztables.TableAlreadyExists): // another process has created it
+	switch r := refusalOf(err); {
+	case r.is(aztables.TableAlreadyExists): // another process has created it
 		return nil
-	case ok && refused.status == http.StatusForbidden:
-		r := s.refusal(refused)
+	case r != nil && r.Status == http.StatusForbidden:
+		s.describe(r)
 		r.meaning, r.advice = fmt.Sprintf("the account has no such table, and the %s may not create it", s.signIn.name), "create the table, or allow it"
 		r.command = azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
 		return r
@@ -267,16 +262,13 @@ func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64
 	err := each(ctx, len(sequences), func(ctx context.Context, i int) error {
 		return s.remove(ctx, processor, outboxRow(sequences[i]))
 	})
-	if err != nil {
-		return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
-	}
-	return nil
+	return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
 }
 
 // remove deletes a row. It is no error where the row does not exist.
 func (s *Store) remove(ctx context.Context, processor, row string) error {
 	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
-	if refused, ok := answerOf(err); ok && (refused.missingRow() || refused.missingTable()) {
+	if refused := refusalOf(err); refused.isMissingRow() || refused.is(aztables.TableNotFound) {
 		return nil
 	}
 	return err
@@ -296,16 +288,16 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 	pages := s.client.NewListEntitiesPager(&options)
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
-		if refused, ok := answerOf(err); ok && refused.missingTable() {
+		if refusalOf(err).is(aztables.TableNotFound) {
 			return nil, nil // nothing was committed yet
 		}
 		if err != nil {
 			return nil, err
 		}
 		for _, entity := range page.Entities {
-			row, err := readRow(entity)
-			if err != nil {
-				return nil, err
+			var row aztables.EDMEntity
+			if err := json.Unmarshal(entity, &row); err != nil {
+				return nil, fmt.Errorf("read a row: %w", err)
 			}
 			rows = append(rows, row)
 		}
@@ -315,15 +307,16 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 	}
 	// The service sorts them so; an emulator may not.
 	slices.SortFunc(rows, func(a, b aztables.EDMEntity) int {
-		if byPartition := strings.Compare(a.PartitionKey, b.PartitionKey); byPartition != 0 {
-			return byPartition
-		}
-		return strings.Compare(a.RowKey, b.RowKey)
+		return cmp.Or(strings.Compare(a.PartitionKey, b.PartitionKey), strings.Compare(a.RowKey, b.RowKey))
 	})
 	return rows, nil
 }
 
+// failed returns the error of an operation, nil where it did not fail.
 func (s *Store) failed(what, processor string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("state table %s: %s of processor %q: %w", s.table, what, processor, s.explain(err))
 }
 
