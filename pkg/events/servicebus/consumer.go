@@ -84,27 +84,22 @@ func (c *Consumer) Expired() int64 { return c.expired.Load() }
 // Listen right. What NewPublisher says of connection string and queue holds here too; nothing is
 // connected before Run.
 func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, error) {
-	o = o.withDefaults()
-	n, err := namespaceByKey(connectionString, o.Client)
-	if err != nil {
-		return nil, err
-	}
-	return newConsumer(n, queue, o)
+	return newConsumer(byKey(connectionString), queue, o)
 }
 
 // NewConsumerWithIdentity returns a Consumer that authenticates with an identity, which needs the role
 // Azure Service Bus Data Receiver on the queue. The namespace is fully qualified, as in
 // shop.servicebus.windows.net.
 func NewConsumerWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o ConsumerOptions) (*Consumer, error) {
+	return newConsumer(byIdentity(namespace, identity), queue, o)
+}
+
+func newConsumer(sign signIn, name string, o ConsumerOptions) (*Consumer, error) {
 	o = o.withDefaults()
-	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
+	n, err := sign(o.TryTimeout, o.Client)
 	if err != nil {
 		return nil, err
 	}
-	return newConsumer(n, queue, o)
-}
-
-func newConsumer(n namespace, name string, o ConsumerOptions) (*Consumer, error) {
 	q, err := n.queue(name, receiving(o.Sessions))
 	if err != nil {
 		return nil, err
@@ -137,7 +132,7 @@ func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 		if isFinal(err) {
 			level = slog.LevelError
 		}
-		err = c.queue.explain(err, 1, c.options.TryTimeout)
+		err = c.queue.explain(err, 1)
 		switch {
 		case level == slog.LevelError && !everWorked:
 			_ = r.stop()

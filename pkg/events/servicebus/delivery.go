@@ -174,6 +174,6 @@ func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 	}
 	err := perform(d.from.ctx, r.options.TryTimeout, call)
 	if err != nil && d.from.ctx.Err() == nil {
-		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1, r.options.TryTimeout)))
+		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1)))
 	}
 }

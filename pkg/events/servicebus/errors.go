@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
@@ -57,7 +56,7 @@ func refusesMessage(err error) bool {
 
 // explain says in one sentence what is wrong and what to do: a *Refusal where the service said so. What
 // the broker says of keys and tokens is left out, since it may repeat them.
-func (q queue) explain(err error, tries int, tryTimeout time.Duration) error {
+func (q queue) explain(err error, tries int) error {
 	if r := q.refusal(err, tries); r != nil {
 		return r
 	}
@@ -70,7 +69,7 @@ func (q queue) explain(err error, tries int, tryTimeout time.Duration) error {
 		return fmt.Errorf("getting a token for Service Bus namespace %s: %w", q.host, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return unreachable{fmt.Errorf("no answer from Service Bus namespace %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w",
-			q.host, tries, tryTimeout, q.port(), err)}
+			q.host, tries, q.try, q.port(), err)}
 	case code(err) == azservicebus.CodeConnectionLost:
 		return unreachable{fmt.Errorf("no working connection to Service Bus namespace %s: check its name, and that DNS and firewalls let port %s through: %w", q.host, q.port(), err)}
 	}

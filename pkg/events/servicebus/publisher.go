@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -30,21 +29,16 @@ type PublisherOptions struct {
 }
 
 // Publisher is the events.Publisher of a deployment: it sends to one queue or topic, which are the same to
-// a sender, through one connection and one sender, which it opens at the first event, keeps open, and replaces once they failed.
+// a sender, through one connection, which it opens at the first event.
 type Publisher struct {
-	queue   queue
-	options PublisherOptions
-
-	life context.Context // ends with Close
-	end  context.CancelFunc
-
-	mu      sync.Mutex
-	current *link // nil where none is open
+	queue      queue
+	options    PublisherOptions
+	connection *connection[publisherLink]
 }
 
-// link is a connection with its sender.
-type link struct {
-	client *azservicebus.Client
+// publisherLink is a connection with its sender.
+type publisherLink struct {
+	*azservicebus.Client
 	sender *azservicebus.Sender
 }
 
@@ -53,24 +47,34 @@ type link struct {
 // without TLS, to the port of the endpoint or to 5672. Nothing is connected yet: an error is one of the
 // connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
-	o = o.withDefaults()
-	n, err := namespaceByKey(connectionString, o.Client)
-	if err != nil {
-		return nil, err
-	}
-	return newPublisher(n, queue, o)
+	return newPublisher(byKey(connectionString), queue, o)
 }
 
 // NewPublisherWithIdentity returns a Publisher that authenticates with an identity, which needs the
 // role Azure Service Bus Data Sender on the queue. The namespace is fully qualified, as in
 // shop.servicebus.windows.net.
 func NewPublisherWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o PublisherOptions) (*Publisher, error) {
+	return newPublisher(byIdentity(namespace, identity), queue, o)
+}
+
+func newPublisher(sign signIn, name string, o PublisherOptions) (*Publisher, error) {
 	o = o.withDefaults()
-	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
+	n, err := sign(o.TryTimeout, o.Client)
 	if err != nil {
 		return nil, err
 	}
-	return newPublisher(n, queue, o)
+	q, err := n.queue(name, sending())
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{queue: q, options: o, connection: newConnection(func() (publisherLink, error) {
+		client, err := q.connect()
+		if err != nil {
+			return publisherLink{}, err
+		}
+		sender, err := client.NewSender(q.name, nil)
+		return publisherLink{client, sender}, err
+	})}, nil
 }
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
@@ -83,16 +87,6 @@ func (o PublisherOptions) withDefaults() PublisherOptions {
 	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond)
 	o.Client.RetryOptions = retryOnce(o.RetryDelay)
 	return o
-}
-
-func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, error) {
-	q, err := n.queue(name, sending())
-	if err != nil {
-		return nil, err
-	}
-	p := &Publisher{queue: q, options: o}
-	p.life, p.end = context.WithCancel(context.Background())
-	return p, nil
 }
 
 // Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
@@ -121,19 +115,15 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 
 // deliver sends a message until that works, or its tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	for try := 1; ; try++ {
-		err := context.Cause(ctx)
-		if err == nil {
-			err = p.try(ctx, message)
-		}
+		err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l publisherLink) error {
+			return l.sender.SendMessage(ctx, message, nil)
+		})
 		if err == nil {
 			return nil
 		}
 		if try == p.options.Tries || ctx.Err() != nil || isFinal(err) {
-			return fmt.Errorf("%s: %w", doing, p.queue.explain(err, try, p.options.TryTimeout))
+			return fmt.Errorf("%s: %w", doing, p.queue.explain(err, try))
 		}
 	}
 }
@@ -159,74 +149,9 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	}
 }
 
-// try sends once.
-func (p *Publisher) try(ctx context.Context, message *azservicebus.Message) error {
-	link, err := p.acquire()
-	if err != nil {
-		return err
-	}
-	return p.attempt(ctx, link, func(ctx context.Context) error { return link.sender.SendMessage(ctx, message, nil) })
-}
-
-// attempt calls the SDK for at most the time of one try. A link that may be broken is retired.
-func (p *Publisher) attempt(ctx context.Context, l *link, call func(context.Context) error) error {
-	err := perform(ctx, p.options.TryTimeout, call)
-	if err != nil && !refusesMessage(err) {
-		p.retire(l)
-	}
-	return err
-}
-
-// acquire returns the open link, or a new one.
-func (p *Publisher) acquire() (*link, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.life.Err() != nil {
-		return nil, errClosed
-	}
-	if p.current == nil {
-		client, err := p.queue.connect()
-		if err != nil {
-			return nil, err
-		}
-		sender, err := client.NewSender(p.queue.name, nil)
-		if err != nil {
-			return nil, err
-		}
-		p.current = &link{client: client, sender: sender}
-	}
-	return p.current, nil
-}
-
-// retire closes a link, and lets the next try open a new one. The other tries that use it fail, and are
-// repeated on the new one.
-func (p *Publisher) retire(old *link) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current == old {
-		p.current = nil
-		go old.close()
-	}
-}
-
-// close returns within closeTimeout. An ended context keeps the SDK from waiting for the broker's goodbye.
-// What was published is settled, so that nothing is lost by it.
-func (l *link) close() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = perform(ended, closeTimeout, l.client.Close)
-}
-
 // Close ends the connection. Publish fails from then on, also where it is under way. It returns within
 // a second, whatever the broker does.
 func (p *Publisher) Close(context.Context) error {
-	p.end()
-	p.mu.Lock()
-	open := p.current
-	p.current = nil
-	p.mu.Unlock()
-	if open != nil {
-		open.close()
-	}
+	p.connection.close()
 	return nil
 }

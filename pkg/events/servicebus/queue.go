@@ -22,42 +22,50 @@ type namespace struct {
 	host    string
 	entity  string                               // the only one that the connection string is for; "" = it is for all
 	byKey   bool                                 // a connection string rather than an identity
+	try     time.Duration                        // the most that one try takes, for messages
 	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
 	manage  func(*admin.ClientOptions) (*admin.Client, error)
 }
 
-func namespaceByKey(connectionString string, o azservicebus.ClientOptions) (namespace, error) {
-	connectionString = strings.TrimSpace(connectionString)
-	fields, _ := connectionstring.Parse(connectionString, connectionstring.ServiceBus) // the SDK refuses what is none
-	n := namespace{host: strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), entity: fields["entitypath"], byKey: true}
-	o = expectingHost(n.host, o)
-	n.connect = func() (*azservicebus.Client, error) {
-		return azservicebus.NewClientFromConnectionString(connectionString, &o)
+// signIn says how to sign in to a namespace. A try to connect takes at most a time.
+type signIn func(try time.Duration, o azservicebus.ClientOptions) (namespace, error)
+
+func byKey(connectionString string) signIn {
+	return func(try time.Duration, o azservicebus.ClientOptions) (namespace, error) {
+		connectionString := strings.TrimSpace(connectionString)
+		fields, _ := connectionstring.Parse(connectionString, connectionstring.ServiceBus) // the SDK refuses what is none
+		n := namespace{host: strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), entity: fields["entitypath"], byKey: true, try: try}
+		o = expectingHost(n.host, o)
+		n.connect = func() (*azservicebus.Client, error) {
+			return azservicebus.NewClientFromConnectionString(connectionString, &o)
+		}
+		n.manage = func(m *admin.ClientOptions) (*admin.Client, error) {
+			return admin.NewClientFromConnectionString(connectionString, m)
+		}
+		if _, err := n.connect(); err != nil {
+			return namespace{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
+		}
+		return n, nil
 	}
-	n.manage = func(m *admin.ClientOptions) (*admin.Client, error) {
-		return admin.NewClientFromConnectionString(connectionString, m)
-	}
-	if _, err := n.connect(); err != nil {
-		return namespace{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
-	}
-	return n, nil
 }
 
-func namespaceByIdentity(host string, identity azcore.TokenCredential, tryTimeout time.Duration, o azservicebus.ClientOptions) (namespace, error) {
-	if host == "" || strings.ContainsAny(host, "/ ") {
-		return namespace{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", host)
+func byIdentity(host string, identity azcore.TokenCredential) signIn {
+	return func(try time.Duration, o azservicebus.ClientOptions) (namespace, error) {
+		if host == "" || strings.ContainsAny(host, "/ ") {
+			return namespace{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", host)
+		}
+		if identity == nil {
+			return namespace{}, errors.New("no identity is given for Service Bus")
+		}
+		o = expectingHost(host, o)
+		return namespace{
+			host: host, try: try,
+			connect: func() (*azservicebus.Client, error) {
+				return azservicebus.NewClient(host, boundedIdentity{identity, try * 4 / 5}, &o)
+			},
+			manage: func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(host, identity, m) },
+		}, nil
 	}
-	if identity == nil {
-		return namespace{}, errors.New("no identity is given for Service Bus")
-	}
-	o = expectingHost(host, o)
-	return namespace{
-		host: host,
-		connect: func() (*azservicebus.Client, error) {
-			return azservicebus.NewClient(host, boundedIdentity{identity, tryTimeout * 4 / 5}, &o)
-		},
-		manage: func(m *admin.ClientOptions) (*admin.Client, error) { return admin.NewClient(host, identity, m) },
-	}, nil
 }
 
 // expectingHost says whose certificate is to be shown if the namespace is given with a port: the SDK would

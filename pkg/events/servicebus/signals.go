@@ -46,29 +46,23 @@ type Signals struct {
 // NewSignals returns Signals that authenticate with a connection string of the namespace. Nothing is
 // connected yet: an error is one of the connection string.
 func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
-	o = o.withDefaults()
-	n, err := namespaceByKey(connectionString, o.Client)
-	if err != nil {
-		return nil, err
-	}
-	return &Signals{namespace: n, options: o, queues: map[string]*signalQueue{}}, nil
+	return newSignals(byKey(connectionString), o)
 }
 
 // NewSignalsWithIdentity returns Signals that authenticate with an identity, which needs the roles Azure
 // Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
 func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
-	o = o.withDefaults()
-	n, err := namespaceByIdentity(namespace, identity, o.TryTimeout, o.Client)
+	return newSignals(byIdentity(namespace, identity), o)
+}
+
+func newSignals(sign signIn, o SignalsOptions) (*Signals, error) {
+	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 3*time.Second)
+	o.Client.RetryOptions = retryOnce(100 * time.Millisecond)
+	n, err := sign(o.TryTimeout, o.Client)
 	if err != nil {
 		return nil, err
 	}
 	return &Signals{namespace: n, options: o, queues: map[string]*signalQueue{}}, nil
-}
-
-func (o SignalsOptions) withDefaults() SignalsOptions {
-	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 3*time.Second)
-	o.Client.RetryOptions = retryOnce(100 * time.Millisecond)
-	return o
 }
 
 // Namespace is the host of the namespace that holds the queues, in lower case.
@@ -113,7 +107,7 @@ func (s *Signals) Close(context.Context) error {
 	s.closed = true
 	var closing sync.WaitGroup
 	for _, q := range s.queues {
-		closing.Go(q.disconnect)
+		closing.Go(q.connection.close)
 	}
 	closing.Wait()
 	return nil
@@ -148,60 +142,21 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &signalQueue{queue: opened, options: s.options, turn: make(chan struct{}, 1)}
+	q := &signalQueue{queue: opened, turn: make(chan struct{}, 1), connection: newConnection(func() (SignalLink, error) {
+		if s.options.Link != nil {
+			return s.options.Link(name), nil
+		}
+		return openLink(opened)
+	})}
 	s.queues[key] = q
 	return q, nil
 }
 
 // signalQueue is one queue of signals.
 type signalQueue struct {
-	queue   queue // as it is received from
-	options SignalsOptions
-	turn    chan struct{} // one at a time
-
-	mu   sync.Mutex
-	link SignalLink // nil where none is open
-}
-
-// connect returns the open link, or a new one.
-func (q *signalQueue) connect() (link SignalLink, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case q.link != nil:
-	case q.options.Link != nil:
-		q.link = q.options.Link(q.queue.name)
-	default:
-		if link, err = openLink(q.queue); err != nil {
-			return nil, err
-		}
-		q.link = link
-	}
-	return q.link, nil
-}
-
-// disconnect closes the link. A request that is under way fails.
-func (q *signalQueue) disconnect() {
-	q.mu.Lock()
-	old := q.link
-	q.link = nil
-	q.mu.Unlock()
-	if old != nil {
-		closeBounded(old.Close)
-	}
-}
-
-// signalCall calls the SDK, which tries again itself. After a failure the next call connects anew.
-func signalCall[T any](ctx context.Context, q *signalQueue, limit time.Duration, call func(context.Context, SignalLink) (T, error)) (value T, err error) {
-	link, err := q.connect()
-	if err != nil {
-		return value, err
-	}
-	value, err = within(ctx, limit, func(ctx context.Context) (T, error) { return call(ctx, link) })
-	if err != nil {
-		q.disconnect()
-	}
-	return value, err
+	queue      queue         // as it is received from
+	turn       chan struct{} // one caller at a time
+	connection *connection[SignalLink]
 }
 
 // keep brings the count to replicas, until one look finds it there: the SDK repeats a batch whose answer was
@@ -242,11 +197,13 @@ func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 	var present []int64
 	next := int64(1)
 	for len(present) <= wanted+peekMore {
-		page, err := signalCall(ctx, q, q.options.TryTimeout, func(ctx context.Context, l SignalLink) ([]*azservicebus.ReceivedMessage, error) {
-			return l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
+		var page []*azservicebus.ReceivedMessage
+		err := q.connection.use(ctx, q.queue.try, func(ctx context.Context, l SignalLink) (err error) {
+			page, err = l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
+			return err
 		})
 		if err != nil {
-			return nil, q.queue.explain(err, 1, q.options.TryTimeout)
+			return nil, q.queue.explain(err, 1)
 		}
 		if len(page) == 0 {
 			return present, nil
@@ -268,13 +225,16 @@ func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 // send adds so many messages in one step, or as many of them as fit into one batch; none finds out whether
 // it could.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
-	_, err := signalCall(ctx, q, q.options.TryTimeout, func(ctx context.Context, l SignalLink) (int, error) { return l.Send(ctx, missing) })
+	err := q.connection.use(ctx, q.queue.try, func(ctx context.Context, l SignalLink) error {
+		_, err := l.Send(ctx, missing)
+		return err
+	})
 	if err == nil {
 		return nil
 	}
 	to := q.queue
 	to.access = ofSignals(sending())
-	return to.explain(err, 1, q.options.TryTimeout)
+	return to.explain(err, 1)
 }
 
 // idleWait is how long the broker may take to hand out a message that is there.
@@ -285,16 +245,19 @@ const idleWait = time.Second
 // locked some of those, and the count has to be looked at anew. stuck reports that it handed out none.
 func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool, err error) {
 	for range surplus {
-		messages, err := signalCall(ctx, q, min(idleWait, q.options.TryTimeout), func(ctx context.Context, l SignalLink) ([]*azservicebus.ReceivedMessage, error) {
-			return l.ReceiveMessages(ctx, 1, nil)
+		var taken []*azservicebus.ReceivedMessage
+		err := q.connection.use(ctx, min(idleWait, q.queue.try), func(ctx context.Context, l SignalLink) (err error) {
+			if taken, err = l.ReceiveMessages(ctx, 1, nil); err == nil && len(taken) == 0 {
+				err = errLinkLost // which the SDK says by returning nothing
+			}
+			return err
 		})
 		switch {
 		case errors.Is(err, errNoAnswer):
 			return true, nil
-		case len(messages) == 0:
-			q.disconnect()
-			return false, q.queue.explain(cmp.Or(err, errLinkLost), 1, q.options.TryTimeout) // which the SDK says by returning nothing
-		case !slices.Contains(surplus, *messages[0].SequenceNumber):
+		case err != nil:
+			return false, q.queue.explain(err, 1)
+		case !slices.Contains(surplus, *taken[0].SequenceNumber):
 			return false, nil
 		}
 	}
