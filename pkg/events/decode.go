@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 )
 
 // MaxBody is the most bytes that an encoded scale event may have. It is what a state table keeps of one,
@@ -31,201 +31,160 @@ func Decode(body []byte) (ScaleEvent, error) {
 	return e, nil
 }
 
+// fields are the names of an object's fields, separated by spaces.
+type fields struct {
+	needed   string // are there, and not null
+	nullable string // are there
+	optional string // are not null where they are there
+}
+
+var (
+	kindFields     = fields{needed: "specversion type"}
+	envelopeFields = fields{needed: "specversion type id source subject time datacontenttype data"}
+	dataFields     = fields{
+		needed:   "sequence desiredReplicas active direction metricValue complete status reasons target",
+		nullable: "previousReplicas lag changeAgeSeconds partitionCount partitionsWithLag",
+		optional: "findings throughput",
+	}
+	memberFields = fields{needed: "processor status", nullable: "desiredReplicas lag"}
+)
+
 func decode(body []byte) (ScaleEvent, error) {
-	root, err := object(body)
+	var env struct {
+		envelope
+		Data json.RawMessage `json:"data"`
+	}
+	if err := kindFields.read(body, "", &env); err != nil { // another version or type explains every field that is missing
+		return ScaleEvent{}, err
+	}
+	if env.SpecVersion != SpecVersion {
+		return ScaleEvent{}, fmt.Errorf("specversion is %q, this consumer reads %q", env.SpecVersion, SpecVersion)
+	}
+	if env.Type != Type {
+		return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", env.Type, Type)
+	}
+	if err := envelopeFields.read(body, "", &env); err != nil {
+		return ScaleEvent{}, err
+	}
+	if env.DataContentType != dataContentType {
+		return ScaleEvent{}, fmt.Errorf("datacontenttype is %q, it must be %q", env.DataContentType, dataContentType)
+	}
+	data, err := decodeData(env.Data)
 	if err != nil {
 		return ScaleEvent{}, err
 	}
-	var (
-		e                                             ScaleEvent
-		specVersion, id, eventType, subject, dataType string
-		data                                          json.RawMessage
-	)
-	env := fieldReader{fields: root}
-	env.required("specversion", &specVersion)
-	env.required("type", &eventType)
-	if env.err() == nil { // another version or type explains every field that is missing
-		if specVersion != SpecVersion {
-			return ScaleEvent{}, fmt.Errorf("specversion is %q, this consumer reads %q", specVersion, SpecVersion)
-		}
-		if eventType != Type {
-			return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", eventType, Type)
-		}
-	}
-	env.required("id", &id)
-	env.required("source", &e.Source)
-	env.required("subject", &subject)
-	env.required("time", &e.Time)
-	env.required("datacontenttype", &dataType)
-	env.required("data", &data)
-	if err := env.err(); err != nil {
-		return ScaleEvent{}, err
-	}
-	if dataType != dataContentType {
-		return ScaleEvent{}, fmt.Errorf("datacontenttype is %q, it must be %q", dataType, dataContentType)
-	}
-	if e.Data, err = decodeData(data); err != nil {
-		return ScaleEvent{}, err
-	}
-	e.Time = e.Time.UTC()
+	e := ScaleEvent{Source: env.Source, Time: env.Time.UTC(), Data: data}
 	if err := e.validate(); err != nil {
 		return ScaleEvent{}, err
 	}
-	if subject != e.Subject() {
-		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor or data.group is %q, they must be the same", subject, e.Subject())
+	if env.Subject != e.Subject() {
+		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor or data.group is %q, they must be the same", env.Subject, e.Subject())
 	}
-	if id != e.ID() {
-		return ScaleEvent{}, fmt.Errorf("id is %q, subject, epoch and sequence make it %q", id, e.ID())
+	if env.ID != e.ID() {
+		return ScaleEvent{}, fmt.Errorf("id is %q, subject, epoch and sequence make it %q", env.ID, e.ID())
 	}
 	return e, nil
 }
 
 func decodeData(raw json.RawMessage) (Data, error) {
-	fields, err := object(raw)
+	given, err := object(raw, "data.")
 	if err != nil {
-		return Data{}, fmt.Errorf("data: %w", err)
+		return Data{}, err
 	}
-	var d Data
-	r := fieldReader{fields: fields, prefix: "data."}
-	if r.has("epoch") || r.has("group") {
-		r.name("group", &d.Group)
-		r.required("epoch", &d.Epoch)
+	has := func(name string) bool { _, ok := given[name]; return ok }
+	known, ofGroup := dataFields, has("group") && string(given["group"]) != "null" && string(given["group"]) != `""`
+	if has("epoch") || has("group") {
+		known.needed, known.nullable = "epoch "+known.needed, "group "+known.nullable
 	} // else an event of a release that had neither, which may have waited in a queue for long
-	if d.Group == "" {
-		r.required("processor", &d.Processor)
-		if r.has("members") {
-			r.problems = append(r.problems, errors.New("data.members is given, and data.group is null"))
-		}
+	if ofGroup {
+		known.needed, known.nullable = "members "+known.needed, "processor "+known.nullable
 	} else {
-		r.name("processor", &d.Processor)
-		r.members(&d.Members)
+		known.needed, known.optional = "processor "+known.needed, "members "+known.optional
 	}
-	r.required("sequence", &d.Sequence)
-	r.required("desiredReplicas", &d.DesiredReplicas)
-	r.nullable("previousReplicas", &d.PreviousReplicas)
-	r.required("active", &d.Active)
-	r.required("direction", &d.Direction)
-	r.required("metricValue", &d.MetricValue)
-	r.nullable("lag", &d.Lag)
-	r.nullable("changeAgeSeconds", &d.ChangeAgeSeconds)
-	r.nullable("partitionCount", &d.PartitionCount)
-	r.nullable("partitionsWithLag", &d.PartitionsWithLag)
-	r.required("complete", &d.Complete)
-	r.required("status", &d.Status)
-	r.required("reasons", &d.Reasons)
-	r.required("target", &d.Target)
-	if r.has("findings") {
-		r.required("findings", &d.Findings)
+	var d struct {
+		encodedData
+		Members []json.RawMessage `json:"members"`
 	}
-	if r.has("throughput") {
-		r.required("throughput", &d.Throughput)
+	err = known.read(raw, "data.", &d)
+	switch {
+	case err != nil:
+		return Data{}, err
+	case d.Group != nil && *d.Group == "":
+		return Data{}, errors.New("data.group must be null or not empty")
+	case d.Processor != nil && *d.Processor == "":
+		return Data{}, errors.New("data.processor must be null or not empty")
+	case !ofGroup && d.Members != nil:
+		return Data{}, errors.New("data.members is given, and data.group is null")
 	}
-	return d, r.err()
-}
-
-func object(raw []byte) (map[string]json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("no JSON object: %w", err)
-	}
-	if fields == nil {
-		return nil, errors.New("no JSON object: null")
-	}
-	return fields, nil
-}
-
-// fieldReader takes fields out of an object by their exact names, which
-// encoding/json alone would match in any case, and collects what is wrong.
-type fieldReader struct {
-	fields   map[string]json.RawMessage
-	prefix   string // of the names in errors
-	missing  []string
-	problems []error
-}
-
-func (r *fieldReader) has(name string) bool {
-	_, ok := r.fields[name]
-	return ok
-}
-
-// required reads a field that must be there and not null.
-func (r *fieldReader) required(name string, into any) {
-	if string(r.fields[name]) == "null" {
-		r.problems = append(r.problems, fmt.Errorf("%s%s must not be null", r.prefix, name))
-		return
-	}
-	r.nullable(name, into)
-}
-
-// nullable reads a field that must be there.
-func (r *fieldReader) nullable(name string, into any) {
-	raw, ok := r.fields[name]
-	if !ok {
-		r.missing = append(r.missing, r.prefix+name)
-		return
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		r.problems = append(r.problems, fmt.Errorf("%s%s: %s", r.prefix, name, wanted(err, into)))
-	}
-}
-
-// name reads the name of a processor or group, which is null in the event of the other.
-func (r *fieldReader) name(field string, into *string) {
-	r.nullable(field, into)
-	if string(r.fields[field]) == `""` {
-		r.problems = append(r.problems, fmt.Errorf("%s%s must be null or not empty", r.prefix, field))
-	}
-}
-
-// members reads the processors of a group.
-func (r *fieldReader) members(into *[]Member) {
-	var list []json.RawMessage
-	r.required("members", &list)
-	for i, raw := range list {
-		at := fmt.Sprintf("%smembers[%d]", r.prefix, i)
-		fields, err := object(raw)
-		if err != nil {
-			r.problems = append(r.problems, fmt.Errorf("%s: %w", at, err))
-			continue
-		}
+	data := d.Data
+	data.Processor, data.Group = named(d.Processor), named(d.Group)
+	for i, raw := range d.Members {
 		var m Member
-		of := fieldReader{fields: fields, prefix: at + "."}
-		of.required("processor", &m.Processor)
-		of.nullable("desiredReplicas", &m.DesiredReplicas)
-		of.nullable("lag", &m.Lag)
-		of.required("status", &m.Status)
-		if err := of.err(); err != nil {
-			r.problems = append(r.problems, err)
+		if err := memberFields.read(raw, fmt.Sprintf("data.members[%d].", i), &m); err != nil {
+			return Data{}, err
 		}
-		*into = append(*into, m)
+		data.Members = append(data.Members, m)
 	}
+	return data, nil
 }
 
-// wanted says what a field should have been, without repeating its value,
-// which may be as long as the message.
-func wanted(err error, into any) string {
-	var wrongType *json.UnmarshalTypeError
-	switch _, isTime := into.(*time.Time); {
-	case isTime:
-		return "must be an RFC 3339 time"
-	case errors.As(err, &wrongType):
-		return fmt.Sprintf("must be of type %s", wrongType.Type)
-	default:
-		return err.Error()
+func named(name *string) string {
+	if name == nil {
+		return ""
 	}
+	return *name
 }
 
-func (r *fieldReader) err() error {
-	problems := r.problems
-	if len(r.missing) > 0 {
-		problems = append([]error{fmt.Errorf("missing %s", strings.Join(r.missing, ", "))}, problems...)
+// object reads an object. at is its place with a dot at the end, "" for the event itself.
+func object(raw []byte, at string) (map[string]json.RawMessage, error) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
+		if at != "" {
+			at = strings.TrimSuffix(at, ".") + ": "
+		}
+		return nil, errors.New(at + "no JSON object")
 	}
-	if len(problems) == 0 {
-		return nil
+	return given, nil
+}
+
+// read reads an object into a struct. It finds fields by their exact names, which encoding/json alone would
+// match in any case, and ignores others. The error is one line, since it becomes the reason of a dead letter,
+// and repeats no value, which may be as long as the message.
+func (f fields) read(raw []byte, at string, into any) error {
+	given, err := object(raw, at)
+	if err != nil {
+		return err
 	}
-	texts := make([]string, len(problems))
-	for i, p := range problems {
-		texts[i] = p.Error()
+	optional, nullable := strings.Fields(f.optional), strings.Fields(f.nullable)
+	known := map[string]json.RawMessage{}
+	var missing, problems []string
+	for _, name := range strings.Fields(f.needed + " " + f.nullable + " " + f.optional) {
+		value, ok := given[name]
+		switch {
+		case !ok && !slices.Contains(optional, name):
+			missing = append(missing, at+name)
+		case string(value) == "null" && !slices.Contains(nullable, name):
+			problems = append(problems, at+name+" must not be null")
+		case ok:
+			known[name] = value
+		}
 	}
-	return errors.New(strings.Join(texts, "; ")) // one line: it becomes a dead-letter reason
+	if len(missing) > 0 {
+		problems = append(problems, "missing "+strings.Join(missing, ", "))
+	}
+	text, err := json.Marshal(known)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		path := strings.Split(wrong.Field, ".") // with the names of embedded structs
+		field := path[max(0, slices.IndexFunc(path, func(step string) bool { return known[step] != nil }))]
+		problems = append(problems, fmt.Sprintf("%s%s: must be of type %s", at, field, wrong.Type))
+	} else if err != nil {
+		problems = append(problems, at+"time: must be an RFC 3339 time") // the one field that reads itself
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
 }
