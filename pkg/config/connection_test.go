@@ -211,7 +211,7 @@ func TestStorageConnection(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.ParseStorageConnection(lookupIn(map[string]string{"STORAGE": c.text}), "STORAGE")
+			read, err := config.ReadSettings([]string{"FEEDSCALE_STATE=table:STORAGE/feedscale", "STORAGE=" + c.text})
 			if c.mistake != "" {
 				contains(t, err, c.mistake)
 				return
@@ -219,8 +219,8 @@ func TestStorageConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.ConnectionString.Reveal() != c.text {
-				t.Errorf("got %q", got.ConnectionString.Reveal())
+			if got := read.State.Table.ConnectionString.Reveal(); got != c.text {
+				t.Errorf("got %q", got)
 			}
 		})
 	}

@@ -74,12 +74,3 @@ func cutSubscription(path string) (topic, name string, ok bool) {
 	}
 	return path[:at], strings.TrimPrefix(path[at+len(word)-1:], "/"), true
 }
-
-// publishMistake says what is wrong with a place that events are to be published to; "" where nothing is.
-func (e Events) publishMistake() string {
-	if e.Subscription == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
-		yamltree.Quote(e.Path()), e.ServiceBus.Setting, e.Queue)
-}

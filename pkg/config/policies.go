@@ -24,9 +24,9 @@ type namedPolicyFields struct {
 	policyFields
 }
 
-// BuiltInPolicies returns the names that no entry of a policies file may have: "default" is the
-// policy of a processor that sets nothing, "keda" is KEDA's.
-func BuiltInPolicies() []string { return []string{"default", "keda"} }
+// builtInPolicies are the names that no entry of a policies file may have: "default" is the policy of a
+// processor that sets nothing, "keda" is KEDA's.
+var builtInPolicies = []string{"default", "keda"}
 
 // DefaultPolicy returns the policy of a processor that sets nothing.
 func DefaultPolicy() scaling.Policy {
@@ -45,21 +45,15 @@ func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var policies []NamedPolicy
 	if d := newDocumentReader(file, text, policiesForm(), "policies", &mistakes); d != nil {
 		for _, e := range d.entries("policies", true) {
-			policies = append(policies, e.namedPolicy())
+			f := fields[namedPolicyFields](e, "policies")
+			policies = append(policies, NamedPolicy{Name: f.Name, Every: time.Duration(f.Every), Policy: f.policy()})
+			e.clash(slices.Contains(builtInPolicies, f.Name), yamltree.Quote(f.Name)+" is built in; allowed is another name", "name")
+			e.claimName("policy", f.Name)
+			e.checkPolicy(f.policyFields)
 		}
 	}
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}
 	return policies, nil
-}
-
-// namedPolicy reads one policy.
-func (e entry) namedPolicy() NamedPolicy {
-	f := fields[namedPolicyFields](e, "policies")
-	p := NamedPolicy{Name: f.Name, Every: time.Duration(f.Every), Policy: f.policy()}
-	e.clash(slices.Contains(BuiltInPolicies(), f.Name), yamltree.Quote(f.Name)+" is built in; allowed is another name", "name")
-	e.claimName("policy", f.Name)
-	e.checkPolicy(f.policyFields)
-	return p
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -45,8 +46,9 @@ func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
 	settings, raw := readSettings(env, &mistakes)
-	if text := settings.Events.publishMistake(); text != "" {
-		mistakes.Add(Mistake{Field: "FEEDSCALE_EVENTS", Text: text})
+	if e := settings.Events; e.Subscription != "" {
+		mistakes.Add(Mistake{Field: "FEEDSCALE_EVENTS", Text: fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
+			yamltree.Quote(e.Path()), e.ServiceBus.Setting, e.Queue)})
 	}
 	in.checkShards(env, settings, &mistakes)
 	source, text, ok := document(in, env, raw, &mistakes)

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"log/slog"
-	"unique"
-)
+import "unique"
 
 // Secret is a key or a connection string. Printed, logged or encoded, alone or inside another
 // value, it never shows its text; only Reveal returns it. Two Secrets are equal where their texts
@@ -13,8 +10,6 @@ type Secret struct {
 	// only a pointer here.
 	hidden unique.Handle[string]
 }
-
-const redacted = "(secret)"
 
 // NewSecret returns a Secret with a text. The Secret of "" is the zero Secret.
 func NewSecret(text string) Secret {
@@ -40,14 +35,8 @@ func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
 	}
-	return redacted
+	return "(secret)"
 }
-
-// GoString does not show the text.
-func (s Secret) GoString() string { return "config.Secret(" + s.String() + ")" }
-
-// LogValue does not show the text.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // MarshalText does not show the text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -132,15 +132,10 @@ func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
 		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, choices(logLevels, "debug, info, warn or error")),
 
 		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, choices(switches, "true and false")),
-		State: setting(mistakes, "FEEDSCALE_STATE", raw.State, func(text string) (State, error) {
-			return ParseState(e.lookup, text)
-		}),
-		Events: setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) {
-			return ParseEvents(e.lookup, text)
-		}),
-		Shards: setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, func(text string) (Events, error) {
-			return parseShardQueue(e.lookup, text)
-		}),
+		State:             setting(mistakes, "FEEDSCALE_STATE", raw.State, parseState(e.lookup)),
+		Events:            setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) { return ParseEvents(e.lookup, text) }),
+		Shards:            setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, parseShardQueue(e.lookup)),
+
 		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, numbers(0, math.MaxInt, "whole numbers of leases, 0 = never hand over")),
 	}
 	if raw.RUPrice != "" {

@@ -94,7 +94,7 @@ func TestSettings(t *testing.T) {
 		}},
 		{"state in a table, with a connection string", []string{"FEEDSCALE_STATE=table:STORAGE/feedscale", storage}, func(s config.Settings) bool {
 			return s.State.BoltPath == "" && s.State.Table.Name == "feedscale" && s.State.Table.ServiceURL == "" &&
-				s.State.Table.Connection.ConnectionString.Reveal() == "UseDevelopmentStorage=true"
+				s.State.Table.ConnectionString.Reveal() == "UseDevelopmentStorage=true"
 		}},
 		{"events on standard output", []string{"FEEDSCALE_EVENTS=stdout:"}, func(s config.Settings) bool { return s.Events == config.Events{} }},
 		{"events on a queue", []string{"FEEDSCALE_EVENTS=servicebus:BUS/scale/events", bus}, func(s config.Settings) bool {

@@ -13,15 +13,17 @@ import (
 // names it, too.
 const shardConnection = "FEEDSCALE_SHARDS"
 
-func parseShardQueue(lookup func(string) (string, bool), text string) (Events, error) {
-	connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // no unknown setting then, also where no queue is named
-	if text == "" {
-		return Events{}, nil
+func parseShardQueue(lookup func(string) (string, bool)) func(string) (Events, error) {
+	return func(text string) (Events, error) {
+		connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // no unknown setting then, also where no queue is named
+		if text == "" {
+			return Events{}, nil
+		}
+		if !queueName.MatchString(text) {
+			return Events{}, fmt.Errorf("%s is not the name of a queue; %s", yamltree.Quote(text), queueForm)
+		}
+		return Events{Queue: text, ServiceBus: connection}, err
 	}
-	if !queueName.MatchString(text) {
-		return Events{}, fmt.Errorf("%s is not the name of a queue; %s", yamltree.Quote(text), queueForm)
-	}
-	return Events{Queue: text, ServiceBus: connection}, err
 }
 
 // checkShards reports a queue of shards that nobody takes from: the folder is that of a function app, and the

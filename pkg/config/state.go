@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -16,42 +17,58 @@ type State struct {
 	Table    Table
 }
 
-// Table is a table of a storage account: by connection string or, where Connection is zero, by URL
-// and with an identity.
+// Table is a table of a storage account: by connection string or, where that is zero, by URL and with
+// an identity.
 type Table struct {
-	Name       string
-	Connection StorageConnection
-	ServiceURL string // https://ACCOUNT.table.core.windows.net, without the table and without a slash at the end; "" with a connection string
+	Name             string
+	Setting          string // with the connection string; "" where there is none
+	ConnectionString Secret // as it was written; may be UseDevelopmentStorage=true
+	ServiceURL       string // https://ACCOUNT.table.core.windows.net, without the table and without a slash at the end; "" with a connection string
 }
 
 const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.net/TABLE (identity) or table:SETTING/TABLE, SETTING naming a setting that holds a storage connection string"
 
-// ParseState reads the value of FEEDSCALE_STATE: "bolt:PATH",
+// parseState returns a parser of FEEDSCALE_STATE: "bolt:PATH",
 // "https://ACCOUNT.table.core.windows.net/TABLE" or "table:SETTING/TABLE". lookup finds the setting
-// with the connection string. The error says what is allowed.
-func ParseState(lookup func(string) (string, bool), text string) (State, error) {
-	scheme, rest, _ := strings.Cut(text, ":")
-	switch strings.ToLower(scheme) {
-	case "bolt":
-		if rest == "" {
-			return State{}, errors.New("bolt: names no file; " + stateForms)
+// with the connection string.
+func parseState(lookup func(string) (string, bool)) func(string) (State, error) {
+	return func(text string) (State, error) {
+		scheme, rest, _ := strings.Cut(text, ":")
+		switch strings.ToLower(scheme) {
+		case "bolt":
+			if rest == "" {
+				return State{}, errors.New("bolt: names no file; " + stateForms)
+			}
+			return State{BoltPath: rest}, nil
+		case "https":
+			serviceURL, name, err := parseTableURL(text)
+			return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
+		case "table":
+			setting, name, ok := strings.Cut(rest, "/")
+			if !ok {
+				return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
+			}
+			if err := checkTableName(name); err != nil {
+				return State{}, err
+			}
+			text, err := storageConnection(lookup, setting)
+			return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(text)}}, err
 		}
-		return State{BoltPath: rest}, nil
-	case "https":
-		serviceURL, name, err := parseTableURL(text)
-		return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
-	case "table":
-		setting, name, ok := strings.Cut(rest, "/")
-		if !ok {
-			return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
-		}
-		if err := checkTableName(name); err != nil {
-			return State{}, err
-		}
-		connection, err := ParseStorageConnection(lookup, setting)
-		return State{Table: Table{Name: name, Connection: connection}}, err
+		return State{}, errors.New("is no place for state; " + stateForms)
 	}
-	return State{}, errors.New("is no place for state; " + stateForms)
+}
+
+// storageConnection returns the connection string of a storage account that the setting NAME holds.
+func storageConnection(lookup func(string) (string, bool), name string) (string, error) {
+	settings, err := findConnection(lookup, name,
+		"set "+name+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE")
+	if err != nil {
+		return "", err
+	}
+	if _, err := connectionstring.ParseStorage(settings.value()); err != nil {
+		return "", settings.wrong("", err)
+	}
+	return settings.value(), nil
 }
 
 // parseTableURL splits the URL of a table. It may have a path before the table, as Azurite's does.

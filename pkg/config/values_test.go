@@ -129,7 +129,8 @@ func TestAConnectionStringOfAnotherServiceIsNamed(t *testing.T) {
 		return err
 	}
 	parseStorage := func(lookup func(string) (string, bool)) error {
-		_, err := config.ParseStorageConnection(lookup, "X")
+		text, _ := lookup("X")
+		_, err := config.ReadSettings([]string{"FEEDSCALE_STATE=table:X/feedscale", "X=" + text})
 		return err
 	}
 	for _, c := range []struct {

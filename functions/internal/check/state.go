@@ -83,7 +83,7 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 	access := connect.TableAccess(t)
 	address := t.ServiceURL
 	if access.ByKey() {
-		storage, _ := connectionstring.ParseStorage(t.Connection.ConnectionString.Reveal()) // the configuration has checked it
+		storage, _ := connectionstring.ParseStorage(t.ConnectionString.Reveal()) // the configuration has checked it
 		address = storage.Endpoint
 	}
 	endpoint := httpEndpoint(azurecli.Table, address, access.Setting)

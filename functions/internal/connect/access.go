@@ -32,5 +32,5 @@ func TableAccess(t config.Table) Access {
 	if t.ServiceURL != "" {
 		return Access{"FEEDSCALE_STATE", &config.Identity{}}
 	}
-	return Access{Setting: t.Connection.Setting}
+	return Access{Setting: t.Setting}
 }

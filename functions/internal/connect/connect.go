@@ -286,7 +286,7 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 // Table returns the store of a state table.
 func (c *Connections) Table(t config.Table) (*tablestore.Store, error) {
 	if t.ServiceURL == "" {
-		return tablestore.OpenWithConnectionString(t.Connection.ConnectionString.Reveal(), t.Name, clientOptions())
+		return tablestore.OpenWithConnectionString(t.ConnectionString.Reveal(), t.Name, clientOptions())
 	}
 	credential, err := c.Credential(config.Identity{})
 	if err != nil {

@@ -45,9 +45,7 @@ const (
 )
 
 // storage is the state table by its connection string.
-var storage = config.Table{Name: "feedscale", Connection: config.StorageConnection{
-	Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=" + key),
-}}
+var storage = config.Table{Name: "feedscale", Setting: "TABLES", ConnectionString: config.NewSecret("AccountName=shop;AccountKey=" + key)}
 
 // byIdentity is the same by its URL.
 var byIdentity = config.Table{Name: "feedscale", ServiceURL: "https://shop.table.core.windows.net"}
