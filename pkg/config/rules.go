@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
@@ -216,17 +215,12 @@ func things(target map[string]string) map[string]string {
 // checkShared adds the mistakes of processors that name the same container, whose needs add up, but
 // differ in how it is to be provisioned.
 func (e entry) checkShared(p Processor) {
-	type terms struct {
-		mode     ThroughputMode
-		min, max int
-		after    time.Duration
-	}
 	for _, c := range p.Throughput.Containers {
 		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
 			continue // a mistake of its own
 		}
 		container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
-		this := terms{p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter}
+		this := fmt.Sprint(p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter)
 		if first, taken := e.claim("container "+c.Connection.Endpoint+container, claim{name: p.Name, terms: this}); taken && first.terms != this {
 			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up", container, first.name, first.line))
 		}
