@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func decodeData(raw json.RawMessage) (Data, error) {
 		return Data{}, errors.New("data.members is given, and data.group is null")
 	}
 	data := d.Data
-	data.Processor, data.Group = named(d.Processor), named(d.Group)
+	data.Processor, data.Group = *cmp.Or(d.Processor, new(string)), *cmp.Or(d.Group, new(string))
 	for i, raw := range d.Members {
 		var m Member
 		if err := memberFields.read(raw, fmt.Sprintf("data.members[%d].", i), &m); err != nil {
@@ -126,13 +127,6 @@ func decodeData(raw json.RawMessage) (Data, error) {
 		data.Members = append(data.Members, m)
 	}
 	return data, nil
-}
-
-func named(name *string) string {
-	if name == nil {
-		return ""
-	}
-	return *name
 }
 
 // object reads an object. at is its place with a dot at the end, "" for the event itself.

@@ -149,7 +149,7 @@ func (s *State) Record(before *Sample, o Observation) {
 		}
 		sample.Previous = before.Previous
 		sample.Direction = new(scaling.None)
-		switch from := previous(before.Previous); {
+		switch from := *cmp.Or(before.Previous, new(int)); { // 0 where there was no earlier one
 		case *sample.Replicas > from:
 			*sample.Direction = scaling.Out
 		case *sample.Replicas < from:
@@ -164,14 +164,6 @@ func (s *State) Record(before *Sample, o Observation) {
 		s.Since = s.AttemptedAt
 	}
 	s.Recorded = &sample
-}
-
-// previous returns the replicas that a decision is compared with: 0 where there was no earlier one.
-func previous(replicas *int) int {
-	if replicas == nil {
-		return 0
-	}
-	return *replicas
 }
 
 // Changed reports whether the decision is the first one, or changed the replicas.

@@ -128,19 +128,11 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	return true, nil
 }
 
-func (a *Action) get(ctx context.Context, target app) (resource, error) {
-	request, err := a.request(ctx, http.MethodGet, target)
+func (a *Action) get(ctx context.Context, target app) (r resource, err error) {
+	answer, err := a.send(ctx, http.MethodGet, target, nil, http.StatusOK)
 	if err != nil {
-		return resource{}, err
+		return r, err
 	}
-	answer, err := a.client.Pipeline().Do(request)
-	if err != nil {
-		return resource{}, err
-	}
-	if !runtime.HasStatusCode(answer, http.StatusOK) {
-		return resource{}, runtime.NewResponseError(answer)
-	}
-	var r resource
 	return r, runtime.UnmarshalAsJSON(answer, &r)
 }
 
@@ -155,19 +147,9 @@ func (a *Action) pause(ctx context.Context) error {
 
 // patch changes the bounds, and waits until the long-running operation is complete.
 func (a *Action) patch(ctx context.Context, target app, want bounds) error {
-	request, err := a.request(ctx, http.MethodPatch, target)
+	answer, err := a.send(ctx, http.MethodPatch, target, want.patch(), http.StatusOK, http.StatusAccepted)
 	if err != nil {
 		return err
-	}
-	if err := runtime.MarshalAsJSON(request, want.patch()); err != nil {
-		return err
-	}
-	answer, err := a.client.Pipeline().Do(request)
-	if err != nil {
-		return err
-	}
-	if !runtime.HasStatusCode(answer, http.StatusOK, http.StatusAccepted) {
-		return runtime.NewResponseError(answer)
 	}
 	poller, err := runtime.NewPoller[resource](answer, a.client.Pipeline(), nil)
 	if err != nil {
@@ -177,11 +159,19 @@ func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 	return err
 }
 
-func (a *Action) request(ctx context.Context, method string, target app) (*policy.Request, error) {
+// send sends a request about an app. Any status but those expected is an error.
+func (a *Action) send(ctx context.Context, method string, target app, body any, expected ...int) (*http.Response, error) {
 	request, err := runtime.NewRequest(ctx, method, a.client.Endpoint()+target.path()+"?api-version="+apiVersion)
+	if err == nil && body != nil {
+		err = runtime.MarshalAsJSON(request, body)
+	}
 	if err != nil {
 		return nil, err
 	}
 	request.Raw().Header.Set("Accept", "application/json")
-	return request, nil
+	answer, err := a.client.Pipeline().Do(request)
+	if err == nil && !runtime.HasStatusCode(answer, expected...) {
+		err = runtime.NewResponseError(answer)
+	}
+	return answer, err
 }

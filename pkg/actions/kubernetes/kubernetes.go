@@ -94,16 +94,10 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 	}
 	config.Wrap(bounded.Bodies)
 	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the cluster: %w", err)
-	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
-	scales, err := scale.NewForConfig(rest.CopyConfig(config), mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(found))
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the cluster: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
+	scales, scalesErr := scale.NewForConfig(rest.CopyConfig(config), mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(found))
+	objects, objectsErr := dynamic.NewForConfig(config)
+	if err := cmp.Or(err, scalesErr, objectsErr); err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
 	return &Action{

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,12 +203,7 @@ func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource,
 // apis/keda/v1alpha1 of github.com/kedacore/keda).
 func (s *scaler) defaults() {
 	ref := &s.Spec.ScaleTargetRef
-	if ref.APIVersion == "" {
-		ref.APIVersion = "apps/v1"
-	}
-	if ref.Kind == "" {
-		ref.Kind = "Deployment"
-	}
+	ref.APIVersion, ref.Kind = cmp.Or(ref.APIVersion, "apps/v1"), cmp.Or(ref.Kind, "Deployment")
 }
 
 // actsOn reports whether w is what it scales, in whatever version: all versions are one object.

@@ -5,7 +5,7 @@ import "context"
 // Probe opens a link that can send to the queue, and sends nothing. Its error says what to do; it is a
 // *Refusal where the service said so, and events.ErrUnreachable where it did not answer.
 func (p *Publisher) Probe(ctx context.Context) error {
-	err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l publisherLink) error {
+	err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l senderLink) error {
 		_, err := l.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
 		return err
 	})
@@ -29,7 +29,7 @@ const (
 // Entity finds out what a Publisher whose Probe succeeds sends to, for which it needs the right to receive: it
 // is unknown without. It looks at what waits in a queue and takes nothing from it.
 func (p *Publisher) Entity(ctx context.Context) Entity {
-	err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l publisherLink) error {
+	err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l senderLink) error {
 		receiver, err := p.queue.receiver(l.Client)
 		if err == nil {
 			// Which also opens a link to receive, on which nothing comes as long as nothing is asked for.

@@ -33,13 +33,22 @@ type PublisherOptions struct {
 type Publisher struct {
 	queue      queue
 	options    PublisherOptions
-	connection *connection[publisherLink]
+	connection *connection[senderLink]
 }
 
-// publisherLink is a connection with its sender.
-type publisherLink struct {
+// senderLink is a connection with a sender.
+type senderLink struct {
 	*azservicebus.Client
 	sender *azservicebus.Sender
+}
+
+func openSender(q queue) (senderLink, error) {
+	client, err := q.connect()
+	if err != nil {
+		return senderLink{}, err
+	}
+	sender, err := client.NewSender(q.name, nil)
+	return senderLink{client, sender}, err
 }
 
 // NewPublisher returns a Publisher that authenticates with a connection string, of a namespace or of
@@ -67,14 +76,7 @@ func newPublisher(sign signIn, name string, o PublisherOptions) (*Publisher, err
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{queue: q, options: o, connection: newConnection(func() (publisherLink, error) {
-		client, err := q.connect()
-		if err != nil {
-			return publisherLink{}, err
-		}
-		sender, err := client.NewSender(q.name, nil)
-		return publisherLink{client, sender}, err
-	})}, nil
+	return &Publisher{queue: q, options: o, connection: newConnection(func() (senderLink, error) { return openSender(q) })}, nil
 }
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
@@ -116,7 +118,7 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 // deliver sends a message until that works, or its tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
-		err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l publisherLink) error {
+		err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l senderLink) error {
 			return l.sender.SendMessage(ctx, message, nil)
 		})
 		if err == nil {

@@ -22,22 +22,17 @@ type SignalLink interface {
 
 // sdkLink is a SignalLink by the SDK.
 type sdkLink struct {
-	client *azservicebus.Client
-	sender *azservicebus.Sender
+	senderLink
 	*azservicebus.Receiver
 }
 
 func openLink(q queue) (SignalLink, error) {
-	client, err := q.connect()
+	l, err := openSender(q)
 	if err != nil {
 		return nil, err
 	}
-	sender, err := client.NewSender(q.name, nil)
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
-	return sdkLink{client, sender, receiver}, err
+	receiver, err := l.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	return sdkLink{l, receiver}, err
 }
 
 // Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
@@ -58,7 +53,7 @@ func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
 	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
 }
 
-func (l sdkLink) Close(ctx context.Context) error { return l.client.Close(ctx) }
+func (l sdkLink) Close(ctx context.Context) error { return l.Client.Close(ctx) }
 
 // newSignal is a message without a time to live, whose id is its own, so that a queue that detects duplicates
 // drops none.
