@@ -111,7 +111,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	idle     bool // nothing is configured, and nothing was left to give back
-	readings map[string]*reading
+	readings map[string]reading
 	wants    map[string]Want // of each processor, as far as it is known
 	said     bounded.Notes   // what was logged last of each container
 }

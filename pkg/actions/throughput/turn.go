@@ -50,7 +50,7 @@ func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
 		return t
 	}
 	if k.readings == nil {
-		k.readings, k.wants = map[string]*reading{}, map[string]Want{}
+		k.readings, k.wants = map[string]reading{}, map[string]Want{}
 	}
 	go func() {
 		defer close(t.ready)
@@ -125,10 +125,7 @@ func (t *Turn) each(do func(*subject)) {
 func (t *Turn) reading(name string) reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.readings[name]; r != nil {
-		return *r
-	}
-	return reading{}
+	return t.readings[name]
 }
 
 // learn notes what a request about a container told, and returns what is known of it then.
@@ -136,15 +133,12 @@ func (t *Turn) learn(s *subject, told cosmos.Throughput, at time.Time, err error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.readings[s.Name]
-	if r == nil {
-		r = &reading{}
-		t.readings[s.Name] = r
-	}
 	r.spent.Add(told.Usage)
 	if r.err = err; err == nil {
 		r.Throughput, r.at = told, at
 	}
-	return *r
+	t.readings[s.Name] = r
+	return r
 }
 
 // Follow returns what the containers of a processor need for what it was just decided, as far as it is known
@@ -164,9 +158,10 @@ func (t *Turn) Follow(processor string, w Want, last []state.Container) (all []s
 	}
 	t.wants[processor] = w
 	for _, c := range t.Containers {
-		if r := t.readings[c.document()]; r != nil && c.names(processor) {
+		if r, ok := t.readings[c.document()]; ok && c.names(processor) {
 			spent.Add(r.spent)
 			r.spent = cosmos.Usage{}
+			t.readings[c.document()] = r
 		}
 	}
 	t.mu.Unlock()
