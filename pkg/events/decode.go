@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// MaxBody is the most bytes that an encoded scale event may have. It is what a state table keeps of one,
-// with room to spare, and as long as a message of Service Bus in the premium tier may be unless that is
-// raised (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-quotas).
+// MaxBody is the greatest length of an encoded scale event, in bytes. A state table has room for more; it is
+// the default limit of a message in the premium tier of Service Bus
+// (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-quotas).
 const MaxBody = 1 << 20
 
-// Decode reads an encoded scale event of at most MaxBody bytes. Whatever else the event carries, as
-// CloudEvents extensions or as later fields of the data, is ignored; anything
-// missing, of another type or contradictory is an error that names it, fit to
-// be the reason for which a consumer dead-letters the message. It may repeat what
-// the event says, so that it is not for a log. Body returns the bytes again.
+// Decode reads an encoded scale event of at most MaxBody bytes. It ignores CloudEvents extensions and fields
+// that it does not know. The error names what is missing, of another type or contradictory; a consumer may
+// give it as the reason of a dead letter. Do not log it: it may repeat parts of the event. Body returns the
+// bytes again.
 func Decode(body []byte) (ScaleEvent, error) {
 	if len(body) > MaxBody {
 		return ScaleEvent{}, fmt.Errorf("not a scale event: longer than %d KiB", MaxBody>>10)

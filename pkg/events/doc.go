@@ -1,5 +1,5 @@
 // Package events is the scale event: a decision of feedscale as it is published, and the contract
-// between whoever publishes it and whoever acts on it.
+// between its publisher and its consumers.
 //
 // It holds the event and its JSON Schema (event.go and scale-event.schema.json, which change
 // together), the encoding and its strict reverse (decode.go), the rule which of two events of one

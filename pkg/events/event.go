@@ -22,8 +22,7 @@ const (
 	MaxSequence = 999_999_999_999
 )
 
-// ScaleEvent is a decision that is published: a CloudEvents 1.0 event. Its id and subject follow from the
-// data.
+// ScaleEvent is a published decision: a CloudEvents 1.0 event. Its id and subject follow from the data.
 type ScaleEvent struct {
 	Source string // CloudEvents source; "" = DefaultSource
 	Time   time.Time
@@ -32,9 +31,9 @@ type ScaleEvent struct {
 	body []byte // as Decode read it; nil for an event that was made here
 }
 
-// Data is what a scale event says, of a processor or of a group of processors that run in one deployment.
-// A nil number is unknown, which is never the same as zero. Every field is present in the encoded event,
-// but for Members in that of a processor, and for Findings and Throughput where there are none.
+// Data is the content of a scale event, of a processor or of a group of processors that run in one
+// deployment. A nil number is unknown, which is never the same as zero. Every field is present in the
+// encoded event, except Members in that of a processor, and Findings and Throughput if there are none.
 type Data struct {
 	Processor         string            `json:"processor"`        // "" in the event of a group, encoded as null
 	Group             string            `json:"group"`            // "" in the event of a processor, encoded as null
@@ -58,27 +57,26 @@ type Data struct {
 	Throughput        []Throughput      `json:"throughput,omitempty"` // of the containers that follow the subject; none where there are none
 }
 
-// Throughput is what a container whose request units follow the subject has, and is to have.
+// Throughput is the throughput of a container that follows the subject, in request units a second.
 type Throughput struct {
 	Account     string `json:"account"`                // host
 	Container   string `json:"container"`              // DATABASE/ID, or a database whose containers share it
 	Mode        string `json:"mode"`                   // recommend: somebody else is to provision it; apply: feedscale does
-	Provisioned *int   `json:"provisionedRUPerSecond"` // nil where it could not be read
-	Desired     *int   `json:"desiredRUPerSecond"`     // nil where nothing could be decided
-	Needed      *int   `json:"neededRUPerSecond"`      // by the replicas, before every bound; nil where that is not known
-	AtLimit     bool   `json:"atLimit"`                // they need more than it may be raised to
+	Provisioned *int   `json:"provisionedRUPerSecond"` // nil if it could not be read
+	Desired     *int   `json:"desiredRUPerSecond"`     // nil if nothing could be decided
+	Needed      *int   `json:"neededRUPerSecond"`      // by the replicas, before every bound; nil = unknown
+	AtLimit     bool   `json:"atLimit"`                // the replicas need more than the container may have
 }
 
 // Member is one processor of a group, as the group's decision saw it.
 type Member struct {
 	Processor       string `json:"processor"`
-	DesiredReplicas *int   `json:"desiredReplicas"` // what the processor alone asks for, at least 0; nil where nothing was ever decided
+	DesiredReplicas *int   `json:"desiredReplicas"` // what the processor alone asks for, at least 0; nil if nothing was ever decided
 	Lag             *int64 `json:"lag"`             // pending transactions, at least 0
 	Status          string `json:"status"`
 }
 
-// Reason is one step of the decision: which rule, what it made of the
-// replicas, and why.
+// Reason is one step of the decision: its name, the replicas after it, and why.
 type Reason struct {
 	Step     string `json:"step"`
 	Replicas int    `json:"replicas"`
@@ -101,8 +99,8 @@ func (d Data) Subject() string {
 	return d.Processor
 }
 
-// ID identifies the event. It is also the message id by which a queue detects duplicates. Of two events of
-// one subject that have an epoch the newer has the greater id, as text, and one without comes first.
+// ID identifies the event; by it a queue detects duplicates. Of two events of one subject with an epoch,
+// the newer has the greater id, compared as text. An event without an epoch comes before both.
 func (d Data) ID() string {
 	if d.Epoch == 0 {
 		return fmt.Sprintf("%s-%012d", d.Subject(), d.Sequence)
@@ -170,9 +168,8 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
 
-// Body is the event as it was published: the very bytes that Decode read, with
-// whatever else they say, or those of Encode where the event was made here. They
-// are not to be changed.
+// Body returns the event as it was published: the bytes that Decode read, or those of Encode for an event
+// that was made here. They must not be changed.
 func (e ScaleEvent) Body() ([]byte, error) {
 	if e.body != nil {
 		return e.body, nil
@@ -180,7 +177,7 @@ func (e ScaleEvent) Body() ([]byte, error) {
 	return e.Encode()
 }
 
-// validate says what makes the event one that no consumer could act upon.
+// validate returns an error for an event that no consumer could act on.
 func (e ScaleEvent) validate() error {
 	switch {
 	case e.Source == "":

@@ -13,13 +13,12 @@ type Position struct {
 // Position returns the place of the event among those of its subject.
 func (e ScaleEvent) Position() Position { return Position{e.Epoch, e.Sequence, e.Time} }
 
-// Precedes reports whether an event that arrives after the one at p, and stands at q, is newer and so to be
-// acted on:
+// Precedes reports whether an event at q, which arrives after the one at p, is newer, so that a consumer
+// acts on it:
 //
-//   - A later epoch is newer, and an earlier one stale, whatever the sequences: the state of the subject
-//     began anew, as where it was lost.
-//   - Within an epoch a higher sequence is newer. Gaps are allowed: a lost event costs nothing but time.
-//   - The same epoch and sequence are the same event, whatever else it says.
+//   - A later epoch is newer, whatever the sequences: the state of the subject was lost and began anew.
+//   - Within an epoch a higher sequence is newer. Gaps are allowed.
+//   - The same epoch and sequence are the same event.
 //   - Without epochs a lower sequence is stale, unless its event was made later: then the publisher lost
 //     its state and counts from 1 again.
 func (p Position) Precedes(q Position) bool {
@@ -32,5 +31,5 @@ func (p Position) Precedes(q Position) bool {
 	return q.Sequence > p.Sequence
 }
 
-// SameEvent reports whether both are places of one event, published twice.
+// SameEvent reports whether both are the place of one event.
 func (p Position) SameEvent(q Position) bool { return p.Epoch == q.Epoch && p.Sequence == q.Sequence }

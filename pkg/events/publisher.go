@@ -6,28 +6,27 @@ import (
 )
 
 var (
-	// ErrUnreachable is in the error of a Publish that got no answer at all. The next event would fare
-	// no better, and wait as long: leave the rest for later.
+	// ErrUnreachable is in the error of a Publish that got no answer. Leave the other events for later:
+	// each would wait as long.
 	ErrUnreachable = errors.New("the broker is out of reach")
 
-	// ErrTooLarge is in the error of a Publish that the broker refused for the size of this event. Another
-	// try would end the same, the next event may pass: drop this one, and say so.
+	// ErrTooLarge is in the error of a Publish that the broker refused for the size of the event. Drop the
+	// event and say so: another try would fail, too, while other events may pass.
 	ErrTooLarge = errors.New("the event is larger than the broker takes")
 
-	// ErrDeadLetter, in the error of whoever acts on an event, says that another try would end the
-	// same: the event belongs in the dead-letter queue at once.
+	// ErrDeadLetter is in the error of a handler for which another try would fail in the same way: the
+	// event goes to the dead-letter queue at once.
 	ErrDeadLetter = errors.New("the scale event cannot be acted upon")
 )
 
 // Publisher delivers encoded scale events. All methods are safe for concurrent use; events of one
 // subject arrive in the order of the calls, if each call waits for the one before.
 type Publisher interface {
-	// Publish delivers the exact bytes of an encoded event, or says what to do. After an error the
-	// event may have been delivered all the same: publish the same bytes again, and their id lets the
-	// queue drop the repetition. The error is ErrUnreachable where nobody answered, and ErrTooLarge where
-	// it is for this event alone.
+	// Publish delivers the exact bytes of an encoded event. The error says what to do; it wraps
+	// ErrUnreachable or ErrTooLarge in these cases. The event may have been delivered in spite of an
+	// error: publish the same bytes again, and the queue drops the repetition by its id.
 	Publish(ctx context.Context, body []byte) error
 
-	// Close releases what is held open. It waits for nothing that a broker would have to answer.
+	// Close releases what is held open, without waiting for an answer of the broker.
 	Close(ctx context.Context) error
 }

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// Stdout is the Publisher of a program whose output is read by another: one
-// event per line.
+// Stdout is a Publisher for a program whose output another one reads: one event per line.
 type Stdout struct {
 	mu sync.Mutex
 	w  io.Writer

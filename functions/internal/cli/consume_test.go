@@ -107,7 +107,7 @@ func TestConsumeEndsAtATopicAndSaysHowASubscriptionIsWritten(t *testing.T) {
 	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/decisions"
 	const says = "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/SUBSCRIPTION"
 	for _, args := range [][]string{{"consume"}, {"consume", "--sessions"}} {
-		if r := (program{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "where it is a topic") || !strings.Contains(r.Stderr, says) {
+		if r := (program{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "if it is a topic") || !strings.Contains(r.Stderr, says) {
 			t.Errorf("%v: status %d: %s", args, r.Status, r.Stderr)
 		}
 	}

@@ -15,8 +15,8 @@ func within[T any](ctx context.Context, limit time.Duration, call func(context.C
 	return await(ctx, call)
 }
 
-// await returns soon after the end of ctx even where the SDK, which waits for locks and tokens without
-// looking at its context, does not.
+// await returns at most closeTimeout after the end of ctx. The SDK alone may take longer: it waits for locks
+// and tokens without looking at its context.
 func await[T any](ctx context.Context, call func(context.Context) (value T, err error)) (value T, err error) {
 	returned := make(chan struct{})
 	var result T
@@ -29,7 +29,7 @@ func await[T any](ctx context.Context, call func(context.Context) (value T, err 
 	case <-returned:
 		value, err = result, failure
 	case <-ctx.Done():
-		// What the SDK has already received is not to stay locked.
+		// The call may still return messages, which must not stay locked.
 		select {
 		case <-returned:
 			value, err = result, failure

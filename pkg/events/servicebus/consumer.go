@@ -14,34 +14,33 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Handler acts on a scale event. nil settles it. An error has it handled again, after 1 s, 2 s, 4 s and
-// so on up to 30 s, unless a newer event of its subject has come meanwhile; six times in vain, and it
+// Handler acts on a scale event. nil settles the event. After an error the event is handled again, after
+// 1 s, 2 s, 4 s and so on up to 30 s, unless a newer event of its subject has come. After six failures it
 // goes back to the queue, which delivers it again until its maximum delivery count. An error that wraps
 // events.ErrDeadLetter moves it to the dead-letter queue, with the error as the reason. Errors are
 // logged.
 //
-// ctx ends where the event is no longer this consumer's, or where a stop takes longer than it may. One
-// subject's events are handled one at a time; those of several subjects at once.
+// ctx ends when the lock on the event is lost, or when the grace of a stop is over. The events of one
+// subject are handled one at a time, those of several subjects in parallel.
 type Handler func(ctx context.Context, e events.ScaleEvent) error
 
-// ConsumerOptions say how events are taken from a queue. The zero value is what a deployment wants
-// whose queue requires no sessions.
+// ConsumerOptions say how events are taken from a queue. The zero value suits a queue without sessions.
 type ConsumerOptions struct {
-	// Subscription makes the queue that is named a topic, and says which of its subscriptions is consumed:
-	// a queue of its own. What is said of queues holds for it.
+	// Subscription is the subscription that is consumed; the name of the queue is then that of its topic.
+	// Everything said about queues applies to subscriptions.
 	Subscription string
 
 	Sessions    bool          // the queue requires sessions
 	Concurrency int           // handlers under way at once, each for another subject; 0 = 16
-	Grace       time.Duration // that handlers have to end when Run is to stop; 0 = 10 s
+	Grace       time.Duration // for handlers to end when Run stops; 0 = 10 s
 	TryTimeout  time.Duration // of connecting, tokens included, and of settling or renewing one message; 0 = 5 s
-	RetryDelay  time.Duration // the first pause before a handler, or the connection, is tried again; doubles up to 30 times as much; 0 = 1 s
+	RetryDelay  time.Duration // before a handler, or the connection, is tried again: it doubles, up to 30 times the first; 0 = 1 s
 
 	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
 	Client azservicebus.ClientOptions
 
-	// Log receives failures, and at debug level events that are completed unhandled. No body of a
-	// message is written there. nil = nothing is logged.
+	// Log receives failures, and at debug level the events that are completed without being handled. It
+	// gets no body of a message. nil = nothing is logged.
 	Log *slog.Logger
 }
 
@@ -61,28 +60,26 @@ func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
 // Consumer takes scale events from one queue, by peek-lock, and has those of each subject handled in
 // order.
 //
-// Events come at least once, and a replica count is a level, not a difference. So an event that is stale
-// or repeated is completed without being handled, and where several of one subject wait, only the newest
-// is handled: the others are completed as superseded. So is one that is older than the time to live of its
-// message, by this machine's clock. What was handled last is remembered for each
-// subject, in memory and for one Run: after a restart the first event of a subject counts, whatever its
-// place.
+// Events come at least once, and a replica count is a level, not a difference. So these events are
+// completed without being handled: a stale or repeated one, one that a newer event of its subject
+// supersedes, and one that is older than the time to live of its message, by this machine's clock. The
+// consumer remembers the last event of each subject, in memory and for one Run: after a restart, the first
+// event of a subject counts, whatever its place.
 //
-// What is no scale event goes to the dead-letter queue, with the reason. Without sessions two consumers
-// of one queue may handle events of one subject at once.
+// Anything but a scale event goes to the dead-letter queue, with the reason. Without sessions, two
+// consumers of one queue may handle events of one subject at the same time.
 type Consumer struct {
 	queue   queue
 	options ConsumerOptions
 	expired atomic.Int64
 }
 
-// Expired is how many events were completed unhandled because they were older than the time to live of
-// their messages. Many of them say that events wait for long, or that a clock is wrong.
+// Expired returns how many events were completed without being handled since they were older than the time
+// to live of their messages. A high number means that events wait for long, or that a clock is wrong.
 func (c *Consumer) Expired() int64 { return c.expired.Load() }
 
 // NewConsumer returns a Consumer that authenticates with a connection string, whose policy needs the
-// Listen right. What NewPublisher says of connection string and queue holds here too; nothing is
-// connected before Run.
+// Listen right. Connection string and queue are as for NewPublisher. It connects in Run.
 func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, error) {
 	return newConsumer(byKey(connectionString), queue, o)
 }
@@ -109,12 +106,12 @@ func newConsumer(sign signIn, name string, o ConsumerOptions) (*Consumer, error)
 }
 
 // Run receives until ctx ends. Then it takes nothing more, lets the handlers under way end, gives back
-// what was not handled and returns nil; handlers that outlast the grace have their ctx ended, and are an
+// what was not handled, and returns nil. If handlers outlast the grace, it ends their ctx and returns an
 // error.
 //
-// A broker that is out of reach is waited for. Only what another try would not change, as a queue that
-// does not exist or a key that is refused, is an error, and only until the connection has worked once.
-// It is a *Refusal where the service refused.
+// Run waits for a broker that is out of reach. It returns an error only for what another try would not
+// change, such as a queue that does not exist or a key that is refused, and only until the connection has
+// worked once. The error is a *Refusal if the service refused.
 func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 	r := newConsumerRun(ctx, c, handle)
 	pause, logged, everWorked := c.options.RetryDelay, slog.LevelDebug, false

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// minRenewal is the shortest pause between renewals of one lock. To a clock that is ahead of the
-	// broker's every lock has ended, and would else be renewed without a pause.
+	// minRenewal is the shortest pause between renewals of one lock. By a clock ahead of the broker's,
+	// every lock has ended already.
 	minRenewal = 100 * time.Millisecond
 	// maxDescription is how much of a reason is sent with a dead letter, in bytes. The service takes
 	// some 4,000 for all of it.
@@ -28,31 +28,31 @@ const (
 
 var (
 	errLockLost = errors.New("the lock was lost")
-	// errAhead is of an event beside which every later one of its subject would be stale.
+	// errAhead is the error of an event that would make every later one of its subject stale.
 	errAhead = errors.New("its epoch is in the future")
 )
 
-// settler is what settles messages, be they of a queue or of a session.
+// settler settles the messages of a queue or of a session.
 type settler interface {
 	CompleteMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.CompleteMessageOptions) error
 	AbandonMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.AbandonMessageOptions) error
 	DeadLetterMessage(context.Context, *azservicebus.ReceivedMessage, *azservicebus.DeadLetterOptions) error
 }
 
-// source is what messages are received from, and settled with: a queue, or one session of it.
+// source is a queue, or one session of it, from which messages are received.
 type source struct {
 	receive func(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 	settler settler
 	ctx     context.Context // ends when nothing can be settled here any more
 
-	// renew is nil where the locks are all the session's, and end with ctx.
+	// renew is nil for a session, whose lock covers its messages and ends with ctx.
 	renew func(context.Context, *azservicebus.ReceivedMessage, *azservicebus.RenewMessageLockOptions) error
 
 	unsettled sync.WaitGroup
 	open      atomic.Int64 // deliveries that are unsettled
 }
 
-// delivery is a message that is held by its lock until it is settled.
+// delivery is a message, locked until it is settled.
 type delivery struct {
 	from     *source
 	message  *azservicebus.ReceivedMessage
@@ -66,8 +66,8 @@ type delivery struct {
 	leave      func() bool // ends the wait for the end of the session; nil without sessions
 }
 
-// hold keeps the lock on a message from now on. An error says that it is no scale event, or errAhead; the
-// delivery is to be settled all the same.
+// hold keeps the lock on a message from now on. The error is errAhead, or says why it is no scale event; the
+// delivery has to be settled all the same.
 func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) (*delivery, error) {
 	d := &delivery{from: from, message: message}
 	d.ctx, d.cancel = context.WithCancelCause(r.handling)
@@ -91,18 +91,16 @@ func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) 
 	return d, err
 }
 
-// expired reports whether the event is older than its message was to live. The broker counts from when it
-// got the message: not what an event waited in an outbox before that. It also removes expired messages when
-// it sees fit, and may deliver them until then
+// expired reports whether the event is older than the time to live of its message. The broker does not count
+// the time in an outbox before it got the message, and may deliver an expired message until it removes it
 // (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
 func (d *delivery) expired() bool {
 	ttl := d.message.TimeToLive
-	// The SDK has 0 for a message that says nothing.
 	return ttl != nil && *ttl > 0 && time.Since(d.event.Time) > *ttl
 }
 
-// keep renews a lock when half of its time has passed, until ctx ends. A lock that cannot be renewed, for
-// want of a connection, is still held to its end.
+// keep renews a lock when half of its time has passed, until ctx ends. Without a connection the lock cannot
+// be renewed, and still holds until its end.
 func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {
 	for {
 		select {
@@ -120,8 +118,7 @@ func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew fu
 
 func (d *delivery) lost() bool { return errors.Is(context.Cause(d.ctx), errLockLost) }
 
-// end stops renewing the lock. A session, which may last for long, keeps nothing
-// of the delivery.
+// end stops renewing the lock, and frees what a long session would keep of the delivery.
 func (d *delivery) end() {
 	if d.leave != nil {
 		d.leave()
@@ -132,7 +129,7 @@ func (d *delivery) end() {
 	d.from.unsettled.Done()
 }
 
-// name is how the log calls a delivery. The body of a message is never in it.
+// name identifies a delivery in the log, without the body of its message.
 func (d *delivery) name() slog.Attr {
 	return slog.Group("message", slog.String("id", d.message.MessageID), slog.Uint64("delivery", uint64(d.message.DeliveryCount)))
 }
@@ -142,8 +139,7 @@ func (r *consumerRun) complete(d *delivery, why string) {
 	r.settle(d, func(ctx context.Context) error { return d.from.settler.CompleteMessage(ctx, d.message, nil) })
 }
 
-// abandon gives a message back, at a stop only once the broker could no longer
-// deliver it here again.
+// abandon gives a message back. At a stop it waits until the broker can no longer deliver it here again.
 func (r *consumerRun) abandon(d *delivery) {
 	if r.running.Err() != nil {
 		<-r.ceased
@@ -151,8 +147,7 @@ func (r *consumerRun) abandon(d *delivery) {
 	r.settle(d, func(ctx context.Context) error { return d.from.settler.AbandonMessage(ctx, d.message, nil) })
 }
 
-// deadLetter logs the reason. The error stands with the message alone: that of
-// Decode may repeat what the message says.
+// deadLetter logs the reason, and not the error: that of Decode may repeat the message.
 func (r *consumerRun) deadLetter(d *delivery, reason string, err error) {
 	r.log.Warn("a message goes to the dead-letter queue, with its reason", d.name(), slog.String("reason", reason))
 	reason, description := clip(reason), clip(err.Error())
@@ -165,8 +160,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxDescription)], "")
 }
 
-// settle ends a delivery, even where it fails: then the event comes again, and
-// is dropped as repeated if it was handled.
+// settle ends a delivery even if settling fails. Then the event comes again, and is dropped as repeated if
+// it was handled.
 func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 	defer d.end()
 	if d.lost() {

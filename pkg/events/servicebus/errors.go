@@ -24,7 +24,7 @@ type unreachable struct{ error }
 func (e unreachable) Is(target error) bool { return target == events.ErrUnreachable }
 func (e unreachable) Unwrap() error        { return e.error }
 
-// code is the SDK's own reading of an error, which hides the error itself.
+// code is the code that the SDK puts in place of the broker's error; "" if it has none.
 func code(err error) azservicebus.Code {
 	var sdk *azservicebus.Error
 	if errors.As(err, &sdk) {
@@ -33,7 +33,7 @@ func code(err error) azservicebus.Code {
 	return ""
 }
 
-// isFinal reports whether another try would end the same.
+// isFinal reports whether another try would fail in the same way.
 func isFinal(err error) bool {
 	switch kindOf(err) {
 	case "":
@@ -54,8 +54,8 @@ func refusesMessage(err error) bool {
 	return false
 }
 
-// explain says in one sentence what is wrong and what to do: a *Refusal where the service said so. What
-// the broker says of keys and tokens is left out, since it may repeat them.
+// explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused.
+// It leaves out what the broker says of keys and tokens, which may repeat them.
 func (q queue) explain(err error, tries int) error {
 	if r := q.refusal(err, tries); r != nil {
 		return r
@@ -64,7 +64,7 @@ func (q queue) explain(err error, tries int) error {
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, errLinkLost):
-		return fmt.Errorf("the connection to %s of Service Bus namespace %s was lost: where it stays so, see that the namespace is up, and that firewalls let port %s through", q, q.host, q.port())
+		return fmt.Errorf("the connection to %s of Service Bus namespace %s was lost: if it stays so, see that the namespace is up, and that firewalls let port %s through", q, q.host, q.port())
 	case errors.As(err, new(tokenError)):
 		return fmt.Errorf("getting a token for Service Bus namespace %s: %w", q.host, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):

@@ -8,9 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// boundedIdentity bounds the time a token may take: the SDK asks for one with
-// a context that never ends. It takes less than a try, whose error would
-// otherwise blame the broker.
+// boundedIdentity bounds the time of getting a token: the SDK asks for one with a context that never ends.
+// The bound is below that of a try, so that a slow token is not taken for a slow broker.
 type boundedIdentity struct {
 	azcore.TokenCredential
 	timeout time.Duration
@@ -32,6 +31,5 @@ type tokenError struct{ err error }
 func (e tokenError) Error() string { return e.err.Error() }
 func (e tokenError) Unwrap() error { return e.err }
 
-// NonRetriable marks the error for the SDK, which would otherwise hide it in one that says that the
-// connection was lost.
+// NonRetriable marks the error for the SDK, which would otherwise replace it by one about a lost connection.
 func (e tokenError) NonRetriable() {}

@@ -15,9 +15,9 @@ import (
 
 // PublisherOptions say how events are put on a queue or a topic.
 type PublisherOptions struct {
-	// TimeToLive is how long a message waits in the queue before the broker drops it, and a Consumer
-	// ignores it; 0 = as long as the queue keeps it. A queue with a shorter default lowers it. An event is
-	// published anew at each heartbeat, so that one older than several heartbeats is of no use to anybody.
+	// TimeToLive is how long a message waits before the broker drops it, and a Consumer ignores it; 0 = as
+	// long as the queue keeps it. A shorter default of the queue wins. An event older than several
+	// heartbeats is of no use, since each heartbeat publishes it anew.
 	TimeToLive time.Duration
 
 	TryTimeout time.Duration // of one try, connecting and tokens included; 0 = 5 s. The SDK has no such limit.
@@ -51,10 +51,9 @@ func openSender(q queue) (senderLink, error) {
 	return senderLink{client, sender}, err
 }
 
-// NewPublisher returns a Publisher that authenticates with a connection string, of a namespace or of
-// the queue itself (EntityPath); queue may be "" where it has one. UseDevelopmentEmulator=true connects
-// without TLS, to the port of the endpoint or to 5672. Nothing is connected yet: an error is one of the
-// connection string.
+// NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of a
+// queue (EntityPath); then queue may be "". UseDevelopmentEmulator=true connects without TLS, to the port
+// of the endpoint or to 5672. It does not connect: an error is about the connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
 	return newPublisher(byKey(connectionString), queue, o)
 }
@@ -92,9 +91,9 @@ func (o PublisherOptions) withDefaults() PublisherOptions {
 }
 
 // Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
-// new connection where needed, until its tries are used up or ctx ends. The error is a *Refusal where
-// the service refused, which is events.ErrTooLarge where it is the event that is too large, and
-// events.ErrUnreachable where nobody answered.
+// new connection if needed, until its tries are used up or ctx ends. The error is a *Refusal if the
+// service refused; it wraps events.ErrTooLarge if the event is too large, and events.ErrUnreachable if
+// nobody answered.
 func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	e, err := events.Decode(body)
 	if err != nil {
@@ -107,15 +106,14 @@ func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 	return p.deliver(ctx, message, "publishing scale event "+e.ID())
 }
 
-// Send sends a message that is no scale event, as Publish sends those: its body is exactly the given bytes,
-// and a queue that detects duplicates takes one of an id. Nobody gets it once its time to live, of at least
-// 1 ms, has passed.
+// Send sends a message that is no scale event, in the way of Publish. Of several messages with one id, a
+// queue that detects duplicates takes the first. The time to live is at least 1 ms.
 func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive time.Duration) error {
 	timeToLive, contentType := min(timeToLive, maxTimeToLive), "application/json"
 	return p.deliver(ctx, &azservicebus.Message{Body: body, MessageID: &id, ContentType: &contentType, TimeToLive: &timeToLive}, "sending message "+id)
 }
 
-// deliver sends a message until that works, or its tries are used up.
+// deliver sends a message, and tries again until the tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
 		err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l senderLink) error {
@@ -130,8 +128,8 @@ func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, 
 	}
 }
 
-// newMessage is the event as docs/scale-events.md describes its message. A property that the event has no value for
-// is left out.
+// newMessage returns the message of an event (docs/scale-events.md). It has no property for a name that the
+// event does not have.
 func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	id, subject, eventType, contentType := e.ID(), e.Subject(), events.Type, events.ContentType
 	properties := map[string]any{
@@ -151,8 +149,8 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	}
 }
 
-// Close ends the connection. Publish fails from then on, also where it is under way. It returns within
-// a second, whatever the broker does.
+// Close ends the connection within a second, whatever the broker does. A Publish that is under way fails,
+// as does each later one.
 func (p *Publisher) Close(context.Context) error {
 	p.connection.close()
 	return nil

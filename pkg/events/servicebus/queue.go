@@ -20,7 +20,7 @@ import (
 // namespace is a Service Bus namespace, and how to sign in to it.
 type namespace struct {
 	host    string
-	entity  string                               // the only one that the connection string is for; "" = it is for all
+	entity  string                               // that the connection string is limited to (EntityPath); "" = none
 	byKey   bool                                 // a connection string rather than an identity
 	try     time.Duration                        // the most that one try takes, for messages
 	connect func() (*azservicebus.Client, error) // connects lazily: does no I/O
@@ -68,8 +68,8 @@ func byIdentity(host string, identity azcore.TokenCredential) signIn {
 	}
 }
 
-// expectingHost says whose certificate is to be shown if the namespace is given with a port: the SDK would
-// look for both in it.
+// expectingHost says which name the certificate must have. For a namespace with a port, the SDK would look
+// for one of host and port.
 func expectingHost(host string, o azservicebus.ClientOptions) azservicebus.ClientOptions {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -84,8 +84,8 @@ func expectingHost(host string, o azservicebus.ClientOptions) azservicebus.Clien
 	return o
 }
 
-// retryOnce is one retry within the SDK, because without any its token renewal,
-// which runs in the background, would dial a dead broker without a pause.
+// retryOnce has the SDK retry once: without a retry, its renewal of tokens in the background dials a dead
+// broker without a pause.
 func retryOnce(delay time.Duration) azservicebus.RetryOptions {
 	return azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: delay, MaxRetryDelay: delay}
 }
@@ -98,7 +98,7 @@ type queue struct {
 	subscription string // "" where it is none
 }
 
-// queue names a queue, which is that of the connection string if the name is empty.
+// queue names a queue; "" is the one that the connection string is limited to.
 func (n namespace) queue(name string, a access) (queue, error) {
 	switch {
 	case name == "" && n.entity == "":
@@ -117,7 +117,7 @@ func (q queue) path() string {
 	return q.name + "/Subscriptions/" + q.subscription
 }
 
-// String names the entity for people. Whether a bare name is a queue's or a topic's does not show.
+// String names the entity for people. A topic is called a queue: its name does not tell.
 func (q queue) String() string {
 	if q.subscription == "" {
 		return fmt.Sprintf("queue %q", q.name)
@@ -145,10 +145,10 @@ type access struct {
 	right          string   // of a shared access policy
 	role           string   // of an identity
 	create         []string // arguments of the command that creates the queue
-	wrongEntity    string   // what fixes it if the entity, called NAME here, is not for that
+	wrongEntity    string   // what to do if the entity, called NAME here, does not allow it
 
-	// sessions is what is wrong with the queue if it refuses a receiver with its sessions, or the
-	// lack of them; "" for a sender, whose messages have a session in any case.
+	// sessions says what a queue is like that refuses a receiver for its use of sessions; "" for a
+	// sender, whose messages always have a session.
 	sessions, sessionsRemedy string
 }
 
@@ -156,14 +156,14 @@ func sending() access {
 	return access{
 		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
 		create:      []string{"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M"},
-		wrongEntity: "where it is a subscription, publish to its topic",
+		wrongEntity: "if it is a subscription, publish to its topic",
 	}
 }
 
 func receiving(sessions bool) access {
 	a := access{
 		verb: "receive from", activity: "receiving", right: "Listen", role: "Azure Service Bus Data Receiver",
-		wrongEntity: "where it is a topic, consume one of its subscriptions: NAME/Subscriptions/SUBSCRIPTION",
+		wrongEntity: "if it is a topic, consume one of its subscriptions: NAME/Subscriptions/SUBSCRIPTION",
 		sessions:    "requires sessions", sessionsRemedy: "consume it with sessions",
 	}
 	if sessions {
@@ -172,7 +172,7 @@ func receiving(sessions bool) access {
 	return a
 }
 
-// NoTimeToLive is the time to live of a queue whose messages stay, as its settings have it.
+// NoTimeToLive is the default time to live of a queue whose messages never expire, as an ISO 8601 duration.
 const NoTimeToLive = "P10675199DT2H48M5.4775807S"
 
 // ofSignals is access to a queue of signals.

@@ -15,32 +15,32 @@ import (
 const (
 	// sessionWait is how long the broker waits for a session that has messages.
 	sessionWait = time.Minute
-	// sessionIdle is how long a session is kept that has no more messages: each is one subject, and
-	// others wait for its place.
+	// sessionIdle is how long a session without messages is kept: each is one subject, and others wait for
+	// its place.
 	sessionIdle = time.Second
-	// sessionsPerHandler bounds the sessions held at once. Subjects whose events wait to be tried again
-	// hold a session and no handler.
+	// sessionsPerHandler bounds the sessions held at once. A subject whose event waits for another try
+	// holds a session and no handler.
 	sessionsPerHandler = 8
 )
 
 var errGrace = errors.New("the consumer stops")
 
-// consumerRun is one Run of a Consumer: what outlasts a connection.
+// consumerRun is the part of a Run that outlasts a connection.
 type consumerRun struct {
 	queue   queue
 	options ConsumerOptions
 	log     *slog.Logger
 	handle  Handler
-	expired *atomic.Int64 // events that were ignored for their age
+	expired *atomic.Int64 // events that were too old
 
-	running  context.Context // ends when Run is to stop
+	running  context.Context // ends when Run has to stop
 	handling context.Context // of all handlers: ends when the grace is over
 	abort    context.CancelCauseFunc
 	slots    chan struct{}  // one for each handler under way
 	sessions chan struct{}  // one for each session held
 	work     sync.WaitGroup // subjects being served, renewals, sessions
-	stop     func() error   // waits until all of it has ended, once
-	ceased   chan struct{}  // closed when nothing is received any more
+	stop     func() error   // waits for the work, once
+	ceased   chan struct{}  // closed when nothing more is received
 
 	mu       sync.Mutex
 	subjects map[string]*subjectQueue
@@ -60,8 +60,8 @@ func newConsumerRun(ctx context.Context, c *Consumer, handle Handler) *consumerR
 	return r
 }
 
-// connection receives over one connection until it fails or ctx ends, and calls working whenever it is
-// seen to work. It closes the connection once all is settled.
+// connection receives over one connection until it fails or ctx ends, and calls working each time that the
+// connection is seen to work. It closes the connection once everything is settled.
 func (r *consumerRun) connection(ctx context.Context, working func()) error {
 	client, err := r.queue.connect()
 	if err != nil {
@@ -81,8 +81,8 @@ func (r *consumerRun) connection(ctx context.Context, working func()) error {
 	return r.receivePlain(ctx, life, client, working)
 }
 
-// receivePlain settles apart from receiving, so that a stop can end the one before the other: on an open
-// link the broker would deliver again at once what is given back to it.
+// receivePlain receives and settles on two links, so that a stop can close the first one before the second:
+// to an open link the broker would at once deliver again what is given back.
 func (r *consumerRun) receivePlain(ctx, life context.Context, client *azservicebus.Client, working func()) error {
 	settler, err := r.queue.receiver(client)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *consumerRun) receivePlain(ctx, life context.Context, client *azserviceb
 		return err
 	}
 	defer closeBounded(receiver.Close)
-	// Receiving from an empty queue would not show whether anybody is there.
+	// Receiving from an empty queue does not show whether the broker answers.
 	_, err = within(ctx, r.options.TryTimeout, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
 		return settler.PeekMessages(ctx, 1, nil)
 	})
@@ -112,8 +112,7 @@ func (r *consumerRun) receivePlain(ctx, life context.Context, client *azserviceb
 	}
 }
 
-// room waits until a handler could start at once: messages that would only wait
-// here are left to other consumers.
+// room waits until a handler could start at once: other consumers can take the messages meanwhile.
 func (r *consumerRun) room(ctx context.Context) error {
 	select {
 	case r.slots <- struct{}{}:
@@ -153,16 +152,16 @@ func (r *consumerRun) receiveSessions(ctx, life context.Context, client *azservi
 	}
 }
 
-// accept takes the next session that has messages. That there is none is a
-// timeout of the broker; one of our own is that it does not answer.
+// accept takes the next session that has messages. If there is none, the broker reports a timeout; a
+// timeout of our own means that the broker does not answer.
 func (r *consumerRun) accept(ctx context.Context, client *azservicebus.Client, wait time.Duration) (*azservicebus.SessionReceiver, error) {
 	return within(ctx, wait+r.options.TryTimeout, func(ctx context.Context) (*azservicebus.SessionReceiver, error) {
 		return r.queue.nextSession(deadlineContext{ctx, time.Now().Add(wait)}, client)
 	})
 }
 
-// deadlineContext reports another deadline than its context has. The SDK tells the broker how long to wait by
-// the deadline of a context: an earlier one lets the broker's answer arrive before the caller gives up.
+// deadlineContext reports another deadline than its context has. The SDK tells the broker to wait until the
+// deadline of the context: an earlier one leaves time for the answer.
 type deadlineContext struct {
 	context.Context
 	at time.Time
@@ -204,7 +203,7 @@ func (r *consumerRun) receive(ctx context.Context, from *source, n int) error {
 		return err
 	}
 	if len(messages) == 0 {
-		return errLinkLost // which the SDK says by returning nothing, to connect again when called again
+		return errLinkLost // the SDK reports that by returning nothing
 	}
 	r.dispatch(from, messages)
 	return nil
@@ -233,14 +232,14 @@ func (r *consumerRun) dispatch(from *source, messages []*azservicebus.ReceivedMe
 		}
 		if q.next != nil && !q.busy {
 			q.busy = true
-			r.work.Go(func() { r.serve(q) }) // which waits for the mutex, and then takes the newest
+			r.work.Go(func() { r.serve(q) }) // it waits for the mutex, and then takes the newest
 		}
 	}
 	r.mu.Unlock()
 	settling.Wait()
 }
 
-// finish waits for what is under way, and bounds that wait.
+// finish waits for the work under way, at most for the grace and one try.
 func (r *consumerRun) finish() error {
 	close(r.ceased)
 	ended := make(chan struct{})

@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Kind is what the service refuses, as far as somebody may act by it.
+// Kind is what the service refuses.
 type Kind string
 
 // The kinds of refusals.
@@ -22,20 +22,20 @@ const (
 	NotPermitted  Kind = "not permitted"     // the key or the identity, for what the queue is used for
 	NetworkDenied Kind = "network denied"    // by the network rules of the namespace
 	QueueFull     Kind = "queue full"        // its quota is exceeded
-	QueueDisabled Kind = "queue disabled"    // for what it is used for
+	QueueDisabled Kind = "queue disabled"    // for sending or for receiving
 	Throttled     Kind = "throttled"         // the only one that passes by itself
 	TooLarge      Kind = "event too large"   // for this queue; other events may pass
 	WrongSessions Kind = "wrong session use" // the queue requires sessions and is consumed without, or the other way round
-	WrongEntity   Kind = "wrong entity"      // it is not for that, as a topic is not for receiving
+	WrongEntity   Kind = "wrong entity"      // as a topic, from which nothing can be received
 )
 
-// Refusal is the error of a Publish, a Run or a Probe that the service answered with a refusal. It
-// repeats nothing of what the service said, which may contain keys and tokens.
+// Refusal is the error of a Publish, a Run or a Probe that the service refused. It leaves out the text of
+// the service, which may contain keys and tokens.
 type Refusal struct {
 	Kind      Kind
 	Condition string // the AMQP error condition, such as amqp:not-found
 	Meaning   string // what is refused, and by whom
-	Remedy    string // what fixes it, as a request to the reader
+	Remedy    string // how to fix it
 
 	command string
 }
@@ -51,7 +51,7 @@ func (r *Refusal) Advice() string { return r.Remedy }
 // Command returns the command of the Azure CLI for the Remedy; "" where there is none.
 func (r *Refusal) Command() string { return r.command }
 
-// Cause returns how the service refuses. Its poller knows the queue.
+// Cause returns how the service refuses, without the queue, which the poller adds.
 func (r *Refusal) Cause() changefeed.Cause {
 	c := changefeed.Cause{Says: fmt.Sprintf("refuses (%s)", r.Kind), Remedy: r.Remedy}
 	if r.command != "" {
@@ -60,7 +60,7 @@ func (r *Refusal) Cause() changefeed.Cause {
 	return c
 }
 
-// Is reports whether the refusal is what a publisher of any kind calls by that error.
+// Is reports whether target is events.ErrTooLarge and the refusal has that meaning.
 func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }
 
 // Conditions that go-amqp does not name. The SDK lists them in
@@ -75,13 +75,13 @@ const (
 // refused.
 const networkDenied = "Ip has been prevented to connect"
 
-// ofSessions is in what the service says of a receiver whose use of sessions is not the queue's, as in
+// ofSessions is in the description where a receiver's use of sessions differs from the queue's, as in
 // https://github.com/Azure/azure-service-bus-dotnet/issues/628 and
 // https://github.com/danielgerlag/workflow-core/issues/1217. The condition alone says only that the entity
-// does not allow the link, as in https://github.com/Azure/amqpnetlite/issues/427.
+// does not allow the link (https://github.com/Azure/amqpnetlite/issues/427).
 const ofSessions = "session"
 
-// kindOf is the kind of refusal that an error of the SDK stands for, "" where it is none.
+// kindOf returns the kind of refusal of an error of the SDK; "" if it is none.
 func kindOf(err error) Kind {
 	switch condition(err) {
 	case amqp.ErrCondNotFound:
@@ -108,7 +108,7 @@ func kindOf(err error) Kind {
 	return ""
 }
 
-// condition is what the broker answered, "" where it answered nothing.
+// condition returns the broker's answer; "" if there was none.
 func condition(err error) amqp.ErrCond {
 	var answer *amqp.Error
 	if errors.As(err, &answer) {
@@ -126,7 +126,7 @@ func condition(err error) amqp.ErrCond {
 	return ""
 }
 
-// refusal is what the service refused after so many tries, nil where err is something else.
+// refusal returns what the service refused, after a number of tries; nil if err is no refusal.
 func (q queue) refusal(err error, tries int) *Refusal {
 	r := &Refusal{Kind: kindOf(err), Condition: string(condition(err))}
 	say := func(meaning, remedy string) *Refusal {
@@ -166,7 +166,7 @@ func (q queue) refusal(err error, tries int) *Refusal {
 		return say("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size")
 	case WrongEntity:
 		if q.subscription != "" {
-			return nil // there is nothing that we know of for which it would be refused
+			return nil // no reason is known for which a subscription is refused
 		}
 		return say(fmt.Sprintf("Service Bus namespace %s does not allow to %s %s", q.host, q.verb, q), strings.ReplaceAll(q.wrongEntity, "NAME", q.name))
 	case WrongSessions:

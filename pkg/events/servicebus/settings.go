@@ -14,16 +14,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
-// QueueSettings are what decides whether a queue keeps its signals while nobody tends it.
+// QueueSettings are the settings by which a queue may lose its signals while feedscale is down.
 type QueueSettings struct {
-	TimeToLive   string // of a message that says none, as an ISO 8601 duration; "" = for ever
-	DeletedAfter string // of idleness, likewise; "" = never
+	TimeToLive   string // of a message without one of its own, as an ISO 8601 duration; "" = for ever
+	DeletedAfter string // of the queue when it is idle, as an ISO 8601 duration; "" = never
 	ForwardsTo   string // "" = nowhere
 }
 
-// Settings reads the settings of a queue through the management API (HTTPS), which needs more than to keep
-// signals: the Manage right, or the role Azure Service Bus Data Owner. Where the key or the identity lacks
-// that, the error is a *Refusal of the kind NotPermitted.
+// Settings reads the settings of a queue through the management API (HTTPS). It needs more than Keep: the
+// Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
+// NotPermitted.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
 	opened, err := s.namespace.queue(name, receiving(false))
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, err
 	return settings, nil
 }
 
-// Subscriptions reads through the management API how many subscriptions the topic has that a Publisher sends
-// to; isTopic is false where that is a queue. It needs what [Signals.Settings] needs, and fails alike.
+// Subscriptions reads through the management API how many subscriptions the Publisher's topic has; isTopic
+// is false for a queue. It needs the permissions of [Signals.Settings], and has its errors.
 func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err error) {
 	what := fmt.Sprintf("the subscriptions of %q", p.queue.name)
 	topic, err := managed(ctx, p.queue, what, func(client *admin.Client) (*admin.GetTopicResponse, error) {
@@ -61,7 +61,8 @@ func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err
 	return int(counts.SubscriptionCount), true, nil
 }
 
-// managed asks the management API of the namespace of q once for something, of which nil is that there is none.
+// managed reads something from the management API of the namespace of q, without a retry. nil means that it
+// does not exist.
 func managed[T any](ctx context.Context, q queue, what string, read func(*admin.Client) (*T, error)) (*T, error) {
 	host := strings.ToLower(q.host)
 	client, err := q.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Transport: bounded.NewClient(), Retry: policy.RetryOptions{MaxRetries: -1}}})
@@ -88,8 +89,8 @@ func managed[T any](ctx context.Context, q queue, what string, read func(*admin.
 	return found, nil
 }
 
-// finite returns a duration; "" where it is the longest there is, by which the service says that there is
-// none (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
+// finite returns a duration; "" for the longest one, which the service uses for "never"
+// (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
 func finite(duration *string) string {
 	if duration == nil || strings.HasPrefix(*duration, "P10675199D") {
 		return ""

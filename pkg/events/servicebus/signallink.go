@@ -13,8 +13,8 @@ type SignalLink interface {
 	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 
-	// Send sends at most n signals in one transfer, which the broker takes whole or not at all, and returns
-	// how many. With 0 it only finds out whether it could.
+	// Send sends at most n signals in one transfer, which the broker takes as a whole or not at all, and
+	// returns their number. With 0 it only finds out whether it could send.
 	Send(ctx context.Context, n int) (sent int, err error)
 
 	Close(ctx context.Context) error
@@ -35,7 +35,7 @@ func openLink(q queue) (SignalLink, error) {
 	return sdkLink{l, receiver}, err
 }
 
-// Send sends a batch, which is one transfer. Making it opens the link, to learn the size that this takes.
+// Send sends a batch. NewMessageBatch opens the link, since it needs the link's greatest size.
 func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
 	batch, err := l.sender.NewMessageBatch(ctx, nil)
 	if err != nil || n == 0 {
@@ -55,8 +55,8 @@ func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
 
 func (l sdkLink) Close(ctx context.Context) error { return l.Client.Close(ctx) }
 
-// newSignal is a message without a time to live, whose id is its own, so that a queue that detects duplicates
-// drops none.
+// newSignal returns a message without a time to live. Its id is unique, so that a queue that detects
+// duplicates drops none.
 func newSignal() *azservicebus.Message {
 	id, subject, contentType := rand.Text(), SignalType, "text/plain"
 	return &azservicebus.Message{

@@ -24,16 +24,16 @@ type SignalsOptions struct {
 	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
 	Client azservicebus.ClientOptions
 
-	// Link connects to a queue by another way than the SDK's client; nil = by that.
+	// Link connects to a queue in another way than the SDK, for simulations; nil = by the SDK.
 	Link func(queue string) SignalLink
 }
 
 // Signals keeps the counts of signal queues (docs/signal-queue.md): queues that hold one message for
 // each replica that is wanted, which KEDA's azure-servicebus scaler counts.
 //
-// A queue is counted by peeking, which needs no right to manage it and tells the truth at once. What is too
-// much is received and deleted in one step, so that no lock of a process that was killed keeps a message
-// in the queue. Each queue has a connection of its own: one that hangs delays no other.
+// A queue is counted by peeking, which needs no right to manage it and is exact at once. The surplus is
+// received and deleted in one step: so a process that is killed leaves no locked message behind. Each
+// queue has a connection of its own, so that one that hangs delays no other.
 type Signals struct {
 	namespace namespace
 	options   SignalsOptions
@@ -68,19 +68,18 @@ func newSignals(sign signIn, o SignalsOptions) (*Signals, error) {
 // Namespace is the host of the namespace that holds the queues, in lower case.
 func (s *Signals) Namespace() string { return strings.ToLower(s.namespace.host) }
 
-// Keep makes a queue hold so many messages, whoever has put or taken some since the last time. It sends
-// what is missing in one step, and takes back the oldest where there are too many, so that the count is
-// never below the lower one of before and after; where several instances act at once, each may take one too
-// much for a moment. A queue that holds anything else than signals is left alone:
-// its messages are not ours to take.
+// Keep makes a queue hold a number of messages. It sends the missing ones in one step, and takes back the
+// oldest of the surplus. The count never drops below the smaller of the old and the new value; if several
+// instances act at once, each may take one too many for a moment. A queue that holds anything but signals
+// is left alone.
 //
-// The error says what to do; it is a *Refusal where the service said so. Whatever of it was done by then,
-// the next call makes it right.
+// The error says what to do; it is a *Refusal if the service refused. The next call corrects what was done
+// only in part.
 func (s *Signals) Keep(ctx context.Context, name string, replicas int) error {
 	return s.use(ctx, name, func(q *signalQueue) error { return q.keep(ctx, replicas) })
 }
 
-// Empty takes all signals out of a queue that nothing uses any more. One that does not exist is empty.
+// Empty takes all signals out of a queue. A queue that does not exist is empty.
 func (s *Signals) Empty(ctx context.Context, name string) error {
 	err := s.Keep(ctx, name, 0)
 	if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Kind == QueueNotFound {
@@ -89,8 +88,8 @@ func (s *Signals) Empty(ctx context.Context, name string) error {
 	return err
 }
 
-// Probe finds out whether a queue can be sent to and received from, and whether it holds nothing but
-// signals. It changes nothing.
+// Probe finds out whether signals can be sent to a queue and received from it, and whether it holds
+// anything else. It changes nothing.
 func (s *Signals) Probe(ctx context.Context, name string) error {
 	return s.use(ctx, name, func(q *signalQueue) error {
 		if _, err := q.count(ctx, 0); err != nil {
@@ -113,7 +112,7 @@ func (s *Signals) Close(context.Context) error {
 	return nil
 }
 
-// use has one caller at a time do something with a queue.
+// use calls do for a queue, one caller at a time.
 func (s *Signals) use(ctx context.Context, name string, do func(*signalQueue) error) error {
 	q, err := s.queue(name)
 	if err != nil {
@@ -159,8 +158,8 @@ type signalQueue struct {
 	connection *connection[SignalLink]
 }
 
-// keep brings the count to replicas, until one look finds it there: the SDK repeats a batch whose answer was
-// lost, and another instance may have acted at once.
+// keep sends or takes back until a count finds the wanted number: the SDK repeats a batch whose answer was
+// lost, and another instance may act at the same time.
 func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 	stuck := false
 	for {
@@ -172,7 +171,7 @@ func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 		case more < 0:
 			err = q.send(ctx, -more)
 		case stuck:
-			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it",
+			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages too many, which another consumer has locked or deferred: see that nothing else receives from it",
 				q.queue.name, q.queue.host, more)
 		default:
 			stuck, err = q.takeBack(ctx, present[:more])
@@ -183,16 +182,16 @@ func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 	}
 }
 
-// peekPage is how many messages are peeked at once, and peekMore how many more than wanted are counted: what
-// is beyond them is taken back at the next time.
+// peekPage is how many messages are peeked at once. peekMore is how many more than wanted are counted at
+// most; the next call counts the rest.
 const (
 	peekPage = 250
 	peekMore = 1000
 )
 
-// count returns the sequence numbers of the signals in the queue, the oldest first: those that a scaler
-// counts, which are also the locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and the
-// deferred ones (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), and not the scheduled ones.
+// count returns the sequence numbers of the signals in the queue, the oldest first. As a scaler does, it
+// counts locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
+// (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), but no scheduled ones.
 func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 	var present []int64
 	next := int64(1)
@@ -222,7 +221,7 @@ func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 	return present, nil
 }
 
-// send adds so many messages in one step, or as many of them as fit into one batch; none finds out whether
+// send sends messages in one step, at most as many as fit into one batch. With 0 it only finds out whether
 // it could.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
 	err := q.connection.use(ctx, q.queue.try, func(ctx context.Context, l SignalLink) error {
@@ -240,9 +239,9 @@ func (q *signalQueue) send(ctx context.Context, missing int) error {
 // idleWait is how long the broker may take to hand out a message that is there.
 const idleWait = time.Second
 
-// takeBack deletes the given messages, which are the oldest, one by one: a queue hands out the oldest first,
-// and deletes what it sends, be it received or not. If it hands out another one, others have taken or
-// locked some of those, and the count has to be looked at anew. stuck reports that it handed out none.
+// takeBack deletes the given messages, which are the oldest, one by one: the queue hands out the oldest
+// first, and deletes what it sends, even if it is lost on the way. Another message than those means that
+// somebody took or locked some of them; then the caller counts anew. stuck reports that none was handed out.
 func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool, err error) {
 	for range surplus {
 		var taken []*azservicebus.ReceivedMessage

@@ -186,7 +186,7 @@ func TestMessagesThatOthersHoldLockedAreTakenBackInOtherOnes(t *testing.T) {
 	keep(t, s, 3)
 	wantActive(t, b, 3)
 	err := s.Keep(t.Context(), "scale", 1)
-	if err == nil || !strings.Contains(err.Error(), `holds 1 messages more than replicas are wanted, and another consumer keeps them locked, or deferred them: see that nothing else receives from it`) {
+	if err == nil || !strings.Contains(err.Error(), `holds 1 messages too many, which another consumer has locked or deferred: see that nothing else receives from it`) {
 		t.Errorf("got %v", err)
 	}
 	wantActive(t, b, 2)

@@ -9,19 +9,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// handlerTries is how often an event is handled in vain before it is given back to the queue, which counts
-// that as one delivery. With the pauses between, a queue of ten deliveries takes ten minutes to give an
-// event up.
+// handlerTries is how often handling an event may fail before it goes back to the queue, which counts one
+// delivery. With the pauses between, a queue of ten deliveries gives an event up after ten minutes.
 const handlerTries = 6
 
-// subjectQueue has the events of one subject handled one at a time. The mutex of the consumerRun guards
-// it.
+// subjectQueue has the events of one subject. The mutex of the consumerRun guards it.
 type subjectQueue struct {
 	handled events.Position // of the last event that was, or had expired
 	current *delivery       // being handled, or waiting to be tried again
 	next    *delivery       // the newest that waits
-	busy    bool            // served by a goroutine
-	dropped int             // events since the last one that was handled, but those that were superseded
+	busy    bool            // a goroutine serves it
+	dropped int             // events since the last one that was handled, without the superseded ones
 }
 
 // Why events are completed unhandled.
@@ -31,12 +29,11 @@ const (
 	isExpired    = "older than its time to live"
 )
 
-// manyDropped is how many events of a subject in a row are dropped until that is said, and again after so
-// many more.
+// manyDropped is how many events of a subject are dropped in a row before each warning.
 const manyDropped = 10
 
-// drop completes an event unhandled. Where no event of a subject is worth handling any more, one that was
-// not its publisher's may have come before them.
+// drop completes an event without handling it. If every event of a subject is dropped, a forged one may have
+// come before them.
 func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
 	if why != isSuperseded {
 		r.mu.Lock()
@@ -53,11 +50,11 @@ func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
 	r.complete(d, why)
 }
 
-// offer makes d the next one unless it is not worth handling, and returns what is therefore to be
-// completed, and why.
+// offer makes d the next event, unless it is stale or superseded. It returns the delivery that is dropped
+// instead, nil if there is none, and why.
 func (q *subjectQueue) offer(d *delivery) (dropped *delivery, why string) {
-	// The same event a second time may be the same message, whose first delivery is lost unnoticed: it
-	// is kept, and completed only once the first is handled.
+	// The same event may come twice as one message, whose first delivery lost its lock unnoticed: the
+	// second is completed only once the first is handled.
 	overtaken := func(by *delivery) bool {
 		return by != nil && !by.position.SameEvent(d.position) && !by.position.Precedes(d.position)
 	}
@@ -81,7 +78,7 @@ func (r *consumerRun) serve(q *subjectQueue) {
 	}
 }
 
-// next takes the newest event of a subject that is worth handling, nil where none waits.
+// next takes the newest event of a subject, unless it is repeated or expired; nil if none waits.
 func (r *consumerRun) next(q *subjectQueue) *delivery {
 	for {
 		r.mu.Lock()
@@ -96,7 +93,7 @@ func (r *consumerRun) next(q *subjectQueue) *delivery {
 			r.drop(q, d, isStale)
 		case d.expired():
 			r.mu.Lock()
-			q.handled = d.position // what comes before it is of even less use
+			q.handled = d.position // so that an older one is stale
 			r.mu.Unlock()
 			r.expired.Add(1)
 			r.drop(q, d, isExpired)
@@ -108,8 +105,8 @@ func (r *consumerRun) next(q *subjectQueue) *delivery {
 
 var errSuperseded = errors.New("a newer event waits")
 
-// act has an event handled and settles it. While that fails the lock is held, so that the queue does not
-// deliver the event ten times within a second.
+// act has an event handled, and settles it. It keeps the lock between failures, so that the queue does not
+// use up its deliveries within a second.
 func (r *consumerRun) act(q *subjectQueue, d *delivery) {
 	pause := r.options.RetryDelay
 	for try := range handlerTries {
@@ -153,7 +150,7 @@ func (r *consumerRun) act(q *subjectQueue, d *delivery) {
 	r.abandon(d)
 }
 
-// try has an event handled once there is room for another handler.
+// try has an event handled when there is room for another handler.
 func (r *consumerRun) try(d *delivery) error {
 	select {
 	case r.slots <- struct{}{}:

@@ -72,7 +72,7 @@ func TestAConsumerOfATopicSaysWhatIsWrong(t *testing.T) {
 		kind     servicebus.Kind
 	}{
 		{"a topic has no messages of its own", servicebus.ConsumerOptions{},
-			`does not allow to receive from queue "scale": where it is a topic, consume one of its subscriptions: scale/Subscriptions/SUBSCRIPTION`, servicebus.WrongEntity},
+			`does not allow to receive from queue "scale": if it is a topic, consume one of its subscriptions: scale/Subscriptions/SUBSCRIPTION`, servicebus.WrongEntity},
 		{"nor has it sessions", servicebus.ConsumerOptions{Sessions: true}, `consume one of its subscriptions: scale/Subscriptions/SUBSCRIPTION`, servicebus.WrongEntity},
 		{"there is no such subscription", servicebus.ConsumerOptions{Subscription: "nowhere"}, `subscription "nowhere" of topic "scale" does not exist`, servicebus.QueueNotFound},
 		{"the subscription requires sessions", servicebus.ConsumerOptions{Subscription: "ordered"},
@@ -107,7 +107,7 @@ func TestAPublisherToASubscriptionIsToldToTakeTheTopic(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	for use, err := range map[string]error{"probe": p.Probe(t.Context()), "publish": p.Publish(t.Context(), numbered(t, "orders", 1))} {
-		if kind(err) != servicebus.WrongEntity || !strings.Contains(err.Error(), "where it is a subscription, publish to its topic") {
+		if kind(err) != servicebus.WrongEntity || !strings.Contains(err.Error(), "if it is a subscription, publish to its topic") {
 			t.Errorf("%s: got %v, want it to name the topic", use, err)
 		}
 	}
