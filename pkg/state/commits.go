@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Notices tell within the process that a processor or group has changed. The zero value is ready.
+// Notices tell the rest of the process that a processor or group has changed. The zero value is ready.
 type Notices struct {
 	mu      sync.Mutex
 	waiting map[string]chan struct{} // by processor
 }
 
-// Changed returns a channel that is closed when a processor or group is next told of.
+// Changed returns a channel that the next Tell of a processor or group closes.
 func (n *Notices) Changed(processor string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -24,7 +24,7 @@ func (n *Notices) Changed(processor string) <-chan struct{} {
 	return n.waiting[processor]
 }
 
-// Tell says that a processor or group has changed.
+// Tell tells that a processor or group has changed.
 func (n *Notices) Tell(processor string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -34,18 +34,18 @@ func (n *Notices) Tell(processor string) {
 	}
 }
 
-// Commits is a Store that tells within the process of each write.
+// Commits is a Store that tells the rest of the process of each write.
 type Commits struct {
 	Store
 	Notices
-	// Wrote is told what is stored of a processor or group since a write; nil where that has to be read.
+	// Wrote is called after each write with the State that is stored; nil if it has to be read.
 	Wrote func(processor string, s *State)
 }
 
-// Commit tells who waits also where it fails: a conflict is a commit of another process.
+// Commit tells also when it fails: a conflict is a commit of another process.
 func (c *Commits) Commit(ctx context.Context, version Version, s State, event *Event) error {
 	err := c.Store.Commit(ctx, version, s, event)
-	if err != nil || event != nil || s.Undelivered != nil { // of an event that waits only the store has the time
+	if err != nil || event != nil || s.Undelivered != nil { // only the store knows the time of an event that waits
 		c.Wrote(s.Processor, nil)
 	} else {
 		c.Wrote(s.Processor, &s)
@@ -54,7 +54,7 @@ func (c *Commits) Commit(ctx context.Context, version Version, s State, event *E
 	return err
 }
 
-// Remove tells that other events wait.
+// Remove calls Wrote, since other events wait now.
 func (c *Commits) Remove(ctx context.Context, processor string, sequences ...int64) error {
 	err := c.Store.Remove(ctx, processor, sequences...)
 	c.Wrote(processor, nil)

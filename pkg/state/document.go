@@ -8,7 +8,7 @@ import (
 )
 
 // Document is something small that a Store keeps beside the processors and groups. Its name has a dot, which
-// no name of those has.
+// theirs cannot have.
 type Document struct {
 	Name    string
 	Version Version // "" where nothing is stored
@@ -18,7 +18,7 @@ type Document struct {
 // IsDocument reports whether a name is that of a document.
 func IsDocument(name string) bool { return strings.Contains(name, ".") }
 
-// Decode reads the document. Releases up to 0.1 stored it as a State, whose first line it is.
+// Decode reads the document. Releases up to 0.1 stored it as the first line of a State.
 func (d Document) Decode(value any) error {
 	if err := read(d.Text, func(j *json.Decoder) error { return j.Decode(value) }); err != nil {
 		return fmt.Errorf("the document %s in the state cannot be read: %w", d.Name, err)
@@ -39,5 +39,5 @@ type SignalQueues struct {
 type SignalQueue struct {
 	Namespace string    `json:"namespace"`
 	Queue     string    `json:"queue"`
-	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it
+	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it; zero = one does
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Empty is a Store that is empty and stays so: for a dry run where no state exists yet, since
-// opening a real store would create it.
+// Empty is a Store that stays empty. A dry run uses it if no state exists yet, since opening a real store
+// would create one.
 type Empty struct{}
 
 // Load returns the zero Entry.

@@ -12,25 +12,25 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
-// Entry is what a store holds of one processor; the zero Entry is nothing. What its State has of each
-// lease is decoded when State is called, since a tick holds many at once.
+// Entry is what a store holds of one processor; the zero Entry is nothing. Call State to decode what the
+// State has of each lease: a tick holds many Entries at once.
 type Entry struct {
 	Version Version // for Commit; "" where nothing is stored
 	Outbox  []Event // events not yet published, oldest first
 
 	head    head
-	encoded []byte // the State with its leases; nil where head has them
+	encoded []byte // the State with its leases; nil if head has them
 	explain func(error) error
 }
 
-// NewEntry returns a Entry of a State that is not encoded.
+// NewEntry returns an Entry of a State that is not encoded.
 func NewEntry(s State, version Version, outbox ...Event) Entry {
 	return Entry{Version: version, Outbox: outbox, head: head{State: s}}
 }
 
-// Decode returns the Entry of an encoded State, which must not change any more. explain makes the error of
-// State: it names the store and the processor. The error of Decode wraps ErrNewer where the format is newer
-// than this release's.
+// Decode returns the Entry of an encoded State, which the caller must not change any more. explain makes the
+// error of Entry.State: it names the store and the processor. The error of Decode wraps ErrNewer if the
+// format is newer than this release's.
 func Decode(encoded []byte, explain func(error) error) (Entry, error) {
 	s := Entry{explain: explain}
 	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
@@ -56,10 +56,10 @@ func Decode(encoded []byte, explain func(error) error) (Entry, error) {
 	return s, err
 }
 
-// Head is the State, which may lack what it has of each lease. It must not be changed.
+// Head returns the State, which may lack what it has of each lease. Do not change it.
 func (s *Entry) Head() *State { return &s.head.State }
 
-// Leases is how many leases the State has something of.
+// Leases returns how many leases the State knows.
 func (s *Entry) Leases() int { return max(s.head.Lines, len(s.head.Lag.Partitions)) }
 
 // Complete reports whether the last poll left nothing unknown.
@@ -83,7 +83,7 @@ func (s *Entry) State() (State, error) {
 		if err := first.decodeLeases(d); err != nil {
 			return err
 		}
-		if err := d.Decode(&struct{}{}); err != io.EOF { // which says that the checksum is right, too
+		if err := d.Decode(&struct{}{}); err != io.EOF { // with which gzip confirms its checksum
 			return cmp.Or(err, errors.New("more follows its end"))
 		}
 		return nil
@@ -99,7 +99,7 @@ func (h *head) decodeLeases(d *json.Decoder) error {
 	if h.Lines == 0 {
 		return nil
 	}
-	const sane = 1 << 16 // whatever a damaged state says
+	const sane = 1 << 16 // a damaged state may claim any number
 	partitions := make([]changefeed.Partition, 0, min(h.Lines, sane))
 	progress, flows := make(health.Memory, min(h.Lines, sane)), make(map[string]sizing.Partition, min(h.Lines, sane))
 	for range h.Lines {

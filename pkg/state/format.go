@@ -18,41 +18,40 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
-// Format is the version of the encoding of a State. It is raised with a change that an earlier release
-// would misread; a field that an earlier release may ignore is none. States of the releases that did not
-// write it yet count as 1 (docs/operate.md, State).
+// Format is the version of the encoding of a State. Raise it with a change that an earlier release would
+// misread, and not for a field that it may ignore. A State without a version counts as 1
+// (docs/operate.md, State).
 //
 //   - 1: one JSON object
-//   - 2: lines of JSON, so that they need not be in memory together: the State without what it has of each
-//     lease, and a line for each lease (docs/decisions/0022-speed.md)
+//   - 2: lines of JSON, so that they need not be in memory together: first the State without its leases,
+//     then a line for each lease (docs/decisions/0022-speed.md)
 const Format = 2
 
 // ErrNewer is wrapped by the error of a State whose format is newer than Format.
 var ErrNewer = errors.New("it was written by a newer release of feedscale")
 
-// maxText is the most that a State may have, in bytes, once it is decompressed: states compress to a
-// tenth.
+// maxText is the greatest length of a decompressed State, in bytes. States compress to a tenth.
 const maxText = 64 << 20
 
 // head is the first line of an encoded State.
 type head struct {
-	Format   int  `json:"format"` // first, so that it is known whatever cannot be read behind it
-	Lines    int  `json:"lines"`  // behind this one
+	Format   int  `json:"format"` // first, so that it is known even if the rest cannot be read
+	Lines    int  `json:"lines"`  // that follow this one
 	Complete bool `json:"complete"`
 	State
 }
 
 // line is what a State has of one lease.
 type line struct {
-	Lease     string                `json:"lease,omitempty"` // where there is no partition
+	Lease     string                `json:"lease,omitempty"` // if there is no partition
 	Partition *changefeed.Partition `json:"partition,omitempty"`
 	Progress  *health.Progress      `json:"progress,omitempty"`
-	Same      bool                  `json:"same,omitempty"` // what the partition says, too, is left out of the progress
+	Same      bool                  `json:"same,omitempty"` // the progress omits what the partition says
 	Flow      *sizing.Partition     `json:"flow,omitempty"`
 }
 
-// Encode returns s as stores keep it: as text up to plain bytes and with gzip beyond. What takes more than
-// most bytes then is compressed as far as it goes, which takes ten times as long.
+// Encode returns s as stores keep it: as text of up to plain bytes, else with gzip. If that takes more than
+// most bytes, it compresses harder, which takes ten times as long.
 func Encode(s State, plain, most int) ([]byte, error) {
 	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Partitions, s.others()
 	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
@@ -107,7 +106,7 @@ func compress(w *gzip.Writer, text []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// others returns the leases that something is remembered of though they are no partitions, sorted.
+// others returns the leases, sorted, that have a memory of their health and are no partitions.
 func (s *State) others() (leases []string) {
 	partitions := make(map[string]bool, len(s.Lag.Partitions))
 	for i := range s.Lag.Partitions {
@@ -133,8 +132,8 @@ func (l *line) remember(p health.Progress, at time.Time) {
 	l.Progress = &p
 }
 
-// follow adds the flow of the partition, which was measured at a time. What the partition says, too, is
-// left out: a row has room for so many leases.
+// follow adds the flow of the partition, which was measured at a time. It omits what the partition says, so
+// that a row has room for more leases.
 func (l *line) follow(f sizing.Partition, at time.Time) {
 	f.Arrival = rounded(f.Arrival)
 	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN && f.Owner == p.Owner {
@@ -152,8 +151,7 @@ func (l *line) flow(at time.Time) sizing.Partition {
 	return f
 }
 
-// rounded is a rate, or a time in seconds, with the digits that are stored of it: no decision depends on
-// more, and a row has room for so many leases.
+// rounded returns a rate with six digits: no decision depends on more, and a row has room for more leases.
 func rounded(x float64) float64 {
 	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // of a number that was one
 	return y
@@ -161,7 +159,7 @@ func rounded(x float64) float64 {
 
 func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// stated returns what the partition, which was measured at a time, says of its progress.
+// stated returns what the partition, measured at a time, says of its progress.
 func (l *line) stated(at time.Time) health.Progress {
 	p := l.Partition
 	stated := health.Progress{Position: p.Position, Time: at, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime, Lag: p.Lag}
@@ -187,7 +185,7 @@ func (l *line) progress(at time.Time) health.Progress {
 
 var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// read has decode read encoded, be it compressed or not.
+// read calls decode for encoded, which may be compressed.
 func read(encoded []byte, decode func(*json.Decoder) error) error {
 	var text io.Reader = bytes.NewReader(encoded)
 	if len(encoded) > 0 && encoded[0] == 0x1f { // of gzip; text begins with a brace

@@ -27,27 +27,27 @@ const maxSampleUnits = 2_000
 type Sample struct {
 	Time              time.Time         `json:"time"` // of the poll, UTC
 	Lag               *int64            `json:"lag"`
-	Age               *int64            `json:"changeAgeSeconds"` // seconds; nil also where nothing is pending
+	Age               *int64            `json:"changeAgeSeconds"` // seconds; nil also if nothing is pending
 	Complete          bool              `json:"complete"`
 	Status            changefeed.Status `json:"status"`
 	PartitionCount    *int              `json:"partitionCount"`
 	PartitionsWithLag *int              `json:"partitionsWithLag"`
-	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs per second, of the processor; nil where this poll could not tell
-	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second that one live owner processes; nil where never measured
+	Arrival           *float64          `json:"arrivalPerSecond"` // LSNs per second, of the processor; nil if this poll could not tell
+	DrainPerReplica   *float64          `json:"drainPerReplica"`  // LSNs per second that one live owner processes; nil if never measured
 
-	// Recorded in samples of later releases alone: nil means not recorded, which is never the same as zero. Each
+	// Earlier releases did not record these: nil means not recorded, which is never the same as zero. Each
 	// poll of the 15 s stands for the time since the poll before it, at most 15 s.
-	LiveOwners    *int                          `json:"liveOwners"`           // of the leases; nil also where they could not be read, and of a group
+	LiveOwners    *int                          `json:"liveOwners"`           // of the leases; nil also if they could not be read, and of a group
 	RequestCharge *float64                      `json:"requestCharge"`        // request units, summed; nil also of a group
 	OverObjective *float64                      `json:"secondsOverObjective"` // in which the age was beyond maxChangeAge, or 60 s without one; nil also of a group
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds"`        // of each status that there was
 
-	// Of the containers whose throughput follows the replicas, in request units a second. They are left out
-	// where there are none, and where it is not known of all of them.
+	// Sums over the containers whose throughput follows the replicas, in request units a second. They are
+	// left out if there is none, or if one of them is unknown.
 	ProvisionedRU *int `json:"provisionedRUPerSecond,omitempty"`
 	DesiredRU     *int `json:"desiredRUPerSecond,omitempty"` // recommended, or to be provisioned
 
-	// The decision; nil and without reasons where nothing was decided.
+	// The decision; nil and without reasons if nothing was decided.
 	MetricValue *int64             `json:"metricValue"`
 	Active      *bool              `json:"active"`
 	Replicas    *int               `json:"desiredReplicas"`
@@ -55,7 +55,7 @@ type Sample struct {
 	Direction   *scaling.Direction `json:"direction"`
 	Reasons     []scaling.Reason   `json:"reasons"` // all of a decision that is the first or changed the replicas, else the last one; never nil
 
-	// The worst partitions of such a decision, at most mostSampled; empty of any other sample, and of a
+	// The worst partitions of such a decision, at most mostSampled; empty in any other sample, and for a
 	// group. nil in samples of earlier releases.
 	Partitions []SampledPartition `json:"partitions"`
 }
@@ -78,16 +78,16 @@ func (s State) Sample() Sample {
 	return s.sample()
 }
 
-// Observation is what a Sample holds beside the State.
+// Observation is what a Sample needs besides the State.
 type Observation struct {
-	Since           time.Time     // of the poll before; zero where there was none
+	Since           time.Time     // of the poll before; zero if there was none
 	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
-	Objective       time.Duration // that the age is to keep; 0 = 60 s
-	Due             time.Time     // of this poll; zero where that is not known
-	Hour            *Summary      // of the poll before; nil where there is none
+	Objective       time.Duration // the greatest age that is wanted; 0 = 60 s
+	Due             time.Time     // of this poll; zero = unknown
+	Hour            *Summary      // of the poll before; nil if there is none
 }
 
-// seconds is the time that a poll stands for: since the poll before it, and at most a time.
+// seconds returns the time that a poll stands for: since the poll before it, at most a given time.
 func (o Observation) seconds(at time.Time, most time.Duration) float64 {
 	if o.Since.IsZero() {
 		return 0
@@ -103,7 +103,7 @@ func (o Observation) over(age int64) bool {
 // objective is that of a processor without maxChangeAge.
 const objective = time.Minute
 
-// observe adds what the poll stands for to what the sample of the same interval has so far.
+// observe adds the time that the poll stands for to the sample of the same interval.
 func (s *State) observe(sample *Sample, o Observation) {
 	seconds := o.seconds(s.AttemptedAt, SampleInterval)
 	statuses := map[changefeed.Status]float64{sample.Status: seconds}
@@ -124,7 +124,7 @@ func (s *State) observe(sample *Sample, o Observation) {
 	s.summarize(*sample, o)
 }
 
-// added adds a number to a sum, of which nil is none.
+// added adds a number to a sum, which is nil for none.
 func added(sum *float64, x float64) *float64 {
 	if sum != nil {
 		x += *sum
@@ -133,9 +133,8 @@ func added(sum *float64, x float64) *float64 {
 }
 
 // Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. before is
-// Recorded of the poll before, nil where there was none. Where both polls are in one interval, the sample of the later
-// replaces that of the earlier, and takes over the change of replicas and the reasons of the
-// earlier.
+// Recorded of the poll before, nil if there was none. If both polls are in one interval, the later sample
+// replaces the earlier one, and takes over its change of replicas and its reasons.
 func (s *State) Record(before *Sample, o Observation) {
 	sample := s.sample()
 	same := before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval))
@@ -224,9 +223,8 @@ func (s State) worst() []SampledPartition {
 	return partitions[:min(mostSampled, len(partitions))]
 }
 
-// Encode returns the JSON of s that a store keeps, of at most 2,000 UTF-16 code units: as many of
-// the last partitions, and then of the first reasons, as necessary are left out. The last reason is
-// the one that settled the decision.
+// Encode returns the JSON of s that a store keeps, of at most 2,000 UTF-16 code units. To fit, it leaves
+// out the last partitions, and then the first reasons: the last reason settled the decision.
 func (s Sample) Encode() ([]byte, error) {
 	for {
 		text, err := json.Marshal(s)

@@ -23,25 +23,25 @@ type State struct {
 	Processor   string    `json:"processor"`         // or the name of the group
 	Epoch       int64     `json:"epoch,omitempty"`   // Unix seconds at which this State began: events are ordered by it first; 0 in States of earlier releases
 	AttemptedAt time.Time `json:"attemptedAt"`       // time of the last poll, whatever its result
-	PolledAt    time.Time `json:"polledAt,omitzero"` // time of the last poll that measured something; zero where none did
+	PolledAt    time.Time `json:"polledAt,omitzero"` // time of the last poll that measured something; zero if none did
 
 	Since time.Time `json:"since,omitzero"` // time of the first poll with the status of the last one; zero if it is older than this field; set by Record
 
 	Lag      changefeed.ProcessorLag `json:"lag"`                // of the last poll
-	Decision *scaling.Decision       `json:"decision,omitempty"` // of the last poll; nil where nothing could be decided
+	Decision *scaling.Decision       `json:"decision,omitempty"` // of the last poll; nil if nothing could be decided
 	Health   health.Memory           `json:"health,omitempty"`   // what the next assessment needs of the earlier ones
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
-	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 where there was none
-	Published   *Publication `json:"published,omitempty"`   // content of the last scale event; nil where there was none
-	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil where none did
+	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 if there was none
+	Published   *Publication `json:"published,omitempty"`   // content of the last scale event; nil if there was none
+	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil if none does
 	Paused      bool         `json:"paused,omitempty"`
 
 	Group   string   `json:"group,omitempty"`   // that the processor was a member of at its last poll; "" = none
 	Members []Member `json:"members,omitempty"` // in the State of a group, which has no Lag of its own; nil in that of a processor
 
 	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
-	Rival  *Rival `json:"rival,omitempty"`  // another process at work on the same state; nil where none was seen
+	Rival  *Rival `json:"rival,omitempty"`  // another process that polls with the same state; nil if none was seen
 
 	Containers []Container `json:"containers,omitempty"` // whose throughput follows the replicas
 
@@ -54,13 +54,13 @@ type State struct {
 // Rival is a process that polled between two polls of another one.
 type Rival struct {
 	Poller string    `json:"poller"`
-	Time   time.Time `json:"time"` // when the other one noticed
+	Time   time.Time `json:"time"` // when this was noticed
 }
 
 // Member is a processor of a group, as the group's last decision saw it.
 type Member struct {
 	Processor string `json:"processor"`
-	Replicas  *int   `json:"replicas,omitempty"` // that it asks for; nil where nothing was ever decided
+	Replicas  *int   `json:"replicas,omitempty"` // that it asks for; nil if nothing was ever decided
 	Active    bool   `json:"active,omitempty"`
 	changefeed.Totals
 }
@@ -80,9 +80,9 @@ func (s *State) Totals() changefeed.Totals {
 	return changefeed.Sum(members)
 }
 
-// Standing is the decision that whoever asks is to follow: that of the last poll or, while the
-// processor is paused, the last one before the pause, with the reasons for what would be decided now.
-// nil where there is none. A group's own decision is of its members' standing ones already.
+// Standing returns the decision that callers of the API follow; nil if there is none. It is that of the last
+// poll or, during a pause, the last one before it, with the reasons for what would be decided now. A group's
+// own decision already follows the standing ones of its members.
 func (s *State) Standing() *scaling.Decision {
 	if !s.Paused || len(s.Members) > 0 {
 		return s.Decision
@@ -108,7 +108,7 @@ type Publication struct {
 	Replicas int       `json:"replicas"`
 	Active   bool      `json:"active"`
 
-	Destination string `json:"destination,omitempty"` // where it was delivered to; "" in States of earlier releases
+	Destination string `json:"destination,omitempty"` // to which it was delivered; "" in States of earlier releases
 }
 
 // Undelivered says why the events of a processor are not published.
@@ -138,19 +138,19 @@ func (e Event) Check(processor string) error {
 
 const maxSequence = 999_999_999_999 // twelve digits, as in the keys and ids of events
 
-// ErrConflict is returned by Commit where the stored State is not the one that the Version was read
-// with: another tick has committed in between, and the result of this one is to be dropped.
+// ErrConflict is returned by Commit if the stored State has another Version than the one given: another
+// tick has committed in between. Drop the result of this one.
 var ErrConflict = errors.New("the state was changed by another tick")
 
 // Store keeps the State, the outbox and the history of every processor (docs/operate.md, State;
 // docs/decisions/0003-state-and-outbox-in-one-write.md). All methods are safe for concurrent use,
 // return when ctx ends, and name the store and the processor in their errors.
 type Store interface {
-	// Load returns what is stored of a processor, the zero Entry where nothing is.
+	// Load returns what is stored of a processor; the zero Entry if nothing is.
 	Load(ctx context.Context, processor string) (Entry, error)
 
-	// Commit replaces the State of s.Processor, adds event to its outbox where it is not nil, and
-	// s.Sample() to its history where s.AttemptedAt is not zero, and s.Finished: all or nothing. It returns
+	// Commit replaces the State of s.Processor. It adds event to the outbox, s.Sample() to the history
+	// unless s.AttemptedAt is zero, and s.Finished, where they are not nil: all or nothing. It returns
 	// ErrConflict, and stores nothing, unless the stored State is still that of version.
 	//
 	// The history keeps one sample per SampleInterval: of several in one, the one committed last.
@@ -161,21 +161,20 @@ type Store interface {
 	// processors that were removed from the configuration.
 	Outbox(ctx context.Context, except []string) ([]Event, error)
 
-	// Remove removes a published event from the outbox. It is no error where the event is not
-	// there: two ticks may publish the same event.
+	// Remove removes published events from the outbox. An event that is not there is no error: two ticks
+	// may publish the same event.
 	Remove(ctx context.Context, processor string, sequences ...int64) error
 
-	// History returns the samples of a processor with from <= Time < to, oldest first, nil where
-	// there are none.
+	// History returns the samples of a processor with from <= Time < to, oldest first; nil if there are
+	// none.
 	History(ctx context.Context, processor string, from, to time.Time) ([]Sample, error)
 
-	// Summaries returns the finished hours of a processor with from <= Hour < to, oldest first, nil
-	// where there are none. State.Hour has the running one.
+	// Summaries returns the finished hours of a processor with from <= Hour < to, oldest first; nil if
+	// there are none. State.Hour has the running one.
 	Summaries(ctx context.Context, processor string, from, to time.Time) ([]Summary, error)
 
-	// Prune removes from the history of a processor every hour (UTC) that ended at or before the
-	// given time, with its Summary, and nothing else. It is no error where there is nothing to remove: two processes
-	// may prune at once.
+	// Prune removes from the history of a processor every hour (UTC) that ended at or before the given
+	// time, with its Summary. Nothing to remove is no error: two processes may prune at once.
 	Prune(ctx context.Context, processor string, before time.Time) error
 
 	// Documents returns the documents whose names begin with prefix, by name.

@@ -7,9 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Summary is an hour (UTC) of one processor, summed over its polls. A poll stands for the time since
-// the poll before it; a poll that was late stands for it up to SampleInterval after it was due. What
-// no poll stands for is a gap. A group has no Summary: its members have.
+// Summary is an hour (UTC) of one processor, summed over its polls. A poll stands for the time since the
+// poll before it, up to SampleInterval after it was due; the rest is a gap. A group has no Summary.
 type Summary struct {
 	Hour    time.Time `json:"hour"`
 	Seconds float64   `json:"seconds,omitempty"` // that polls stand for
@@ -20,14 +19,14 @@ type Summary struct {
 	Owners         *int    `json:"owners,omitempty"`         // of the last poll that knew them
 
 	OverObjective float64 `json:"overObjective,omitempty"` // seconds in which the age was beyond the objective
-	WorstAge      *int64  `json:"worstAge,omitempty"`      // seconds; nil where nothing was pending
+	WorstAge      *int64  `json:"worstAge,omitempty"`      // seconds; nil if nothing was pending
 	RequestCharge float64 `json:"requestCharge,omitempty"` // request units
 
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds,omitempty"`
 }
 
-// summarize adds the poll that sample has just been made of to the hour, and finishes the hour of
-// the polls before where that is another one.
+// summarize adds the poll of sample to its hour, and finishes the hour of the polls before if it is an
+// earlier one.
 func (s *State) summarize(sample Sample, o Observation) {
 	hour := Summary{Hour: sample.Time.Truncate(time.Hour)}
 	if before := o.Hour; before != nil {

@@ -17,11 +17,11 @@ type OldContainers struct {
 	Containers map[string]Container `json:"throughput"`
 }
 
-// Container is a container, or a database, whose throughput follows processors (docs/throughput.md): what is
-// remembered of it from tick to tick and, in the State of each processor that names it and of their group,
-// what is shown of it. Throughput is in request units a second.
+// Container is a container, or a database, whose throughput follows processors (docs/throughput.md). A
+// document has what is remembered of it; the States of its processors and of their group have what is
+// shown. Throughput is in request units a second.
 type Container struct {
-	Setting   string `json:"setting,omitempty"` // with the connection, which is needed when no processor names it any more
+	Setting   string `json:"setting,omitempty"` // with the connection, for when no processor names it any more
 	Account   string `json:"account,omitempty"` // host
 	Database  string `json:"database"`
 	Container string `json:"container,omitempty"` // "" = the database itself
@@ -36,13 +36,13 @@ type Container struct {
 	Was    int `json:"was,omitempty"`    // before the last change; that of Set once it was seen to be made
 	Set    int `json:"set,omitempty"`    // by the last change or, if it is only recommended, by the one that would have been made
 	Late   int `json:"late,omitempty"`   // by a change before that which was not seen to be made: another process may still make it; 0 = none
-	Theirs int `json:"theirs,omitempty"` // that somebody else provisioned, and that is left alone; 0 = nobody did
+	Theirs int `json:"theirs,omitempty"` // what somebody else provisioned, which is left alone; 0 = nobody did
 
 	Memory scaling.ThroughputMemory `json:"memory,omitzero"`
 	Hours  []ThroughputHour         `json:"hours,omitempty"` // the last 24 that were polled, oldest first
 
 	// Of the tick, in a State alone.
-	Decision *scaling.ThroughputDecision `json:"decision,omitempty"` // nil where nothing is decided
+	Decision *scaling.ThroughputDecision `json:"decision,omitempty"` // nil if nothing is decided
 	Note     string                      `json:"note,omitempty"`     // why it is left alone; "" = it is not
 	Error    string                      `json:"error,omitempty"`    // why it could not be read or changed
 }
@@ -67,12 +67,12 @@ func (c Container) Same(o Container) bool {
 	return c.Account == o.Account && c.Database == o.Database && c.Container == o.Container
 }
 
-// AtLimit reports whether the replicas need more than the container has, and it may have no more.
+// AtLimit reports whether the replicas need more than the container has and may have.
 func (c Container) AtLimit() bool {
 	return c.Apply && c.Note == "" && c.Decision != nil && c.Decision.AtLimit && c.Decision.RUPerSecond == c.Provisioned
 }
 
-// Bill takes what is provisioned and decided now into the hours.
+// Bill adds what is provisioned and decided now to the hours.
 func (c *Container) Bill(now time.Time) {
 	const most = 24
 	hour := now.UTC().Truncate(time.Hour)
@@ -89,7 +89,7 @@ func (c *Container) Bill(now time.Time) {
 	last.Provisioned, last.Decided = max(last.Provisioned, c.Provisioned), max(last.Decided, c.Decision.RUPerSecond)
 }
 
-// throughput sums up the containers; nil where one of them is not known, or there is none.
+// throughput sums up the containers; nil if one of them is unknown, or if there is none.
 func (s State) throughput() (provisioned, desired *int) {
 	if len(s.Containers) == 0 {
 		return nil, nil

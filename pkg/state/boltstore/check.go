@@ -15,9 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// guard turns every way in which bbolt fails on a damaged file into ErrDamaged: its errors, its
-// panics, and the memory fault on a file that ends too early, which would otherwise end the
-// process.
+// guard turns each failure of bbolt on a damaged file into ErrDamaged: its errors, its panics, and the
+// memory fault on a file that ends too early, which would otherwise end the process.
 func guard(use func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -29,15 +28,15 @@ func guard(use func() error) (err error) {
 		}
 	}()
 	err = use()
-	var refusal syscall.Errno // of the operating system, which is not due to the content of the file
+	var refusal syscall.Errno // of the operating system, whatever is in the file
 	if err == nil || errors.As(err, &refusal) || errors.Is(err, bolterrors.ErrTimeout) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// check reads the whole file, though not the content of the history, so that damage is found before
-// the content is used. It has to be called within guard.
+// check reads the whole file except the content of the history, so that damage is found before it is used.
+// Call it within guard.
 func check(tx *bolt.Tx) error {
 	info, err := os.Stat(tx.DB().Path())
 	if err != nil {
@@ -49,7 +48,7 @@ func check(tx *bolt.Tx) error {
 	if err := tx.ForEach(checkBucket); err != nil {
 		return err
 	}
-	// Last, since it reads in another goroutine, which guard does not cover.
+	// This comes last: it reads in another goroutine, which guard does not cover.
 	var first error
 	for err := range tx.Check() { // to the end, or its goroutine would leak
 		if first == nil {
@@ -64,9 +63,9 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 	case bytes.Equal(name, statesBucket):
 		return bucket.ForEach(func(processor, value []byte) error {
 			if state.IsDocument(string(processor)) {
-				return nil // Decode reports what cannot be read
+				return nil // Document.Decode reports what cannot be read
 			}
-			// One of a newer release is whole: Load refuses it, and no other processor's.
+			// The State of a newer release is no damage: Load refuses it alone.
 			stored, err := readState(value, func(err error) error { return err })
 			if err == nil {
 				_, err = stored.State()
@@ -82,7 +81,7 @@ func checkBucket(name []byte, bucket *bolt.Bucket) error {
 			return err
 		})
 	case bytes.Equal(name, historyBucket):
-		return nil // a week of samples takes long to read, and no decision depends on them: History reports what it cannot read
+		return nil // reading a week of samples takes long, and no decision depends on them; History reports what it cannot read
 	default:
 		return fmt.Errorf("it holds %q, which this version of feedscale does not write", name)
 	}

@@ -22,8 +22,7 @@ func appendState(version uint64, encoded []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(value, version), encoded...)
 }
 
-// readVersion returns the version in a value of the states bucket, the empty one where there is no
-// value.
+// readVersion returns the version in a value of the states bucket; "" if there is no value.
 func readVersion(value []byte) (state.Version, error) {
 	if value == nil {
 		return "", nil
@@ -34,9 +33,8 @@ func readVersion(value []byte) (state.Version, error) {
 	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
 }
 
-// readState returns what is in a value of the states bucket, the zero Entry where there is no value. It
-// copies the value, since bbolt's memory must not be used after the transaction. explain makes the error of
-// what is decoded later.
+// readState returns what is in a value of the states bucket; the zero Entry if there is no value. It copies
+// the value, since bbolt's memory must not be used after the transaction. explain is that of state.Decode.
 func readState(value []byte, explain func(error) error) (state.Entry, error) {
 	version, err := readVersion(value)
 	if err != nil || version == "" {

@@ -12,10 +12,10 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// ErrInUse is returned by Open where another process has the file open.
+// ErrInUse is returned by Open if another process has the file open.
 var ErrInUse = errors.New("another process has the state file open")
 
-// ErrDamaged is returned by Open where the file is not a state file, or is a damaged one.
+// ErrDamaged is returned by Open if the file is not a state file, or is damaged.
 var ErrDamaged = errors.New("not a whole state file")
 
 // The buckets of a state file. A change of the layout has to change their names.
@@ -24,8 +24,8 @@ var (
 	outboxBucket  = []byte("feedscale.outbox.v1")
 	historyBucket = []byte("feedscale.history.v1")
 
-	// summariesBucket is within the history, before every processor's samples: an earlier release opens
-	// the file, and does not see it.
+	// summariesBucket is within the history, before every processor's samples, so that an earlier release
+	// opens the file and does not see it.
 	summariesBucket = []byte{0}
 )
 
@@ -36,12 +36,12 @@ const (
 	batchDelay  = 2 * time.Millisecond // how long a commit waits for others to write to the disk together with it
 )
 
-// Open opens the state file at path, and creates it and its folders where they are missing. Only
-// one process can have it open: a second one gets ErrInUse after 1 s. The error is ErrDamaged where
-// the file is damaged or not a state file; the file is then left as it is.
+// Open opens the state file at path, and creates the file and its folders if they are missing. Only one
+// process can have it open: a second one gets ErrInUse after 1 s. The error is ErrDamaged if the file is
+// damaged or not a state file; the file is then left as it is.
 func Open(path string) (*Store, error) { return openWithin(path, lockTimeout) }
 
-// OpenAtOnce is Open that does not wait for another process.
+// OpenAtOnce is Open without the wait for another process.
 func OpenAtOnce(path string) (*Store, error) { return openWithin(path, time.Nanosecond) }
 
 func openWithin(path string, wait time.Duration) (*Store, error) {

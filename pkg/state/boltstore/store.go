@@ -19,7 +19,7 @@ type Store struct {
 
 var _ state.Store = (*Store)(nil)
 
-// plainBytes is the most that a State has, in bytes, which is not compressed.
+// plainBytes is the greatest length, in bytes, of a State that is not compressed.
 const plainBytes = 2 << 10
 
 // view reads from the file, unless ctx has ended.
@@ -123,8 +123,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 	})
 }
 
-// replace replaces what is stored under a name, and sets version to the new one; with no content it is
-// removed.
+// replace replaces what is stored under a name, and sets version to the new one; nil removes it.
 func replace(tx *bolt.Tx, name string, from state.Version, content []byte, version *state.Version) error {
 	states := tx.Bucket(statesBucket)
 	stored, err := readVersion(states.Get([]byte(name)))

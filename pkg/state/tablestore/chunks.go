@@ -18,8 +18,8 @@ const (
 	maxRows = 100_000
 )
 
-// split stores content in the properties name0, name1 and so on, at least one. The error says how
-// many bytes there is room for.
+// split stores content in the properties name0, name1 and so on, at least one. The error has the greatest
+// number of bytes.
 func split(properties map[string]any, name string, content []byte) error {
 	if len(content) > maxChunks*maxChunkBytes {
 		return fmt.Errorf("it takes %d bytes, of %d", len(content), maxChunks*maxChunkBytes)

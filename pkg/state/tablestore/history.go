@@ -21,8 +21,8 @@ const (
 	historyPrefix = "history-"
 	hourFormat    = "2006010215"
 
-	// A finished hour has a row of its own, in which an earlier release does not look for samples, and
-	// which is read without them.
+	// A finished hour has a row of its own: it is read without its samples, and an earlier release does
+	// not look for samples in it.
 	summaryPrefix   = "summary-"
 	summaryProperty = "summary"
 )
@@ -120,8 +120,8 @@ func (s *Store) Summaries(ctx context.Context, processor string, from, to time.T
 	return summaries, nil
 }
 
-// Prune implements state.Store, with two queries of the keys and one request per hour. A transaction
-// would fail as a whole where another process has removed one of the hours.
+// Prune implements state.Store, with two queries of the keys and one request per hour. A transaction would
+// fail as a whole if another process had removed one of the hours.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
 	var rows []aztables.EDMEntity
 	for _, prefix := range []string{historyPrefix, summaryPrefix} {

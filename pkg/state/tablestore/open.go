@@ -18,9 +18,8 @@ import (
 // OpenWithConnectionString opens a table with a storage connection string: an account key, a shared
 // access signature, or UseDevelopmentStorage=true.
 //
-// It makes no request: the first Commit creates the table where it is missing, so that a command
-// that only reads writes nothing. options may set transport and telemetry; the retries are the
-// store's own, since a tick has a deadline.
+// It makes no request: the first Commit creates a missing table, so that a command that only reads writes
+// nothing. options may set transport and telemetry; the store sets the retries, since a tick has a deadline.
 func OpenWithConnectionString(connectionString, table string, options azcore.ClientOptions) (*Store, error) {
 	parsed, err := connectionstring.ParseStorage(connectionString)
 	if err != nil {
@@ -57,8 +56,8 @@ func connect(s connectionstring.Storage, options azcore.ClientOptions) (*aztable
 }
 
 // OpenWithIdentity opens a table with an identity, which needs the role Storage Table Data
-// Contributor. serviceURL is https://ACCOUNT.table.core.windows.net, or that of another cloud. It
-// makes no request either, and treats options as OpenWithConnectionString does.
+// Contributor. serviceURL is https://ACCOUNT.table.core.windows.net, or that of another cloud. Requests and
+// options are as for OpenWithConnectionString.
 func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredential, options azcore.ClientOptions) (*Store, error) {
 	u, err := url.Parse(serviceURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {

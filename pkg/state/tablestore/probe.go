@@ -14,9 +14,9 @@ const (
 	probeRow       = "probe"
 )
 
-// Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates the
-// table where it is missing, as the first Commit does; created reports that. The error is a
-// *Refusal where the service answered, and says what to do in every case.
+// Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates a missing
+// table, as the first Commit does; created reports that. The error says what to do; it is a *Refusal if the
+// service answered.
 func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	row, err := entity(probePartition, probeRow, nil)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	}
 	if err == nil {
 		doing = "delete a row"
-		err = s.remove(ctx, probePartition, probeRow) // which another probe may have deleted
+		err = s.remove(ctx, probePartition, probeRow) // another probe may have deleted it
 	}
 	if err != nil {
 		err = fmt.Errorf("state table %s: %s: %w", s.table, doing, s.explain(err))

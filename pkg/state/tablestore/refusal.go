@@ -25,24 +25,23 @@ const role = "Storage Table Data Contributor"
 // signIn describes, for messages, how the store signs in.
 type signIn struct {
 	name    string                   // as in "the account key"
-	advice  string                   // what to do where it is refused or lacks a permission
+	advice  string                   // what to do if it is refused or lacks a permission
 	command func(host string) string // of the Azure CLI, for that
 }
 
-// Refusal is the error of a request that the service answered with an error. Its text says what to
-// do. It leaves out the URL, which may contain a signature, and the service's text, which may quote
-// one.
+// Refusal is the error of a request that the service answered with an error. Its text says what to do. It
+// leaves out the URL and the text of the service, which may contain a signature.
 type Refusal struct {
 	Status  int    // HTTP status
-	Code    string // of the Table service; "" where it gave none
-	Request string // id by which Azure support finds the request; "" where there is none
+	Code    string // of the Table service; "" if it gave none
+	Request string // id by which Azure support finds the request; "" if there is none
 
 	table                    string // and its host
 	meaning, advice, command string
 }
 
-// refusalOf returns the answer of the service that err was made from; nil where there was none. What it
-// means, and what to do, is left to explain.
+// refusalOf returns the error answer of the service that err was made from; nil if there was none. describe
+// adds what it means.
 func refusalOf(err error) *Refusal {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
@@ -63,8 +62,8 @@ func refusalOf(err error) *Refusal {
 	return r
 }
 
-// failedAction finds the status and, if there is one, the code of a failed transaction. They are in an HTTP
-// response within two nested multipart messages, which the SDK reads without telling.
+// failedAction finds the status of a failed transaction, and its code if there is one. They are in an HTTP
+// response within two nested multipart messages, which the SDK does not pass on.
 var failedAction = regexp.MustCompile(`HTTP/1\.1 (\d{3})(?s:.*?"code":"(\w+)")?`)
 
 // is reports whether the service answered with one of some codes.
@@ -104,7 +103,7 @@ func (r *Refusal) Detail() string {
 	return sentence + ")"
 }
 
-// Advice returns what to do about it; "" where the next tick does.
+// Advice returns what to do about it; "" if the next tick does it.
 func (r *Refusal) Advice() string { return r.advice }
 
 // Cause returns the table that refuses, and how.
@@ -119,11 +118,11 @@ func (r *Refusal) Cause() changefeed.Cause {
 	return c
 }
 
-// Command returns the command of the Azure CLI for that; "" where there is none.
+// Command returns the command of the Azure CLI for the advice; "" if there is none.
 func (r *Refusal) Command() string { return r.command }
 
-// explain turns an error into one that says what to do: a *Refusal where the service answered. It
-// leaves out the URL, which may contain a signature.
+// explain turns an error into one that says what to do: a *Refusal if the service answered. It leaves out
+// the URL, which may contain a signature.
 func (s *Store) explain(err error) error {
 	if refused := refusalOf(err); refused != nil {
 		return s.describe(refused)
@@ -143,7 +142,7 @@ func (s *Store) explain(err error) error {
 	case errors.As(reason, new(*net.DNSError)):
 		return fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
 	}
-	return fmt.Errorf("%s cannot be reached: check that it runs, and what is between: %w", host, reason)
+	return fmt.Errorf("%s cannot be reached: check that it runs, and the network between: %w", host, reason)
 }
 
 // describe adds to a refusal what it means, and what to do.

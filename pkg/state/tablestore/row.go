@@ -30,8 +30,8 @@ const (
 	bodyProperty  = "body"
 )
 
-// stateEntity returns the row of a State: as text that people can read where that fits into a
-// property, else compressed.
+// stateEntity returns the row of a State: as text that people can read, if it fits into a property, else
+// compressed.
 func stateEntity(s state.State) ([]byte, error) {
 	properties := map[string]any{
 		"processor": s.Processor,
@@ -60,7 +60,7 @@ func stateEntity(s state.State) ([]byte, error) {
 	return entity(s.Processor, stateRow, properties)
 }
 
-// putText adds what is stored of a row: as text that people can read where that fits into a property.
+// putText adds the content of a row, in the same way.
 func putText(properties map[string]any, encoded []byte) error {
 	if len(encoded) <= maxStringUnits && len(encoded) > 0 && encoded[0] == '{' {
 		properties[stateProperty] = string(encoded)
@@ -69,8 +69,7 @@ func putText(properties map[string]any, encoded []byte) error {
 	return split(properties, stateProperty, encoded)
 }
 
-// readState returns what is in a row, with the row's ETag as the version. explain makes the error of what is
-// decoded later.
+// readState returns what is in a row, with the row's ETag as the version. explain is that of state.Decode.
 func readState(row aztables.EDMEntity, explain func(error) error) (state.Entry, error) {
 	if row.ETag == "" {
 		return state.Entry{}, unreadable(row.Entity, errors.New("the service gave no ETag"))

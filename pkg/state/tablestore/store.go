@@ -34,8 +34,7 @@ var errStrangeAnswer = errors.New("the answer is not that of a Table service: lo
 
 var _ state.Store = (*Store)(nil)
 
-// Load implements state.Store, with one request where the outbox has fewer than 1,000 events, which is a
-// page of the service.
+// Load implements state.Store, with one request for each 1,000 events in the outbox, a page of the service.
 func (s *Store) Load(ctx context.Context, processor string) (stored state.Entry, err error) {
 	explain := func(err error) error { return s.failed("load", processor, err) }
 	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
@@ -63,8 +62,8 @@ func (s *Store) Load(ctx context.Context, processor string) (stored state.Entry,
 	return stored, nil
 }
 
-// Commit implements state.Store, with one entity group transaction. A conflict may be with the commit
-// itself, whose answer was lost and which the SDK repeats: the next tick goes on from what it stored.
+// Commit implements state.Store, with one entity group transaction. If the answer is lost, the SDK repeats
+// the commit, which then conflicts with itself: the next tick goes on from what it stored.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
 	actions, err := actions(version, next, event)
 	if err == nil {
@@ -81,7 +80,7 @@ func (s *Store) written(name string, err error) error {
 	return s.failed("commit", name, err)
 }
 
-// first writes, and creates the table before that where it is missing and nothing was committed yet.
+// first writes, and creates the table if it is missing and nothing was committed yet.
 func (s *Store) first(ctx context.Context, version state.Version, write func() error) error {
 	err := write()
 	if version == "" && refusalOf(err).is(aztables.TableNotFound) {
@@ -110,7 +109,7 @@ func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document,
 	return found, nil
 }
 
-// Put implements state.Store. A conflict may be with the write itself, as that of Commit.
+// Put implements state.Store. It may conflict with itself, as Commit.
 func (s *Store) Put(ctx context.Context, d state.Document) (state.Version, error) {
 	tag, err := s.put(ctx, d)
 	if err == nil && tag == "" && d.Text != nil {
@@ -145,7 +144,7 @@ func (s *Store) put(ctx context.Context, d state.Document) (tag azcore.ETag, err
 	return tag, err
 }
 
-// actions returns the actions of a commit's transaction, the State first: its ETag decides whether
+// actions returns the actions of a commit's transaction. The ETag of the first, the State, decides whether
 // there is a conflict.
 func actions(version state.Version, next state.State, event *state.Event) ([]aztables.TransactionAction, error) {
 	entity, err := stateEntity(next)
@@ -179,8 +178,8 @@ func actions(version state.Version, next state.State, event *state.Event) ([]azt
 	return actions, nil
 }
 
-// createTable creates the table. It is called only where the table is missing, since the credential
-// may be allowed to use a table and not to create one.
+// createTable creates the table. Call it only if the table is missing: the credential may be allowed to use
+// a table and not to create one.
 func (s *Store) createTable(ctx context.Context) error {
 	_, err := s.client.CreateTable(ctx, nil)
 	switch r := refusalOf(err); {
@@ -195,9 +194,8 @@ func (s *Store) createTable(ctx context.Context) error {
 	return err
 }
 
-// submit sends a transaction and checks that the service confirms every action. The SDK takes an
-// answer that it cannot read as a success, and panics on an empty one; a proxy may give such
-// answers.
+// submit sends a transaction and checks that the service confirms every action. A proxy may answer what the
+// SDK cannot read, which it takes for a success, or nothing, on which it panics.
 func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -218,8 +216,8 @@ func (s *Store) submit(ctx context.Context, actions []aztables.TransactionAction
 	return nil
 }
 
-// Outbox implements state.Store. A query without a partition key scans the whole table, histories
-// included. So it makes one query for each gap between the sorted names in except: a gap has only
+// Outbox implements state.Store. A query without a partition key would scan the whole table with its
+// histories. So it makes one query for each gap between the sorted names in except, which has only
 // processors that were removed, and mostly none.
 func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
 	filters := outboxFilters(except)
@@ -257,7 +255,7 @@ func outboxFilters(except []string) []string {
 	return append(filters, after+anyEvent)
 }
 
-// Remove implements state.Store. A transaction would fail as a whole where one of the events is gone.
+// Remove implements state.Store. A transaction would fail as a whole if one of the events were gone.
 func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64) error {
 	err := each(ctx, len(sequences), func(ctx context.Context, i int) error {
 		return s.remove(ctx, processor, outboxRow(sequences[i]))
@@ -265,7 +263,7 @@ func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64
 	return s.failed(fmt.Sprintf("remove events %d", sequences), processor, err)
 }
 
-// remove deletes a row. It is no error where the row does not exist.
+// remove deletes a row. A row that does not exist is no error.
 func (s *Store) remove(ctx context.Context, processor, row string) error {
 	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
 	if refused := refusalOf(err); refused.isMissingRow() || refused.is(aztables.TableNotFound) {
