@@ -12,11 +12,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// connectionSettings are the settings that the name of a connection stands for, by the convention
-// of Azure Functions: the setting NAME, or settings NAME__field
+// connectionSettings are the settings of a connection, by the convention of Azure Functions: the setting
+// NAME, or settings NAME__field
 // (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
 //
-// Like the Functions host, it looks for AzureWebJobsNAME before NAME, and for either under
+// Like the Functions host, it looks for AzureWebJobsNAME before NAME, and for both under
 // ConnectionStrings (ConnectionStrings__NAME) first; the first that is set counts. NAME:field means
 // NAME__field.
 type connectionSettings struct {
@@ -24,8 +24,8 @@ type connectionSettings struct {
 	lookup func(string) (string, bool)
 }
 
-// findConnection finds the settings of a connection. Any one of fields is enough in place of a
-// connection string; what says in the error which settings are allowed.
+// findConnection finds the settings of a connection: a connection string, or any one of fields. what says
+// in the error which settings are allowed.
 func findConnection(lookup func(string) (string, bool), name, what string, fields ...string) (connectionSettings, error) {
 	if !isSettingName(name) {
 		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
@@ -52,10 +52,10 @@ func findConnection(lookup func(string) (string, bool), name, what string, field
 	return connectionSettings{}, fmt.Errorf("the setting %s is missing; %s", name, what)
 }
 
-// value returns the connection string, "" where there is none.
+// value returns the connection string; "" if there is none.
 func (c connectionSettings) value() string { return c.first(c.name) }
 
-// field returns the value of NAME__field, "" where there is none.
+// field returns the value of NAME__field; "" if there is none.
 func (c connectionSettings) field(field string) string {
 	return c.first(c.name+"__"+field, c.name+":"+field)
 }
@@ -70,8 +70,8 @@ func (c connectionSettings) first(names ...string) string {
 	return ""
 }
 
-// wrong returns an error about the connection string or, with part, about one of its fields ("
-// (Field)") or one of the settings ("__field").
+// wrong returns an error about the connection string, or about a part of it: a field (" (Field)") or one of
+// the settings ("__field").
 func (c connectionSettings) wrong(part string, err error) error {
 	return fmt.Errorf("the setting %s%s %w", c.name, part, err)
 }
@@ -103,7 +103,7 @@ const (
 
 // identity reads NAME__credential, NAME__clientId, NAME__tenantId and NAME__clientSecret.
 func (c connectionSettings) identity() (Identity, error) {
-	// These would select another identity, so they are refused rather than ignored.
+	// Each of these would select another identity.
 	for _, field := range []string{"certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
 		if c.field(field) != "" {
 			return Identity{}, c.wrong("__"+field, errors.New("is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret"))

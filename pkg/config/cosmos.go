@@ -12,15 +12,15 @@ import (
 // CosmosConnection is a Cosmos DB account and how to sign in to it.
 type CosmosConnection struct {
 	Setting    string   // name of the setting, as the processors file has it
-	Endpoint   string   // scheme://host[:port]/, in lower case and without a default port, so that each account has one spelling
+	Endpoint   string   // scheme://host[:port]/, in lower case and without a default port: each account has one spelling
 	Host       string   // host of the endpoint as it was written, in the user's case, without a port
-	Key        Secret   // account key in base64; zero where an identity signs in
-	Identity   Identity // used where Key is zero
+	Key        Secret   // account key in base64; zero if an identity signs in
+	Identity   Identity // used if Key is zero
 	TokenScope string   // that the identity's token is asked for; "" = as the account is called
 	ResourceID string   // of the account in Azure, for Azure Resource Manager; "" = not given
 }
 
-// UsesIdentity reports whether the connection signs in with an identity and not with a key.
+// UsesIdentity reports whether an identity signs in, and not a key.
 func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 
 // ParseCosmosConnection reads a connection in the Functions convention: the setting NAME holds a

@@ -3,9 +3,8 @@
 // once.
 //
 // It opens no file and no connection: the environment and the function that reads files come in
-// with Input, and a connection is returned as a value, not as a client. The only thing it looks up
-// by itself is the rules of a time zone, through package time. Of how replicas are decided it knows
-// the fields of scaling.Policy alone.
+// with Input, and a connection is returned as a value, not as a client. It looks up only the rules of
+// time zones, through package time. Of the decision it knows only the fields of scaling.Policy.
 //
 // Start with Read. processors.schema.json has the fields of the processors file, processor.go what
 // becomes of them, rules.go what holds between them; settings.go has the settings.

@@ -38,8 +38,8 @@ type cosmosResult struct {
 	err        error
 }
 
-// newDocumentReader parses a document and holds it against its schema. It is nil if the document
-// cannot be read at all; then there is a mistake. entries is the list that each document has.
+// newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a mistake, if
+// the document cannot be read at all. entries is the list that each document has.
 func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries string, mistakes *Mistakes) *documentReader {
 	documents, wrong := yamltree.Parse(file, text)
 	if len(documents) > 0 {
@@ -90,8 +90,8 @@ func (d *documentReader) entries(list string, inherit bool) []entry {
 	return all
 }
 
-// fields reads an entry of a list, with the defaults of the document and of the schema. A field with a
-// mistake is read as null, and such an item is left out.
+// fields reads an entry of a list, with the defaults of the document and of the schema. It reads a field
+// with a mistake as null, and leaves out an item with one.
 func fields[T any](e entry, list string) T {
 	skip := func(n *yamltree.Node) bool { return e.bad[n] }
 	value := e.node.Value(skip)
@@ -105,8 +105,7 @@ func fields[T any](e entry, list string) T {
 	return decoded
 }
 
-// load reads a document and adds what is wrong with it to mistakes. It also returns the signal queues, which
-// are still to be compared with the settings.
+// load reads a document and adds its mistakes. It also returns the signal queues, for checkSignals.
 func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) (read Document, signals []signalQueue) {
 	d := newDocumentReader(file, text, processorsForm(), "processors", mistakes)
 	if d == nil {
@@ -197,8 +196,8 @@ func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
 	return result.connection
 }
 
-// throughput reads the containers of a processor, whose connection and database are those of
-// containers that name none.
+// throughput reads the containers of a processor. A container without a connection or a database has that
+// of the processor.
 func (e entry) throughput(f throughputFields, p Processor) Throughput {
 	t := Throughput{Mode: f.Mode, ScaleDownAfter: time.Duration(f.ScaleDownAfter)}
 	items := e.at("throughput.containers").Items

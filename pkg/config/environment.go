@@ -56,8 +56,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// reportUnknown reports every FEEDSCALE_* variable that nothing reads. A misspelt one would
-// otherwise silently leave the default in place.
+// reportUnknown reports every FEEDSCALE_* variable that nothing reads. Without it, a misspelt name would
+// leave the default in place.
 func (e *environment) reportUnknown(mistakes *Mistakes) {
 	for name := range e.values {
 		if strings.HasPrefix(strings.ToUpper(name), "FEEDSCALE_") && !slices.Contains(e.settings, name) && !e.asked[name] {

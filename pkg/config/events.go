@@ -9,16 +9,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Events says where scale events go to, or come from: a Service Bus queue or topic, or a subscription
-// of a topic, from which they can only come. Where Queue is empty, they go to standard output as JSON
-// lines.
+// Events says where scale events go to, or come from: a Service Bus queue or topic. They can also come from
+// a subscription of a topic. If Queue is empty, they go to standard output as JSON lines.
 type Events struct {
-	Queue        string // or topic: which it is, the service knows
-	Subscription string // of the topic; "" where none is named
+	Queue        string // or topic, which only the service can tell
+	Subscription string // of the topic; "" = none
 	ServiceBus   ServiceBusConnection
 }
 
-// Path is how Service Bus addresses the entity.
+// Path returns the entity's path in Service Bus.
 func (e Events) Path() string {
 	if e.Subscription == "" {
 		return e.Queue
@@ -43,7 +42,7 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 	switch strings.ToLower(scheme) {
 	case "stdout":
 		if rest != "" {
-			return Events{}, errors.New("stdout: takes nothing behind the colon; " + forms)
+			return Events{}, errors.New("stdout: takes nothing after the colon; " + forms)
 		}
 		return Events{}, nil
 	case "servicebus":
@@ -64,8 +63,8 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 	return Events{}, errors.New("is no place for events; " + forms)
 }
 
-// cutSubscription takes the path of a subscription apart, TOPIC/Subscriptions/NAME, as Service Bus writes it and
-// reads it in any case. The word is not taken for a part of a queue's name.
+// cutSubscription cuts the path of a subscription, TOPIC/Subscriptions/NAME. Service Bus accepts the word in
+// any case, and it is no part of a queue's name.
 func cutSubscription(path string) (topic, name string, ok bool) {
 	const word = "/subscriptions/"
 	at := strings.Index(strings.ToLower(path)+"/", word) // also where no name follows

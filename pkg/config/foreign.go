@@ -2,8 +2,8 @@ package config
 
 import "github.com/feedscale/feedscale/pkg/yamltree"
 
-// foreignFields has, for each field that other files have for what the processors file says otherwise,
-// what to write instead: those of KEDA's ScaledObjects and their Cosmos DB triggers
+// foreignFields says what to write instead of fields of other files: those of KEDA's ScaledObjects and
+// their Cosmos DB triggers
 // (https://keda.sh/docs/latest/scalers/azure-cosmosdb/ and
 // https://github.com/kedacore/external-scaler-azure-cosmos-db), and those of the Cosmos DB trigger
 // of Azure Functions
@@ -32,7 +32,7 @@ var foreignFields = map[string]struct{ of, instead string }{
 	"clientId":                         {keda, "put it into the setting NAME__clientId, NAME being that of connection"},
 	"clientSecret":                     {keda, "put it into the setting NAME__clientSecret, NAME being that of connection"},
 	"cloud":                            {keda, "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
-	"cosmosDBResourceURL":              {keda, "put it, with /.default behind it, into the setting NAME__tokenScope, NAME being that of connection"},
+	"cosmosDBResourceURL":              {keda, "put it, with /.default after it, into the setting NAME__tokenScope, NAME being that of connection"},
 	"activeDirectoryEndpoint":          {keda, "put it into AZURE_AUTHORITY_HOST"},
 	"lagThreshold":                     {keda, "write changeFeedLagThreshold, which counts changes and not partitions"},
 	"activationLagThreshold":           {keda, "write activationChangeFeedLagThreshold, which counts changes and not partitions"},
@@ -76,8 +76,8 @@ const (
 	functions = "Azure Functions"
 )
 
-// Instead returns what to do in place of a field of KEDA or of the Cosmos DB trigger of Azure
-// Functions that the processors file does not have; ok is false where the field is none of theirs.
+// Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure Functions;
+// ok is false for any other field.
 func Instead(field string) (text string, ok bool) {
 	f, ok := foreignFields[field]
 	return f.instead, ok
@@ -91,8 +91,8 @@ func unknownField(name string, known []string) string {
 	return unknown("field", name, known)
 }
 
-// foreignDocument returns the sentence of a mistake about a document that is a file of another
-// kind, "" if it may be a processors file.
+// foreignDocument returns the sentence of a mistake about a file of another kind; "" if it may be a
+// processors file.
 func foreignDocument(root *yamltree.Node) string {
 	kind := root.Get("kind").Text()
 	switch {

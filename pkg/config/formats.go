@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// formats are those that the schema names and JSON Schema does not have. Each returns what is wrong
-// with a text, and what is allowed; values of other types are fine.
+// formats are those of the schema that JSON Schema does not have. Each returns what is wrong with a text,
+// and what is allowed; it accepts values of other types.
 var formats = map[string]func(any) error{
 	"feedscale-duration":          textFormat(func(text string) error { return checkDuration(text, 0) }),
 	"feedscale-positive-duration": textFormat(func(text string) error { return checkDuration(text, time.Second) }),
@@ -35,8 +35,8 @@ func textFormat(check func(string) error) func(any) error {
 // durations does not overflow.
 const maxDuration = 365 * 24 * time.Hour
 
-// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms. The finer
-// ones make no sense for polls.
+// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms: finer ones make no
+// sense for polls.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789.hms", r) }

@@ -7,8 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known
-// one or, where none is near, lists them all.
+// unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known one, or
+// lists all of them if none is near.
 func unknown(what, name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return "is an unknown " + what + "; did you mean " + near + "?"
@@ -16,8 +16,7 @@ func unknown(what, name string, known []string) string {
 	return "is an unknown " + what + "; allowed are " + yamltree.OneOf(known)
 }
 
-// Nearest returns the known name that differs least, "" if that is by more than a third of the known
-// name's length.
+// Nearest returns the known name that differs least; "" if more than a third of its characters differ.
 func Nearest(name string, known []string) string {
 	best, distance := "", 0
 	for _, candidate := range known {

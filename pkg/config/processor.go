@@ -36,8 +36,8 @@ type Processor struct {
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
-// Group is processors that run in one deployment, which gets the highest count that any of them asks
-// for (docs/configure.md, Groups).
+// Group is a set of processors that run in one deployment, which gets the highest count that any of them
+// asks for (docs/configure.md, Groups).
 type Group struct {
 	Name        string // unique among groups and processors
 	Policy      scaling.GroupPolicy
@@ -45,7 +45,7 @@ type Group struct {
 	Target      map[string]string // labels that every scale event of the group carries; never nil
 }
 
-// ThroughputMode says what becomes of the throughput that a processor's replicas need.
+// ThroughputMode says what is done about the throughput that a processor's replicas need.
 type ThroughputMode string
 
 // The modes.
@@ -59,7 +59,7 @@ const (
 // (docs/throughput.md).
 type Throughput struct {
 	Mode           ThroughputMode
-	Containers     []ThroughputContainer // none where the mode is off
+	Containers     []ThroughputContainer // none if the mode is off
 	ScaleDownAfter time.Duration
 }
 
@@ -131,8 +131,8 @@ type (
 	}
 )
 
-// policy returns the policy that the fields say. Three defaults depend on sizing: the rates tell when
-// fewer replicas do, so that a window is needed for less (docs/decisions/0011-default-policy.md).
+// policy returns the policy of the fields. Three defaults depend on sizing
+// (docs/decisions/0011-default-policy.md).
 func (f policyFields) policy() scaling.Policy {
 	auto := f.Sizing == scaling.SizingAuto
 	catchUp, window := duration(90*time.Second), 225

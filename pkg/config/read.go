@@ -13,14 +13,14 @@ import (
 // Mistake is one thing that is wrong with a configuration.
 type Mistake = yamltree.Mistake
 
-// Mistakes is everything that is wrong with a configuration: first the settings, then the document
-// in its order. No mistake contains a secret.
+// Mistakes is everything that is wrong with a configuration: first the settings, then the document, in its
+// order. No mistake contains a secret.
 type Mistakes = yamltree.Mistakes
 
 // Input is everything that a configuration is read from.
 type Input struct {
 	Environ  []string                          // "NAME=value", as os.Environ gives it
-	File     string                            // the --config flag; "" where it was not given
+	File     string                            // the --config flag; "" if it was not given
 	ReadFile func(name string) ([]byte, error) // usually os.ReadFile
 }
 
@@ -28,12 +28,12 @@ type Input struct {
 type Config struct {
 	Settings Settings
 	Document
-	Source string // where the document was read from: the name of a file, or FEEDSCALE_PROCESSORS
+	Source string // from which the document was read: the name of a file, or FEEDSCALE_PROCESSORS
 
-	env *environment // that it was read from
+	env *environment
 }
 
-// Connection reads the connection that a setting holds, which the document may not name any more.
+// Connection reads the connection in a setting, which the document may no longer name.
 func (c Config) Connection(setting string) (CosmosConnection, error) {
 	if c.env == nil {
 		return CosmosConnection{}, errors.New("there are no settings")
@@ -41,8 +41,7 @@ func (c Config) Connection(setting string) (CosmosConnection, error) {
 	return ParseCosmosConnection(c.env.lookup, setting)
 }
 
-// Read reads the settings and the processors document. The error is a Mistakes, which lists everything that
-// is wrong with either.
+// Read reads the settings and the processors document. The error is a Mistakes, with those of both.
 func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
@@ -78,8 +77,8 @@ func ReadSettings(environ []string) (Settings, error) {
 	return settings, nil
 }
 
-// Lookup returns the function by which Read finds settings, for commands that are given the name of
-// a connection. It ignores the case of names and takes ":" for "__".
+// Lookup returns the function by which Read finds settings, for commands that take the name of a
+// connection. It ignores the case of names and takes ":" for "__".
 func Lookup(environ []string) func(name string) (value string, ok bool) {
 	return newEnvironment(environ).lookup
 }

@@ -19,8 +19,8 @@ const azureRegions = "australiacentral australiaeast australiasoutheast austriae
 	"switzerlandnorth switzerlandwest uaecentral uaenorth uksouth ukwest usdodcentral usdodeast usgovarizona " +
 	"usgovtexas usgovvirginia westcentralus westeurope westindia westus"
 
-// parseRegion refuses a region that differs in one place from one of Azure's. Any other name is accepted, since
-// Azure opens regions: the letters of such a name differ in more than one place, or not at all.
+// parseRegion refuses a name that is one letter away from a region of Azure. It accepts any other name,
+// since Azure opens regions: the letters of a new one differ in more than one place, or not at all.
 func parseRegion(text string) (string, error) {
 	if wrong := wrongValue(text); wrong != "" {
 		return "", fmt.Errorf("%s", wrong)

@@ -24,13 +24,12 @@ func (e entry) at(path string) *yamltree.Node {
 	return n
 }
 
-// mistake adds a mistake of a rule. The value is read all the same, so that other entries that inherit
-// it are judged alike.
+// mistake adds a mistake of a rule. The value is still read, so that other entries that inherit it get the
+// same judgement.
 func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake(text)) }
 
-// clash adds a mistake of values that contradict each other, if they do and none of them has a mistake
-// of its own. Its place is the first value that the entry has itself, else the first that it inherits,
-// else the entry.
+// clash adds a mistake of values that contradict each other, unless one of them has a mistake of its own.
+// Its place is the first value that the entry itself has, else the first that it inherits, else the entry.
 func (e entry) clash(wrong bool, text string, paths ...string) {
 	place := e.node
 	for _, path := range slices.Backward(paths) {
@@ -92,8 +91,8 @@ func (e entry) checkGroup(p Processor, groups []Group) {
 	}
 }
 
-// checkMembers adds the mistakes of groups without a member, for which nothing would ever be decided. A
-// processor that names no known group is a mistake already, and may be the missing member.
+// checkMembers adds the mistakes of groups without a member. It adds none if a processor names an unknown
+// group: that is a mistake already, and may be the missing member.
 func (d *documentReader) checkMembers(read Document) {
 	members := map[string]bool{"": true}
 	for _, p := range read.Processors {
@@ -114,10 +113,10 @@ type claim struct {
 	kind  string // processor or group
 	name  string
 	line  int
-	terms any // that others have to agree to
+	terms any // the same in all entries that share it
 }
 
-// claim takes something for the entry. It returns who has it already.
+// claim takes something for the entry, or returns the claim of the entry that has it already.
 func (e entry) claim(what string, c claim) (first claim, taken bool) {
 	if first, taken = e.claims[what]; !taken {
 		c.line = e.node.Line
@@ -126,8 +125,8 @@ func (e entry) claim(what string, c claim) (first claim, taken bool) {
 	return first, taken
 }
 
-// claimName takes the name of an entry. Processors and groups share one space: a name is a key of the
-// state table, and it is part of URLs.
+// claimName takes the name of an entry. Processors and groups share the names, which are keys of the state
+// table and parts of URLs.
 func (e entry) claimName(kind, name string) {
 	if name == "" {
 		return // a mistake of its own
@@ -141,8 +140,8 @@ func (e entry) claimName(kind, name string) {
 	}
 }
 
-// claimLeases takes the leases that a processor reads: the requests and events of two that read the
-// same would come twice.
+// claimLeases takes the leases that a processor reads: two processors with the same leases would double
+// the requests and the events.
 func (e entry) claimLeases(p Processor) {
 	if p.Name == "" || p.Connection.Endpoint == "" || p.LeaseConnection.Endpoint == "" || p.DatabaseID == "" || p.ContainerID == "" {
 		return // a mistake of its own
@@ -165,8 +164,8 @@ func (e entry) claimLeases(p Processor) {
 	}
 }
 
-// claimTarget takes what a target names for the actions that scale: two entries would scale it each by
-// its own count.
+// claimTarget takes what a target names for the actions that scale: two entries would each set their own
+// count.
 func (e entry) claimTarget(name string, target map[string]string) {
 	if name == "" {
 		return
@@ -178,7 +177,7 @@ func (e entry) claimTarget(name string, target map[string]string) {
 	}
 }
 
-// things returns what a target names for the actions that scale (docs/act.md), with its id: an object
+// things returns the ids of what a target names for the actions that scale (docs/act.md), by kind: an object
 // in Kubernetes, and a container app. Labels that an action would refuse name nothing.
 func things(target map[string]string) map[string]string {
 	all := map[string]string{}
@@ -212,8 +211,7 @@ func things(target map[string]string) map[string]string {
 	return all
 }
 
-// checkShared adds the mistakes of processors that name the same container, whose needs add up, but
-// differ in how it is to be provisioned.
+// checkShared adds the mistakes of processors that share a container, and differ in how to provision it.
 func (e entry) checkShared(p Processor) {
 	for _, c := range p.Throughput.Containers {
 		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
@@ -233,8 +231,8 @@ type signalQueue struct {
 	at   *yamltree.Node
 }
 
-// claimSignalQueue takes a signal queue: two entries of one queue would take each other's messages.
-// Service Bus does not distinguish cases.
+// claimSignalQueue takes a signal queue: two entries would take each other's messages. Service Bus ignores
+// the case of names.
 func (e entry) claimSignalQueue(name string) {
 	if name == "" {
 		return
@@ -247,14 +245,13 @@ func (e entry) claimSignalQueue(name string) {
 	e.signals = append(e.signals, signalQueue{name, at})
 }
 
-// checkSignals adds the mistakes of signal queues that cannot be used beside the events: they are in
-// the same namespace.
+// checkSignals adds the mistakes of signal queues that contradict the events, whose namespace they share.
 func checkSignals(signals []signalQueue, events Events, mistakes *Mistakes) {
 	for _, signal := range signals {
 		text := ""
 		switch bus := events.ServiceBus; {
 		case bus.Setting == "":
-			text = "needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue where it is servicebus:SETTING/QUEUE"
+			text = "needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue if it is servicebus:SETTING/QUEUE"
 		case strings.EqualFold(signal.name, events.Queue):
 			text = yamltree.QuoteName(signal.name) + " is the queue of the scale events (FEEDSCALE_EVENTS); allowed is another one, since its messages are counted"
 		case bus.Entity != "":

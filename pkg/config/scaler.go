@@ -7,7 +7,7 @@ type Scaler struct {
 	Listen       string // FEEDSCALE_SCALER_LISTEN, "host:port"; "" = not at all
 	CertFile     string // FEEDSCALE_SCALER_CERT_FILE, in PEM; "" = without TLS
 	KeyFile      string // FEEDSCALE_SCALER_KEY_FILE, in PEM, of that certificate
-	ClientCAFile string // FEEDSCALE_SCALER_CLIENT_CA_FILE, in PEM: who signed what clients have to show; "" = they show nothing
+	ClientCAFile string // FEEDSCALE_SCALER_CLIENT_CA_FILE, in PEM: the CA of the certificates that clients must show; "" = none
 }
 
 func readScaler(e *environment, mistakes *Mistakes) Scaler {

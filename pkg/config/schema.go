@@ -13,9 +13,9 @@ const SchemaURL = "https://raw.githubusercontent.com/feedscale/feedscale/main/pk
 //go:embed processors.schema.json
 var schemaText string
 
-// Schema returns the JSON Schema (2020-12) of the processors file: the one truth about its fields,
-// their types, ranges and defaults. Load checks it, and then the rules across fields and against the
-// settings, which a schema cannot express. The formats feedscale-* are those of formats.go.
+// Schema returns the JSON Schema (2020-12) of the processors file: the only source of its fields, their
+// types, ranges and defaults. rules.go has the rules that a schema cannot express, formats.go the formats
+// feedscale-*.
 func Schema() string { return schemaText }
 
 var processorsForm = sync.OnceValue(func() *yamlschema.Form {

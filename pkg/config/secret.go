@@ -2,12 +2,10 @@ package config
 
 import "unique"
 
-// Secret is a key or a connection string. Printed, logged or encoded, alone or inside another
-// value, it never shows its text; only Reveal returns it. Two Secrets are equal where their texts
-// are.
+// Secret is a key or a connection string. Printed, logged or encoded, alone or inside another value, it
+// never shows its text; only Reveal returns it. Two Secrets are equal if their texts are.
 type Secret struct {
-	// A handle and not a string: fmt prints unexported fields without calling String, and finds
-	// only a pointer here.
+	// fmt prints unexported fields without calling String: of a handle it prints only a pointer.
 	hidden unique.Handle[string]
 }
 

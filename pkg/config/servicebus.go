@@ -15,12 +15,12 @@ import (
 type ServiceBusConnection struct {
 	Setting          string   // name of the setting
 	Namespace        string   // host[:port]
-	ConnectionString Secret   // without EntityPath, in the form that azservicebus reads; zero where an identity signs in
+	ConnectionString Secret   // without EntityPath, in the form that azservicebus reads; zero if an identity signs in
 	Entity           string   // that the connection string is limited to (EntityPath); "" = the whole namespace
-	Identity         Identity // used where ConnectionString is zero
+	Identity         Identity // used if ConnectionString is zero
 }
 
-// UsesIdentity reports whether the connection signs in with an identity and not with a key.
+// UsesIdentity reports whether an identity signs in, and not a key.
 func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
 
 // ParseServiceBusConnection reads a connection in the Functions convention: the setting NAME holds

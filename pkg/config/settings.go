@@ -42,7 +42,7 @@ type Settings struct {
 
 	MetricsPartitions bool // FEEDSCALE_METRICS_PARTITIONS: /api/metrics has series of each partition
 
-	Ignored string // name of a setting that is set, and that no part of the program reads any more; "" = none
+	Ignored string // name of a setting that is set and no longer has a meaning; "" = none
 }
 
 const (
@@ -193,9 +193,9 @@ const minKey = 16
 
 // checkAPIKey refuses a key that is too short for an address that others reach.
 func checkAPIKey(key Secret, listen string) error {
-	reachable := listen != "" && !IsLoopback(listen) // without an address that is the mistake
+	reachable := listen != "" && !IsLoopback(listen) // "" is a mistake already
 	if !key.IsZero() && len(key.Reveal()) < minKey && reachable {
-		return fmt.Errorf("is too short where FEEDSCALE_LISTEN is %s, which others can reach; "+
+		return fmt.Errorf("is too short for FEEDSCALE_LISTEN=%s, which others can reach; "+
 			"allowed are %d characters or more, such as openssl rand -base64 32 makes", listen, minKey)
 	}
 	return nil

@@ -167,7 +167,7 @@ func TestSettingMistakes(t *testing.T) {
 		{"a table without a setting", "FEEDSCALE_STATE", "table:feedscale", "is not followed by SETTING/TABLE"},
 		{"a missing storage setting", "FEEDSCALE_STATE", "table:STORAGE/feedscale", "the setting STORAGE is missing"},
 		{"events without a scheme", "FEEDSCALE_EVENTS", "BUS/scale", "is no place for events"},
-		{"something behind stdout", "FEEDSCALE_EVENTS", "stdout:x", "takes nothing behind the colon"},
+		{"something behind stdout", "FEEDSCALE_EVENTS", "stdout:x", "takes nothing after the colon"},
 		{"no queue", "FEEDSCALE_EVENTS", "servicebus:BUS", "is not followed by SETTING/QUEUE"},
 		{"a bad queue", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/", "is not the name of a queue or topic"},
 		{"a subscription without a name", "FEEDSCALE_EVENTS", "servicebus:BUS/scale/Subscriptions", `"" is not the name of a subscription`},

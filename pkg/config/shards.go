@@ -9,13 +9,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// shardConnection is the setting by which the queue of shards is reached: function.json of the function shard
-// names it, too.
+// shardConnection is the connection of the shard queue, which function.json of the function shard names, too.
 const shardConnection = "FEEDSCALE_SHARDS"
 
 func parseShardQueue(lookup func(string) (string, bool)) func(string) (Events, error) {
 	return func(text string) (Events, error) {
-		connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // no unknown setting then, also where no queue is named
+		connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // also without a queue: then its settings are not unknown
 		if text == "" {
 			return Events{}, nil
 		}
@@ -26,8 +25,7 @@ func parseShardQueue(lookup func(string) (string, bool)) func(string) (Events, e
 	}
 }
 
-// checkShards reports a queue of shards that nobody takes from: the folder is that of a function app, and the
-// function shard is not in it.
+// checkShards reports a shard queue from which nothing takes, since the function shard is not staged.
 func (in Input) checkShards(e *environment, s Settings, mistakes *Mistakes) {
 	root, _ := e.lookup(appRoot)
 	staged := func(function string) error {

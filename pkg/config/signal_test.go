@@ -29,7 +29,7 @@ func TestASignalQueueHoldsOneCount(t *testing.T) {
 		{"none where the field is empty", "stdout:", bus,
 			signalFile("processors:", "- {name: orders, signalQueue: }", "- {name: payments, processorName: b, signalQueue: ''}"), ""},
 		{"is in the namespace of the events", "stdout:", bus, signalFile("processors:", orders),
-			"processors.yaml:3: processors[0] (orders).signalQueue: needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue where it is servicebus:SETTING/QUEUE"},
+			"processors.yaml:3: processors[0] (orders).signalQueue: needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue if it is servicebus:SETTING/QUEUE"},
 		{"is not the queue of the events", "servicebus:BUS/Orders-Replicas", bus, signalFile("processors:", orders),
 			"processors.yaml:3: processors[0] (orders).signalQueue: orders-replicas is the queue of the scale events (FEEDSCALE_EVENTS); allowed is another one, since its messages are counted"},
 		{"needs more than a key of the events queue", "servicebus:BUS/events", bus + ";EntityPath=events", signalFile("processors:", orders),

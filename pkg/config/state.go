@@ -11,17 +11,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// State says where state is kept: in a file where BoltPath is not empty, else in a table.
+// State says where state is kept: in a file if BoltPath is not empty, else in a table.
 type State struct {
 	BoltPath string
 	Table    Table
 }
 
-// Table is a table of a storage account: by connection string or, where that is zero, by URL and with
-// an identity.
+// Table is a table of a storage account: by connection string, or by URL and with an identity.
 type Table struct {
 	Name             string
-	Setting          string // with the connection string; "" where there is none
+	Setting          string // with the connection string; "" = none
 	ConnectionString Secret // as it was written; may be UseDevelopmentStorage=true
 	ServiceURL       string // https://ACCOUNT.table.core.windows.net, without the table and without a slash at the end; "" with a connection string
 }
@@ -71,7 +70,7 @@ func storageConnection(lookup func(string) (string, bool), name string) (string,
 	return settings.value(), nil
 }
 
-// parseTableURL splits the URL of a table. It may have a path before the table, as Azurite's does.
+// parseTableURL splits the URL of a table, which may have a path before the table, as Azurite's has.
 func parseTableURL(text string) (serviceURL, name string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {

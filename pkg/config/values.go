@@ -12,7 +12,7 @@ import (
 )
 
 // checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that are
-// refused everywhere). What the schema refuses already is left alone.
+// refused everywhere), unless the schema refuses them already.
 func (d *documentReader) checkValues(file string, n *yamltree.Node) {
 	if text := n.Name + "\n" + n.Text(); !d.bad[n] {
 		wrong := wrongValue(text)
@@ -41,8 +41,8 @@ func wrongValue(text string) string {
 	return ""
 }
 
-// invisible says which character of a text in a file nobody sees; "" if there is none. An escape in the file
-// is seen: `feedscale init` writes one for a name that has such a character.
+// invisible says which character of a text is invisible in the file; "" if there is none. An escape is
+// visible: `feedscale init` writes one for a name that has such a character.
 func invisible(file, text string) string {
 	at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && strings.ContainsRune(file, r) })
 	if at < 0 {
@@ -53,7 +53,7 @@ func invisible(file, text string) string {
 	return fmt.Sprintf("holds an invisible character (%U) after %s; type the text anew, or write an escape in double quotes", r, yamltree.Quote(before))
 }
 
-// placeholder finds what shells, Docker Compose, Kubernetes and Helm put values in place of.
+// placeholder finds the placeholders of shells, Docker Compose, Kubernetes and Helm.
 var placeholder = regexp.MustCompile(`\$\{[^}\n]*\}|\$\([A-Za-z_][A-Za-z0-9_]*\)|\{\{[^}\n]*\}\}`)
 
 var (

@@ -1,5 +1,5 @@
-// Package connectionstring reads the connection strings of Azure's services. Errors never contain a
-// value: each says what is wrong with the string, and is to follow its name ("the setting COSMOS ...").
+// Package connectionstring reads the connection strings of Azure's services. An error says what is wrong with
+// the string, without a value of it, and goes on after its name ("the setting COSMOS ...").
 //
 // It opens no connection. Start with Parse.
 //
@@ -19,10 +19,10 @@ import (
 // order and case.
 type Fields map[string]string
 
-// Service is whose connection string it is, with the form of its own.
+// Service is a service, and the form of its connection strings.
 type Service struct{ name, form string }
 
-// The services whose connection strings can be told apart.
+// The services.
 var (
 	CosmosDB     = Service{"Cosmos DB", "AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=..."}
 	AzureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
@@ -30,8 +30,8 @@ var (
 	mongoDB      = Service{name: "MongoDB"}
 )
 
-// serviceOf returns the service that a connection string is for, by what no other's has; the zero
-// Service if that cannot be told.
+// serviceOf returns the service of a connection string, by fields that no other service has; the zero
+// Service if it cannot tell.
 func serviceOf(text string, fields Fields) Service {
 	has := func(name string) bool { return fields[name] != "" }
 	switch {
@@ -76,7 +76,7 @@ func parse(text string) (Fields, error) {
 	return fields, nil
 }
 
-// CheckKey returns an error if an account key is not base64.
+// CheckKey returns an error unless an account key is base64.
 func CheckKey(key string) error {
 	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) == 0 {
 		return errors.New("is not base64, as every account key is; copy the key whole, up to the last =")

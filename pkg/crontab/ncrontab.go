@@ -22,9 +22,8 @@ const ncrontabForm = `allowed are six fields (second minute hour day month weekd
 //
 // The parser is that of cron/v3. NCRONTAB differs from it: the ends of a reversed range are swapped,
 // days and months may be written out ("Monday", "sept"), day of month and weekday both have to match,
-// and there is no "?". Refused are what Functions accepts besides (a TimeSpan, five fields), what it
-// reads as something that is hardly meant (a step of 0, names of one or two letters), and an
-// expression that never fires.
+// and there is no "?". It refuses what Functions also accepts (a TimeSpan, five fields) or reads in an
+// unexpected way (a step of 0, names of one or two letters), and an expression that never fires.
 func ParseNCRONTAB(expression string) (Schedule, error) {
 	fields := strings.Fields(expression)
 	switch {

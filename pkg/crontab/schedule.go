@@ -23,8 +23,8 @@ type Schedule struct {
 	spec       cron.SpecSchedule
 }
 
-// starBit is the bit by which cron/v3 marks a field that was "*". Where one of the two day fields
-// has it, both have to match; else one is enough.
+// starBit is the bit by which cron/v3 marks a field that was "*". If one of the two day fields has it, both
+// have to match; else one is enough.
 const starBit = 1 << 63
 
 // Next returns the first time the schedule fires strictly after t, in t's location; the zero time
@@ -33,8 +33,8 @@ func (s Schedule) Next(t time.Time) time.Time {
 	if s == (Schedule{}) {
 		return time.Time{}
 	}
-	// First from t itself: AddDate, even of nothing, moves a time within the hour that the end of
-	// daylight saving time repeats to the other occurrence of that hour.
+	// First from t itself: at the end of daylight saving time, even AddDate(0, 0, 0) moves a time to the
+	// other occurrence of the repeated hour.
 	if next := s.spec.Next(t); !next.IsZero() {
 		return next
 	}
@@ -60,8 +60,8 @@ func (s Schedule) String() string { return s.expression }
 // errNeverFires is the error about an expression such as February 30.
 var errNeverFires = errors.New("never fires: none of its months has such a day; allowed are days that exist")
 
-// fires reports whether a schedule ever fires. An empty list of seconds, minutes or hours would have cron/v3
-// step through years second by second.
+// fires reports whether a schedule ever fires. Without seconds, minutes or hours, cron/v3 would step through
+// years second by second.
 func fires(spec cron.SpecSchedule) bool {
 	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 {
 		return false
@@ -69,8 +69,8 @@ func fires(spec cron.SpecSchedule) bool {
 	return !Schedule{spec: spec}.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero()
 }
 
-// foreignToCron reports whether a character occurs in no cron expression. Such expressions are
-// refused before cron/v3 sees them, since its errors quote the expression, which could be a secret.
+// foreignToCron reports whether a character occurs in no cron expression. A text with one may be a secret,
+// which the errors of cron/v3 would quote.
 func foreignToCron(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("*,-/? \t", r))
 }
@@ -108,5 +108,5 @@ func parseCron(options cron.ParseOption, expression string) (cron.SpecSchedule, 
 	if err != nil {
 		return cron.SpecSchedule{}, err
 	}
-	return *parsed.(*cron.SpecSchedule), nil // other types are those of descriptors, which no option allows
+	return *parsed.(*cron.SpecSchedule), nil // another type is that of a descriptor, which no option allows
 }

@@ -1,9 +1,8 @@
-// Package yamlschema holds a document (package yamltree) against a JSON Schema, says what is wrong with
-// it in sentences, and decodes it with the defaults of the schema.
+// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences what is
+// wrong with it, and decodes it with the defaults of the schema.
 //
 // A document is an object with a list of entries, which the schema requires, and a field "defaults" with
-// values for each of them. Besides the keywords of JSON Schema, "errorMessage" says what is allowed, as
-// it does in editors.
+// values for each of them. As in editors, the keyword "errorMessage" says what is allowed.
 //
 // It knows no field by name. Start with New.
 //
@@ -34,9 +33,9 @@ type Form struct {
 // Schema is a schema as JSON.
 type Schema = map[string]any
 
-// New compiles the schema at a JSON pointer of a text. formats are those that the schema names and JSON
-// Schema does not have; unknown is the sentence about a field that an object does not have. The schema is
-// part of the program, so an error in it is a defect.
+// New compiles the schema at a JSON pointer of a text, and panics on an error, since the schema is part of
+// the program. formats are those of the schema that JSON Schema does not have; unknown returns the sentence
+// about an unknown field.
 func New(text, pointer string, formats map[string]func(any) error, unknown func(name string, known []string) string) *Form {
 	const url = "urn:feedscale:document"
 	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -60,7 +59,7 @@ func New(text, pointer string, formats map[string]func(any) error, unknown func(
 	return &Form{unknown: unknown, compiled: compiler.MustCompile(url + "#" + pointer), root: inlined(root, defs).(Schema)}
 }
 
-// inlined puts what a schema refers to in its place, below what the schema says itself.
+// inlined replaces each $ref by its schema; keywords beside the $ref win.
 func inlined(schema any, defs Schema) any {
 	from, ok := schema.(Schema)
 	if !ok {
@@ -78,7 +77,7 @@ func inlined(schema any, defs Schema) any {
 	return whole
 }
 
-// At returns the schema for a place in a document; the empty one for a field that no schema has.
+// At returns the schema for a place in a document; an empty one for an unknown field.
 func (f *Form) At(place ...string) Schema {
 	schema := f.root
 	for _, step := range place {
@@ -101,7 +100,7 @@ func properties(schema Schema) Schema {
 	return known
 }
 
-// complete puts the defaults of the schema in place of what is absent or null, at every depth.
+// complete replaces what is absent or null by the defaults of the schema, at every depth.
 func complete(schema Schema, value any) any {
 	known := properties(schema)
 	if value == nil {
@@ -133,9 +132,8 @@ func complete(schema Schema, value any) any {
 	return value
 }
 
-// Overlay applies a value on top of a default: objects field by field, at every depth;
-// any other value replaces the default whole. A null counts as given, and restores what holds without
-// defaults.
+// Overlay applies a value on top of a default: objects field by field, at every depth; any other value
+// replaces the default as a whole. A null replaces it, too, so that the default of the schema counts.
 func Overlay(base, over any) any {
 	b, inherits := base.(Schema)
 	o, ok := over.(Schema)
@@ -149,8 +147,8 @@ func Overlay(base, over any) any {
 	return merged
 }
 
-// Decode reads a value that the schema allows into a T, with the defaults of the schema. A field of the
-// schema that T does not have is an error.
+// Decode reads a value that the schema allows into a T, with the defaults of the schema. A field that T does
+// not have is an error.
 func Decode[T any](schema Schema, value any) (decoded T, err error) {
 	text, err := json.Marshal(complete(schema, value))
 	if err != nil {
@@ -192,11 +190,10 @@ func Allowed(schema Schema) string {
 	return "allowed is a text"
 }
 
-// maxReplicas is the greatest replica count, which Kubernetes keeps in 32 bits: a bound of the type,
-// which mistakes do not name.
+// maxReplicas is the greatest replica count of Kubernetes, 32 bits, which mistakes do not name.
 const maxReplicas = "2147483647"
 
-// texts returns the text of a JSON value, or those of a list; null is left out.
+// texts returns the text of a JSON value, or the texts of a list.
 func texts(value any) []string {
 	if text, ok := value.(string); ok {
 		return []string{text}

@@ -38,7 +38,7 @@ func (v *validator) mistake(n *yamltree.Node, text string) {
 	}
 }
 
-// add adds the mistake that an error of the schema stands for, or those of its causes.
+// add adds the mistake of an error of the schema, or those of its causes.
 func (v *validator) add(err *jsonschema.ValidationError) {
 	n, schema := v.root, v.form.At(err.InstanceLocation...)
 	for _, step := range err.InstanceLocation {
@@ -93,7 +93,7 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 	}
 }
 
-// missing adds the mistake of a field that is missing. A list item without one is not read.
+// missing adds the mistake of a field that is missing. Its object counts as bad.
 func (v *validator) missing(n *yamltree.Node, name string, schema Schema, orDefault bool) {
 	field := properties(schema)[name].(Schema)
 	what, _ := field["description"].(string)

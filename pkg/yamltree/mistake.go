@@ -34,7 +34,7 @@ func (m Mistake) String() string {
 	return b.String()
 }
 
-// Mistakes is everything that is wrong: first the settings, then each file in its order. No mistake
+// Mistakes is everything that is wrong: first the settings, then each file, in its order. No mistake
 // contains a secret.
 type Mistakes []Mistake
 
@@ -62,8 +62,8 @@ func (m Mistakes) Err() error {
 	return slices.Compact(m)
 }
 
-// Quote returns a text as a mistake may show it. People put keys and connection strings into wrong
-// fields, so a text of more than 64 characters, or with a '=', is not shown.
+// Quote returns a text as a mistake may show it. It hides a text of more than 64 characters, or with a '=':
+// it may be a key or a connection string in the wrong field.
 func Quote(text string) string {
 	if n := utf8.RuneCountInString(text); n > 64 || strings.Contains(text, "=") {
 		return fmt.Sprintf("a text of %d characters", n)

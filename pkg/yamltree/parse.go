@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The limits of a file. They leave room for 5,000 processors with every field set, and stop files
-// that are made to exhaust the reader.
+// The limits of a file. They leave room for 5,000 processors with every field set, and stop files that
+// would exhaust the reader.
 const (
 	maxBytes  = 8 << 20
 	maxValues = 500_000 // with aliases expanded
@@ -23,8 +23,8 @@ const (
 	maxFields = 1_000   // of one object
 )
 
-// Parse reads the documents of a file; an empty one is left out. Documents that can be read are
-// returned also if there are mistakes. file is the name of the file in these.
+// Parse reads the documents of a file, without empty ones. It returns documents also if there are mistakes.
+// file is the name of the file in mistakes.
 func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 	if mistake := checkText(text); mistake.Text != "" {
 		mistake.File = file
@@ -48,7 +48,7 @@ func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 	return documents, mistakes
 }
 
-// checkText finds bytes that are no text, for which the YAML parser reports no line.
+// checkText finds bytes that are no text, since the YAML parser reports no line for them.
 func checkText(text []byte) Mistake {
 	if len(text) > maxBytes {
 		return Mistake{Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxBytes>>20)}
@@ -74,9 +74,8 @@ var (
 	indentingTab  = regexp.MustCompile(`(?m)^ *\t`)
 )
 
-// withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/",
-// and a pair of surrogates for one character. A text that is not JSON is returned as it is. The
-// number of lines stays the same.
+// withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/", and a pair
+// of surrogates for one character. It does not change a text that is not JSON, nor the number of lines.
 func withoutJSONEscapes(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\`)) || !json.Valid(text) {
 		return text
@@ -90,8 +89,8 @@ func withoutJSONEscapes(text []byte) []byte {
 	})
 }
 
-// syntaxMistake finds the line of an error of the YAML parser. The parser has it only in the text
-// of its error, and not at all for the first line and for an alias.
+// syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and not at all
+// for the first line and for an alias.
 func syntaxMistake(file string, text []byte, err error) Mistake {
 	problem, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if m := lineOfError.FindStringSubmatch(problem); m != nil {
@@ -131,7 +130,7 @@ func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
 		Line: source.Line, Column: source.Column, NameLine: source.Line, NameColumn: source.Column,
 	}
 	if source.Kind == yaml.AliasNode {
-		n.source = source.Alias // a mistake in it is reported where it is used
+		n.source = source.Alias // its mistakes are reported at the place of the alias
 	}
 	b.values++
 	b.depth++

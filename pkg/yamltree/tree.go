@@ -21,7 +21,7 @@ type Node struct {
 	Items  []*Node // of a list
 
 	File                 string
-	Line, Column         int // of the value, from 1; where it is absent, of the object that lacks it
+	Line, Column         int // of the value, from 1; if it is absent, of the object that lacks it
 	NameLine, NameColumn int // of the field's name; for anything else as Line and Column
 
 	parent *Node
@@ -56,8 +56,8 @@ func (n *Node) IsObject() bool { return n.source != nil && n.source.Kind == yaml
 // IsList reports whether the value is a list.
 func (n *Node) IsList() bool { return n.source != nil && n.source.Kind == yaml.SequenceNode }
 
-// Get returns the value at a path of field names. It is never nil: a value that is absent has the
-// place where it belongs.
+// Get returns the value at a path of field names. It is never nil: an absent value has the place where it
+// belongs.
 func (n *Node) Get(path ...string) *Node {
 	for _, name := range path {
 		n = n.field(name)
@@ -77,7 +77,7 @@ func (n *Node) field(name string) *Node {
 	}
 }
 
-// Text returns a scalar as it is written, "" for anything else and for null.
+// Text returns a scalar as it is written; "" for anything else and for null.
 func (n *Node) Text() string {
 	if !n.Present() || n.source.Kind != yaml.ScalarNode {
 		return ""
@@ -96,9 +96,9 @@ func (n *Node) tag() string {
 // NotJSON is the Value of a scalar that has no type of JSON.
 type NotJSON struct{}
 
-// Value returns the value in the types that encoding/json decodes to, and integers also as int,
-// int64 or uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is NotJSON{}.
-// A field for which skip reports true is null, and such an item is left out; nil skips none.
+// Value returns the value in the types to which encoding/json decodes, and integers also as int, int64 or
+// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is NotJSON{}. If skip
+// reports true, a field is null, and an item is left out; nil skips none.
 func (n *Node) Value(skip func(*Node) bool) any {
 	switch {
 	case n.IsObject():
