@@ -1,5 +1,5 @@
-// Package actions defines what a consumer does about a scale event: it sets the replicas of a
-// target to those that were decided, or forwards the event.
+// Package actions defines what a consumer does about a scale event: it sets the replicas of a target to
+// the decided number, or forwards the event.
 //
 // It knows no queue: servicebus.Consumer delivers events, and settles them by the errors of an
 // action. Start with Action. Each action that needs a client of its own is in a subpackage, so that
@@ -17,14 +17,14 @@ import (
 
 // Action is one way to act on scale events. Both methods are safe for concurrent use.
 //
-// An error that wraps events.ErrDeadLetter says that another try would fail as well, for example
-// because the event's target labels name nothing that can be scaled. One that wraps ErrRival says that
-// only another event may find something else. After any other error another try may succeed.
+// An error that wraps events.ErrDeadLetter says that another try would fail as well, for example because
+// the event's target labels name nothing that can be scaled. One that wraps ErrRival says that the target
+// was left alone. After any other error another try may succeed.
 type Action interface {
 	// Target returns a name, for people, of what an event is to change. It makes no request.
 	Target(e events.ScaleEvent) (string, error)
 
-	// Act sets the target to the event's desiredReplicas, or forwards the event. It is idempotent:
-	// where the target has that number already, it changes nothing and changed is false.
+	// Act sets the target to the event's desiredReplicas, or forwards the event. It is idempotent: if the
+	// target has that number already, it changes nothing and changed is false.
 	Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error)
 }

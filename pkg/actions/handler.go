@@ -9,18 +9,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Handler adapts an Action to the handler of a consumer. It logs what was done; the consumer logs
-// what fails.
+// Handler adapts an Action to the handler of a consumer. It logs what it did; the consumer logs failures.
 type Handler struct {
 	Action Action
 	Log    *slog.Logger
 	DryRun bool // log what would be done, and do nothing
 
-	left bounded.Notes // why a target is left alone
+	left bounded.Notes // by target: why it is left alone
 }
 
-// Handle acts on an event. The error is the action's. A target that is left alone is no error, so that
-// its event is settled and not tried again before the next one, at the heartbeat at the latest.
+// Handle acts on an event. The error is the action's. A target that is left alone is no error: its event is
+// settled, and the next one, at the heartbeat at the latest, tries again.
 func (h *Handler) Handle(ctx context.Context, e events.ScaleEvent) error {
 	of := "processor"
 	if e.Group != "" {

@@ -11,21 +11,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Kind describes an action to a program that offers it: each package of an action has one. A list
-// of them is all that a program needs for its help, to validate its flags, and to make an action.
+// Kind describes an action to a program that offers it; each package of an action has one. From a list of
+// Kinds a program makes its help, validates its flags, and makes an action.
 type Kind struct {
 	Name    string // as in --action webhook
 	Summary string // what it does, in a few words
 	Flags   []Flag // flags of this kind alone
-	Caution string // what whoever starts it should know, said once at the start; "" = nothing
+	Caution string // a warning for the user, said once at the start; "" = none
 
 	// New makes the action. It makes no request; an error is about the options, and names the flag
 	// or the setting.
 	New func(Options) (Action, error)
 
-	// Rivals looks for what else sets the replicas of what target labels name, and changes nothing. It
-	// asks nobody where the labels name nothing that this kind acts on. With an error Target is there
-	// all the same. nil = this kind cannot tell.
+	// Rivals looks for what else sets the replicas of the object that target labels name, and changes
+	// nothing. It makes no request if the labels name nothing that this kind acts on. Survey.Target is
+	// there also with an error. nil = this kind cannot tell.
 	Rivals func(ctx context.Context, target map[string]string) (Survey, error)
 }
 
@@ -34,7 +34,7 @@ type Flag struct{ Name, Usage string }
 
 // Options are what a program gives to each Kind to make its action.
 type Options struct {
-	Flag     func(name string) string               // the value of one of the Kind's flags; "" where it was not given
+	Flag     func(name string) string               // the value of one of the Kind's flags; "" if it was not given
 	Secret   string                                 // FEEDSCALE_WEBHOOK_SECRET; "" = none
 	Identity func() (azcore.TokenCredential, error) // the identity of this process in Azure
 	Stdout   io.Writer
@@ -53,7 +53,7 @@ func (k Kinds) Names() []string {
 	return names
 }
 
-// Find returns the kind with a name; ok is false where there is none.
+// Find returns the kind with a name; ok is false if there is none.
 func (k Kinds) Find(name string) (Kind, bool) {
 	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.Name == name })
 	if i < 0 {

@@ -9,12 +9,12 @@ type Survey struct {
 	Rivals []Rival // what else sets its replicas
 }
 
-// Rival is something else that sets the replicas of a target. Two that do undo each other's changes
-// for ever.
+// Rival is something else that sets the replicas of a target: it and feedscale would undo each other's
+// changes for ever.
 type Rival struct {
 	Name     string    // with its kind, such as HPA orders
 	Paused   bool      // it leaves the replicas alone until it is resumed
-	Triggers []Trigger // whom it asks; none where it asks nobody that could be feedscale
+	Triggers []Trigger // of a ScaledObject, which may ask feedscale; none for anything else
 	Remove   string    // the command that removes it
 }
 
@@ -24,6 +24,6 @@ type Trigger struct {
 	Metadata map[string]string
 }
 
-// ErrRival is wrapped by an error of Act that left the target alone, since something else sets its
-// replicas. Another try would find the same; the next event finds out whether that has changed.
+// ErrRival is wrapped by the error of an Act that left the target alone, since something else sets its
+// replicas. Another try would find the same; the next event looks again.
 var ErrRival = errors.New("left alone")

@@ -7,8 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Stdout is an Action for another program that reads the output: it writes one event per line, as
-// it was published but for white space between JSON tokens.
+// Stdout is an Action for another program that reads the output: it writes one event per line, as it was
+// published, without white space between JSON tokens.
 type Stdout struct{ lines *events.Stdout }
 
 // NewStdout returns an Action that writes lines to w, each in one Write.

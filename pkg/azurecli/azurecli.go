@@ -1,13 +1,13 @@
-// Package azurecli writes the commands of the Azure CLI that fix what a service refuses, as its reference
-// has them (https://learn.microsoft.com/cli/azure/reference-index). A refusal has its command; who knows
-// more fills in the words in capitals. It runs nothing. Start with [Command].
+// Package azurecli writes commands of the Azure CLI that fix what a service refuses
+// (https://learn.microsoft.com/cli/azure/reference-index). Words in capitals are placeholders, which the
+// caller or the user fills in. It runs nothing. Start with [Command].
 //
 // The package is internal to the program: its API may change in any release.
 package azurecli
 
 import "strings"
 
-// What a command does not know.
+// The placeholders.
 const (
 	Group         = "RESOURCE_GROUP"
 	Principal     = "OBJECT_ID"      // of the identity
@@ -15,7 +15,7 @@ const (
 	Address       = "PUBLIC_IP"      // of this machine, as the service sees it
 )
 
-// Command writes a command, with arguments quoted where a shell would read more into them.
+// Command writes a command, with arguments quoted for a shell where needed.
 func Command(name string, arguments ...string) string {
 	line := "az " + name
 	for _, a := range arguments {
@@ -39,9 +39,9 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Service is a kind of service, by what its commands have in common.
+// Service is a kind of service, with what its commands have in common.
 type Service struct {
-	placeholder string // in place of a resource whose host does not tell
+	placeholder string // for a resource that the host does not name
 	zone        string // first label of its domain, as in shop.documents.azure.com
 	provider    string // of its resource ids
 }

@@ -1,6 +1,5 @@
 // Package bounded bounds what comes from outside: the answers of services, the files that a command line
-// names, and the names that are remembered. Whoever sends more gets an error rather than this process's
-// memory (docs/security.md has every limit).
+// names, and the names that are remembered. Anything longer is an error (docs/security.md has every limit).
 //
 // It knows no service. Start with [NewTransport].
 //
@@ -33,8 +32,7 @@ func (e TooLongError) Error() string { return fmt.Sprintf("it is longer than %d 
 // NonRetriable keeps azcore from asking again.
 func (TooLongError) NonRetriable() {}
 
-// NewTransport returns a copy of http.DefaultTransport for HTTP to a host of which nothing else is
-// known, with bounded answers.
+// NewTransport returns a copy of http.DefaultTransport with bounded answers.
 func NewTransport() http.RoundTripper {
 	return Answers(http.DefaultTransport.(*http.Transport).Clone())
 }
@@ -42,8 +40,8 @@ func NewTransport() http.RoundTripper {
 // NewClient returns a client with such a transport.
 func NewClient() *http.Client { return Client(NewTransport()) }
 
-// Client returns a client that follows no redirect: what proves a request, a key or a token, is for the
-// host that it was sent to, and Go's client would send a header of a service's own to any other host.
+// Client returns a client that follows no redirect: Go's client would send headers with keys and tokens to
+// any other host.
 func Client(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
@@ -56,8 +54,7 @@ func Answers(t *http.Transport) http.RoundTripper {
 	return Bodies(t)
 }
 
-// Bodies returns a transport whose answers are those of next, and fail with a TooLongError where their
-// body goes beyond 32 MiB.
+// Bodies returns a transport with the answers of next, which fail with a TooLongError beyond 32 MiB.
 func Bodies(next http.RoundTripper) http.RoundTripper { return bodies{next} }
 
 type bodies struct{ next http.RoundTripper }
@@ -96,8 +93,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFile reads a file as os.ReadFile does, and fails with a TooLongError where it goes beyond 64 MiB: a
-// name may be that of a device.
+// ReadFile reads a file as os.ReadFile does, and fails with a TooLongError beyond 64 MiB: a name may be that
+// of a device.
 func ReadFile(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -107,7 +104,7 @@ func ReadFile(name string) ([]byte, error) {
 	return Read(name, file)
 }
 
-// Read reads all that has a name, with the limit of ReadFile.
+// Read reads to the end, with the limit of ReadFile. The error has the name.
 func Read(name string, from io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(from, maxFile+1))
 	if err == nil && len(text) > maxFile {

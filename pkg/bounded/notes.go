@@ -2,14 +2,14 @@ package bounded
 
 import "sync"
 
-// Notes remembers the last text about each name, so that it is logged once and not at every turn. The zero
-// Notes has none. It is safe for concurrent use.
+// Notes remembers the last text about each name, so that it is logged once. The zero Notes has none. It is
+// safe for concurrent use.
 type Notes struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
-// maxNotes is the most names that a Notes remembers: of one more, all are forgotten, and are news again.
+// maxNotes is the greatest number of names that a Notes remembers: with one more, it forgets all of them.
 const maxNotes = 10_000
 
 // News remembers a text about a name, "" for none, and reports whether it differs from the last one.

@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// admission counts calls from the moment that they open, over all connections. A call needs no key, and
-// takes memory before its message comes.
+// admission counts calls from the moment that they open, over all connections. A call needs no key, and uses
+// memory before its message comes.
 type admission struct {
 	calls, waiting atomic.Int64
 }
 
-// of returns a service whose every call passes the admission before its message is read. A handler of a
-// single answer is called only after the message was read, so that it becomes a stream of one answer,
-// which is the same on the wire.
+// of returns a service with the admission before each call reads its message. gRPC reads the message before
+// it calls the handler of a single answer, so that this becomes a stream of one answer, which is the same
+// on the wire.
 func (a *admission) of(service grpc.ServiceDesc) *grpc.ServiceDesc {
 	var streams []grpc.StreamDesc
 	for _, m := range service.Methods {
@@ -54,8 +54,8 @@ type waitingStream struct {
 	*admission
 }
 
-// RecvMsg waits for the message up to messageTimeout. After that the handler ends, and with it the call and
-// the wait of the goroutine, which nothing else can end.
+// RecvMsg waits for the message up to messageTimeout. Then the handler ends the call, and thereby the wait
+// of the goroutine.
 func (w waitingStream) RecvMsg(m any) error {
 	defer w.waiting.Add(-1)
 	if w.waiting.Add(1) > maxWaiting {

@@ -1,9 +1,8 @@
 // Package scaler is KEDA's external scaler: a gRPC server that tells KEDA's triggers external and
 // external-push how many replicas a processor, or a group, is to have (docs/keda-external-scaler.md).
 //
-// It knows neither how that is decided nor where it is kept: a [Source] says it. Start with
-// [Server.Serve]; stream.go has the pushing, and tls.go the certificates. The folder externalscaler
-// has the contract, which is KEDA's.
+// It knows neither how that is decided nor where it is kept: it asks a [Source]. Start with [Server.Serve];
+// stream.go has the pushing, and tls.go the certificates. The folder externalscaler has KEDA's contract.
 //
 // The package is internal to the program: its API may change in any release.
 package scaler
@@ -34,18 +33,18 @@ import (
 
 // Source says how many replicas a processor or group is to have.
 type Source interface {
-	// Replicas returns the count. The error is report.ErrUnknownName where nothing has that name, and
-	// any other where no count can be stood by.
+	// Replicas returns the count. The error is report.ErrUnknownName if nothing has that name, and another
+	// one if there is no reliable count.
 	Replicas(ctx context.Context, name string) (int, error)
-	// Changed returns a channel that is closed once the count may have changed; nil where that does
-	// not come to be known, and Options.Interval says how often to look.
+	// Changed returns a channel that is closed once the count may have changed; nil if the source cannot
+	// tell, and Options.Interval says how often to look.
 	Changed(name string) <-chan struct{}
 }
 
 // Options say how a Server serves.
 type Options struct {
 	Source   Source
-	Interval time.Duration // between two looks at what a stream is about; 0 = only where Source says that it changed
+	Interval time.Duration // between two looks for a stream; 0 = only when Source says that the count changed
 	TLS      TLS           // zero = in plain
 	Log      *slog.Logger
 }
@@ -55,16 +54,16 @@ type Options struct {
 // github.com/kedacore/keda): a connection must bear all of them, and the other calls beside.
 const (
 	maxPushes  = 10_000 // streams of StreamIsActive, over all connections
-	maxCalls   = 12_000 // open at once, whatever they are
+	maxCalls   = 12_000 // open at once, of all kinds
 	maxWaiting = 2_000  // of these, calls whose message has not come
 	maxRequest = 16 << 10
 	maxHeaders = 16 << 10 // of a request, in bytes
-	// maxConnections is how many KEDA may have open. More wait until one is closed.
+	// maxConnections is how many connections may be open. More wait until one is closed.
 	maxConnections = 1_000
 	// maxScaledObject is the most bytes of a ScaledObject's namespace and name, as Kubernetes has them.
 	maxScaledObject = 63 + 1 + 253
-	// maxWarnings is how many refusals are logged at once, and warningsPerSecond how many over time: anybody
-	// may ask for any name.
+	// maxWarnings is how many refusals are logged at once, warningsPerSecond how many over time: anybody may
+	// ask for any name.
 	maxWarnings, warningsPerSecond = 1_000, 1
 
 	handshakeTimeout = 10 * time.Second
@@ -74,7 +73,7 @@ const (
 	idleTimeout = 2 * time.Minute
 	// bufferSize is that of a connection's reader and writer in bytes, an eighth of gRPC's default.
 	bufferSize = 4 << 10
-	// aliveAfter and aliveTimeout find a client that is gone without a word, whose streams would stay.
+	// aliveAfter and aliveTimeout find a client that is gone without closing, whose streams would stay.
 	aliveAfter   = 30 * time.Second
 	aliveTimeout = 10 * time.Second
 	// leastPing is how often a client may ask whether the server is alive, with or without a call.
@@ -101,7 +100,7 @@ type Server struct {
 	log      *slog.Logger
 	grpc     *grpc.Server
 	health   *health.Server
-	ending   chan struct{} // closed where streams are to end
+	ending   chan struct{} // closed when streams have to end
 	pushes   atomic.Int64  // streams
 	warnings *rate.Limiter // of refusals
 	refusals bounded.Notes // the text of the last one, by name
@@ -140,8 +139,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers until ctx ends. It ends the streams as a server does that has no more to say, since KEDA
-// opens one that ended so again after 2 s, and waits ever longer after any other end.
+// Serve answers until ctx ends. It ends streams without an error: KEDA opens these again after 2 s, and waits
+// ever longer after any other end.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -163,9 +162,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// IsActive reports whether there is to be a replica. It is not whether there is lag: a count that
-// minReplicaCount, a schedule or the cooldown holds is to be held, and KEDA takes what is inactive to
-// zero by itself.
+// IsActive reports whether the count is above zero, and not whether there is lag: KEDA scales what is
+// inactive to zero, also a count that minReplicaCount, a schedule or the cooldown holds.
 func (s *Server) IsActive(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.IsActiveResponse, error) {
 	replicas, err := s.replicas(ctx, ref)
 	if err != nil {
@@ -177,7 +175,7 @@ func (s *Server) IsActive(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.IsA
 // trigger is what is kept of a ScaledObject while a call is open.
 type trigger struct{ processor, scaledObject string }
 
-// triggerOf reads whose replicas are asked for. The error is a status of gRPC.
+// triggerOf reads what a call asks for. The error is a status of gRPC.
 func triggerOf(ref *pb.ScaledObjectRef) (trigger, error) {
 	t := trigger{ref.GetScalerMetadata()[processorKey], ref.GetNamespace() + "/" + ref.GetName()}
 	switch {
@@ -191,9 +189,8 @@ func triggerOf(ref *pb.ScaledObjectRef) (trigger, error) {
 	return t, nil
 }
 
-// GetMetricSpec describes the metric. It is the same for whatever is decided, and is answered where
-// nothing is: KEDA applies a fallback only to a metric whose spec it has (getScalerState in
-// scale_handler.go of github.com/kedacore/keda).
+// GetMetricSpec describes the metric, also without a decision: KEDA needs the metric's spec before it can
+// apply a fallback (getScalerState in scale_handler.go of github.com/kedacore/keda).
 func (s *Server) GetMetricSpec(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.GetMetricSpecResponse, error) {
 	switch _, err := s.replicas(ctx, ref); status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.Canceled, codes.DeadlineExceeded:
@@ -216,7 +213,7 @@ func metricOf(ref *pb.ScaledObjectRef) string {
 	return metricPrefix + ref.GetScalerMetadata()[processorKey]
 }
 
-// replicas asks the source for what a call is about.
+// replicas asks the source for the count of a call.
 func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, error) {
 	t, err := triggerOf(ref)
 	if err != nil {

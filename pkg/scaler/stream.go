@@ -10,16 +10,15 @@ import (
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
 
-// streamLife is how long a stream lasts. KEDA waits 2, 4, 8 s and so on, up to a minute, until it opens
-// a stream again that ended in an error, and goes back to 2 s only after one that its server ended in
-// order (runStreamIsActive in external_scaler.go of github.com/kedacore/keda). So a stream that never
-// ended would keep the wait of the worst outage for ever.
+// streamLife is how long a stream lasts. After a stream that ended in an error, KEDA waits 2, 4, 8 s and so
+// on, up to a minute. It goes back to 2 s only after a stream that ended without one (runStreamIsActive in
+// external_scaler.go of github.com/kedacore/keda). So each stream has to end at some time.
 const streamLife = 10 * time.Minute
 
-// StreamIsActive tells at once whether there is to be a replica, and again whenever that changes.
+// StreamIsActive tells at once whether the count is above zero, and again whenever that changes.
 //
-// While no count can be stood by it says nothing: there is no such answer, KEDA takes a fallback from
-// what it asks and not from here, and an error would have it wait longer than until the next count.
+// Without a reliable count it says nothing: KEDA takes its fallback from GetMetrics, and after an error it
+// would wait longer than until the next count.
 func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStreamingServer[pb.IsActiveResponse]) error {
 	if s.pushes.Add(1) > maxPushes {
 		s.pushes.Add(-1)

@@ -8,15 +8,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
-// TLS are files in PEM. They are read again for each connection, of which KEDA has one that lasts, so
-// that a certificate that is renewed in its place counts without a restart.
+// TLS are files in PEM. They are read again for each connection, so that a renewed certificate counts without
+// a restart.
 type TLS struct {
-	CertFile     string // the server's certificate, with those between it and its CA
+	CertFile     string // the server's certificate, with the intermediate ones
 	KeyFile      string
-	ClientCAFile string // who signed the certificates that clients have to show; "" = they show none
+	ClientCAFile string // the CA of the certificates that clients must show; "" = they show none
 }
 
-// config returns the configuration, whose files are there and fit.
+// config returns the configuration, after a check that the files are there and fit.
 func (t TLS) config() (*tls.Config, error) {
 	if _, err := t.load(); err != nil {
 		return nil, err

@@ -31,21 +31,20 @@ const apiVersion = "2025-01-01"
 // Options are optional. The zero value is for Azure's public cloud.
 type Options struct {
 	Endpoint     string        // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
-	PollInterval time.Duration // between two reads of a change in progress, unless the service names one; 0 = 5 s
+	PollInterval time.Duration // between two reads of a change in progress, unless the service names a time; 0 = 5 s
 	Timeout      time.Duration // for one event, until its change is complete; 0 = 10 min
 
 	// Client is passed to the SDK: transport, retries. Its Cloud is ignored.
 	Client policy.ClientOptions
 }
 
-// Action sets minReplicas and maxReplicas of an app to desiredReplicas; maxReplicas is at least 1,
-// the smallest value that Container Apps accepts. So at 0 the app's own scale rules decide between
-// 0 and 1 replicas: without a rule that fires, it has none.
+// Action sets minReplicas and maxReplicas of an app to desiredReplicas; maxReplicas is at least 1, the
+// smallest value that Container Apps accepts. So at 0 the app's own scale rules decide between 0 and 1
+// replicas: without a rule that fires, it has none.
 //
-// Nothing else is sent, and so nothing else changes: a PATCH is merged into the app. Still,
-// Container Apps makes a new revision at every change of the bounds, since they belong to the
-// template, and replaces the replicas of the old one. An app that keeps several revisions active
-// would have one more after each event, so Act refuses it.
+// A PATCH is merged into the app, so that nothing else changes. Still, Container Apps makes a new revision
+// at each change of the bounds, since they belong to the template, and replaces the replicas of the old
+// one. Act refuses an app that keeps several revisions active: it would have one more after each event.
 type Action struct {
 	client  *arm.Client
 	options Options
@@ -96,8 +95,8 @@ func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	return target.String(), nil
 }
 
-// Act sets the bounds and waits until the change is complete. Where a change to the same bounds is
-// in progress already, as after an interrupted try, it waits for that one.
+// Act sets the bounds and waits until the change is complete. If a change to the same bounds is already in
+// progress, as after an interrupted try, it waits for that one.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	target, err := targetOf(e.Data.Target)
 	if err != nil {

@@ -46,7 +46,7 @@ func refusal(answer *azcore.ResponseError) string {
 	return "Azure Resource Manager answered " + what
 }
 
-// message returns the service's own error message, "" where there is none.
+// message returns the service's own error message; "" if there is none.
 func message(answer *http.Response) string {
 	body, err := runtime.Payload(answer)
 	if err != nil {

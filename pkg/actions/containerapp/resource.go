@@ -31,8 +31,7 @@ func (r resource) bounds() bounds {
 	return bounds{*cmp.Or(scale.MinReplicas, &least), *cmp.Or(scale.MaxReplicas, &most)}
 }
 
-// hasFailed reports whether the last change failed: the template has its bounds, but they are not
-// in effect.
+// hasFailed reports whether the last change failed: its bounds are in the template, and not in effect.
 func (r resource) hasFailed() bool { return r.isIn("Failed", "Canceled") }
 
 // isChanging reports whether the last change is still in progress.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// explain returns an error that says what failed about a workload and what to do. resource is empty
-// where it is not known yet.
+// explain returns an error that says what failed about a workload and what to do. resource is empty if it is
+// not known yet.
 func explain(w workload, resource schema.GroupResource, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):

@@ -20,7 +20,7 @@ func Kind() actions.Kind {
 			{Name: "context", Usage: "the context of the kubeconfig (default its current one)"},
 		},
 		New: func(o actions.Options) (actions.Action, error) {
-			// klog writes lines that are no JSON. What fails there fails the action, too, whose warning has the cause.
+			// klog writes lines that are no JSON. What fails there fails the action, too, and is in its error.
 			klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context"), Log: o.Log})
 		},

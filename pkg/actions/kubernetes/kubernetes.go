@@ -36,24 +36,22 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// Options say which cluster to use, and with which credentials. The zero value does as kubectl
-// does: the files of KUBECONFIG, ~/.kube/config or, where there are none, the service account of
-// the pod.
+// Options say which cluster to use, and with which credentials. The zero value does as kubectl does: the
+// files of KUBECONFIG, ~/.kube/config or, without these, the service account of the pod.
 type Options struct {
 	Kubeconfig string // path of a file; "" = as above
 	Context    string // of the kubeconfig; "" = its current one
 
-	RivalsFor time.Duration // how long it is remembered what else scales in a namespace; 0 = 1 min
+	RivalsFor time.Duration // how long the list of what else scales in a namespace counts; 0 = 1 min
 	Log       *slog.Logger  // nil = nothing is logged
 }
 
-// requestTimeout limits each request, so that an API server that does not answer does not hold up
-// an event.
+// requestTimeout bounds each request: an API server that does not answer must not hold up an event.
 const requestTimeout = 15 * time.Second
 
-// Action sets spec.replicas of the scale subresource, unless something else scales the same object,
-// such as an HPA: the two would undo each other's changes for ever. Where it may not see what else
-// does, it acts (rivals.go).
+// Action sets spec.replicas of the scale subresource, unless something else scales the same object, such as
+// an HPA: the two would undo each other's changes for ever. Without the permission to see that, it acts
+// (rivals.go).
 type Action struct {
 	server    string // URL of the API server
 	found     *discovery.DiscoveryClient
@@ -122,8 +120,8 @@ func (a *Action) target(e events.ScaleEvent) (workload, error) {
 	return targetOf(e.Data.Target, a.namespace)
 }
 
-// Act sets the replicas. After a conflict with another writer it reads and writes the object once
-// more. An error wraps actions.ErrRival where something else sets them.
+// Act sets the replicas. After a conflict with another writer it reads and writes the object once more. The
+// error wraps actions.ErrRival if something else sets them.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	w, err := a.target(e)
 	if err != nil {

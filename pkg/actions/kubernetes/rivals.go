@@ -49,8 +49,8 @@ type scaler struct {
 	} `json:"spec"`
 }
 
-// rivals is Action.Rivals for a cluster that may not be configured. cluster is not called where the
-// labels name nothing.
+// rivals is Action.Rivals for a cluster that may not be configured. It does not call cluster if the labels
+// name nothing.
 func rivals(ctx context.Context, cluster func() (*Action, error), labels map[string]string) (actions.Survey, error) {
 	w, err := targetOf(labels, metav1.NamespaceDefault)
 	if err != nil {
@@ -67,8 +67,8 @@ func rivals(ctx context.Context, cluster func() (*Action, error), labels map[str
 	return actions.Survey{Target: w.String()}, err
 }
 
-// Rivals returns the HPAs and ScaledObjects that act on what labels name. It only lists. An error
-// says which permission is missing, or what else keeps it from knowing.
+// Rivals returns the HPAs and ScaledObjects that act on what labels name. It only lists. The error says which
+// permission is missing, or what else failed.
 func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.Survey, error) {
 	w, err := targetOf(labels, a.namespace)
 	if err != nil {
@@ -78,8 +78,8 @@ func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.
 	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: all.actingOn(w)}, err
 }
 
-// yield returns an error that wraps actions.ErrRival where something else sets the replicas of w. What
-// cannot be seen keeps it from nothing.
+// yield returns an error that wraps actions.ErrRival if something else sets the replicas of w, and nil if
+// that cannot be seen.
 func (a *Action) yield(ctx context.Context, w workload) error {
 	all, err := a.remember(ctx, w.namespace)
 	if err != nil {
@@ -97,17 +97,17 @@ func (a *Action) yield(ctx context.Context, w workload) error {
 		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
 }
 
-// sighting is what scales in a namespace, as it was some time ago.
+// sighting is what scaled in a namespace some time ago.
 type sighting struct {
-	mu   sync.Mutex // held while it is looked for, so that events at once look once
+	mu   sync.Mutex // held during a look, so that several events look once
 	at   time.Time  // zero = never
 	all  scalers
 	err  error
 	said bool
 }
 
-// remember is scalersIn, from memory where that is young: many events of a namespace cost two requests a
-// minute. That it cannot be seen is said once.
+// remember is scalersIn, from memory for a time: many events of a namespace cost two requests a minute. A
+// failure is logged once.
 func (a *Action) remember(ctx context.Context, namespace string) (scalers, error) {
 	a.mu.Lock()
 	m := a.lists[namespace]
@@ -123,7 +123,7 @@ func (a *Action) remember(ctx context.Context, namespace string) (scalers, error
 	}
 	all, err := a.scalersIn(ctx, namespace)
 	if ctx.Err() != nil {
-		return scalers{}, ctx.Err() // which says nothing of the cluster
+		return scalers{}, ctx.Err() // which says nothing about the cluster
 	}
 	m.at, m.all, m.err = time.Now(), all, err
 	if err != nil && !m.said {
@@ -152,7 +152,7 @@ func (a *Action) scalersIn(ctx context.Context, namespace string) (scalers, erro
 	return scalers{objects, hpas}, nil
 }
 
-// actingOn returns those that act on w. The HPA that KEDA keeps for a ScaledObject is told with that.
+// actingOn returns those that act on w, without the HPAs that KEDA keeps for ScaledObjects.
 func (all scalers) actingOn(w workload) []actions.Rival {
 	var objects []scaler
 	var found []actions.Rival
@@ -176,7 +176,7 @@ func (all scalers) actingOn(w workload) []actions.Rival {
 	return found
 }
 
-// rival is what an object is to others. resource is its name to kubectl.
+// rival returns the Rival of an object. resource is its kind in kubectl.
 func rival(kind, resource string, s scaler) actions.Rival {
 	return actions.Rival{Name: kind + " " + s.Name, Remove: fmt.Sprintf("kubectl delete %s %s -n %s", resource, s.Name, s.Namespace)}
 }
@@ -199,14 +199,14 @@ func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource,
 	return found, nil
 }
 
-// defaults sets what KEDA takes where a ScaledObject does not say what it scales (ParseGVKR in
-// apis/keda/v1alpha1 of github.com/kedacore/keda).
+// defaults sets KEDA's defaults for what a ScaledObject scales (ParseGVKR in apis/keda/v1alpha1 of
+// github.com/kedacore/keda).
 func (s *scaler) defaults() {
 	ref := &s.Spec.ScaleTargetRef
 	ref.APIVersion, ref.Kind = cmp.Or(ref.APIVersion, "apps/v1"), cmp.Or(ref.Kind, "Deployment")
 }
 
-// actsOn reports whether w is what it scales, in whatever version: all versions are one object.
+// actsOn reports whether it scales w. All versions of a kind are one object.
 func (s scaler) actsOn(w workload) bool {
 	ref := s.Spec.ScaleTargetRef
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -220,8 +220,8 @@ func (s scaler) belongsTo(scaledObject string) bool {
 	})
 }
 
-// paused reports whether KEDA leaves the replicas alone. With a count in the annotations it does not:
-// it sets that count again whenever it finds another one.
+// paused reports whether KEDA leaves the replicas alone. With a count in the annotations it does not: it
+// keeps that count.
 func (s scaler) paused() bool {
 	value, ok := s.Annotations[kedaPaused]
 	if _, holds := s.Annotations[kedaPausedReplicas]; !ok || holds {
@@ -231,8 +231,8 @@ func (s scaler) paused() bool {
 	return paused || err != nil // as KEDA reads it
 }
 
-// withoutKEDA reports whether the cluster has no ScaledObjects. Who may not list them gets the same
-// refusal from a cluster that does not know them, since the API server looks at permissions first.
+// withoutKEDA reports whether the cluster does not know ScaledObjects. The API server looks at permissions
+// first, so that an account that may not list them gets the same refusal without KEDA.
 func (a *Action) withoutKEDA(ctx context.Context) bool {
 	_, err := a.found.ServerResourcesForGroupVersionWithContext(ctx, scaledObjects.GroupVersion().String())
 	return apierrors.IsNotFound(err)

@@ -51,8 +51,8 @@ func targetOf(labels map[string]string, defaultNamespace string) (workload, erro
 	return w, nil
 }
 
-// named reads the object without its namespace. The labels of the general form (apiVersion, kind,
-// name) are common words, so they count only where neither deployment nor statefulset is set.
+// named reads the object without its namespace. The labels of the general form (apiVersion, kind, name) are
+// common words: they count only without deployment and statefulset.
 func named(labels map[string]string) (workload, error) {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	deployment, isDeployment := labels[labelDeployment]

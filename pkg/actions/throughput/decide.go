@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// demands are what the processors need that name the container and are not paused.
+// demands returns the needs of the processors that name the container and are not paused.
 func (c *Container) demands(wants map[string]Want) (all []scaling.Demand) {
 	for _, p := range c.Processors {
 		w := wants[p.Name]
@@ -29,12 +29,11 @@ func (c *Container) demands(wants map[string]Want) (all []scaling.Demand) {
 	return all
 }
 
-// pausedNote is the note of a container that is named, and whose processors are all paused.
+// pausedNote is the note of a container whose processors are all paused.
 const pausedNote = "paused: what was found is given back"
 
-// decide returns what is to be remembered of a container, from what was, from what was read of it, and from
-// what its processors need; and the throughput that it is to have now. Without demands nobody follows it any
-// more, and what was found is given back.
+// decide returns what to remember of a container, and the throughput that it gets now: from what was
+// remembered, what was read, and what its processors need. Without demands it gives back what was found.
 func (c *Container) decide(now time.Time, last state.Container, r reading, demands []scaling.Demand) (next state.Container, target int) {
 	next = last
 	if len(c.Processors) > 0 {
@@ -75,27 +74,27 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	return next, target
 }
 
-// isGone reports whether the account says that there is no such container, or that it has no throughput.
+// isGone reports whether the account has no such container, or no throughput for it.
 func isGone(err error) bool {
 	refusal, ok := errors.AsType[*cosmos.Refusal](err)
 	return ok && !refusal.Manager && (refusal.Kind == cosmos.Missing || refusal.Kind == cosmos.NoThroughput || refusal.Kind == cosmos.SharedThroughput)
 }
 
-// recommend decides as if what was recommended before were there, so that a recommendation is what apply
-// would have made of the container by now.
+// recommend decides as if the last recommendation were provisioned, so that it recommends what apply would
+// have provisioned by now.
 func (c *Container) recommend(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) {
 	virtual := read
 	if next.Was == read.RUPerSecond {
 		virtual.RUPerSecond = next.Set
 	} else {
-		next.Memory = scaling.ThroughputMemory{} // somebody provisioned: it begins anew
+		next.Memory = scaling.ThroughputMemory{} // somebody changed the throughput: begin anew
 	}
 	d, memory := c.needs(now, virtual, read.RUPerSecond, next.Memory, demands)
 	d.Provisioned = read.RUPerSecond
 	next.Decision, next.Memory, next.Was, next.Set = &d, memory, read.RUPerSecond, d.RUPerSecond
 }
 
-// apply decides what is to be provisioned.
+// apply decides what to provision.
 func (c *Container) apply(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) int {
 	d, memory := c.needs(now, read, next.Found, next.Memory, demands)
 	next.Decision = &d
@@ -110,8 +109,8 @@ func (c *Container) apply(now time.Time, next *state.Container, read cosmos.Thro
 		}
 		next.Found, next.Autoscale, next.Was, next.Set = read.RUPerSecond, read.Autoscale, read.RUPerSecond, read.RUPerSecond
 	}
-	// Where nothing is to be changed the last change is seen to be made: from here on, what was before is
-	// somebody else's.
+	// Without a change now, the last one is seen to be made: from here on, the value before it is somebody
+	// else's.
 	change(next, read.RUPerSecond, d.RUPerSecond)
 	return d.RUPerSecond
 }
@@ -123,8 +122,8 @@ func (c *Container) needs(now time.Time, there cosmos.Throughput, before int, me
 	})
 }
 
-// giveBack decides what a container is to have that nothing follows any more. What was found is forgotten
-// once it is there again, or where somebody else changed it.
+// giveBack decides the throughput of a container that follows nothing any more. It forgets what was found
+// once that is there again, or if somebody else changed the throughput.
 func giveBack(next *state.Container, read cosmos.Throughput) (target int) {
 	target = max(next.Found, read.Minimum)
 	switch {
@@ -147,9 +146,8 @@ func forget(c *state.Container) {
 	c.Found, c.Was, c.Set, c.Late, c.Theirs, c.Autoscale, c.Memory = 0, 0, 0, 0, 0, false, scaling.ThroughputMemory{}
 }
 
-// change notes what a container is to have in place of what was read. Where that is not what the change
-// before was to make of it, another process may have committed that one and be about to make it: what it
-// makes is ours.
+// change notes a change from what was read. If the last change is not seen to be made, another process may
+// have committed it and still make it: that value is ours, too.
 func change(c *state.Container, from, to int) {
 	if from != c.Set {
 		c.Late = c.Set
@@ -157,8 +155,8 @@ func change(c *state.Container, from, to int) {
 	c.Was, c.Set = from, to
 }
 
-// theirs reports whether somebody else changed the throughput, and remembers what they made it. Of a
-// change that may not have been made, since this process ended in between, both sides are ours.
+// theirs reports whether somebody else changed the throughput, and remembers their value. If a process ended
+// between committing a change and making it, the values before and after it are both ours.
 func theirs(c *state.Container, read cosmos.Throughput) bool {
 	ours := read.Autoscale == c.Autoscale && (read.RUPerSecond == c.Set || c.Theirs == 0 && (read.RUPerSecond == c.Was || read.RUPerSecond == c.Late))
 	if c.Theirs = 0; !ours {

@@ -1,9 +1,9 @@
-// Package throughput has request units of containers follow the replicas of processors, and gives back what
-// it found (docs/throughput.md).
+// Package throughput lets the request units of containers follow the replicas of processors, and gives back
+// what it found (docs/throughput.md).
 //
-// A container is a subject of the tick, like a group: a document of its own in the state store, decided from
-// the replicas of its processors, committed, and only then applied. Start with Keeper; decide.go has the
-// decision, and package scaling what the replicas need.
+// A container is a subject of the tick, like a group: it has a document of its own in the state store, and is
+// decided from the replicas of its processors, committed, and only then applied. Start with Keeper;
+// decide.go has the decision, and package scaling what the replicas need.
 //
 // The package is internal to the program: its API may change in any release.
 package throughput
@@ -33,12 +33,12 @@ type Way interface {
 
 // Container is a configured container, or database, whose throughput follows processors.
 type Container struct {
-	Account    string // URL of the account, which tells containers of the same names apart
-	Host       string // of that, to be shown
+	Account    string // URL of the account
+	Host       string // of the account, for messages
 	Setting    string // name of the setting with its connection
 	Container  cosmos.Container
 	Way        Way
-	Apply      bool // false = only say what is needed
+	Apply      bool // false = recommend
 	Policy     scaling.ThroughputPolicy
 	Processors []Processor // that name it
 }
@@ -55,8 +55,8 @@ func (c *Container) names(processor string) bool {
 	return slices.ContainsFunc(c.Processors, func(p Processor) bool { return p.Name == processor })
 }
 
-// document returns the name of the document of a container, by what OldContainers has it under: that may
-// have signs which no key of a table can have.
+// document returns the name of a container's document, by its key in OldContainers, which may have characters
+// that no key of a table can have.
 func document(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return state.ContainersPrefix + hex.EncodeToString(sum[:16])
@@ -66,14 +66,14 @@ func (c *Container) document() string { return document(c.Account + c.Container.
 
 // Want is what a processor asks for.
 type Want struct {
-	Replicas   *int    // of its last decision, or of its group's; nil where that is not known
-	Member     bool    // Replicas is what the processor alone asks for, and its group has yet to decide
+	Replicas   *int    // of its last decision, or of its group's; nil = unknown
+	Member     bool    // Replicas is what the processor alone asks for, before its group decides
 	Paused     bool    // nothing is done for it
-	PerReplica float64 // request units a second that one replica uses to read the monitored container; 0 where that was not measured
+	PerReplica float64 // request units a second that one replica uses to read the monitored container; 0 = not measured
 }
 
-// Limit returns the container that the last poll of a processor found at its limit, if throughput is still
-// provisioned for it; nil where there is none. A nil Keeper has none.
+// Limit returns the container that the last poll of a processor found at its limit, if its throughput is
+// still provisioned; nil if there is none. A nil Keeper has none.
 func (k *Keeper) Limit(processor string, last *state.State) *scaling.Limit {
 	if k == nil {
 		return nil
@@ -89,23 +89,22 @@ func (k *Keeper) Limit(processor string, last *state.State) *scaling.Limit {
 }
 
 const (
-	// readEvery is how long what was read of a container counts while nothing is to be changed: so long
-	// somebody else's change may stay unnoticed. Before a change it is read again.
+	// readEvery is how long a reading counts. A change made elsewhere is noticed within that time; before a
+	// change of its own, the Keeper reads again.
 	readEvery = 5 * time.Minute
-	// lookTime bounds the loading of what is remembered, and the reading of containers that were never read:
-	// the first processors that are decided wait for both.
+	// lookTime bounds the loading of documents, and the first reading of containers: the first processors
+	// that are decided wait for both.
 	lookTime = 5 * time.Second
 	// parallel is the greatest number of containers that are read, or changed, at once.
 	parallel = 16
 )
 
-// Keeper has the throughput of containers follow. All methods are safe for concurrent use. Two processes do
-// each other no harm, since each change is committed to the store before it is made, and the loser makes none.
+// Keeper lets the throughput of containers follow processors. All methods are safe for concurrent use. Two
+// processes are harmless: each change is committed to the store first, and the loser makes none.
 type Keeper struct {
 	Store      state.Store
 	Containers []*Container
-	// Open returns the way to a container that no processor names any more, by the setting that was
-	// remembered.
+	// Open returns the way to a container that no processor names any more, by its remembered setting.
 	Open func(setting string) (Way, error)
 	Log  *slog.Logger
 
@@ -120,12 +119,12 @@ type Keeper struct {
 type reading struct {
 	cosmos.Throughput
 	at    time.Time    // zero = never
-	err   error        // of the last attempt, after which it is read again at once
-	spent cosmos.Usage // that was not told yet
+	err   error        // of the last attempt; then the next turn reads again
+	spent cosmos.Usage // not yet returned by Follow
 }
 
-// fresh reports whether a reading still counts: not where a change is remembered that was not seen to be
-// made, or another throughput than that, since another process may have been here.
+// fresh reports whether a reading still counts. It does not if a change is not seen to be made, or if the
+// throughput is another than remembered: another process may have changed it.
 func (r reading) fresh(now time.Time, c state.Container) bool {
 	if c.Found > 0 && (c.Theirs == 0 && c.Was != c.Set || r.RUPerSecond != cmp.Or(c.Theirs, c.Set)) {
 		return false

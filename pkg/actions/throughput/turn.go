@@ -23,8 +23,8 @@ import (
 type Turn struct {
 	*Keeper
 	now   time.Time
-	ready chan struct{} // closed once what follows is loaded
-	err   error         // why it is not
+	ready chan struct{} // closed once the fields below are loaded
+	err   error         // why they are not
 	old   *state.Document
 	all   map[string]*subject // by document
 }
@@ -70,7 +70,7 @@ func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
 	return t
 }
 
-// load loads what is remembered of containers, also in the document of earlier releases.
+// load loads the documents of containers, and that of earlier releases.
 func (t *Turn) load(ctx context.Context) error {
 	documents, err := t.Store.Documents(ctx, strings.TrimSuffix(state.ContainersPrefix, "."))
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *Turn) reading(name string) reading {
 	return t.readings[name]
 }
 
-// learn notes what a request about a container told, and returns what is known of it then.
+// learn notes the answer of a request about a container, and returns the reading.
 func (t *Turn) learn(s *subject, told cosmos.Throughput, at time.Time, err error) reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,9 +141,9 @@ func (t *Turn) learn(s *subject, told cosmos.Throughput, at time.Time, err error
 	return r
 }
 
-// Follow returns what the containers of a processor need for what it was just decided, as far as it is known
-// what others want of them, and what requests for them have cost since the last time. It changes nothing.
-// last is what the State of the poll before shows.
+// Follow returns the containers of a processor that was just decided, with what they need as far as it is
+// known by now, and the cost of requests for them since the last call. It changes nothing. last is what the
+// State of the poll before shows.
 func (t *Turn) Follow(processor string, w Want, last []state.Container) (all []state.Container, spent cosmos.Usage) {
 	if !slices.ContainsFunc(t.Containers, func(c *Container) bool { return c.names(processor) }) {
 		return nil, spent
@@ -168,7 +168,7 @@ func (t *Turn) Follow(processor string, w Want, last []state.Container) (all []s
 	return t.Shown(processor), spent
 }
 
-// Shown returns what is known of the containers of a processor, with what became of them once they are settled.
+// Shown returns the containers of a processor: as they were settled or, before that, as far as it is known.
 func (t *Turn) Shown(processor string) (all []state.Container) {
 	<-t.ready
 	for _, c := range t.Containers {
@@ -189,8 +189,8 @@ func (t *Turn) Shown(processor string) (all []state.Container) {
 	return all
 }
 
-// Settle decides for all containers, now that it is known what every processor wants, commits that, and
-// provisions it. Each container is settled for itself: one that fails keeps no other waiting.
+// Settle decides all containers, now that the wants of every processor are known, commits the decisions, and
+// provisions them. A container that fails delays no other.
 func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 	<-t.ready
 	t.mu.Lock()
@@ -213,7 +213,8 @@ func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 	t.idle = len(t.all) == 0
 }
 
-// takeOver gives each container of the document of earlier releases one of its own, and then removes that.
+// takeOver moves each container from the document of earlier releases to one of its own, and then removes
+// the old document.
 func (t *Turn) takeOver(ctx context.Context) error {
 	if t.old == nil {
 		return nil
@@ -233,7 +234,7 @@ func (t *Turn) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// commit remembers what became of a container or, where nothing is to be kept of it, forgets it.
+// commit stores the document of a container, or removes it unless keep.
 func (t *Turn) commit(ctx context.Context, s *subject, next state.Container, keep bool) error {
 	next.Decision, next.Note, next.Error = nil, "", ""
 	text, err := json.Marshal(next)
@@ -250,8 +251,8 @@ func (t *Turn) commit(ctx context.Context, s *subject, next state.Container, kee
 	return err
 }
 
-// settle decides for one container, commits that, and provisions it. A process may end between any two of
-// these steps. It reports whether what was found is there again.
+// settle decides one container, commits the decision, and provisions it. The process may end between any two
+// of these steps. restored reports whether what was found is there again.
 func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand) (restored bool) {
 	s.done = true
 	if s.Way == nil {
@@ -295,7 +296,7 @@ func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand)
 		return false
 	}
 	forget(&s.next)
-	_ = t.commit(ctx, s, s.next, follows) // if it is not, the next turn finds that nothing is left to do
+	_ = t.commit(ctx, s, s.next, follows) // if that fails, the next turn finds nothing left to do
 	return true
 }
 
@@ -331,7 +332,7 @@ func (t *Turn) tell(s *subject, restored bool) {
 	}
 }
 
-// say logs something of a container unless that was the last thing said; "" is nothing to say.
+// say logs a line about a container, unless it was the last one; "" logs nothing.
 func (t *Turn) say(name string, level slog.Level, text string, attributes ...any) {
 	this := ""
 	if text != "" {

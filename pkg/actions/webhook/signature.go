@@ -31,7 +31,7 @@ func ParseSecret(text string) ([]byte, error) {
 	return key, nil
 }
 
-// content is what is sent and, together with the time, signed.
+// content is what is sent, and signed together with the time.
 type content struct {
 	id   string
 	body []byte
@@ -45,8 +45,7 @@ type signature struct{ key []byte } // nil: without the header webhook-signature
 func (s signature) Do(r *policy.Request) (*http.Response, error) {
 	var c content
 	r.OperationValue(&c)
-	// A new body for each try: a receiver may answer before it has read all of the body, which
-	// net/http may then still be reading.
+	// A new body for each try: if a receiver answers early, net/http may still be reading the last one.
 	r.Raw().ContentLength = int64(len(c.body))
 	r.Raw().GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	r.Raw().Body, _ = r.Raw().GetBody()

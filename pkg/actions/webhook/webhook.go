@@ -37,14 +37,13 @@ type Options struct {
 // tries; then the queue delivers the event again.
 const maxRetryDelay = 30 * time.Second
 
-// Action posts each event to one URL. A status of 200 to 299 accepts the event. After no answer,
-// 408, 429 and 500 or above it tries again, after the Retry-After of the receiver where there is
-// one. 401, 403 and 404, which a key that is being changed or a receiver that is being deployed answers
-// too, are left to a later try of the caller. Any other status is a permanent refusal. Redirects are
-// among these: nobody chose the host they lead to as a receiver.
+// Action posts each event to one URL. A status of 200 to 299 accepts the event. After no answer, 408, 429
+// and 500 or above it tries again, after the receiver's Retry-After if there is one. 401, 403 and 404 may
+// pass when a key has been changed or a receiver deployed: the caller may try later. Any other status is a
+// permanent refusal, also a redirect: nobody chose its host as a receiver.
 type Action struct {
 	url      string
-	receiver string // scheme and host alone, since path and query of a webhook's URL often contain a secret
+	receiver string // scheme and host; path and query of a webhook's URL often contain a secret
 	pipeline runtime.Pipeline
 }
 
@@ -82,16 +81,15 @@ func isTemporary(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// mayBeMended reports whether the receiver refuses events for what is not in them.
-func mayBeMended(status int) bool {
+// mayBeFixed reports whether the receiver refuses for a reason outside the event.
+func mayBeFixed(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
 }
 
 // Target returns the name of the receiver, without its path.
 func (a *Action) Target(events.ScaleEvent) (string, error) { return "webhook " + a.receiver, nil }
 
-// Act posts the event, and returns when the receiver has accepted or refused it or the tries are
-// used up.
+// Act posts the event, and returns when the receiver has accepted or refused it, or the tries are used up.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	body, err := e.Body()
 	if err != nil {
@@ -109,7 +107,7 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		return true, nil
 	case isTemporary(answer.StatusCode):
 		return false, fmt.Errorf("webhook %s does not take events now (%s): see the receiver's log", a.receiver, status)
-	case mayBeMended(answer.StatusCode):
+	case mayBeFixed(answer.StatusCode):
 		return false, fmt.Errorf("webhook %s refuses the event (%s): correct its URL or the secret, or see the receiver's log", a.receiver, status)
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		return false, fmt.Errorf("webhook %s redirects (%s), which is not followed: give the address that it leads to: %w", a.receiver, status, events.ErrDeadLetter)
