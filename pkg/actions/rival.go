@@ -20,8 +20,8 @@ type Rival struct {
 
 // Trigger is a trigger of a KEDA ScaledObject.
 type Trigger struct {
-	Type     string // such as metrics-api
-	Metadata map[string]string
+	Type     string            `json:"type"` // such as metrics-api
+	Metadata map[string]string `json:"metadata"`
 }
 
 // ErrRival is wrapped by the error of an Act that left the target alone, since something else sets its

@@ -5,7 +5,10 @@
 // The package is internal to the program: its API may change in any release.
 package azurecli
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // The placeholders.
 const (
@@ -29,11 +32,10 @@ func InGroup(name string, arguments ...string) string {
 	return Command(name+" --resource-group "+Group, arguments...)
 }
 
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,=@-]+$`)
+
 func quoted(word string) string {
-	special := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@", r))
-	}
-	if word != "" && !strings.ContainsFunc(word, special) {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

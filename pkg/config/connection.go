@@ -40,13 +40,8 @@ func findConnection(lookup func(string) (string, bool), name, what string, field
 		if found := placeholder.FindString(c.value()); found != "" {
 			return c, c.wrong("", fmt.Errorf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found)))
 		}
-		if c.value() != "" {
+		if c.value() != "" || slices.ContainsFunc(fields, func(field string) bool { return c.field(field) != "" }) {
 			return c, nil
-		}
-		for _, field := range fields {
-			if c.field(field) != "" {
-				return c, nil
-			}
 		}
 	}
 	return connectionSettings{}, fmt.Errorf("the setting %s is missing; %s", name, what)

@@ -25,7 +25,7 @@ type Service struct{ name, form string }
 // The services.
 var (
 	CosmosDB     = Service{"Cosmos DB", "AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=..."}
-	AzureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
+	azureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
 	ServiceBus   = Service{"Service Bus", "Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=..."}
 	mongoDB      = Service{name: "MongoDB"}
 )
@@ -40,7 +40,7 @@ func serviceOf(text string, fields Fields) Service {
 	case has("accountendpoint"):
 		return CosmosDB
 	case has("accountname") || has("usedevelopmentstorage") || has("tableendpoint") || has("blobendpoint"):
-		return AzureStorage
+		return azureStorage
 	case strings.HasPrefix(fields["endpoint"], "sb://"):
 		return ServiceBus
 	}
@@ -105,7 +105,7 @@ var development = Storage{
 // and unlike aztables, it accepts names in any case, UseDevelopmentStorage=true, and an endpoint
 // together with a shared access signature.
 func ParseStorage(text string) (Storage, error) {
-	fields, err := Parse(text, AzureStorage)
+	fields, err := Parse(text, azureStorage)
 	if err != nil {
 		return Storage{}, err
 	}

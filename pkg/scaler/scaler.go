@@ -94,10 +94,7 @@ const (
 // Server answers KEDA.
 type Server struct {
 	pb.UnimplementedExternalScalerServer
-	source   Source
-	interval time.Duration
-	tls      TLS
-	log      *slog.Logger
+	options  Options
 	grpc     *grpc.Server
 	health   *health.Server
 	ending   chan struct{} // closed when streams have to end
@@ -109,7 +106,7 @@ type Server struct {
 // New returns a Server. The error says what is wrong with the certificates.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		source: o.Source, interval: o.Interval, tls: o.TLS, log: o.Log, health: health.NewServer(), ending: make(chan struct{}),
+		options: o, health: health.NewServer(), ending: make(chan struct{}),
 		warnings: rate.NewLimiter(warningsPerSecond, maxWarnings),
 	}
 	options := []grpc.ServerOption{
@@ -151,7 +148,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.grpc.GracefulStop()
 		cut.Stop()
 	})
-	s.log.Info("listening for KEDA", "address", l.Addr().String(), "tls", s.tls != TLS{}, "clientCertificates", s.tls.ClientCAFile != "")
+	s.options.Log.Info("listening for KEDA", "address", l.Addr().String(), "tls", s.options.TLS != TLS{}, "clientCertificates", s.options.TLS.ClientCAFile != "")
 	err := s.grpc.Serve(netutil.LimitListener(l, maxConnections))
 	if !stop() {
 		<-stopped
@@ -225,13 +222,13 @@ func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, er
 // ask asks the source. Its error is a status of gRPC, which KEDA logs and counts as a failure.
 func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 	name := t.processor
-	replicas, err := s.source.Replicas(ctx, name)
+	replicas, err := s.options.Source.Replicas(ctx, name)
 	switch {
 	case ctx.Err() != nil:
 		return 0, status.FromContextError(ctx.Err()).Err()
 	case err == nil:
 		if s.refusals.News(name, "") {
-			s.log.Info("the scaler answers again", "processor", name, "replicas", replicas)
+			s.options.Log.Info("the scaler answers again", "processor", name, "replicas", replicas)
 		}
 		return replicas, nil
 	}
@@ -240,7 +237,7 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 		code, says = codes.NotFound, "KEDA asks for what no entry names, and says that no metric specs were returned"
 	}
 	if s.refusals.News(name, err.Error()) && s.warnings.Allow() {
-		s.log.Warn(says, "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
+		s.options.Log.Warn(says, "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
 	return 0, status.Error(code, err.Error())
 }

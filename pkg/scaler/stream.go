@@ -32,14 +32,14 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 	life := time.NewTimer(streamLife)
 	defer life.Stop()
 	var look <-chan time.Time
-	if s.interval > 0 {
-		ticker := time.NewTicker(s.interval)
+	if s.options.Interval > 0 {
+		ticker := time.NewTicker(s.options.Interval)
 		defer ticker.Stop()
 		look = ticker.C
 	}
 	ctx := stream.Context()
 	for told, active := false, false; ; {
-		changed := s.source.Changed(t.processor) // before the look, so that no change falls between the two
+		changed := s.options.Source.Changed(t.processor) // before the look, so that no change falls between the two
 		replicas, err := s.ask(ctx, t)
 		switch code := status.Code(err); {
 		case code == codes.InvalidArgument || code == codes.NotFound || ctx.Err() != nil:
@@ -49,7 +49,7 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 			if err := stream.Send(&pb.IsActiveResponse{Result: active}); err != nil {
 				return err
 			}
-			s.log.Debug("pushed", "processor", t.processor, "active", active)
+			s.options.Log.Debug("pushed", "processor", t.processor, "active", active)
 		}
 		select {
 		case <-changed:

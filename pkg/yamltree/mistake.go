@@ -3,6 +3,7 @@ package yamltree
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -71,16 +72,15 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
+var plainName = regexp.MustCompile(`^[A-Za-z0-9$+._:/-]{1,64}$`)
+
 // QuoteName returns a name or a number as a mistake may show it: without quotes if it is short and
 // has no special characters, else as Quote does.
 func QuoteName(text string) string {
-	foreign := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("$+-._:/", r))
+	if plainName.MatchString(text) {
+		return text
 	}
-	if text == "" || len(text) > 64 || strings.ContainsFunc(text, foreign) {
-		return Quote(text)
-	}
-	return text
+	return Quote(text)
 }
 
 // OneOf joins names for a sentence: "a, b or c".

@@ -53,18 +53,14 @@ func checkText(text []byte) Mistake {
 	if len(text) > maxBytes {
 		return Mistake{Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxBytes>>20)}
 	}
-	line := 1
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		switch {
-		case r == '\n':
-			line++
-		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
-			return Mistake{Line: line, Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
-		}
-		rest = rest[size:]
+	valid := utf8.Valid(text)
+	at := bytes.IndexFunc(text, func(r rune) bool {
+		return r == utf8.RuneError && !valid || r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f
+	})
+	if at < 0 {
+		return Mistake{}
 	}
-	return Mistake{}
+	return Mistake{Line: 1 + bytes.Count(text[:at], []byte("\n")), Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
 }
 
 var (

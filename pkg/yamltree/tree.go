@@ -93,11 +93,11 @@ func (n *Node) tag() string {
 	return n.source.ShortTag()
 }
 
-// NotJSON is the Value of a scalar that has no type of JSON.
-type NotJSON struct{}
+// notJSON is the Value of a scalar that has no type of JSON.
+type notJSON struct{}
 
 // Value returns the value in the types to which encoding/json decodes, and integers also as int, int64 or
-// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is NotJSON{}. If skip
+// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is notJSON{}. If skip
 // reports true, a field is null, and an item is left out; nil skips none.
 func (n *Node) Value(skip func(*Node) bool) any {
 	switch {
@@ -126,14 +126,14 @@ func (n *Node) Value(skip func(*Node) bool) any {
 	case "!!bool", "!!int", "!!float":
 		var value any
 		if n.source.Decode(&value) != nil {
-			return NotJSON{}
+			return notJSON{}
 		}
 		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return NotJSON{}
+			return notJSON{}
 		}
 		return value
 	}
-	return NotJSON{}
+	return notJSON{}
 }
 
 // Is describes the value for a mistake: `is the text "x"`.

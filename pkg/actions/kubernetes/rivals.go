@@ -42,10 +42,7 @@ type scaler struct {
 			Kind       string `json:"kind"`
 			Name       string `json:"name"`
 		} `json:"scaleTargetRef"`
-		Triggers []struct {
-			Type     string            `json:"type"`
-			Metadata map[string]string `json:"metadata"`
-		} `json:"triggers"`
+		Triggers []actions.Trigger `json:"triggers"`
 	} `json:"spec"`
 }
 
@@ -162,10 +159,7 @@ func (all scalers) actingOn(w workload) []actions.Rival {
 		}
 		objects = append(objects, o)
 		r := rival("ScaledObject", "scaledobject", o)
-		r.Paused = o.paused()
-		for _, t := range o.Spec.Triggers {
-			r.Triggers = append(r.Triggers, actions.Trigger{Type: t.Type, Metadata: t.Metadata})
-		}
+		r.Paused, r.Triggers = o.paused(), o.Spec.Triggers
 		found = append(found, r)
 	}
 	for _, hpa := range all.hpas {
