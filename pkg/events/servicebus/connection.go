@@ -59,19 +59,13 @@ func (c *connection[L]) acquire() (*L, error) {
 	return c.current, nil
 }
 
-// retire closes a link, unless another call has. An ended context keeps the SDK from waiting for the
-// broker's goodbye: what was sent is settled, so that nothing is lost by it.
+// retire forgets a link, unless another call has, and closes it in the background.
 func (c *connection[L]) retire(old *L) {
 	c.mu.Lock()
-	isOpen := old != nil && c.current == old
-	if isOpen {
+	defer c.mu.Unlock()
+	if c.current == old {
 		c.current = nil
-	}
-	c.mu.Unlock()
-	if isOpen {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = perform(ended, closeTimeout, (*old).Close)
+		go closeLink(*old)
 	}
 }
 
@@ -81,6 +75,17 @@ func (c *connection[L]) close() {
 	c.end()
 	c.mu.Lock()
 	open := c.current
+	c.current = nil
 	c.mu.Unlock()
-	c.retire(open)
+	if open != nil {
+		closeLink(*open)
+	}
+}
+
+// closeLink closes a link. An ended context keeps the SDK from waiting for the broker's goodbye: what was
+// sent is settled, so that nothing is lost by it.
+func closeLink(link interface{ Close(context.Context) error }) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = perform(ended, closeTimeout, link.Close)
 }
