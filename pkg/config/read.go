@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,13 +44,13 @@ func (c Config) Connection(setting string) (CosmosConnection, error) {
 func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
-	source, text, ok := document(in, env, &mistakes)
-	settings := readSettings(env, &mistakes)
+	settings, raw := readSettings(env, &mistakes)
 	if e := settings.Events; e.Subscription != "" {
 		mistakes.Add(Mistake{Field: "FEEDSCALE_EVENTS", Text: fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
 			yamltree.Quote(e.Path()), e.ServiceBus.Setting, e.Queue)})
 	}
 	in.checkShards(env, settings, &mistakes)
+	source, text, ok := document(in, env, raw, &mistakes)
 	var read Document
 	if ok {
 		var signals []signalQueue
@@ -70,7 +69,7 @@ func Read(in Input) (Config, error) {
 func ReadSettings(environ []string) (Settings, error) {
 	env := newEnvironment(environ)
 	var mistakes Mistakes
-	settings := readSettings(env, &mistakes)
+	settings, _ := readSettings(env, &mistakes)
 	if err := mistakes.Err(); err != nil {
 		return Settings{}, err
 	}
@@ -96,11 +95,17 @@ func Load(name string, text []byte, lookup func(string) (string, bool)) (Documen
 
 // document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over
 // FEEDSCALE_CONFIG and its default.
-func document(in Input, env *environment, mistakes *Mistakes) (name string, text []byte, ok bool) {
-	root, _ := env.lookup(appRoot)
-	file := cmp.Or(in.File, env.setting("FEEDSCALE_CONFIG", filepath.Join(root, "processors.yaml")))
-	if inline := env.setting(processorsSetting, ""); in.File == "" && inline != "" {
-		return processorsSetting, []byte(inline), true
+func document(in Input, env *environment, raw variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
+	file := in.File
+	switch {
+	case file != "":
+	case raw.Processors != "":
+		return processorsSetting, []byte(raw.Processors), true
+	case raw.Config != "":
+		file = raw.Config
+	default:
+		root, _ := env.lookup(appRoot)
+		file = filepath.Join(root, "processors.yaml")
 	}
 	text, err := in.ReadFile(file)
 	switch {

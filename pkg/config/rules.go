@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
@@ -213,12 +214,17 @@ func things(target map[string]string) map[string]string {
 
 // checkShared adds the mistakes of processors that share a container, and differ in how to provision it.
 func (e entry) checkShared(p Processor) {
+	type terms struct {
+		mode     ThroughputMode
+		min, max int
+		after    time.Duration
+	}
 	for _, c := range p.Throughput.Containers {
 		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
 			continue // a mistake of its own
 		}
 		container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
-		this := fmt.Sprint(p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter)
+		this := terms{p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter}
 		if first, taken := e.claim("container "+c.Connection.Endpoint+container, claim{name: p.Name, terms: this}); taken && first.terms != this {
 			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up", container, first.name, first.line))
 		}

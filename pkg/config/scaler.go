@@ -10,13 +10,10 @@ type Scaler struct {
 	ClientCAFile string // FEEDSCALE_SCALER_CLIENT_CA_FILE, in PEM: the CA of the certificates that clients must show; "" = none
 }
 
-func readScaler(e *environment, mistakes *Mistakes) Scaler {
-	file := func(name string) string { return strings.TrimSpace(e.setting(name, "")) }
-	s := Scaler{
-		Listen:       setting(e, mistakes, "FEEDSCALE_SCALER_LISTEN", "", optional(parseListen)),
-		CertFile:     file("FEEDSCALE_SCALER_CERT_FILE"),
-		KeyFile:      file("FEEDSCALE_SCALER_KEY_FILE"),
-		ClientCAFile: file("FEEDSCALE_SCALER_CLIENT_CA_FILE"),
+func readScaler(raw variables, mistakes *Mistakes) Scaler {
+	s := Scaler{CertFile: strings.TrimSpace(raw.ScalerCert), KeyFile: strings.TrimSpace(raw.ScalerKey), ClientCAFile: strings.TrimSpace(raw.ScalerClientCA)}
+	if raw.ScalerListen != "" {
+		s.Listen = setting(mistakes, "FEEDSCALE_SCALER_LISTEN", raw.ScalerListen, parseListen)
 	}
 	needs := func(name, value, other, otherValue string) {
 		if value != "" && otherValue == "" {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caarlos0/env/v11"
+
 	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -45,77 +47,122 @@ type Settings struct {
 	Ignored string // name of a setting that is set and no longer has a meaning; "" = none
 }
 
-const (
-	processorsSetting = "FEEDSCALE_PROCESSORS" // that holds a document inline, and its name in mistakes
+// variables are the settings as text, with their defaults.
+type variables struct {
+	Config         string `env:"FEEDSCALE_CONFIG"`
+	Processors     string `env:"FEEDSCALE_PROCESSORS"`
+	TimerSchedule  string `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
+	State          string `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
+	Events         string `env:"FEEDSCALE_EVENTS" envDefault:"stdout:"`
+	ShardQueue     string `env:"FEEDSCALE_SHARD_QUEUE"`
+	ShardSize      string `env:"FEEDSCALE_SHARD_SIZE" envDefault:"20000"`
+	EventHeartbeat string `env:"FEEDSCALE_EVENT_HEARTBEAT" envDefault:"10m"`
+	Listen         string `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"`
+	HealthListen   string `env:"FEEDSCALE_HEALTH_LISTEN"`
+	ScalerListen   string `env:"FEEDSCALE_SCALER_LISTEN"`
+	ScalerCert     string `env:"FEEDSCALE_SCALER_CERT_FILE"`
+	ScalerKey      string `env:"FEEDSCALE_SCALER_KEY_FILE"`
+	ScalerClientCA string `env:"FEEDSCALE_SCALER_CLIENT_CA_FILE"`
+	URL            string `env:"FEEDSCALE_URL"`
+	APIKey         string `env:"FEEDSCALE_API_KEY"`
+	Concurrency    string `env:"FEEDSCALE_CONCURRENCY" envDefault:"64"`
+	TickTimeout    string `env:"FEEDSCALE_TICK_TIMEOUT" envDefault:"60s"`
+	RUBudget       string `env:"FEEDSCALE_RU_BUDGET" envDefault:"unlimited"`
+	RUPrice        string `env:"FEEDSCALE_RU_PRICE"`
+	History        string `env:"FEEDSCALE_HISTORY" envDefault:"168h"`
+	Region         string `env:"FEEDSCALE_REGION"`
+	Priority       string `env:"FEEDSCALE_PRIORITY"`
+	Bucket         string `env:"FEEDSCALE_THROUGHPUT_BUCKET" envDefault:"0"`
+	WebhookSecret  string `env:"FEEDSCALE_WEBHOOK_SECRET"`
+	Samples        string `env:"FEEDSCALE_SAMPLES" envDefault:"5m"`
+	LogLevel       string `env:"FEEDSCALE_LOG_LEVEL" envDefault:"info"`
+	Partitions     string `env:"FEEDSCALE_METRICS_PARTITIONS" envDefault:"false"`
+}
 
-	handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT" // by which the Functions host tells a custom handler its port
-	appRoot     = "FUNCTIONS_APP_ROOT_PATH"      // by which it tells where the function app is staged
-	regionName  = "REGION_NAME"                  // that App Service sets to the region it runs in
-)
+// processorsSetting is the setting that holds a document inline, and its name in mistakes.
+const processorsSetting = "FEEDSCALE_PROCESSORS"
 
-// readSettings parses every setting.
-func readSettings(e *environment, mistakes *Mistakes) Settings {
-	s := Settings{
-		Timer:         setting(e, mistakes, "FEEDSCALE_TIMER_SCHEDULE", "*/15 * * * * *", crontab.ParseNCRONTAB),
-		Heartbeat:     setting(e, mistakes, "FEEDSCALE_EVENT_HEARTBEAT", "10m", parseInterval),
-		Listen:        setting(e, mistakes, "FEEDSCALE_LISTEN", "127.0.0.1:7071", parseListen),
-		Health:        setting(e, mistakes, "FEEDSCALE_HEALTH_LISTEN", "", optional(parseListen)),
-		Scaler:        readScaler(e, mistakes),
-		URL:           strings.TrimSpace(e.setting("FEEDSCALE_URL", "")),
-		APIKey:        NewSecret(strings.TrimSpace(e.setting("FEEDSCALE_API_KEY", ""))), // a file that it was made from may end in a line break
-		Concurrency:   setting(e, mistakes, "FEEDSCALE_CONCURRENCY", "64", numbers(1, 1024, "whole numbers from 1 to 1024")),
-		TickTimeout:   setting(e, mistakes, "FEEDSCALE_TICK_TIMEOUT", "60s", durations(time.Second, time.Hour, "1s to 1h, well below the functionTimeout of host.json")),
-		RUBudget:      setting(e, mistakes, "FEEDSCALE_RU_BUDGET", "unlimited", parseRUBudget),
-		History:       setting(e, mistakes, "FEEDSCALE_HISTORY", "168h", durations(time.Hour, maxDuration, "1h to 8760h")),
-		Region:        setting(e, mistakes, "FEEDSCALE_REGION", "", parseRegion),
-		Priority:      setting(e, mistakes, "FEEDSCALE_PRIORITY", "", choices(priorities, "Low and High, or leave it out")),
-		Bucket:        setting(e, mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", "0", numbers(0, 5, "0 (none) and the throughput buckets 1 to 5")),
-		WebhookSecret: NewSecret(e.setting("FEEDSCALE_WEBHOOK_SECRET", "")),
-		Samples:       setting(e, mistakes, "FEEDSCALE_SAMPLES", "5m", parseInterval),
-		LogLevel:      setting(e, mistakes, "FEEDSCALE_LOG_LEVEL", "info", choices(logLevels, "debug, info, warn or error")),
+// handlerPort is the variable by which the Functions host tells a custom handler its port.
+const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
 
-		MetricsPartitions: setting(e, mistakes, "FEEDSCALE_METRICS_PARTITIONS", "false", choices(switches, "true and false")),
-		State:             setting(e, mistakes, "FEEDSCALE_STATE", "bolt:./data/feedscale.db", parseState(e.lookup)),
-		Events:            setting(e, mistakes, "FEEDSCALE_EVENTS", "stdout:", func(text string) (Events, error) { return ParseEvents(e.lookup, text) }),
-		Shards:            setting(e, mistakes, "FEEDSCALE_SHARD_QUEUE", "", parseShardQueue(e.lookup)),
-		ShardSize:         setting(e, mistakes, "FEEDSCALE_SHARD_SIZE", "20000", numbers(0, math.MaxInt, "whole numbers of leases, 0 = never hand over")),
+// appRoot is the variable by which the Functions host tells where the function app is staged.
+const appRoot = "FUNCTIONS_APP_ROOT_PATH"
+
+// regionName is the variable that App Service sets to the region it runs in.
+const regionName = "REGION_NAME"
+
+// settingNames lists the names of all settings.
+func settingNames() []string {
+	params, err := env.GetFieldParamsWithOptions(&variables{}, env.Options{Environment: map[string]string{}})
+	if err != nil {
+		return nil // cannot happen: the tests parse the struct above
 	}
-	if e.setting("FEEDSCALE_RU_PRICE", "") != "" {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Key
+	}
+	return names
+}
+
+// readSettings parses every setting. It also returns their text, of which document needs where the
+// processors are.
+func readSettings(e *environment, mistakes *Mistakes) (Settings, variables) {
+	// Every variable is read as text, so that no error names a Go field or quotes a value that may
+	// be a secret.
+	raw, err := env.ParseAsWithOptions[variables](env.Options{Environment: e.values})
+	if err != nil {
+		mistakes.Add(Mistake{Field: "FEEDSCALE_*", Text: err.Error()})
+	}
+	s := Settings{
+		Timer:         setting(mistakes, "FEEDSCALE_TIMER_SCHEDULE", raw.TimerSchedule, crontab.ParseNCRONTAB),
+		Heartbeat:     setting(mistakes, "FEEDSCALE_EVENT_HEARTBEAT", raw.EventHeartbeat, parseInterval),
+		Listen:        setting(mistakes, "FEEDSCALE_LISTEN", raw.Listen, parseListen),
+		Scaler:        readScaler(raw, mistakes),
+		URL:           strings.TrimSpace(raw.URL),
+		APIKey:        NewSecret(strings.TrimSpace(raw.APIKey)), // a file that it was made from may end in a line break
+		Concurrency:   setting(mistakes, "FEEDSCALE_CONCURRENCY", raw.Concurrency, numbers(1, 1024, "whole numbers from 1 to 1024")),
+		TickTimeout:   setting(mistakes, "FEEDSCALE_TICK_TIMEOUT", raw.TickTimeout, durations(time.Second, time.Hour, "1s to 1h, well below the functionTimeout of host.json")),
+		RUBudget:      setting(mistakes, "FEEDSCALE_RU_BUDGET", raw.RUBudget, parseRUBudget),
+		History:       setting(mistakes, "FEEDSCALE_HISTORY", raw.History, durations(time.Hour, maxDuration, "1h to 8760h")),
+		Region:        setting(mistakes, "FEEDSCALE_REGION", raw.Region, parseRegion),
+		Priority:      setting(mistakes, "FEEDSCALE_PRIORITY", raw.Priority, choices(priorities, "Low and High, or leave it out")),
+		Bucket:        setting(mistakes, "FEEDSCALE_THROUGHPUT_BUCKET", raw.Bucket, numbers(0, 5, "0 (none) and the throughput buckets 1 to 5")),
+		WebhookSecret: NewSecret(raw.WebhookSecret),
+		Samples:       setting(mistakes, "FEEDSCALE_SAMPLES", raw.Samples, parseInterval),
+		LogLevel:      setting(mistakes, "FEEDSCALE_LOG_LEVEL", raw.LogLevel, choices(logLevels, "debug, info, warn or error")),
+
+		MetricsPartitions: setting(mistakes, "FEEDSCALE_METRICS_PARTITIONS", raw.Partitions, choices(switches, "true and false")),
+		State:             setting(mistakes, "FEEDSCALE_STATE", raw.State, parseState(e.lookup)),
+		Events:            setting(mistakes, "FEEDSCALE_EVENTS", raw.Events, func(text string) (Events, error) { return ParseEvents(e.lookup, text) }),
+		Shards:            setting(mistakes, "FEEDSCALE_SHARD_QUEUE", raw.ShardQueue, parseShardQueue(e.lookup)),
+
+		ShardSize: setting(mistakes, "FEEDSCALE_SHARD_SIZE", raw.ShardSize, numbers(0, math.MaxInt, "whole numbers of leases, 0 = never hand over")),
+	}
+	if raw.RUPrice != "" {
 		s.Ignored = "FEEDSCALE_RU_PRICE"
 	}
 	if region, ok := e.lookup(regionName); ok && s.Region == "" {
 		s.Region = region
 	}
+	if raw.HealthListen != "" {
+		s.Health = setting(mistakes, "FEEDSCALE_HEALTH_LISTEN", raw.HealthListen, parseListen)
+	}
 	if port, ok := e.lookup(handlerPort); ok {
-		s.Listen = parsed(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
+		s.Listen = setting(mistakes, handlerPort, net.JoinHostPort("127.0.0.1", port), parseListen)
 	}
 	if err := checkAPIKey(s.APIKey, s.Listen); err != nil {
 		mistakes.Add(Mistake{Field: "FEEDSCALE_API_KEY", Text: err.Error()})
 	}
-	return s
+	return s, raw
 }
 
 // setting parses one setting, and adds a mistake with its name where it is wrong.
-func setting[T any](e *environment, mistakes *Mistakes, name, standard string, parse func(string) (T, error)) T {
-	return parsed(mistakes, name, e.setting(name, standard), parse)
-}
-
-func parsed[T any](mistakes *Mistakes, name, text string, parse func(string) (T, error)) T {
+func setting[T any](mistakes *Mistakes, name, text string, parse func(string) (T, error)) T {
 	value, err := parse(strings.TrimSpace(text))
 	if err != nil {
 		mistakes.Add(Mistake{Field: name, Text: err.Error()})
 	}
 	return value
-}
-
-// optional returns a parser that accepts "", too.
-func optional[T any](parse func(string) (T, error)) func(string) (T, error) {
-	return func(text string) (none T, err error) {
-		if text == "" {
-			return none, nil
-		}
-		return parse(text)
-	}
 }
 
 // parseInterval accepts 0 for never.
