@@ -100,5 +100,5 @@ func TestPicturesOfThePage(t *testing.T) {
 	folder, err := filepath.Abs(cmp.Or(*screenshots, t.TempDir()))
 	testworld.Must(t, err)
 	testworld.Must(t, os.MkdirAll(folder, 0o750))
-	drive(t, "pictures.mjs", map[string]string{"three": serveNight(t, 3), "thirty": serveNight(t, 30), "hundreds": serveNight(t, 500), "demo": startDemo(t)}, folder)
+	drive(t, "pictures.mjs", map[string]string{"three": serveNight(t, 3), "thirty": serveNight(t, 30), "hundreds": serveNight(t, 500), "many": serveNight(t, 5_000), "demo": startDemo(t)}, folder)
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/feedscale/feedscale/functions/internal/compression"
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -31,11 +32,12 @@ var page embed.FS
 
 // scripts are the parts of the script, in the order in which they need each other: what is shown, free
 // of the page; then the page.
-var scripts = []string{"rules.js", "route.js", "series.js", "dom.js", "chart.js", "list.js", "one.js", "page.js"}
+var scripts = []string{"rules.js", "route.js", "series.js", "dom.js", "chart.js", "list.js", "one.js", "ran.js", "page.js"}
 
 // Handler serves the page.
 type Handler struct {
-	page   string
+	page   []byte
+	tag    string // ETag of the page
 	policy string // Content-Security-Policy
 	log    *slog.Logger
 }
@@ -46,8 +48,9 @@ func New(log *slog.Logger, controls bool) *Handler {
 	if controls {
 		script += part("controls.js")
 	}
+	page := []byte(strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")))
 	return &Handler{
-		page: strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")),
+		page: page, tag: compression.TagOf(page),
 		// The two parts of the page run, nothing else does, and it talks to
 		// nobody but the address it came from. Data cannot become markup.
 		policy: strings.Join([]string{
@@ -93,14 +96,16 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc(Route, problem.OnlyGET(h.log))
 }
 
-func (h *Handler) show(w http.ResponseWriter, _ *http.Request) {
+func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", h.policy)
 	header.Set("Referrer-Policy", "no-referrer") // the address may hold the function key
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	if _, err := io.WriteString(w, h.page); err != nil {
+	err := compression.Send(w, r, h.tag, len(h.page), func(to io.Writer) error {
+		_, err := to.Write(h.page)
+		return err
+	})
+	if err != nil {
 		h.log.Debug("a caller went away before its answer", "error", err.Error())
 	}
 }

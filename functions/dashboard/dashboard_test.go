@@ -48,7 +48,7 @@ func TestThePageIsServedWithHeadersThatKeepTheKeyAtHome(t *testing.T) {
 		"Content-Type":           "text/html; charset=utf-8",
 		"Referrer-Policy":        "no-referrer",
 		"X-Content-Type-Options": "nosniff",
-		"Cache-Control":          "no-store",
+		"Cache-Control":          "private, no-cache",
 	} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -56,6 +56,9 @@ func TestThePageIsServedWithHeadersThatKeepTheKeyAtHome(t *testing.T) {
 	}
 	if w.Header().Get("Set-Cookie") != "" {
 		t.Error("it sets a cookie")
+	}
+	if got := request(t, http.MethodGet, dashboard.Route+"?code=k").Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("a browser may keep the address with the key: %q", got)
 	}
 }
 
@@ -86,7 +89,7 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	page := request(t, http.MethodGet, dashboard.Route).Body.String()
 	for _, link := range regexp.MustCompile(`\s(?:src|href|srcset|action|data)\s*=\s*["']([^"']*)`).FindAllStringSubmatch(page, -1) {
-		if link[1] != "processors" && link[1] != "#/" && !strings.HasPrefix(link[1], "data:") {
+		if link[1] != "processors" && !strings.HasPrefix(link[1], "#/") && !strings.HasPrefix(link[1], "data:") {
 			t.Errorf("it refers to %s", link[1])
 		}
 	}
@@ -221,6 +224,8 @@ func TestWhatThePageShows(t *testing.T) {
 
 		{"an address of the list, and back", `writeRoute(readRoute('#/?q=ord%20ers&status=stalled,unknown&sort=-lag&page=3'))`, `"#/?q=ord%20ers&status=stalled,unknown&sort=-lag&page=3"`},
 		{"an address of a processor, and back", `writeRoute(readRoute('#/processors/orders?range=24h&at=2026-01-01T00:00:00.000Z&policy=keda'))`, `"#/processors/orders?range=24h&at=2026-01-01T00:00:00.000Z&policy=keda"`},
+		{"an address of the report, and back", `writeRoute(readRoute('#/report?range=24h&page=2')) + writeRoute(readRoute('#/report?range=6h'))`, `"#/report?range=24h&page=2#/report"`},
+		{"the trouble of a report", `ranTrouble({statusSeconds: {stalled: 7300, ok: 9, unclaimed: 60}})`, `"stalled 2 h, unclaimed 60 s"`},
 		{"what goes without saying is not said", `writeRoute(readRoute('#/?q=&status=&sort=status&page=1'))`, `"#/"`},
 		{"what is not understood is left out", `writeRoute(readRoute('#/processors/a%2Fb?range=9y&at=noon&policy=best')) + writeRoute(readRoute('#/?sort=constructor&page=-7'))`, `"#/processors/a%2Fb#/"`},
 		{"an address that cannot be read is the list", `[readRoute('#/processors/%E0%A4%A').name, readRoute('').name, readRoute('#/processors/').name].every((n) => n === null)`, `true`},
@@ -247,6 +252,20 @@ func TestWhatThePageShows(t *testing.T) {
 		{"no data at all does", `tooOld([{polledAt: null}], [], 0).startsWith('No processor was ever measured.')`, `true`},
 		{"where there is no processor nothing is old", `tooOld([], [], 0)`, `""`},
 		{"a cause says why all are old", `tooOld([{polledAt: null}], [{}], 0)`, `""`},
+		{
+			"first is what several processors share, with what to do",
+			`JSON.stringify(firstSentences({processors: [], groups: [], causes: [{names: ['a'], sentence: 'x', remedy: 'y'}, {names: ['a', 'b'], beside: false, sentence: 's', remedy: 'r'}]}))`,
+			`"[{\"severity\":\"critical\",\"sentence\":\"s\",\"remedy\":\"r\"}]"`,
+		},
+		{
+			"else the worst that was found, and how many more there are",
+			`(({severity, name, sentence, remedy, more}) => [severity, name, sentence, remedy, more].join('; '))(firstSentences({groups: [{name: 'g', status: 'stalled', members: [], findings: [{severity: 'critical'}]}],
+				processors: [{name: 'b', status: 'lagging', findings: [{severity: 'warning'}]}, {name: 'a', status: 'stalled', findings: [{severity: 'critical', sentence: 's', remedy: 'r'}]}]})[0])`,
+			`"critical; a; s; r; 1 other below needs help as well."`,
+		},
+		{"else that nothing is", `firstSentences({processors: [{status: 'ok', findings: []}, {status: 'lagging', findings: [{severity: 'info'}]}], groups: []})[0].sentence`, `"nothing is wrong with any of 2 processors"`},
+		{"without findings nothing is said of what is critical", `firstSentences({processors: [{status: 'stalled'}], groups: []}).length`, `0`},
+		{"a trend in words", `trendWords([null, 3, 1200, 5, null], 0, 120000, 0) + '; ' + trendWords([null], 0, 1, 0)`, `"most 1,200 at 00:04, last 5; nothing is known"`},
 		{"a refused key says which one is needed", `refusal(401, undefined).includes('host key')`, `true`},
 		{"another refusal says why", `refusal(503, 'the state cannot be read')`, `"The server answers 503: the state cannot be read."`},
 		{"or nothing", `refusal(502, undefined)`, `"The server answers 502."`},

@@ -182,6 +182,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 			a.twist(&lag, before)
 		}
 		lag, s.Health = health.Assess(health.Input{Now: at, Lag: lag, Policy: policy().Health, Asked: s.Memory.Asked, Memory: s.Health})
+		since := s.AttemptedAt
 		outcome := scaling.Decide(scaling.Input{Now: at, Lag: lag, Policy: policy(), Memory: s.Memory})
 		s.AttemptedAt, s.Lag, s.Decision, s.Memory = at, lag, outcome.Decision, outcome.Memory
 		if lag.Known() {
@@ -193,7 +194,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 			}
 			replicas = d.Replicas
 		}
-		s.Record(s.Recorded, state.Observation{})
+		s.Record(s.Recorded, state.Observation{Since: since, LeaseExpiration: time.Minute, Due: at, Hour: s.Hour})
 		if err := store.Commit(t.Context(), version, s, nil); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
@@ -41,7 +42,7 @@ type Handler struct {
 
 	mu      sync.Mutex // held while the summary is encoded, so that who asks at once shares it
 	encoded uint64     // generation of the entries that the summary is of
-	summary *list      // nil until somebody asks
+	summary *summary   // nil until somebody asks
 }
 
 // Register adds the routes to a mux.
@@ -70,30 +71,33 @@ func (h *Handler) Register(mux *http.ServeMux) {
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	fields := query.Get("fields")
-	if fields != "" && fields != "summary" {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("fields is %q; allowed is summary, which leaves the partitions out", fields))
+	if !slices.Contains([]string{"", "summary", "trend"}, fields) {
+		problem.Write(w, r, h.Log, http.StatusBadRequest,
+			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 		return
 	}
-	var all *list
-	var err error
-	if names := query["name"]; fields == "summary" && len(names) == 0 {
-		all, err = h.summarized()
-	} else {
-		listed := h.List(r.Context(), names)
-		if fields == "summary" {
-			withoutPartitions(listed.Processors)
+	names := query["name"]
+	switch {
+	case fields == "trend":
+		h.trend(w, r, names)
+	case fields == "summary" && len(names) == 0:
+		s, err := h.summarized()
+		if err != nil {
+			h.unencodable(w, r, err)
+			return
 		}
-		all, err = encode(listed)
+		h.writeSummary(w, r, s)
+	default:
+		all := h.List(r.Context(), names)
+		if fields == "summary" {
+			withoutPartitions(all.Processors)
+		}
+		h.writeList(w, r, all)
 	}
-	if err != nil {
-		h.unencodable(w, r, err)
-		return
-	}
-	h.sendList(w, r, all)
 }
 
 // summarized is the summary of everything, encoded once until an entry changes.
-func (h *Handler) summarized() (*list, error) {
+func (h *Handler) summarized() (*summary, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	processors, groups, generation := h.Current()
@@ -109,11 +113,11 @@ func (h *Handler) summarized() (*list, error) {
 	for i, e := range groups {
 		allGroups[i] = e.Group
 	}
-	summary, err := encode(report.NewList(h.Now(), all, allGroups))
+	encoded, err := encodeSummary(report.NewList(h.Now(), all, allGroups))
 	if err == nil {
-		h.summary, h.encoded = summary, generation
+		h.summary, h.encoded = encoded, generation
 	}
-	return summary, err
+	return encoded, err
 }
 
 func withoutPartitions(all []report.Stored) {

@@ -22,6 +22,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -60,8 +61,8 @@ func (f function) ask(t *testing.T, method, path string) *httptest.ResponseRecor
 	t.Helper()
 	w := httptest.NewRecorder()
 	f.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
-	if w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("%s %s may be kept by a cache: %v", method, path, w.Header())
+	if c := w.Header().Get("Cache-Control"); c != "no-store" && (c != "private, no-cache" || w.Code != http.StatusOK) {
+		t.Errorf("%s %s may be kept by a proxy: %v", method, path, w.Header())
 	}
 	return w
 }
@@ -254,7 +255,7 @@ func TestASummaryHasNoPartitionsAndWhatACallerHasIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	f := newFunction(t, "orders")
 	f.commit(t, lagging("orders"))
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors?fields=all"), http.StatusBadRequest, "allowed is summary")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors?fields=all"), http.StatusBadRequest, "allowed are summary, ")
 	w := f.ask(t, http.MethodGet, "/api/processors?fields=summary")
 	if all := testworld.Decode[list](t, w.Body.Bytes()); len(all.Processors[0].Partitions) != 0 || *all.Processors[0].Lag != 7 {
 		t.Errorf("%s", w.Body)
@@ -302,6 +303,50 @@ func TestASummaryIsMadeOnceAndHasTheTimeOfItsAnswer(t *testing.T) {
 	}
 	if got := reads.reads.Load(); got != 4 {
 		t.Errorf("%d rows were read, want 4", got)
+	}
+}
+
+// TestATrendIsOfTheRowsThatAreSeen holds the lag of the last hour, in steps of two minutes.
+func TestATrendIsOfTheRowsThatAreSeen(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders", "payments")
+	var version state.Version
+	for i, lag := range []*int64{new(int64(5)), new(int64(9)), new(int64(3)), nil} {
+		s := lagging("orders")
+		s.AttemptedAt = noon.Add(time.Duration(i-4) * time.Minute)
+		s.Lag.Time, s.Lag.Partitions[0].Lag = s.AttemptedAt, lag
+		s.Record(nil, state.Observation{})
+		testworld.Must(t, f.store.Commit(t.Context(), version, s, nil))
+		entry, err := storetest.Load(t.Context(), f.store, "orders")
+		testworld.Must(t, err)
+		version = entry.Version
+	}
+	type trend struct {
+		Since       time.Time
+		StepSeconds int
+		Lags        map[string][]*int64
+	}
+	got := testworld.Decode[trend](t, f.ask(t, http.MethodGet, "/api/processors?fields=trend&name=orders&name=payments&name=gone").Body.Bytes())
+	orders := got.Lags["orders"]
+	if len(got.Lags) != 2 || len(orders) != 30 || len(got.Lags["payments"]) != 30 || got.StepSeconds != 120 || !got.Since.Equal(noon.Add(-58*time.Minute)) {
+		t.Fatalf("got %+v", got)
+	}
+	if orders[26] != nil || *orders[27] != 9 || *orders[28] != 3 || orders[29] != nil {
+		t.Errorf("the last steps are %v", orders[26:])
+	}
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors?fields=trend"), http.StatusBadRequest, "allowed are 1 to 50")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors?fields=trend"+strings.Repeat("&name=orders", 51)), http.StatusBadRequest, "allowed are 1 to 50")
+}
+
+// TestAnAddressWithTheKeyIsKeptNowhere holds it of what may be kept without one, and asked for again.
+func TestAnAddressWithTheKeyIsKeptNowhere(t *testing.T) {
+	t.Parallel()
+	f := newFunction(t, "orders")
+	f.commit(t, lagging("orders"))
+	for path, want := range map[string]string{"/api/processors": "private, no-cache", "/api/processors/orders?code=k": "no-store"} {
+		if got := f.ask(t, http.MethodGet, path).Header().Get("Cache-Control"); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
 	}
 }
 

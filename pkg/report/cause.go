@@ -77,13 +77,6 @@ func Causes(l List) []Cause {
 	return all
 }
 
-// NewList returns a List with what its entries have in common.
-func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
-	l := List{Time: now, Processors: processors, Groups: groups}
-	l.Causes = Causes(l)
-	return l
-}
-
 // Outbox is what waits to be published of a processor or a group.
 type Outbox struct {
 	Count  int        `json:"count"`  // events

@@ -121,14 +121,6 @@ type StoredGroup struct {
 	Kept
 }
 
-// List is everything there is, as the API answers it and `feedscale status` prints it.
-type List struct {
-	Time       time.Time     `json:"time"` // of the answer
-	Processors []Stored      `json:"processors"`
-	Groups     []StoredGroup `json:"groups"`
-	Causes     []Cause       `json:"causes"` // what they have in common; nil from a release that has none
-}
-
 // New reports the last poll of a processor. Of a State that was never polled everything is unknown.
 func New(s state.State) Processor { return newProcessor(Lookup{State: s}) }
 

@@ -106,3 +106,13 @@ function drawTimes(scene) {
   });
   return svg('svg', { class: 'chart', 'aria-hidden': 'true', width, height: 16, viewBox: '0 0 ' + width + ' 16' }, ...labels, svg('text', { class: 'scale', x: 0, y: 12 }, 'UTC'));
 }
+
+// spark draws values of equal steps in a small chart, from 0 to the most of them; null is a gap.
+const SPARK = { width: 96, height: 20 };
+function spark(values, words) {
+  const { width, height } = SPARK, most = Math.max(1, ...values.filter((v) => v !== null)), wide = width / values.length;
+  const stretches = values.map((value, i) => ({ from: i * wide, to: (i + 1) * wide, value }));
+  const round = (n) => Math.round(n * 10) / 10;
+  return svg('svg', { class: 'spark', role: 'img', 'aria-label': words, width, height, viewBox: '0 0 ' + width + ' ' + height },
+    svg('title', {}, words), svg('path', { class: 'curve', d: line(stretches, round, (n) => round(height - 2 - n / most * (height - 4))) }));
+}

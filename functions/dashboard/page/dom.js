@@ -51,6 +51,15 @@ function table(caption, head, rows) {
     el('tbody', {}, ...rows)));
 }
 
+// rangeChoice offers ranges of time, the one of the address chosen.
+function rangeChoice(ranges, next) {
+  return el('fieldset', { className: 'choice' }, el('legend', {}, 'The last'), ...ranges.map((range) => {
+    const input = el('input', { type: 'radio', name: 'range', value: range, checked: range === route.range, 'data-focus': 'range ' + range });
+    input.addEventListener('change', () => go(next(range)));
+    return el('label', {}, input, range);
+  }));
+}
+
 const cell = (className, ...children) => el('td', { className }, ...children);
 
 // fillPages puts the way to other pages into an element, which is hidden where there is one page.

@@ -12,7 +12,7 @@ function showList(data) {
   const last = Math.max(1, Math.ceil(found.length / PER_PAGE));
   const page = Math.min(route.page, last);
   const shown = found.slice((page - 1) * PER_PAGE, page * PER_PAGE);
-  showCauses(data.causes ?? []);
+  showFirst(data);
   showChips(all);
   showHead();
   put(at('caption'), 'Processors and groups, sorted by ' + COLUMNS[route.sort.replace(/^-/, '')].title.toLowerCase());
@@ -38,11 +38,11 @@ function showList(data) {
   });
 }
 
-// showCauses says once what several processors fail by.
-function showCauses(causes) {
-  const shared = causes.filter((c) => c.names.length > 1);
-  at('causes').hidden = shared.length === 0;
-  show(at('causes'), 'shared', shared, () => el('ul', {}, ...shared.map((c) => el('li', {}, el('strong', {}, c.sentence + '.'), ' ' + c.remedy + '.'))));
+// showFirst says first what is wrong: each cause with what to do, else the worst that was found.
+function showFirst(data) {
+  const said = firstSentences(data);
+  show(at('causes'), 'shared', said, () => el('ul', {}, ...said.map((c) => el('li', { className: c.severity },
+    ...(c.name ? [el('a', { href: addressOf(c.name), 'data-focus': 'first ' + c.name }, c.name), ': '] : []), el('strong', {}, sentence(c.sentence)), [c.remedy && sentence(c.remedy), c.more].filter((t) => t).map((t) => ' ' + t).join('')))));
 }
 
 function showHead() {
@@ -56,7 +56,7 @@ function showHead() {
         at('sort').append(el('option', { value: sort }, column.title.toLowerCase() + (key === 'status' ? ', worst first' : sort === '-name' ? ', Z to A' : sort.startsWith('-') ? ', most first' : key === 'measured' ? ', oldest first' : '')));
       }
     }
-    head.append(el('th', { role: 'columnheader', scope: 'col', className: 'col-why' }, 'Why'));
+    head.append(el('th', { role: 'columnheader', scope: 'col', className: 'col-trend' }, 'Last hour'), el('th', { role: 'columnheader', scope: 'col', className: 'col-why' }, 'Why'));
   }
   for (const th of head.querySelectorAll('[data-key]')) {
     const direction = route.sort === th.dataset.key ? 'ascending' : route.sort === '-' + th.dataset.key ? 'descending' : 'none';
@@ -95,14 +95,14 @@ function makeRow(name) {
   const make = (label, className, ...children) => el('td', { role: 'cell', className, 'data-label': label }, ...children);
   const cells = {
     name: make('', 'name', link, badge), status: make('', 'status'), lag: make('lag', 'n'), age: make('age', 'n'), replicas: make('replicas', 'n'),
-    partitions: make('partitions', 'n partitions'), charge: make('RU', 'n charge'), measured: make('measured', 'n'), why: make('', 'why'),
+    partitions: make('partitions', 'n partitions'), charge: make('RU', 'n charge'), measured: make('measured', 'n'), trend: make('', 'trend'), why: make('', 'why'),
   };
   const line = el('tr', { role: 'row', className: 'line' }, ...Object.values(cells));
   line.addEventListener('click', (e) => {
     if (e.target === link || getSelection().toString() !== '') return; // somebody copies text
     location.hash = addressOf(name);
   });
-  return { line, cells, badge, since: el('span', { className: 'since' }), status: '' };
+  return { line, cells, badge, since: el('span', { className: 'since' }), status: '', trend: null };
 }
 
 function update(row, p) {
@@ -125,4 +125,26 @@ function update(row, p) {
   cells.why.title = why(p);
   for (const c of Object.values(cells)) c.classList.toggle('unknown', c.textContent.startsWith(UNKNOWN));
   cells.why.classList.toggle('error', p.error !== null);
+}
+
+const TRENDS = 40; // that are asked for at once
+const TREND_EVERY = 60_000; // ms after which one is asked for again
+
+// missingTrends are the rows that somebody sees and whose trend is missing or old.
+function missingTrends() {
+  const seen = ({ line }) => {
+    const { top, bottom } = line.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  };
+  return [...rows].filter(([, row]) => seen(row) && !(now() - row.trend < TREND_EVERY)).slice(0, TRENDS).map(([name]) => name);
+}
+
+// showTrends draws the lag of the last hour into the rows.
+function showTrends({ since, stepSeconds, lags }) {
+  for (const [name, values] of Object.entries(lags)) {
+    const row = rows.get(name);
+    if (!row) continue;
+    row.trend = now();
+    row.cells.trend.replaceChildren(spark(values, 'Lag of the last hour: ' + trendWords(values, Date.parse(since), stepSeconds * 1000, now())));
+  }
 }

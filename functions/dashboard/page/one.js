@@ -44,8 +44,6 @@ function title(p) {
   return el('div', {}, back, el('div', { className: 'title' }, name, ...(p ? [pill(p.status)] : [el('span', { className: 'dim' }, 'loading …')]), ...badges, ...group));
 }
 
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
-
 // findings says what was found and what to do about it, the worst first. Findings of the same remedy have
 // it once.
 function findings(list) {
@@ -91,13 +89,7 @@ function throughput(list) {
 // bill is what was provisioned in the last hours.
 const bill = (b) => number(b.provisionedRUHours) + ' in ' + count(b.hours, 'hour');
 
-function times() {
-  return el('fieldset', { className: 'choice' }, el('legend', {}, 'The last'), ...Object.keys(RANGES).map((range) => {
-    const input = el('input', { type: 'radio', name: 'range', value: range, checked: range === route.range, 'data-focus': 'range ' + range });
-    input.addEventListener('change', () => go({ ...route, range, at: null }));
-    return el('label', {}, input, range);
-  }));
-}
+const times = () => rangeChoice(Object.keys(RANGES), (range) => ({ ...route, range, at: null }));
 
 // charts draws lag, age, replicas and status on one scale of time, and the slider that reads them.
 function charts() {

@@ -40,7 +40,7 @@ async function get(path, tag, signal) {
   if (tag) headers['If-None-Match'] = tag;
   let answer;
   try {
-    answer = await fetch(beside + path, { cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]), headers });
+    answer = await fetch(beside + path, { cache: 'no-cache', redirect: 'error', referrerPolicy: 'no-referrer', signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]), headers });
   } catch (e) {
     throw e.name === 'AbortError' ? e : new Refused(0, 'The server does not answer. It is asked again and again.');
   }
@@ -62,6 +62,18 @@ async function askList(signal, current) {
     if (list) tell(everything(list.data), everything(fresh.data));
     list = fresh;
   }
+}
+
+// askTrends asks for the small charts of the rows that somebody sees, at once. What fails is left out: the list
+// says what is wrong.
+let trending = 0;
+async function askTrends() {
+  clearTimeout(trending);
+  const names = !at('all').hidden && list && !trouble && !document.hidden ? missingTrends() : [];
+  if (!names.length) return;
+  const { signal } = asking;
+  const got = await get('processors?fields=trend' + names.map((n) => '&name=' + encodeURIComponent(n)).join(''), null, signal).catch(() => null);
+  if (got && !signal.aborted) showTrends(got.data);
 }
 
 // askOne asks for a processor or group with its partitions, and for what its history has since the
@@ -128,7 +140,7 @@ async function ask() {
   asking = new AbortController();
   const mine = ++turn, started = performance.now(), current = () => mine === turn;
   try {
-    await (route.name === null ? askList : askOne)(asking.signal, current);
+    await (route.report ? askRan : route.name === null ? askList : askOne)(asking.signal, current);
     if (!current()) return;
     trouble = '';
     failures = 0;
@@ -142,6 +154,7 @@ async function ask() {
   if (!trouble) at('key').hidden = true;
   render();
   timer = setTimeout(again, pause(performance.now() - started, failures));
+  askTrends();
 }
 
 // again asks while somebody looks; whoever comes back is answered at once.
@@ -156,14 +169,19 @@ function tell(before, after) {
 }
 
 function render() {
-  const processors = route.name === null ? list?.data.processors : one?.p && [one.p];
+  const processors = route.report ? null : route.name === null ? list?.data.processors : one?.p && [one.p];
   tellTime();
-  put(at('problem'), trouble ? trouble + (answered && processors ? ' What is below is of ' + clock(answered, now()) + '.' : '') : processors ? tooOld(processors, (route.name === null ? list.data.causes : one.p.causes) ?? [], now()) : '');
+  put(at('problem'), trouble ? trouble + (answered && (processors || route.report) ? ' What is below is of ' + clock(answered, now()) + '.' : '') : processors ? tooOld(processors, (route.name === null ? list.data.causes : one.p.causes) ?? [], now()) : '');
   at('problem').hidden = at('problem').textContent === '';
   document.body.classList.toggle('away', trouble !== '');
-  at('all').hidden = route.name !== null || !list;
+  at('all').hidden = route.name !== null || route.report || !list;
   at('one').hidden = route.name === null;
-  if (route.name !== null) {
+  at('ran').hidden = !route.report;
+  for (const link of at('tabs').children) link.ariaCurrent = (link.id === 'to-report') === route.report ? 'page' : null;
+  if (route.report) {
+    document.title = 'Report – feedscale';
+    showRan();
+  } else if (route.name !== null) {
     document.title = one.name + (one.p ? ': ' + one.p.status : '') + ' – feedscale';
     showOne();
   } else if (list) {
@@ -189,7 +207,7 @@ function go(next, inPlace) {
 function arrive() {
   const before = route;
   route = readRoute(location.hash);
-  if (route.name === null) {
+  if (route.name === null && !route.report) {
     listAddress = writeRoute(route);
     if (at('filter').value.trim() !== route.words.trim()) at('filter').value = route.words;
   } else if (one?.name !== route.name) one = forget(route.name);
@@ -199,9 +217,9 @@ function arrive() {
     if (route.name !== null) {
       scrollTo(0, 0);
       at('name').focus({ preventScroll: true });
-    } else at('rows').querySelector('[data-focus="' + CSS.escape(before.name) + '"]')?.focus();
+    } else if (before.name !== null) at('rows').querySelector('[data-focus="' + CSS.escape(before.name) + '"]')?.focus();
   }
-  if (before.name !== route.name || before.range !== route.range || before.policy !== route.policy) ask();
+  if (before.name !== route.name || before.report !== route.report || route.report && before.page !== route.page || before.range !== route.range || before.policy !== route.policy) ask();
 }
 
 at('filter').addEventListener('input', () => go({ ...route, words: at('filter').value, page: 1 }, true));
@@ -221,9 +239,13 @@ addEventListener('resize', () => {
     render();
   }
 });
+addEventListener('scroll', () => {
+  clearTimeout(trending);
+  trending = setTimeout(askTrends, 200);
+});
 setInterval(tellTime, 1000);
 if (route.name !== null) one = forget(route.name);
 at('filter').value = route.words;
-if (route.name === null) listAddress = writeRoute(route);
+if (route.name === null && !route.report) listAddress = writeRoute(route);
 render();
 ask();

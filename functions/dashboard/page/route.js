@@ -9,6 +9,7 @@ const RANGES = {
 };
 const POLICIES = { own: 'its own policy', default: 'the default policy', keda: 'KEDA at its defaults' };
 const ONE = '/processors/';
+const RAN = '/report';
 
 // readRoute reads an address; what it does not understand is as if it were not there.
 function readRoute(hash) {
@@ -20,7 +21,9 @@ function readRoute(hash) {
     range: Object.hasOwn(RANGES, given.get('range') ?? '') ? given.get('range') : '6h',
     at: Number.isNaN(Date.parse(given.get('at'))) ? null : new Date(given.get('at')).toISOString(),
     policy: Object.hasOwn(POLICIES, given.get('policy') ?? '') ? given.get('policy') : '',
+    report: path === RAN,
   };
+  if (route.report && RANGES[route.range].hours < 24) route.range = '7d';
   if (!Object.hasOwn(COLUMNS, route.sort.replace(/^-/, ''))) route.sort = 'status';
   if (path.startsWith(ONE)) {
     try {
@@ -34,17 +37,20 @@ function readRoute(hash) {
 function writeRoute(route) {
   const query = [];
   const add = (name, value, without) => value && value !== without && query.push(name + '=' + encodeURIComponent(value).replaceAll('%2C', ',').replaceAll('%3A', ':'));
-  if (route.name === null) {
+  if (route.name === null && !route.report) {
     add('q', route.words.trim());
     add('status', route.statuses.join(','));
     add('sort', route.sort, 'status');
+    add('page', String(route.page), '1');
+  } else if (route.report) {
+    add('range', route.range, '7d');
     add('page', String(route.page), '1');
   } else {
     add('range', route.range, '6h');
     add('at', route.at);
     add('policy', route.policy);
   }
-  return '#' + (route.name === null ? '/' : ONE + encodeURIComponent(route.name)) + (query.length ? '?' + query.join('&') : '');
+  return '#' + (route.report ? RAN : route.name === null ? '/' : ONE + encodeURIComponent(route.name)) + (query.length ? '?' + query.join('&') : '');
 }
 
 // addressOf is where a processor or group is shown.

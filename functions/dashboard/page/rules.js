@@ -111,6 +111,36 @@ function why(p) {
   return last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '';
 }
 
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
+
+// firstSentences are what a list says first: the causes that several processors share or, where there is
+// none, the worst finding; else that nothing is wrong.
+function firstSentences(data) {
+  const shared = (data.causes ?? []).filter((c) => c.names.length > 1);
+  if (shared.length) return shared.map((c) => ({ severity: c.beside ? 'warning' : 'critical', sentence: c.sentence, remedy: c.remedy }));
+  const all = [...data.processors, ...data.groups];
+  for (const [loud, need] of [['critical', 'help'], ['warning', 'watching']]) {
+    const found = all.filter((p) => p.findings?.some((f) => f.severity === loud)).sort((a, b) => !!a.members - !!b.members || worstFirst(a, b));
+    if (!found.length) continue;
+    const { sentence, remedy } = found[0].findings.find((f) => f.severity === loud);
+    const others = found.length - 1;
+    return [{ severity: loud, name: found[0].name, sentence, remedy, more: others ? count(others, 'other') + ' below ' + (others === 1 ? 'needs ' : 'need ') + need + ' as well.' : '' }];
+  }
+  if (!data.processors.length || all.some((p) => severity(p.status) === 'critical')) return []; // of a release without findings
+  return [{ severity: 'ok', sentence: 'nothing is wrong with ' + (data.processors.length === 1 ? 'the processor' : 'any of ' + count(data.processors.length, 'processor')) }];
+}
+
+// ranTrouble says for how long something was wrong in a time of a report.
+const ranTrouble = (m) => ['expiring', 'stalled', 'uncovered', 'unclaimed'].filter((s) => m.statusSeconds[s] > 0).map((s) => s + ' ' + span(m.statusSeconds[s])).join(', ');
+
+// trendWords says in words what a small chart shows.
+function trendWords(values, since, step, now) {
+  const known = values.filter((v) => v !== null);
+  if (!known.length) return 'nothing is known';
+  const most = Math.max(...known);
+  return 'most ' + number(most) + ' at ' + clock(since + values.indexOf(most) * step, now).slice(0, -7) + ', last ' + number(known.at(-1));
+}
+
 // matches tells whether a processor is among those that a filter asks for: it has one of the statuses,
 // where there are any, and all of the words are in its name, group, status or error.
 function matches(p, words, statuses) {

@@ -10,6 +10,8 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // Source tells what a feedscale that runs, or the state that it left, holds of the processors.
@@ -28,59 +30,91 @@ const (
 func SourceOfAPI(api *connect.API) Source { return Source{List: api.List, Every: everyNear} }
 
 // SourceOfState looks into the state that settings name. It takes the configuration, which says which
-// processors there are, unless another process has the state file open, which is asked.
+// processors there are, unless another process has the state file open, which is asked. A file is opened for
+// each look, so that it is free for others in between.
 func SourceOfState(settings config.Settings, configure func() (config.Config, error), o Options) Source {
-	o.ReadOnly = true
-	open := func() (*App, error) {
-		c, err := configure()
-		if err != nil {
-			return nil, err
-		}
-		return New(c, o)
-	}
-	if settings.State.BoltPath != "" {
-		return Source{List: inFile(settings, open, o.Asking), Every: everyNear}
-	}
-	var table *App // once it is open; one that only reads has nothing to close
-	return Source{Every: everyFar, List: func(ctx context.Context, names []string) (all report.List, err error) {
-		if table == nil {
-			if table, err = open(); err != nil {
-				return report.List{}, err
-			}
-		}
-		return table.shown.List(ctx, names), nil
-	}}
-}
-
-// inFile opens the file for each look, so that it is free for others in between.
-func inFile(settings config.Settings, open func() (*App, error), asking func(address string)) func(context.Context, []string) (report.List, error) {
 	var running *connect.Running // once one was found
-	return func(ctx context.Context, names []string) (report.List, error) {
+	var table *App               // once it is open; one that only reads has nothing to close
+	list := func(ctx context.Context, names []string) (report.List, error) {
 		if running != nil {
 			if all, err := running.List(ctx, names); err == nil || ctx.Err() != nil {
 				return all, err
 			}
 		}
-		connections := connect.New(settings)
-		connections.Asking = asking
-		store, err := connections.Store(settings.State, true)
-		if err != nil {
+		if table != nil {
+			return table.shown.List(ctx, names), nil
+		}
+		found, a, err := open(settings, configure, o)
+		if running = found; err != nil {
 			return report.List{}, err
 		}
-		var found bool
-		if running, found = store.(*connect.Running); found {
+		if running != nil {
 			return running.List(ctx, names)
 		}
-		if err := store.Close(); err != nil {
-			return report.List{}, err
+		if settings.State.BoltPath == "" {
+			table = a
+		} else {
+			defer a.Close()
 		}
-		a, err := open()
-		if err != nil {
-			return report.List{}, err
-		}
-		defer a.Close()
 		return a.shown.List(ctx, names), nil
 	}
+	if settings.State.BoltPath == "" {
+		return Source{list, everyFar}
+	}
+	return Source{list, everyNear}
+}
+
+// Record is where a report reads what ran: a feedscale that is asked, or the state.
+type Record interface {
+	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
+	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
+}
+
+// OpenRecord opens the state that settings name, as SourceOfState does.
+func OpenRecord(settings config.Settings, configure func() (config.Config, error), o Options) (record Record, end func(), err error) {
+	running, a, err := open(settings, configure, o)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case running != nil:
+		return running, func() {}, nil
+	}
+	return a, a.Close, nil
+}
+
+// Report is what ran since a time, as overview.Overview has it.
+func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	return a.shown.Report(ctx, names, since, progress)
+}
+
+// History is what is recorded of a processor.
+func (a *App) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
+	return a.store.History(ctx, name, from, to)
+}
+
+// open opens the state that settings name, or finds the process that has its file open: the other one is nil.
+func open(settings config.Settings, configure func() (config.Config, error), o Options) (*connect.Running, *App, error) {
+	if settings.State.BoltPath != "" {
+		connections := connect.New(settings)
+		connections.Asking = o.Asking
+		store, err := connections.Store(settings.State, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		if running, found := store.(*connect.Running); found {
+			return running, nil, nil
+		}
+		if err := store.Close(); err != nil {
+			return nil, nil, err
+		}
+	}
+	c, err := configure()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.ReadOnly = true
+	a, err := New(c, o)
+	return nil, a, err
 }
 
 // Find is List, and holds that everything that is named is there. The error of another name wraps

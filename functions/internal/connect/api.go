@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,6 +33,7 @@ type API struct {
 	base   *url.URL
 	key    config.Secret
 	client *http.Client
+	inUse  error // a boltstore.ErrInUse, where it is asked in place of a state file; every error wraps it
 
 	mu    sync.Mutex
 	known map[string]known // by name, at most maxKnown
@@ -51,7 +51,6 @@ func NewAPI(address, key string) (*API, error) {
 	base, err := url.Parse(strings.TrimSuffix(address, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.User != nil {
 		return nil, errors.New("it is not the address of feedscale's HTTP API; allowed is, for example, https://APP.azurewebsites.net, without a key in it") // nor shown, since one may be
-
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/api")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -76,17 +75,18 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	a.mu.Lock()
 	before := a.known[name]
 	a.mu.Unlock()
-	answer, body, err := a.get(ctx, name, before.tag, question)
+	answer, err := a.get(ctx, name, before.tag, question)
 	if err != nil {
 		return 0, err
 	}
+	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusNotModified {
 		return before.replicas, nil
 	}
 	var stored struct {
 		DesiredReplicas *int `json:"desiredReplicas"`
 	}
-	if err := json.Unmarshal(body, &stored); err != nil || stored.DesiredReplicas == nil {
+	if err := json.NewDecoder(answer.Body).Decode(&stored); err != nil || stored.DesiredReplicas == nil {
 		return 0, fmt.Errorf("%s answers something else than a processor or group of feedscale", a.base)
 	}
 	if tag := answer.Header.Get("ETag"); tag != "" {
@@ -179,25 +179,29 @@ func (a *API) Report(ctx context.Context, names []string, since time.Time, progr
 	}
 }
 
-// ask asks about a name for a value.
+// ask asks about a name for a value. The answer is decoded as it comes, since it may have thousands of
+// processors.
 func (a *API) ask(ctx context.Context, name string, question *url.URL, query url.Values, into any) error {
 	question = question.JoinPath() // a copy
 	question.RawQuery = query.Encode()
-	_, body, err := a.get(ctx, name, "", question)
-	if err != nil {
+	answer, err := a.get(ctx, name, "", question)
+	if err == nil {
+		defer answer.Body.Close()
+		if err = json.NewDecoder(answer.Body).Decode(into); err != nil {
+			err = fmt.Errorf("%s answers something else than feedscale: %w", a.base, err)
+		}
+	}
+	if err == nil || a.inUse == nil || errors.Is(err, report.ErrUnknownName) { // a name that nobody has
 		return err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s answers something else than feedscale: %w", a.base, err)
-	}
-	return nil
+	return fmt.Errorf("%w; nor does that process tell what it holds (%w): set FEEDSCALE_LISTEN to its address", a.inUse, err)
 }
 
 // get asks a question about a name. Every answer is an error but 200 and, where a tag is given, 304.
-func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*http.Response, []byte, error) {
+func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !a.key.IsZero() {
 		request.Header.Set("x-functions-key", a.key.Reveal()) // as the API asks for it (docs/http.md)
@@ -207,26 +211,22 @@ func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*ht
 	}
 	answer, err := a.client.Do(request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("feedscale cannot be asked: %w", err)
+		return nil, fmt.Errorf("feedscale cannot be asked: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK || tag != "" && answer.StatusCode == http.StatusNotModified {
+		return answer, nil
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("feedscale's answer cannot be read: %w", err)
-	case answer.StatusCode == http.StatusOK, tag != "" && answer.StatusCode == http.StatusNotModified:
-		return answer, body, nil
-	}
-	return nil, nil, a.refusal(name, answer, body)
+	return nil, a.refusal(name, answer)
 }
 
 // refusal is what an answer other than a count means. A 404 is of feedscale only where it says so: a
 // wrong address answers one, too.
-func (a *API) refusal(name string, answer *http.Response, body []byte) error {
+func (a *API) refusal(name string, answer *http.Response) error {
 	var problem struct {
 		Detail string `json:"detail"`
 	}
-	ours := strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(body, &problem) == nil
+	ours := strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") && json.NewDecoder(answer.Body).Decode(&problem) == nil
 	refused := answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
 	switch {
 	case refused && a.key.IsZero():

@@ -107,10 +107,7 @@ func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 			problems = append(problems, problem{name, f.Code, f.Sentence, f.Remedy, f.Page()})
 		}
 	})
-	return WriteJSON(w, struct {
-		report.List
-		Problems []problem `json:"problems"`
-	}{all, problems})
+	return report.WriteObject(Lines{w}, append(all.Fields(), report.Field{Name: "problems", Value: problems}), false)
 }
 
 // each visits the findings of every processor and group.

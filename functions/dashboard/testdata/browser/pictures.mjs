@@ -10,12 +10,15 @@ const pictures = [
   ['orders-week', 'thirty', '#/processors/orders?range=7d', desktop, true],
   ['group', 'thirty', '#/processors/shop-workers', desktop, true], ['group-phone', 'thirty', '#/processors/shop-workers', phone, true],
   ...['payments', 'audit-archive', 'invoices', 'loyalty', 'carts', 'mail-sender', 'search-index', 'stock', 'telemetry'].map((name) => [name, 'thirty', '#/processors/' + name, desktop, true]),
+  ['report', 'thirty', '#/report', desktop], ['report-phone', 'thirty', '#/report', phone], ['list-5000', 'many', '', desktop], ['list-5000-phone', 'many', '', phone],
   ['demo', 'demo', '', desktop], ['demo-phone', 'demo', '', phone],
   ['payments-phone', 'thirty', '#/processors/payments', phone, true],
 ];
 for (const colorScheme of ['light', 'dark']) {
   for (const [name, world, hash, viewport, whole] of pictures) {
     const page = await open(world, hash, { viewport, colorScheme });
+    if (hash.startsWith('#/report')) await page.waitForSelector('#ran table');
+    else if (!hash && world !== 'demo') await page.waitForSelector('.spark');
     if (whole) await page.waitForSelector('#decisions');
     if (['orders', 'orders-phone'].includes(name)) {
       await drawn(page);

@@ -34,8 +34,28 @@ await rule('a screen reader meets landmarks, a named table and a row for each pr
   for (const landmark of ['banner', 'main', 'search']) await page.getByRole(landmark).waitFor();
   const table = page.getByRole('table', { name: 'Processors and groups, sorted by status' });
   assert.equal(await table.getByRole('row').count(), 1 + 31);
-  assert.equal(await table.getByRole('columnheader').count(), 9);
+  assert.equal(await table.getByRole('columnheader').count(), 10);
   assert.match(await row(page, 'payments').innerText(), /stalled/);
+});
+
+await rule('the first sentence says what is wrong, and leads there', 'thirty', async (page) => {
+  const first = page.locator('#causes');
+  assert.match(await first.innerText(), /^\S.*: .+\. .+\. \d+ others below need help as well\.$/);
+  const name = await first.getByRole('link').innerText();
+  await first.getByRole('link').click();
+  await page.getByRole('heading', { name, level: 2 }).waitFor();
+});
+
+await rule('each row that is seen has the lag of the last hour, asked for at once', 'thirty', async (page) => {
+  const chart = row(page, 'payments').getByRole('img');
+  await chart.waitFor();
+  assert.match(await chart.getAttribute('aria-label'), /^Lag of the last hour: most [\d,]+ at \d\d:\d\d, last [\d,]+$/);
+  const asked = page.asked.filter((r) => r.url().includes('fields=trend'));
+  assert.equal(asked.length, 1);
+  const wanted = new URL(asked[0].url()).searchParams.getAll('name');
+  assert.ok(wanted.length < 31, 'rows below the window are asked for');
+  await page.locator('#rows tr').last().scrollIntoViewIfNeeded();
+  await page.locator('#rows tr').last().getByRole('img').waitFor();
 });
 
 await rule('the worst status is first, and each status is a word with a sign', 'thirty', async (page) => {
@@ -199,6 +219,20 @@ await rule('where nothing is replayed, the command is named', 'thirty#/processor
   await page.getByText('feedscale simulate --trace history:orders --since 6h').waitFor();
 }, { before: (page) => page.route('**/simulation?**', (r) => r.fulfill({ status: 404, body: '' })) });
 
+await rule('the report says what ran, by the leases, and leads to a replay', 'thirty', async (page) => {
+  await page.getByRole('link', { name: 'Report' }).click();
+  await page.getByText('replicas are counted by the leases, which is a lower bound', { exact: false }).waitFor();
+  assert.equal(await hash(page), '#/report');
+  const table = page.getByRole('table', { name: 'What ran, by the leases' });
+  assert.equal(await table.getByRole('row').count(), 1 + 30 + 1 + 1);
+  assert.match(await table.getByRole('row').filter({ has: page.getByRole('link', { name: 'orders', exact: true }) }).innerText(), /^orders\s+[\d.]+\s/);
+  await page.getByRole('radio', { name: '24h' }).check();
+  assert.equal(await hash(page), '#/report?range=24h');
+  await table.getByRole('row').filter({ has: page.getByRole('link', { name: 'orders', exact: true }) }).getByRole('link', { name: 'KEDA' }).click();
+  await page.getByRole('table', { name: 'What happened, and the replay' }).waitFor();
+  assert.equal(await hash(page), '#/processors/orders?range=24h&policy=keda');
+});
+
 await rule('a processor that nobody knows is said', 'thirty#/processors/nobody', async (page) => {
   await page.getByRole('alert').getByText('No processor or group is named “nobody”.').waitFor();
 });
@@ -206,7 +240,7 @@ await rule('a processor that nobody knows is said', 'thirty#/processors/nobody',
 await rule('a server that fails is said with the time of the last good answer, and forgotten when it answers', 'thirty', async (page) => {
   await row(page, 'orders').waitFor();
   let fails = true;
-  await page.route('**/api/processors?**', (r) => (fails ? r.fulfill({ status: 503, contentType: 'application/problem+json', body: '{"detail":"the state cannot be read"}' }) : r.continue()));
+  await page.route('**/api/processors?fields=summary', (r) => (fails ? r.fulfill({ status: 503, contentType: 'application/problem+json', body: '{"detail":"the state cannot be read"}' }) : r.continue()));
   await page.clock.runFor(EVERY);
   await page.getByRole('alert').getByText(/^The server answers 503: the state cannot be read\. What is below is of 02:47:\d\d UTC\.$/).waitFor();
   assert.match(await page.locator('#live').textContent(), /^last good answer/);
@@ -219,8 +253,8 @@ await rule('a server that fails is said with the time of the last good answer, a
 await rule('one question is asked at a time, however long the answer takes', 'thirty', async (page) => {
   await row(page, 'orders').waitFor();
   let asked = 0;
-  await page.route('**/api/processors?**', () => asked++); // never answered
-  const first = page.waitForRequest(/api\/processors\?/);
+  await page.route('**/api/processors?fields=summary', () => asked++); // never answered
+  const first = page.waitForRequest(/fields=summary/);
   await page.clock.runFor(EVERY);
   await first;
   await page.clock.runFor(2 * EVERY); // within its patience for one answer
@@ -231,7 +265,7 @@ await rule('one question is asked at a time, however long the answer takes', 'th
 
 await rule('what is known already is not sent again', 'thirty', async (page) => {
   await row(page, 'orders').waitFor();
-  const next = page.waitForResponse(/api\/processors\?/);
+  const next = page.waitForResponse(/fields=summary/);
   await page.clock.runFor(EVERY);
   const answer = await next;
   assert.equal(answer.status(), 304);
@@ -242,7 +276,7 @@ await rule('what is known already is not sent again', 'thirty', async (page) => 
 await rule('what turned bad is announced once, by name', 'thirty', async (page) => {
   await row(page, 'stock').waitFor();
   assert.equal(await page.locator('#news').textContent(), '');
-  await page.route('**/api/processors?**', async (r) => {
+  await page.route('**/api/processors?fields=summary', async (r) => {
     const answer = await r.fetch({ headers: { ...r.request().headers(), 'if-none-match': '' } });
     const all = await answer.json();
     all.processors.find((p) => p.name === 'stock').status = 'stalled';
@@ -279,27 +313,27 @@ await rule('a key that is refused is asked for', 'thirty', async (page) => {
 await rule('by keyboard everything is reached in the order of the page, with a focus that is seen', 'thirty', async (page) => {
   await row(page, 'orders').waitFor();
   const seen = [];
-  for (let i = 0; i < 22; i++) {
+  for (let i = 0; i < 25; i++) {
     await page.keyboard.press('Tab');
     seen.push(await page.evaluate(() => {
       const e = document.activeElement;
       return { what: e.id || e.dataset.status || e.textContent, outline: getComputedStyle(e).outlineStyle };
     }));
   }
-  assert.deepEqual(seen.map((s) => s.what.trim()), ['skip', 'home', 'filter', 'unknown', 'stalled', 'expiring', 'bootstrap', 'splitting', 'unclaimed', 'uncheckpointed', 'lagging', 'ok',
+  assert.deepEqual(seen.map((s) => s.what.trim()), ['skip', 'home', 'to-list', 'to-report', 'audit-archive', 'filter', 'unknown', 'stalled', 'expiring', 'bootstrap', 'splitting', 'unclaimed', 'uncheckpointed', 'lagging', 'ok',
     'Processor', 'Status ↑', 'Lag', 'Age', 'Replicas', 'Partitions', 'RU', 'Measured', 'audit-archive', 'shop-workers']);
   assert.deepEqual(seen.filter((s) => s.outline === 'none'), []);
 });
 
-for (const [name, hash] of [['the list', ''], ['a processor', '#/processors/audit-archive'], ['a decision', '#/processors/orders?at=2026-03-01T01:00:00Z'], ['a group', '#/processors/shop-workers']]) {
+for (const [name, hash] of [['the list', ''], ['a processor', '#/processors/audit-archive'], ['a decision', '#/processors/orders?at=2026-03-01T01:00:00Z'], ['a group', '#/processors/shop-workers'], ['the report', '#/report']]) {
   await rule(name + ' fits a phone of 360 pixels', 'thirty' + hash, async (page) => {
-    if (hash) await drawn(page);
+    if (hash) await (name === 'the report' ? page.waitForSelector('#ran table') : drawn(page));
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 360);
   }, phone);
   for (const colorScheme of ['light', 'dark']) {
     for (const viewport of [undefined, phone.viewport]) {
       await rule(`${name} meets the rules of axe, ${colorScheme}${viewport ? ', on a phone' : ''}`, 'thirty' + hash, async (page) => {
-        if (hash) await drawn(page);
+        if (hash) await (name === 'the report' ? page.waitForSelector('#ran table') : drawn(page));
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() => window.axe.run());
         assert.deepEqual(violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html + ' ' + n.failureSummary).join('\n')), []);
