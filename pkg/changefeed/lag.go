@@ -212,13 +212,34 @@ func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int 
 	if l.Error != "" {
 		return nil
 	}
+	return new(len(l.owners(now, expiration)))
+}
+
+// WorkingOwners is LiveOwners and, of leases that a handler which throws has released and is about to acquire
+// again, those who had them: the first of each lease, if none is counted already.
+func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
+	if l.Error != "" {
+		return nil
+	}
+	owners := l.owners(now, expiration)
+	for i := range l.Partitions {
+		p := &l.Partitions[i]
+		flaps := p.Owner == "" && p.Stall != nil && p.Stall.Kind == StallFlapping && now.Sub(p.LeaseTime) <= expiration
+		if flaps && len(p.Stall.Owners) > 0 && !slices.ContainsFunc(p.Stall.Owners, func(o string) bool { return owners[o] }) {
+			owners[p.Stall.Owners[0]] = true
+		}
+	}
+	return new(len(owners))
+}
+
+func (l *ProcessorLag) owners(now time.Time, expiration time.Duration) map[string]bool {
 	owners := make(map[string]bool)
 	for i := range l.Partitions {
 		if p := &l.Partitions[i]; p.Live(now, expiration) {
 			owners[p.Owner] = true
 		}
 	}
-	return new(len(owners))
+	return owners
 }
 
 // Status returns the worst status of the partitions and of the processor itself.

@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
@@ -17,6 +18,7 @@ type Model struct {
 	Throughput         float64 `json:"throughputPerReplica"` // transactions per second
 	ThroughputMeasured bool    `json:"throughputMeasured"`   // or else a default
 	StartUpSeconds     float64 `json:"startUpSeconds"`       // that a replica is taken to need
+	StartUpMeasured    bool    `json:"startUpMeasured"`      // or else a default
 
 	MeasuredReplicas *float64   `json:"measuredReplicas"` // mean by the leases in that time; null if never known
 	Policies         []Modelled `json:"policies"`
@@ -59,6 +61,11 @@ func NewModel(q Question) *Model {
 	if recording.Drain != nil {
 		workers.Throughput, m.ThroughputMeasured = *recording.Drain, true
 	}
+	if q.Ran != nil && q.Ran.Name() == "own" { // only then did replicas follow these decisions
+		if seen := startUp(q.Samples); seen > 0 {
+			workers.StartUp, m.StartUpSeconds, m.StartUpMeasured = seen, seen.Seconds(), true
+		}
+	}
 	m.Since, m.Seconds, m.Throughput = recording.Start, int64(recording.Duration()/time.Second), workers.Throughput
 	m.GuessedSeconds, m.MeasuredReplicas = int64(recording.Guessed/time.Second), meanOwners(q.Samples, recording.Start)
 	objective := simulate.Objective{Age: q.Objective}
@@ -85,6 +92,35 @@ func NewModel(q Question) *Model {
 		m.ErrorPercent = new(100 * (mean / *m.MeasuredReplicas - 1))
 	}
 	return m
+}
+
+const (
+	leastStarts    = 3                // scale-outs by which a start-up is known
+	longestStartUp = 10 * time.Minute // that is taken for one
+)
+
+// startUp is the median time from a scale-out until the leases show as many owners as were decided; 0 if too
+// few were seen. A decision that changes the count before is no measurement.
+func startUp(samples []state.Sample) time.Duration {
+	var seen []time.Duration
+	var decided *state.Sample // that is waited for
+	for i := range samples {
+		s := &samples[i]
+		if s.LiveOwners != nil && decided != nil && *s.LiveOwners >= *decided.Replicas && s.Time.After(decided.Time) {
+			seen, decided = append(seen, s.Time.Sub(decided.Time)), nil
+		}
+		if s.Changed() || decided != nil && s.Time.Sub(decided.Time) > longestStartUp {
+			decided = nil
+		}
+		if s.Changed() && s.Previous != nil && *s.Replicas > *s.Previous && s.LiveOwners != nil && *s.LiveOwners < *s.Replicas {
+			decided = s
+		}
+	}
+	if len(seen) < leastStarts {
+		return 0
+	}
+	slices.Sort(seen)
+	return seen[len(seen)/2]
 }
 
 // meanOwners is the mean of live owners from a time on; nil if they were never known.

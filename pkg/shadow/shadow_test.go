@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -184,6 +185,42 @@ func TestTheModelIsCheckedAgainstWhatRan(t *testing.T) {
 				t.Errorf("got %s", asJSON(t, m))
 			}
 		})
+	}
+}
+
+// TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions has scale-outs whose replicas own leases
+// after 45 s, three of them or fewer, and one that a later decision overtakes.
+func TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions(t *testing.T) {
+	t.Parallel()
+	record := func(starts int) []state.Sample {
+		samples := steady()
+		for start := range starts {
+			at := 1000 * (start + 1)
+			samples[at].Previous, samples[at].Replicas = new(2), new(4)
+			for i := at + 3; i < at+500; i++ {
+				samples[i].LiveOwners = new(4)
+			}
+		}
+		samples[4500].Previous, samples[4500].Replicas = new(2), new(9)
+		samples[4501].Previous, samples[4501].Replicas = new(9), new(2)
+		return samples
+	}
+	own := simulate.Feedscale("own", scaling.Policy{}, 15*time.Second)
+	for _, c := range []struct {
+		rule     string
+		starts   int
+		ran      simulate.Scaler
+		seconds  float64
+		measured bool
+	}{
+		{"own decisions, and three scale-outs", 3, own, 45, true},
+		{"own decisions, and two", 2, own, 30, false},
+		{"somebody else scaled", 3, simulate.Fixed(2), 30, false},
+	} {
+		m := shadow.NewModel(shadow.Question{Name: "orders", Samples: record(c.starts), Ran: c.ran})
+		if m.StartUpSeconds != c.seconds || m.StartUpMeasured != c.measured {
+			t.Errorf("%s: %g s, measured %t; want %g, %t", c.rule, m.StartUpSeconds, m.StartUpMeasured, c.seconds, c.measured)
+		}
 	}
 }
 

@@ -151,12 +151,9 @@ func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Ce
 
 // conditions says what a model rests on, and how far it was off.
 func conditions(m shadow.Model) string {
-	measured := "measured"
-	if !m.ThroughputMeasured {
-		measured = "a default"
-	}
-	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (a default)", Brief(time.Duration(m.Seconds)*time.Second),
-		m.Since.Format(time.RFC3339), m.Throughput, measured, Brief(seconds(m.StartUpSeconds)))
+	from := map[bool]string{true: "measured", false: "a default"}
+	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (%s)", Brief(time.Duration(m.Seconds)*time.Second),
+		m.Since.Format(time.RFC3339), m.Throughput, from[m.ThroughputMeasured], Brief(seconds(m.StartUpSeconds)), from[m.StartUpMeasured])
 	if m.GuessedSeconds > 0 {
 		text += fmt.Sprintf("; for %s no arrival rate is recorded, and the last one is used", Brief(time.Duration(m.GuessedSeconds)*time.Second))
 	}
