@@ -254,7 +254,7 @@ func TestWhatThePageShows(t *testing.T) {
 		{"a cause says why all are old", `tooOld([{polledAt: null}], [{}], 0)`, `""`},
 		{
 			"first is what several processors share, with what to do",
-			`JSON.stringify(firstSentences({processors: [], groups: [], causes: [{names: ['a'], sentence: 'x', remedy: 'y'}, {names: ['a', 'b'], beside: false, sentence: 's', remedy: 'r'}]}))`,
+			`JSON.stringify(firstSentences({processors: [], groups: [], causes: [{shared: false, names: ['a'], sentence: 'x', remedy: 'y'}, {shared: true, names: ['a', 'b'], beside: false, sentence: 's', remedy: 'r'}]}))`,
 			`"[{\"severity\":\"critical\",\"sentence\":\"s\",\"remedy\":\"r\"}]"`,
 		},
 		{

@@ -17,6 +17,9 @@ type Cause struct {
 	Since  time.Time `json:"since,omitzero"`   // first of the polls in a row that saw it
 }
 
+// Unpublished is the Effect of a queue that refuses, which keeps every decision from acting.
+const Unpublished = "could not publish"
+
 // Is reports whether two causes are the same one, whenever they were seen.
 func (c Cause) Is(other Cause) bool {
 	return c.Of == other.Of && c.Part == other.Part && c.Says == other.Says

@@ -16,7 +16,7 @@ func (p *Poller) undelivered(err error) *state.Undelivered {
 		cause.Says = "does not answer"
 	}
 	cause.Remedy = strings.TrimSuffix("run feedscale check, which tries the queue; "+cause.Remedy, "; ")
-	cause.Of, cause.Effect = p.Destination, "could not publish"
+	cause.Of, cause.Effect = p.Destination, changefeed.Unpublished
 	if strings.Contains(p.Destination, "/") {
 		cause.Of = "queue " + p.Destination
 	}

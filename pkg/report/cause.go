@@ -16,6 +16,7 @@ type Cause struct {
 	Remedy   string     `json:"remedy"`   // what to do about it
 	Since    *time.Time `json:"since"`    // when it was seen first; null where that is unknown
 	Beside   bool       `json:"beside"`   // it explains no failure of these: a clock that is wrong, say
+	Shared   bool       `json:"shared"`   // it is said before all else: several have it, or it is of what all of them use
 	Names    []string   `json:"names"`    // of the processors and groups, as they are listed
 }
 
@@ -60,7 +61,7 @@ func Causes(l List) []Cause {
 		if f.Part != "" && len(f.parts) == 1 {
 			what = f.Part + " of " + f.Of
 		}
-		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Names: f.names}
+		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Shared: len(f.names) > 1 || f.Beside || f.Effect == changefeed.Unpublished, Names: f.names}
 		since := ""
 		if !f.Since.IsZero() {
 			c.Since = &f.Since

@@ -88,7 +88,7 @@ func waiting(decided time.Time) state.Event {
 func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
-	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (queue not found)", Effect: "could not publish"}}
+	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (queue not found)", Effect: changefeed.Unpublished}}
 	next := func(_ state.State, at time.Time) time.Time { return at.Add(15 * time.Second) }
 	for _, c := range []struct {
 		since time.Duration
@@ -106,6 +106,9 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 		if found != c.found || (len(stored.Causes) == 1) != c.found {
 			t.Errorf("after %s: %+v, %+v", c.since, stored.Findings, stored.Causes)
 		}
+		if all := report.NewList(noon, []report.Stored{stored}, nil).Causes; c.found && !all[0].Shared {
+			t.Errorf("a queue that keeps all decisions from acting is said below: %+v", all)
+		}
 	}
 	if o := report.NewStored(report.Lookup{State: s}).Outbox; o.Count != 0 || o.Oldest != nil || o.Error != nil {
 		t.Errorf("an empty outbox is %+v", o)
@@ -118,7 +121,7 @@ func TestAWrongClockExplainsNoFailure(t *testing.T) {
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
 	s.Lag.Causes = []changefeed.Cause{{Of: "the clock of this machine", Says: "is wrong", Effect: "followed the corrected time", Beside: true}}
 	causes := report.NewList(noon, []report.Stored{report.NewStored(report.Lookup{State: s})}, nil).Causes
-	if len(causes) != 1 || !causes[0].Beside {
+	if len(causes) != 1 || !causes[0].Beside || !causes[0].Shared {
 		t.Errorf("%+v", causes)
 	}
 }

@@ -113,18 +113,21 @@ function why(p) {
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
 
+const LONGEST = 240; // characters of a sentence that one row says in full
+
 // firstSentences are what a list says first: the causes that several processors share or, where there is
 // none, the worst finding; else that nothing is wrong.
 function firstSentences(data) {
-  const shared = (data.causes ?? []).filter((c) => c.names.length > 1);
+  const shared = (data.causes ?? []).filter((c) => c.shared);
   if (shared.length) return shared.map((c) => ({ severity: c.beside ? 'warning' : 'critical', sentence: c.sentence, remedy: c.remedy }));
   const all = [...data.processors, ...data.groups];
   for (const [loud, need] of [['critical', 'help'], ['warning', 'watching']]) {
     const found = all.filter((p) => p.findings?.some((f) => f.severity === loud)).sort((a, b) => !!a.members - !!b.members || worstFirst(a, b));
     if (!found.length) continue;
     const { sentence, remedy } = found[0].findings.find((f) => f.severity === loud);
+    const said = sentence.length > LONGEST ? sentence.slice(0, LONGEST) + ' …' : sentence;
     const others = found.length - 1;
-    return [{ severity: loud, name: found[0].name, sentence, remedy, more: others ? count(others, 'other') + ' below ' + (others === 1 ? 'needs ' : 'need ') + need + ' as well.' : '' }];
+    return [{ severity: loud, name: found[0].name, sentence: said, remedy, more: others ? count(others, 'other') + ' below ' + (others === 1 ? 'needs ' : 'need ') + need + ' as well.' : '' }];
   }
   if (!data.processors.length || all.some((p) => severity(p.status) === 'critical')) return []; // of a release without findings
   return [{ severity: 'ok', sentence: 'nothing is wrong with ' + (data.processors.length === 1 ? 'the processor' : 'any of ' + count(data.processors.length, 'processor')) }];

@@ -22,7 +22,7 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	explained := explainedBy(all.Causes)
 	var b strings.Builder
 	for _, c := range all.Causes {
-		if len(c.Names) > 1 {
+		if c.Shared {
 			style.sentence(&b, "", style.Paint(oneLine(c.Sentence), Bold)+".")
 			style.sentence(&b, "  ", style.Paint("Do:", Dim)+" "+oneLine(c.Remedy)+". More: feedscale explain causes")
 		}
@@ -53,12 +53,12 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	return style.print(w, b.String())
 }
 
-// explainedBy returns the names that a cause explains which they share with others.
+// explainedBy returns the names that a shared cause explains.
 func explainedBy(causes []report.Cause) map[string]bool {
 	names := make(map[string]bool)
 	for _, c := range causes {
 		for _, name := range c.Names {
-			names[name] = names[name] || len(c.Names) > 1 && !c.Beside
+			names[name] = names[name] || c.Shared && !c.Beside
 		}
 	}
 	return names
