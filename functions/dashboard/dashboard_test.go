@@ -193,10 +193,10 @@ func TestWhatThePageShows(t *testing.T) {
 		{"a note of a stall", `note({stall: {kind: 'flapping', since: '2026-01-01T02:00:00Z', owners: ['a', 'b']}, error: null}, Date.parse('2026-01-01T03:00:00Z'))`, `"flapping since 02:00:00 UTC, owners seen: a, b"`},
 		{"a note of all the rest", `note({rewound: {from: 9, to: 0, time: '2026-01-01T02:00:00Z'}, carried: '2026-01-01T01:00:00Z', approximate: true, error: 'gone'}, Date.parse('2026-01-01T03:00:00Z'))`, `"rewound from LSN 9 to 0 at 02:00:00 UTC; carried: measured at 01:00:00 UTC; approximate; gone"`},
 		{"measured by a clock that is ahead", `measured({polledAt: '2026-01-01T00:00:09Z'}, Date.parse('2026-01-01T00:00:00Z'))`, `"0 s ago"`},
-		{"the worst that was found is why, with what to do", `why({error: "e", findings: [{severity: "info", sentence: "a", remedy: "b"}, {severity: "critical", sentence: "no role", remedy: "give it"}]})`, `"no role. give it."`},
-		{"the error is why", `why({error: 'no role', reasons: [{step: 'failure', why: 'it holds'}], polledAt: null})`, `"no role"`},
-		{"else the last reason", `why({error: null, reasons: [{step: 'threshold', why: 'lag 4'}, {step: 'clamp', why: 'to 2'}], polledAt: 'x'})`, `"clamp: to 2"`},
-		{"never polled is why", `why({error: null, reasons: [], polledAt: null})`, `"never polled"`},
+		{"the worst that was found is why, with what to do", `why({error: "e", findings: [{severity: "info", sentence: "a", remedy: "b"}, {severity: "critical", sentence: "no role", remedy: "give it"}]}).join(" ")`, `"No role. Give it."`},
+		{"the error is why", `why({error: 'no role', reasons: [{step: 'failure', why: 'it holds'}], polledAt: null})[0]`, `"no role"`},
+		{"else the last reason", `why({error: null, reasons: [{step: 'threshold', why: 'lag 4'}, {step: 'clamp', why: 'to 2'}], polledAt: 'x'}).join('')`, `"clamp: to 2"`},
+		{"never polled is why", `why({error: null, reasons: [], polledAt: null})[0]`, `"never polled"`},
 
 		{
 			"the worst status first, then an unknown lag, then the greatest, then the name",

@@ -92,6 +92,7 @@ function showChips(all) {
 function makeRow(name) {
   const link = el('a', { href: addressOf(name), 'data-focus': name }, name);
   const badge = el('span', { className: 'badge', hidden: true });
+  const says = el('div', {}), advice = el('div', {});
   const make = (label, className, ...children) => el('td', { role: 'cell', className, 'data-label': label }, ...children);
   const cells = {
     name: make('', 'name', link, badge), status: make('', 'status'), lag: make('lag', 'n'), age: make('age', 'n'), replicas: make('replicas', 'n'),
@@ -102,7 +103,8 @@ function makeRow(name) {
     if (e.target === link || getSelection().toString() !== '') return; // somebody copies text
     location.hash = addressOf(name);
   });
-  return { line, cells, badge, since: el('span', { className: 'since' }), status: '', trend: null };
+  cells.why.append(says, advice);
+  return { line, cells, badge, says, advice, since: el('span', { className: 'since' }), status: '', trend: null };
 }
 
 function update(row, p) {
@@ -121,8 +123,10 @@ function update(row, p) {
   put(cells.partitions, partitions(p));
   put(cells.charge, charge(p));
   put(cells.measured, measured(p, now()));
-  put(cells.why, why(p));
-  cells.why.title = why(p);
+  const [says, advice] = why(p);
+  put(row.says, says);
+  put(row.advice, advice);
+  cells.why.title = [says, advice].join(' ').trim();
   for (const c of Object.values(cells)) c.classList.toggle('unknown', c.textContent.startsWith(UNKNOWN));
   cells.why.classList.toggle('error', p.error !== null);
 }

@@ -102,18 +102,19 @@ function catchUp(p) {
   return p.lag === 0 ? NOTHING : UNKNOWN;
 }
 
-// why is the worst that was found, with what to do about it, else the reason that settled the decision.
+// why is the worst that was found and what to do about it, else the reason that settled the decision, and nothing
+// to do.
 function why(p) {
   const found = p.findings?.find((f) => f.severity === 'critical' || f.severity === 'warning');
-  if (found) return found.sentence + '. ' + found.remedy + '.';
-  if (p.error !== null) return p.error;
+  if (found) return [sentence(found.sentence), sentence(found.remedy)];
+  if (p.error !== null) return [p.error, ''];
   const last = p.reasons.at(-1);
-  return last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '';
+  return [last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '', ''];
 }
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
 
-const LONGEST = 240; // characters of a sentence that one row says in full
+const LONGEST = 160; // characters of a sentence that one row says in full
 
 // firstSentences are what a list says first: the causes that several processors share or, where there is
 // none, the worst finding; else that nothing is wrong.

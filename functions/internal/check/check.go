@@ -2,9 +2,10 @@
 // once, and says what fixes what does not hold, as values. It sends no event and decides nothing; of the
 // state it writes a row that it deletes again.
 //
-// Start with [Run]. network.go looks at names, ports and certificates, identity.go at who signs in;
-// cosmos.go, leases.go, throughput.go, state.go, events.go and signals.go ask the services, target.go asks who else scales, and
-// remedy.go says what fixes the network and an identity; what fixes a refusal, the refusal says itself.
+// Start with [Run]. What is tried of a target is a section (report.go). network.go looks at names, ports and
+// certificates, identity.go at who signs in; cosmos.go, leases.go, throughput.go, state.go, events.go and signals.go
+// ask the services; target.go asks who else scales. remedy.go says what fixes the network and an identity; what
+// fixes a refusal, the refusal says itself.
 //
 // The package is internal to the program: its API may change in any release.
 package check
@@ -12,7 +13,10 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/actions"
@@ -34,14 +38,13 @@ func Run(ctx context.Context, c config.Config, getenv func(string) string, kinds
 	return checker.run(ctx), nil
 }
 
-// Misconfigured reports a configuration that cannot be tried: a line for each
-// mistake in it.
-func Misconfigured(mistakes error) Report {
+// Misconfigured reports a configuration that cannot be tried: a line for each mistake in it.
+func Misconfigured(mistakes error) (r Report) {
 	settings := section{target: "configuration"}
 	for mistake := range strings.Lines(mistakes.Error()) {
-		settings.add("settings", bad("", "%s", mistake))
+		r.Checks = append(r.Checks, settings.line("settings", bad("", "%s", mistake)))
 	}
-	return Report{Checks: settings.lines}
+	return r
 }
 
 // checker tries a configuration. What several processors share is tried once.
@@ -57,18 +60,19 @@ type checker struct {
 // run tries everything and returns the lines in the order of the configuration.
 func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
-	settings.add("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))
-
-	tasks := []func() []Line{
-		func() []Line { return c.checkAccounts(ctx) },
-		func() []Line { return c.checkState(ctx) },
-		func() []Line { return c.checkEvents(ctx) },
-		func() []Line { return c.checkShards(ctx) },
-		func() []Line { return c.checkSignals(ctx) },
-	}
-	tasks = append(tasks, c.checkThroughput(ctx)...)
-	tasks = append(tasks, c.checkTargets(ctx)...)
-	report := Report{Checks: append(settings.lines, inOrder(c.config.Settings.Concurrency, tasks)...), OK: ctx.Err() == nil}
+	lines := []Line{settings.line("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))}
+	limit := c.config.Settings.Concurrency
+	accounts, others := c.accounts(), slices.Concat(c.state(), c.events(), c.shards(), c.signals(), c.throughput(), c.targets())
+	var tried, more []Line
+	var running errgroup.Group
+	running.Go(func() error {
+		tried = runAll(ctx, limit, "", accounts)
+		tried = append(tried, c.measure(ctx, tried)...)
+		return nil
+	})
+	more = runAll(ctx, limit, "", others)
+	_ = running.Wait() // what fails is a line
+	report := Report{Checks: slices.Concat(lines, tried, more), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {
 		report.OK = report.OK && l.Status != Fail
 	}

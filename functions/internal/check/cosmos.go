@@ -88,75 +88,47 @@ func find[T any](list *[]*T, meant func(*T) bool, add func() *T) *T {
 	return added
 }
 
-// checkAccounts tries every account, and then measures the processors for which nothing fails.
-func (c *checker) checkAccounts(ctx context.Context) []Line {
-	var tasks []func() []Line
+// accounts tries every account, with what is in it.
+func (c *checker) accounts() (all []*section) {
 	for _, e := range c.endpoints {
-		tasks = append(tasks, func() []Line { return c.checkEndpoint(ctx, e) })
-	}
-	lines := inOrder(c.config.Settings.Concurrency, tasks)
-	return append(lines, c.measure(ctx, lines)...)
-}
-
-func (c *checker) checkEndpoint(ctx context.Context, e *accountEndpoint) []Line {
-	network := section{target: e.name(), processors: e.processors}
-	network.reach(ctx, e.serviceEndpoint)
-	tasks := []func() []Line{func() []Line { return network.lines }}
-	for _, a := range e.connections {
-		suffix := ""
-		if len(e.connections) > 1 {
-			suffix = " (" + a.connection.Setting + ")"
+		root := &section{target: e.name(), processors: e.processors}
+		root.reach(e.serviceEndpoint)
+		for _, a := range e.connections {
+			suffix := ""
+			if len(e.connections) > 1 {
+				suffix = " (" + a.connection.Setting + ")"
+			}
+			c.tryConnection(root.part(e.name()+suffix, a.processors), e.name(), a, suffix)
 		}
-		tasks = append(tasks, func() []Line { return c.checkConnection(ctx, &network, e, a, suffix) })
+		all = append(all, root)
 	}
-	return inOrder(c.config.Settings.Concurrency, tasks)
+	return all
 }
 
-func (c *checker) checkConnection(ctx context.Context, network *section, e *accountEndpoint, a *accountConnection, suffix string) []Line {
-	s := network.part(e.name()+suffix, a.processors)
-	who := c.signIn(ctx, s, connect.CosmosAccess(a.connection), a.account.Credential(), a.account.Scope())
-	s.try(ctx, "read metadata", func(ctx context.Context) finding {
-		return holds(a.account.ProbeAccount(ctx), who, "the account's metadata can be read")
-	})
+func (c *checker) tryConnection(s *section, host string, a *accountConnection, suffix string) {
+	who := c.signIn(s, connect.CosmosAccess(a.connection), a.account.Credential(), a.account.Scope())
+	holds := func(s *section, check, what string, probe func(context.Context) error) {
+		s.try(check, func(ctx context.Context) finding { return holds(probe(ctx), *who, what) })
+	}
+	holds(s, "read metadata", "the account's metadata can be read", a.account.ProbeAccount)
 	s.unhurried = c.config.Settings.RUBudget > 0
-	tasks := []func() []Line{func() []Line { return s.lines }}
 	for _, d := range a.databases {
-		tasks = append(tasks, func() []Line {
-			return c.checkDatabase(ctx, a.account, who, d, s.part(e.name()+"/"+d.id+suffix, d.processors), suffix)
-		})
+		in := s.part(host+"/"+d.id+suffix, d.processors)
+		holds(in, "read metadata", "the database exists", func(ctx context.Context) error { return a.account.ProbeDatabase(ctx, d.id) })
+		for _, k := range d.containers {
+			target := host + "/" + d.id + "/" + k.container.ID + suffix
+			if len(k.monitored) > 0 {
+				monitored := in.part(target, k.monitored)
+				holds(monitored, "read metadata", "the container exists", func(ctx context.Context) error { return a.account.ProbeContainer(ctx, k.container) })
+				holds(monitored, "read feed", "partition key ranges and change feed can be read", func(ctx context.Context) error { return a.account.ProbeFeed(ctx, k.container) })
+			}
+			if len(k.leases) > 0 {
+				leases := in.part(target, k.leases)
+				holds(leases, "query leases", "leases can be queried", func(ctx context.Context) error { return a.account.ProbeLeases(ctx, k.container) })
+				leases.try("partition key", func(ctx context.Context) finding { return partitionKey(ctx, a.account, *who, k.container) })
+			}
+		}
 	}
-	return inOrder(c.config.Settings.Concurrency, tasks)
-}
-
-func (c *checker) checkDatabase(ctx context.Context, account *cosmos.Account, who principal, d *checkedDatabase, s *section, suffix string) []Line {
-	s.try(ctx, "read metadata", func(ctx context.Context) finding {
-		return holds(account.ProbeDatabase(ctx, d.id), who, "the database exists")
-	})
-	tasks := []func() []Line{func() []Line { return s.lines }}
-	for _, k := range d.containers {
-		target := strings.TrimSuffix(s.target, suffix) + "/" + k.container.ID + suffix
-		tasks = append(tasks, func() []Line { return checkContainer(ctx, account, who, k, s, target) })
-	}
-	return inOrder(c.config.Settings.Concurrency, tasks)
-}
-
-func checkContainer(ctx context.Context, account *cosmos.Account, who principal, k *checkedContainer, database *section, target string) []Line {
-	monitored, leases := database.part(target, k.monitored), database.part(target, k.leases)
-	if len(k.monitored) > 0 {
-		monitored.try(ctx, "read metadata", func(ctx context.Context) finding {
-			return holds(account.ProbeContainer(ctx, k.container), who, "the container exists")
-		})
-		monitored.try(ctx, "read feed", func(ctx context.Context) finding {
-			return holds(account.ProbeFeed(ctx, k.container), who, "partition key ranges and change feed can be read")
-		})
-	}
-	if len(k.leases) > 0 {
-		leases.try(ctx, "query leases", func(ctx context.Context) finding {
-			return holds(account.ProbeLeases(ctx, k.container), who, "leases can be queried")
-		})
-		leases.try(ctx, "partition key", func(ctx context.Context) finding { return partitionKey(ctx, account, who, k.container) })
-	}
-	return append(monitored.lines, leases.lines...)
 }
 
 // holds says that something holds, or why it does not.

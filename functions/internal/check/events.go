@@ -20,74 +20,79 @@ const amqpsPort = "5671"
 // serviceBusScope is what a token for Service Bus is for, in every cloud.
 const serviceBusScope = "https://servicebus.azure.net/.default"
 
-func (c *checker) checkEvents(ctx context.Context) []Line {
+func (c *checker) events() []*section {
 	settings := c.config.Settings.Events
 	if settings.Queue == "" {
-		s := section{target: "stdout:", processors: c.processors}
-		s.add("send", notTried("events go to standard output, which needs no permission"))
-		return s.lines
-	}
-	s, publisher, entity := c.trySend(ctx, settings)
-	if publisher == nil {
-		return s.lines
-	}
-	defer publisher.Close(ctx)
-	if entity == servicebus.Topic || entity == servicebus.UnknownEntity {
-		s.try(ctx, "subscriptions", func(ctx context.Context) finding {
-			e := busEndpoint(settings.ServiceBus)
-			if !e.tls {
-				return notTried("a development emulator without TLS is not asked for subscriptions: %s", noSubscriber)
-			}
-			n, isTopic, err := publisher.Subscriptions(ctx)
-			return subscriptionFinding(e, settings.Queue, n, isTopic, err)
+		s := &section{target: "stdout:", processors: c.processors}
+		s.try("send", func(context.Context) finding {
+			return notTried("events go to standard output, which needs no permission")
 		})
+		return []*section{s}
 	}
-	return s.lines
+	s, to := c.trySend(settings)
+	s.try("subscriptions", func(ctx context.Context) finding {
+		e := busEndpoint(settings.ServiceBus)
+		switch {
+		case to.publisher == nil || to.entity != servicebus.Topic && to.entity != servicebus.UnknownEntity:
+			return finding{}
+		case !e.tls:
+			return notTried("a development emulator without TLS is not asked for subscriptions: %s", noSubscriber)
+		}
+		n, isTopic, err := to.publisher.Subscriptions(ctx)
+		return subscriptionFinding(e, settings.Queue, n, isTopic, err)
+	})
+	s.steps[len(s.steps)-1].anyway = true
+	return []*section{s}
 }
 
-// trySend tries to send to a queue or topic. The publisher is nil where nothing can be sent.
-func (c *checker) trySend(ctx context.Context, to config.Events) (s *section, publisher *servicebus.Publisher, entity servicebus.Entity) {
-	bus, e := to.ServiceBus, busEndpoint(to.ServiceBus)
-	s = &section{target: e.name() + "/" + to.Queue, processors: c.processors}
-	s.reach(ctx, e)
-	who := c.signIn(ctx, s, connect.BusAccess(bus), nil, serviceBusScope)
-	s.try(ctx, "send", func(ctx context.Context) finding {
+// destination is where events go, once it can be sent to.
+type destination struct {
+	publisher *servicebus.Publisher // nil where nothing can be sent
+	entity    servicebus.Entity
+}
+
+// trySend tries to send to a queue or topic.
+func (c *checker) trySend(to config.Events) (*section, *destination) {
+	bus, e, d := to.ServiceBus, busEndpoint(to.ServiceBus), &destination{}
+	s := &section{target: e.name() + "/" + to.Queue, processors: c.processors}
+	s.reach(e)
+	who := c.signIn(s, connect.BusAccess(bus), nil, serviceBusScope)
+	s.try("send", func(ctx context.Context) finding {
 		opened, err := c.connections.Queue(to)
 		if err != nil {
 			return bad("correct setting "+bus.Setting, "%v", err)
 		}
+		s.end = func() { _ = opened.Close(context.Background()) }
 		if err := opened.Probe(ctx); err != nil {
-			_ = opened.Close(ctx)
-			return refused(err, who)
+			return refused(err, *who)
 		}
-		publisher, entity = opened, opened.Entity(ctx)
-		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(entity, "queue or topic"))
+		d.publisher, d.entity = opened, opened.Entity(ctx)
+		return good("the %s exists and can be sent to; nothing was sent", cmp.Or(d.entity, "queue or topic"))
 	})
-	return s, publisher, entity
+	return s, d
 }
 
-// checkShards tries the queue of shards, to which the timer function sends, and from which the host takes.
-func (c *checker) checkShards(ctx context.Context) []Line {
+// shards tries the queue of shards, to which the timer function sends, and from which the host takes.
+func (c *checker) shards() []*section {
 	settings := c.config.Settings.Shards
 	if settings.Queue == "" {
 		return nil
 	}
-	s, publisher, entity := c.trySend(ctx, settings)
-	if publisher == nil {
-		return s.lines
-	}
-	defer publisher.Close(ctx)
-	s.try(ctx, "receive", func(context.Context) finding {
-		switch entity {
-		case servicebus.Queue:
+	s, to := c.trySend(settings)
+	s.try("receive", func(context.Context) finding {
+		switch {
+		case to.publisher == nil:
+			return finding{}
+		case to.entity == servicebus.Queue:
 			return good("the queue can be received from")
-		case servicebus.UnknownEntity:
+		case to.entity == servicebus.UnknownEntity:
 			return bad("use a policy with the Send and the Listen right, or give the identity the role Azure Service Bus Data Receiver",
 				"the queue cannot be received from, so that nobody would poll its shards")
 		}
-		return bad("make a queue without sessions", "it is a %s, from which the function shard cannot take", entity)
+		return bad("make a queue without sessions", "it is a %s, from which the function shard cannot take", to.entity)
 	})
-	return s.lines
+	s.steps[len(s.steps)-1].anyway = true
+	return []*section{s}
 }
 
 // noSubscriber is what becomes of what is sent to a topic that nobody subscribes to.

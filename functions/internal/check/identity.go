@@ -24,28 +24,34 @@ type principal struct {
 	person bool // rather than a service principal
 }
 
-// signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the
-// connection's own; nil where it has none. The token is shown to nobody.
-func (c *checker) signIn(ctx context.Context, s *section, access connect.Access, credential azcore.TokenCredential, scope string) (who principal) {
-	s.tryAnyway(ctx, "identity", func(ctx context.Context) finding {
-		if access.ByKey() {
-			return notTried("setting %s holds a key: no token is needed", access.Setting)
-		}
-		name := credentialName(*access.Identity)
-		if credential == nil {
-			var err error
-			if credential, err = c.connections.Credential(*access.Identity); err != nil {
-				return bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", name)
-			}
-		}
-		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
-		if err != nil {
-			return bad(identityFix(c.getenv, *access.Identity), "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
-		}
-		who = principalOf(token.Token)
-		return good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
-	})
+// signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
+// own; nil where it has none. The token is shown to nobody. What it says is known once the step was tried.
+func (c *checker) signIn(s *section, access connect.Access, credential azcore.TokenCredential, scope string) *principal {
+	who := new(principal)
+	s.steps = append(s.steps, step{check: "identity", anyway: true, try: func(ctx context.Context) (f finding) {
+		*who, f = c.identify(ctx, access, credential, scope)
+		return f
+	}})
 	return who
+}
+
+func (c *checker) identify(ctx context.Context, access connect.Access, credential azcore.TokenCredential, scope string) (who principal, f finding) {
+	if access.ByKey() {
+		return who, notTried("setting %s holds a key: no token is needed", access.Setting)
+	}
+	name := credentialName(*access.Identity)
+	if credential == nil {
+		var err error
+		if credential, err = c.connections.Credential(*access.Identity); err != nil {
+			return who, bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", name)
+		}
+	}
+	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return who, bad(identityFix(c.getenv, *access.Identity), "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
+	}
+	who = principalOf(token.Token)
+	return who, good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
 }
 
 func credentialName(i config.Identity) string {

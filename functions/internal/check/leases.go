@@ -41,8 +41,8 @@ func (c *checker) measure(ctx context.Context, lines []Line) []Line {
 	var found []Line
 	for i, p := range configured {
 		s := section{target: "processor " + p.Name, processors: []string{p.Name}}
-		s.try(ctx, "find leases", func(context.Context) finding { return leasesFinding(p, lags[i]) })
-		found = append(found, s.lines...)
+		s.try("find leases", func(context.Context) finding { return leasesFinding(p, lags[i]) })
+		found = append(found, s.run(ctx, 1, "")...)
 	}
 	return found
 }

@@ -47,15 +47,15 @@ type handshake struct {
 	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil where the service told no time
 }
 
-// reach adds whether the service can be found and reached, what certificate it
-// shows, and whether its clock is that of this machine.
-func (s *section) reach(ctx context.Context, e serviceEndpoint) {
-	s.try(ctx, "dns", e.resolve)
+// reach adds whether the service can be found and reached, what certificate it shows, and whether its clock is that
+// of this machine.
+func (s *section) reach(e serviceEndpoint) {
 	var (
 		shown    handshake
 		tlsError error
 	)
-	s.try(ctx, "connection", func(ctx context.Context) finding {
+	s.try("dns", e.resolve)
+	s.try("connection", func(ctx context.Context) finding {
 		var err error
 		if shown, err = e.connect(ctx); isTLS(err) {
 			tlsError, err = err, nil
@@ -65,7 +65,7 @@ func (s *section) reach(ctx context.Context, e serviceEndpoint) {
 		}
 		return good("port %s answers", e.port)
 	})
-	s.try(ctx, "tls", func(context.Context) finding {
+	s.try("tls", func(context.Context) finding {
 		switch {
 		case tlsError != nil:
 			return e.untrusted(tlsError)
@@ -77,14 +77,12 @@ func (s *section) reach(ctx context.Context, e serviceEndpoint) {
 	if e.url == "" {
 		return // AMQP tells no time
 	}
-	cause := s.cause
-	s.try(ctx, "clock", func(context.Context) finding {
+	s.steps = append(s.steps, step{check: "clock", beside: true, try: func(context.Context) finding {
 		if shown.ahead == nil {
 			return notTried("the answer bears no date")
 		}
 		return clockFinding(*shown.ahead)
-	})
-	s.cause = cause // a wrong clock does not keep anything from being tried
+	}})
 }
 
 // resolve looks up the host.

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Report is what `feedscale check --output json` prints. Every field is
-// always present.
+// Report is what `feedscale check --output json` prints. Every field is always present.
 type Report struct {
 	Checks []Line `json:"checks"`
 	OK     bool   `json:"ok"` // nothing fails, and nothing was left out for lack of time
@@ -25,7 +24,7 @@ type Line struct {
 	Check      string   `json:"check"`
 	Status     Status   `json:"status"`
 	Detail     string   `json:"detail"`
-	Fix        *string  `json:"fix"`        // the command that mends it, or what to do; null where there is nothing to mend, or it is not known
+	Fix        *string  `json:"fix"`        // a command, or what to do; null where nothing is wrong, or it is not known
 	Processors []string `json:"processors"` // that depend on it
 }
 
@@ -62,58 +61,83 @@ func notTried(format string, args ...any) finding {
 	return finding{status: Skip, detail: fmt.Sprintf(format, args...)}
 }
 
-// section is the lines about one target. Once one fails, those after it are
-// skipped: they would fail for the same cause, which is to be said once.
+// section is what is tried of one target, one step after the other. Once one fails, those after it are skipped,
+// and so are the parts: they would fail for the same cause, which is to be said once.
 type section struct {
 	target     string
 	processors []string
-	lines      []Line
-	cause      string // of what is skipped from now on; "" = none
-	unhurried  bool   // a try may take all the time there is, since a budget makes it wait
+	steps      []step
+	parts      []*section // within the target; tried after the steps, at once
+	unhurried  bool       // a step may take all the time there is, since a budget makes it wait
+	end        func()     // what the steps opened is released; nil = nothing
 }
 
-// part is a section about something within the target, which is skipped for the
-// same cause.
+// step is one thing that is tried. A finding without a status makes no line.
+type step struct {
+	check  string
+	anyway bool // also where something failed before
+	beside bool // its failure keeps nothing else from being tried
+	try    func(context.Context) finding
+}
+
+// try adds a step.
+func (s *section) try(check string, try func(context.Context) finding) {
+	s.steps = append(s.steps, step{check: check, try: try})
+}
+
+// part adds a section within the target.
 func (s *section) part(target string, processors []string) *section {
-	return &section{target: target, processors: processors, cause: s.cause, unhurried: s.unhurried}
+	p := &section{target: target, processors: processors, unhurried: s.unhurried}
+	s.parts = append(s.parts, p)
+	return p
 }
 
 // stepTimeout bounds a try, so that what does not answer costs no more.
 const stepTimeout = 10 * time.Second
 
-// try adds what trying shows, unless something failed before or there is no time.
-func (s *section) try(ctx context.Context, check string, run func(context.Context) finding) {
-	switch {
-	case s.cause != "":
-		s.add(check, notTried("not tried, since %s", s.cause))
-		return
-	case ctx.Err() != nil:
-		s.add(check, outOfTime(ctx))
-		return
+// run returns the lines of the section and of its parts, of which so many are tried at once. cause is why nothing
+// is tried; "" = it is.
+func (s *section) run(ctx context.Context, limit int, cause string) (lines []Line) {
+	for _, next := range s.steps {
+		before := cause
+		if next.anyway {
+			before = ""
+		}
+		f := s.take(ctx, next, before)
+		if f.status == Fail && !next.beside {
+			cause = cmp.Or(cause, fmt.Sprintf("%s fails for %s", next.check, s.target))
+		}
+		if f.status != "" {
+			lines = append(lines, s.line(next.check, f))
+		}
 	}
-	step := ctx
-	if !s.unhurried {
-		var cancel context.CancelFunc
-		step, cancel = context.WithTimeout(ctx, stepTimeout)
-		defer cancel()
+	lines = append(lines, runAll(ctx, limit, cause, s.parts)...)
+	if s.end != nil {
+		s.end()
 	}
-	found := run(step)
-	switch deadline, bounded := ctx.Deadline(); {
-	case found.status != Fail:
-	case ctx.Err() != nil, bounded && !time.Now().Before(deadline): // the timer of ctx may be late
-		found = outOfTime(ctx)
-	default:
-		s.cause = fmt.Sprintf("%s fails for %s", check, s.target)
-	}
-	s.add(check, found)
+	return lines
 }
 
-// tryAnyway tries also where something failed before.
-func (s *section) tryAnyway(ctx context.Context, check string, run func(context.Context) finding) {
-	before := s.cause
-	s.cause = ""
-	s.try(ctx, check, run)
-	s.cause = cmp.Or(before, s.cause)
+// take tries a step, unless something failed before or there is no time.
+func (s *section) take(ctx context.Context, next step, cause string) finding {
+	switch {
+	case cause != "":
+		return notTried("not tried, since %s", cause)
+	case ctx.Err() != nil:
+		return outOfTime(ctx)
+	}
+	within := ctx
+	if !s.unhurried {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, stepTimeout)
+		defer cancel()
+	}
+	found := next.try(within)
+	deadline, bounded := ctx.Deadline() // whose timer may be late
+	if found.status == Fail && (ctx.Err() != nil || bounded && !time.Now().Before(deadline)) {
+		return outOfTime(ctx)
+	}
+	return found
 }
 
 func outOfTime(ctx context.Context) finding {
@@ -123,23 +147,22 @@ func outOfTime(ctx context.Context) finding {
 	return notTried("not tried, since the time was over: raise --timeout")
 }
 
-func (s *section) add(check string, f finding) {
+func (s *section) line(check string, f finding) Line {
 	line := Line{Target: s.target, Check: check, Status: f.status, Detail: strings.Join(strings.Fields(f.detail), " "), Processors: append([]string{}, s.processors...)}
 	if f.fix != "" {
 		line.Fix = &f.fix
 	}
-	s.lines = append(s.lines, line)
+	return line
 }
 
-// inOrder runs tasks, at most so many at once, and returns their lines in the
-// order of the tasks.
-func inOrder(limit int, tasks []func() []Line) []Line {
-	lines := make([][]Line, len(tasks))
+// runAll runs sections, at most so many at once, and returns their lines in the order of the sections.
+func runAll(ctx context.Context, limit int, cause string, sections []*section) []Line {
+	lines := make([][]Line, len(sections))
 	var running errgroup.Group
 	running.SetLimit(limit)
-	for i, task := range tasks {
+	for i, s := range sections {
 		running.Go(func() error {
-			lines[i] = task()
+			lines[i] = s.run(ctx, limit, cause)
 			return nil
 		})
 	}

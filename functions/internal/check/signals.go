@@ -9,42 +9,38 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// checkSignals looks at the signal queue of each processor and of each group.
-func (c *checker) checkSignals(ctx context.Context) []Line {
+// signals looks at the signal queue of each processor and of each group.
+func (c *checker) signals() []*section {
+	all := &section{}
+	bus := c.config.Settings.Events.ServiceBus
+	e := busEndpoint(bus)
 	signals, err := c.connections.Signals(c.config.Settings.Events)
 	if err != nil || signals == nil {
 		return nil // the same is wrong with the connection of the events, whose line says so
 	}
-	defer signals.Close(ctx)
-	var tasks []func() []Line
+	all.end = func() { signals.Close(context.Background()) }
 	for _, of := range c.subjects() {
-		if of.signalQueue != "" {
-			tasks = append(tasks, func() []Line { return c.checkSignal(ctx, signals, of.signalQueue, of.processors) })
+		if of.signalQueue == "" {
+			continue
 		}
+		s := all.part(e.name()+"/"+of.signalQueue, of.processors)
+		s.try("keep signals", func(ctx context.Context) finding {
+			err := signals.Probe(ctx, of.signalQueue)
+			var who principal
+			if err != nil {
+				who, _ = c.identify(ctx, connect.BusAccess(bus), nil, serviceBusScope) // the line of the events says so
+			}
+			return holds(err, who, "the queue can be sent to and received from, and holds nothing but signals; nothing was changed")
+		})
+		s.try("queue settings", func(ctx context.Context) finding {
+			if !e.tls {
+				return notTried("a development emulator without TLS is not asked for the settings of its queues")
+			}
+			settings, err := signals.Settings(ctx, of.signalQueue)
+			return settingsFinding(e, of.signalQueue, settings, err)
+		})
 	}
-	return inOrder(c.config.Settings.Concurrency, tasks)
-}
-
-func (c *checker) checkSignal(ctx context.Context, signals *servicebus.Signals, queue string, processors []string) []Line {
-	bus := c.config.Settings.Events.ServiceBus
-	e := busEndpoint(bus)
-	s := section{target: e.name() + "/" + queue, processors: processors}
-	s.try(ctx, "keep signals", func(ctx context.Context) finding {
-		err := signals.Probe(ctx, queue)
-		var who principal
-		if err != nil {
-			who = c.signIn(ctx, &section{}, connect.BusAccess(bus), nil, serviceBusScope) // the line of the events says so
-		}
-		return holds(err, who, "the queue can be sent to and received from, and holds nothing but signals; nothing was changed")
-	})
-	s.try(ctx, "queue settings", func(ctx context.Context) finding {
-		if !e.tls {
-			return notTried("a development emulator without TLS is not asked for the settings of its queues")
-		}
-		settings, err := signals.Settings(ctx, queue)
-		return settingsFinding(e, queue, settings, err)
-	})
-	return s.lines
+	return []*section{all}
 }
 
 // settingsFinding says whether a queue keeps its signals while nobody tends it.

@@ -19,14 +19,14 @@ import (
 // storageScope is what a token for Azure Table storage is for, in every cloud.
 const storageScope = "https://storage.azure.com/.default"
 
-func (c *checker) checkState(ctx context.Context) []Line {
+func (c *checker) state() []*section {
 	kept := c.config.Settings.State
-	if kept.BoltPath != "" {
-		s := section{target: "bolt:" + kept.BoltPath, processors: c.processors}
-		s.try(ctx, "write state", func(context.Context) finding { return boltFinding(kept.BoltPath) })
-		return s.lines
+	if kept.BoltPath == "" {
+		return []*section{c.table(kept.Table)}
 	}
-	return c.checkTable(ctx, kept.Table)
+	s := &section{target: "bolt:" + kept.BoltPath, processors: c.processors}
+	s.try("write state", func(context.Context) finding { return boltFinding(kept.BoltPath) })
+	return []*section{s}
 }
 
 // boltFinding reports whether the file can be written. One that is not there is
@@ -79,7 +79,7 @@ func writableFolder(path string) (string, error) {
 	return folder, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
+func (c *checker) table(t config.Table) *section {
 	access := connect.TableAccess(t)
 	address := t.ServiceURL
 	if access.ByKey() {
@@ -87,11 +87,11 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 		address = storage.Endpoint
 	}
 	endpoint := httpEndpoint(azurecli.Table, address, access.Setting)
-	s := section{target: endpoint.name() + "/" + t.Name, processors: c.processors}
-	s.reach(ctx, endpoint)
-	who := c.signIn(ctx, &s, access, nil, storageScope)
+	s := &section{target: endpoint.name() + "/" + t.Name, processors: c.processors}
+	s.reach(endpoint)
+	who := c.signIn(s, access, nil, storageScope)
 	store, err := c.connections.Table(t)
-	s.try(ctx, "write state", func(ctx context.Context) finding {
+	s.try("write state", func(ctx context.Context) finding {
 		if err != nil {
 			return bad("correct setting "+access.Setting, "%v", err)
 		}
@@ -100,10 +100,10 @@ func (c *checker) checkTable(ctx context.Context, t config.Table) []Line {
 		if created {
 			done = "the table was missing and is created; " + done
 		}
-		return holds(err, who, done)
+		return holds(err, *who, done)
 	})
-	s.try(ctx, "one poller", func(ctx context.Context) finding { return c.rivals(ctx, store) })
-	return s.lines
+	s.try("one poller", func(ctx context.Context) finding { return c.rivals(ctx, store) })
+	return s
 }
 
 // rivalFor is for how long a process that was seen polling into a state counts as at work.

@@ -9,38 +9,29 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions"
 )
 
-// checkTargets looks at what is scaled: the target of each processor without a group, and of each
-// group.
-func (c *checker) checkTargets(ctx context.Context) (tasks []func() []Line) {
+// targets looks at what is scaled: the target of each processor without a group, and of each group. It says whether
+// something other than feedscale acts on it. There is no line if a kind acts on nothing that the target names.
+func (c *checker) targets() (all []*section) {
 	for _, of := range c.subjects() {
 		for _, kind := range c.kinds {
-			if kind.Rivals != nil && !of.member {
-				tasks = append(tasks, func() []Line { return checkTarget(ctx, kind, of) })
+			if kind.Rivals == nil || of.member {
+				continue
 			}
+			s := &section{processors: of.processors}
+			s.try("scale target", func(ctx context.Context) finding {
+				seen, err := kind.Rivals(ctx, of.target)
+				switch s.target = seen.Target; {
+				case s.target == "":
+					return finding{}
+				case err != nil:
+					return notTried("%v", err)
+				}
+				return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, of.name, of.signalQueue) })
+			})
+			all = append(all, s)
 		}
 	}
-	return tasks
-}
-
-// checkTarget says whether something other than feedscale acts on the target of a subject. There is no line
-// if the kind acts on nothing that the target names.
-func checkTarget(ctx context.Context, kind actions.Kind, of subject) []Line {
-	var seen actions.Survey
-	s := section{processors: of.processors}
-	s.try(ctx, "scale target", func(ctx context.Context) finding {
-		var err error
-		if seen, err = kind.Rivals(ctx, of.target); err != nil {
-			return notTried("%v", err)
-		}
-		return judge(seen, func(t actions.Trigger) bool { return asksFeedscale(t, of.name, of.signalQueue) })
-	})
-	if seen.Target == "" {
-		return nil
-	}
-	for i := range s.lines {
-		s.lines[i].Target = seen.Target
-	}
-	return s.lines
+	return all
 }
 
 // judge says what follows from the rivals of a target. One that asks feedscale is how feedscale acts.

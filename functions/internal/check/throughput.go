@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -16,9 +15,9 @@ type followedContainer struct {
 	processors []string
 }
 
-// checkThroughput tries, of each container whose throughput follows processors, whether that can be read.
-// Whether it may be replaced shows with the first change.
-func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
+// throughput tries, of each container whose throughput follows processors, whether that can be read. Whether it may be
+// replaced shows with the first change.
+func (c *checker) throughput() (sections []*section) {
 	var all []*followedContainer
 	for _, p := range c.config.Processors {
 		for _, named := range p.Throughput.Containers {
@@ -28,26 +27,21 @@ func (c *checker) checkThroughput(ctx context.Context) []func() []Line {
 			f.processors = append(f.processors, p.Name)
 		}
 	}
-	tasks := make([]func() []Line, len(all))
-	for i, f := range all {
-		way, err := c.connections.WayToThroughput(f.Connection) // accounts are made by one goroutine
-		tasks[i] = func() []Line { return c.checkFollowed(ctx, f, way, err) }
+	for _, f := range all {
+		container := cosmos.Container{Database: f.DatabaseID, ID: f.ContainerID}
+		host := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting).name()
+		way, unusable := c.connections.WayToThroughput(f.Connection) // accounts are made by one goroutine
+		s := &section{processors: f.processors, target: host + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
+		s.try("read throughput", func(ctx context.Context) finding {
+			if unusable != nil {
+				return bad("", "%v", unusable)
+			}
+			there, err := way.ReadThroughput(ctx, container)
+			return holds(err, principal{}, provisioned(there))
+		})
+		sections = append(sections, s)
 	}
-	return tasks
-}
-
-func (c *checker) checkFollowed(ctx context.Context, f *followedContainer, way throughput.Way, unusable error) []Line {
-	container := cosmos.Container{Database: f.DatabaseID, ID: f.ContainerID}
-	account := httpEndpoint(azurecli.Cosmos, f.Connection.Endpoint, f.Connection.Setting)
-	s := section{processors: f.processors, target: account.name() + "/" + container.String(), unhurried: c.config.Settings.RUBudget > 0}
-	s.try(ctx, "read throughput", func(ctx context.Context) finding {
-		if unusable != nil {
-			return bad("", "%v", unusable)
-		}
-		there, err := way.ReadThroughput(ctx, container)
-		return holds(err, principal{}, provisioned(there))
-	})
-	return s.lines
+	return sections
 }
 
 // provisioned says what a container has.

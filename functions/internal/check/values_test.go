@@ -230,19 +230,42 @@ func TestWhoAskedIsNamedInTheFixOfARefusal(t *testing.T) {
 	}
 }
 
-func TestLinesKeepTheOrderOfTheirTasks(t *testing.T) {
+func TestLinesKeepTheOrderOfTheirSections(t *testing.T) {
 	t.Parallel()
-	checks := func(lines []Line) (names []string) {
-		for _, l := range lines {
-			names = append(names, l.Check)
-		}
-		return names
-	}
 	ready := make(chan struct{})
-	slow := func() []Line { <-ready; return []Line{{Check: "slow"}, {Check: "slower"}} }
-	quick := func() []Line { close(ready); return []Line{{Check: "quick"}} }
-	if got := fmt.Sprint(checks(inOrder(2, []func() []Line{slow, quick}))); got != "[slow slower quick]" {
+	slow, quick := &section{target: "slow"}, &section{target: "quick"}
+	slow.try("dns", func(context.Context) finding { <-ready; return good("slow") })
+	slow.part("slower", nil).try("dns", func(context.Context) finding { return good("slower") })
+	quick.try("dns", func(context.Context) finding { close(ready); return good("quick") })
+	var got []string
+	for _, l := range runAll(t.Context(), 2, "", []*section{slow, quick}) {
+		got = append(got, l.Target)
+	}
+	if fmt.Sprint(got) != "[slow slower quick]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestAfterAFailureTheCauseIsSaid holds what is tried of a target, and of what is in it, once a step has failed.
+func TestAfterAFailureTheCauseIsSaid(t *testing.T) {
+	t.Parallel()
+	s := &section{target: "cosmos.example"}
+	fails := func(context.Context) finding { return bad("fix", "no") }
+	holds := func(context.Context) finding { return good("yes") }
+	s.steps = []step{
+		{check: "clock", beside: true, try: fails}, {check: "dns", try: fails}, {check: "connection", try: holds},
+		{check: "identity", anyway: true, try: fails}, {check: "nothing", try: func(context.Context) finding { return finding{} }},
+	}
+	s.part("cosmos.example/shop", nil).try("read metadata", holds)
+	var got []string
+	for _, l := range s.run(t.Context(), 1, "") {
+		got = append(got, fmt.Sprintf("%s %s", l.Check, l.Status))
+		if l.Status == Skip && l.Detail != "not tried, since dns fails for cosmos.example" {
+			t.Errorf("%s: %s", l.Check, l.Detail)
+		}
+	}
+	if want := "[clock fail dns fail connection skip identity fail nothing skip read metadata skip]"; fmt.Sprint(got) != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -250,15 +273,16 @@ func TestWhatIsInterruptedNeitherHoldsNorFails(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	s := section{target: "cosmos.example"}
-	s.try(ctx, "dns", func(context.Context) finding {
+	s.try("dns", func(context.Context) finding {
 		interrupt()
 		return bad("correct it", "the host cannot be found")
 	})
-	s.try(ctx, "connection", func(context.Context) finding { return good("it answers") })
-	if l := s.lines[0]; l.Status != Skip || l.Detail != "not tried, since the check was interrupted" || l.Fix != nil {
+	s.try("connection", func(context.Context) finding { return good("it answers") })
+	lines := s.run(ctx, 1, "")
+	if l := lines[0]; l.Status != Skip || l.Detail != "not tried, since the check was interrupted" || l.Fix != nil {
 		t.Errorf("got %+v", l)
 	}
-	if l := s.lines[1]; l.Status != Skip || l.Fix != nil {
+	if l := lines[1]; l.Status != Skip || l.Fix != nil {
 		t.Errorf("got %+v", l)
 	}
 }
