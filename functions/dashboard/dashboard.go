@@ -49,8 +49,9 @@ func New(log *slog.Logger, controls bool) *Handler {
 		script += part("controls.js")
 	}
 	page := []byte(strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")))
+	sum := sha256.Sum256(page)
 	return &Handler{
-		page: page, tag: compression.TagOf(page),
+		page: page, tag: compression.TagOf(sum[:]),
 		// The two parts of the page run, nothing else does, and it talks to
 		// nobody but the address it came from. Data cannot become markup.
 		policy: strings.Join([]string{

@@ -20,7 +20,7 @@ type row[T any] struct {
 	of T
 }
 
-// kind is one kind of series, of which each row has one where its value is known.
+// kind is one kind of series, of which each row has one if its value is known.
 type kind[T any] struct {
 	name, help string
 	counter    bool // else it is a gauge

@@ -59,7 +59,7 @@ func New(o Options) *Handler {
 // show shows one family after the other.
 func (h *Handler) show(show func(*dto.MetricFamily)) error {
 	own, err := h.registry.Gather()
-	for _, f := range own { // where some cannot be read, the others
+	for _, f := range own { // if some cannot be read, the others
 		show(f)
 	}
 	h.stored(show)

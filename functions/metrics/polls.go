@@ -70,8 +70,8 @@ func (p *polls) show(show func(*dto.MetricFamily)) {
 		k.counter = true
 		each(show, []kind[float64]{k}, rows)
 	}
-	counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete where a partition is unknown, failed where all of it is.", total)
-	counter("feedscale_decisions_total", "Decisions of this process on a processor, by where they move its replicas.", decisions)
+	counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is.", total)
+	counter("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas.", decisions)
 	counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", requests)
 	counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", charge)
 }

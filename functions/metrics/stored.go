@@ -38,29 +38,23 @@ func processorKinds() []kind[*overview.Entry] {
 	return []kind[*overview.Entry]{
 		gauge("feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.Lag) }),
-		gauge("feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent where nothing is pending.",
+		gauge("feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent if nothing is pending.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.ChangeAgeSeconds) }),
 		gauge("feedscale_processor_partitions", "Partitions, the children of a split for their parent.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionCount) }),
 		gauge("feedscale_processor_partitions_with_lag", "Partitions known to have pending changes.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionsWithLag) }),
-		gauge("feedscale_processor_complete", "1 where no partition is unknown.",
+		gauge("feedscale_processor_complete", "1 if no partition is unknown.",
 			func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Complete), true }),
 		gauge("feedscale_processor_desired_replicas", "Replicas that were decided.",
-			func(e *overview.Entry) (float64, bool) {
-				return decided(e, func(d *scaling.Decision) float64 { return float64(d.Replicas) })
-			}),
+			decided(func(d *scaling.Decision) float64 { return float64(d.Replicas) })),
 		gauge("feedscale_processor_metric_value", "What a scaler with the threshold as its target is told: the lag, capped.",
-			func(e *overview.Entry) (float64, bool) {
-				return decided(e, func(d *scaling.Decision) float64 { return float64(d.MetricValue) })
-			}),
-		gauge("feedscale_processor_active", "1 where the processor has to be kept above zero replicas.",
-			func(e *overview.Entry) (float64, bool) {
-				return decided(e, func(d *scaling.Decision) float64 { return flag(d.Active) })
-			}),
-		gauge("feedscale_processor_paused", "1 where decisions are not published.",
+			decided(func(d *scaling.Decision) float64 { return float64(d.MetricValue) })),
+		gauge("feedscale_processor_active", "1 if the processor has to be kept above zero replicas.",
+			decided(func(d *scaling.Decision) float64 { return flag(d.Active) })),
+		gauge("feedscale_processor_paused", "1 if decisions are not published.",
 			func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Paused), wasPolled(e) }),
-		gauge("feedscale_processor_arrival_per_second", "Transactions that arrive per second, where the last poll could tell.",
+		gauge("feedscale_processor_arrival_per_second", "Transactions that arrive per second, if the last poll could tell.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.ArrivalPerSecond) }),
 		gauge("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
 			func(e *overview.Entry) (float64, bool) { return number(e.Processor.DrainPerReplica) }),
@@ -89,11 +83,13 @@ func processorKinds() []kind[*overview.Entry] {
 func wasPolled(e *overview.Entry) bool { return e.Processor.AttemptedAt != nil }
 
 // decided is a number of the last decision, whether it is published or not.
-func decided(e *overview.Entry, value func(*scaling.Decision) float64) (float64, bool) {
-	if e.Decision == nil {
-		return 0, false
+func decided(value func(*scaling.Decision) float64) func(*overview.Entry) (float64, bool) {
+	return func(e *overview.Entry) (float64, bool) {
+		if e.Decision == nil {
+			return 0, false
+		}
+		return value(e.Decision), true
 	}
-	return value(e.Decision), true
 }
 
 // groupKinds are the kinds of series that a group has.
@@ -102,13 +98,13 @@ func groupKinds() []kind[report.Group] {
 	return []kind[report.Group]{
 		gauge("feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.",
 			func(g report.Group) (float64, bool) { return number(g.Lag) }),
-		gauge("feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent where nothing is pending.",
+		gauge("feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent if nothing is pending.",
 			func(g report.Group) (float64, bool) { return number(g.ChangeAgeSeconds) }),
-		gauge("feedscale_group_complete", "1 where nothing of the members is unknown.",
+		gauge("feedscale_group_complete", "1 if nothing of the members is unknown.",
 			func(g report.Group) (float64, bool) { return flag(g.Complete), len(g.Members) > 0 }),
 		gauge("feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.",
 			func(g report.Group) (float64, bool) { return number(g.DesiredReplicas) }),
-		gauge("feedscale_group_active", "1 where the group has to be kept above zero replicas.",
+		gauge("feedscale_group_active", "1 if the group has to be kept above zero replicas.",
 			func(g report.Group) (float64, bool) { return flag(g.Active != nil && *g.Active), g.Active != nil }),
 		gauge("feedscale_group_members", "Processors that the last decision was made of.",
 			func(g report.Group) (float64, bool) { return float64(len(g.Members)), len(g.Members) > 0 }),
@@ -125,20 +121,20 @@ func throughputKinds() []kind[report.Throughput] {
 			func(t report.Throughput) (float64, bool) { return number(t.Desired) }),
 		gauge("feedscale_throughput_needed_request_units_per_second", "Request units a second that the replicas need, before every bound.",
 			func(t report.Throughput) (float64, bool) { return number(t.Needed) }),
-		gauge("feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent where nothing was changed.",
+		gauge("feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent if nothing was changed.",
 			func(t report.Throughput) (float64, bool) { return number(t.Found) }),
-		gauge("feedscale_throughput_at_limit", "1 where the replicas need more than the container may be raised to.",
+		gauge("feedscale_throughput_at_limit", "1 if the replicas need more than the container may be raised to.",
 			func(t report.Throughput) (float64, bool) { return flag(t.AtLimit), true }),
 	}
 }
 
-// partitionKinds are the kinds of series that a partition has, where they are wanted, but for its status.
+// partitionKinds are the kinds of series that a partition has, if they are wanted, but for its status.
 func partitionKinds() []kind[*report.Partition] {
 	gauge := gauge[*report.Partition]
 	return []kind[*report.Partition]{
 		gauge("feedscale_partition_lag", "Pending transactions of a partition, in LSNs.",
 			func(p *report.Partition) (float64, bool) { return number(p.Lag) }),
-		gauge("feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent where nothing is pending.",
+		gauge("feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent if nothing is pending.",
 			func(p *report.Partition) (float64, bool) { return number(p.ChangeAgeSeconds) }),
 	}
 }
@@ -168,7 +164,7 @@ func (h *Handler) stored(show func(*dto.MetricFamily)) {
 		}
 		ofGroups = append(ofGroups, row[report.Group]{labelled("group", h.Groups[i].Name), e.Group.Group})
 	}
-	each(show, []kind[float64]{value("feedscale_state_readable", "1 where the state of every processor and group could be read; one that could not has no series.")},
+	each(show, []kind[float64]{value("feedscale_state_readable", "1 if the state of every processor and group could be read; one that could not has no series.")},
 		[]row[float64]{{nil, read}})
 	each(show, processorKinds(), ofProcessors)
 	each(show, groupKinds(), ofGroups)

@@ -41,7 +41,7 @@ func newTicks(processors []overview.Subject) ticks {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	t := ticks{
-		total: counter("feedscale_ticks_total", "Ticks of this process; failed where nothing at all could be committed.", "result"),
+		total: counter("feedscale_ticks_total", "Ticks of this process; failed if nothing at all could be committed.", "result"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "feedscale_tick_duration_seconds", Help: "How long the ticks of this process took, from loading the state to publishing.",
 			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300}, // up to functionTimeout

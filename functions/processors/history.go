@@ -12,7 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// lookBack is how far a history goes back where nothing else is asked for.
+// lookBack is how far a history goes back if nothing else is asked for.
 const lookBack = 24 * time.Hour
 
 const (
@@ -89,7 +89,7 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 	return t.all(), nil
 }
 
-// between reads from when until when: the last day where nothing else is asked for.
+// between reads from when until when: the last day if nothing else is asked for.
 func (h *Handler) between(r *http.Request) (since, until time.Time, err error) {
 	if until, err = h.time(r, "until", h.Now().UTC()); err != nil {
 		return since, until, err

@@ -22,15 +22,15 @@ const (
 	Route        = "/api/processors"
 	RouteOne     = "/api/processors/{name}"
 	RouteHistory = "/api/processors/{name}/history"
-	RouteState   = "/api/processors/{name}/state" // where ServeState is set
+	RouteState   = "/api/processors/{name}/state" // if ServeState is set
 )
 
 // Handler serves all routes.
 type Handler struct {
 	*overview.Overview
 
-	// Policies returns what the history of a processor may be replayed against, the first one where
-	// nothing is asked for; none for a group. nil where nothing is replayed.
+	// Policies returns what the history of a processor may be replayed against, the first one if
+	// nothing is asked for; none for a group. nil if nothing is replayed.
 	Policies func(name string) []simulate.Scaler
 
 	// ServeState has other processes on this machine read the whole State of a processor, whose file
@@ -143,7 +143,7 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// state answers with the whole State that is stored under a name, configured or not; null where none is.
+// state answers with the whole State that is stored under a name, configured or not; null if none is.
 func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
 	s, stored, err := h.Stored(r.Context(), r.PathValue("name"))
 	switch {

@@ -16,7 +16,7 @@ const RouteReport = "/api/report"
 // ReportPage is the most processors of an answer.
 const ReportPage = 500
 
-// reportBack is how far a report goes back where nothing else is asked for.
+// reportBack is how far a report goes back if nothing else is asked for.
 const reportBack = 168 * time.Hour
 
 // report answers with a page of what ran since a time.

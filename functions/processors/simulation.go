@@ -96,7 +96,7 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, replay(recording, policy))
 }
 
-// chosen is the policy of a name, the first one where there is no name.
+// chosen is the policy of a name, the first one if there is no name.
 func chosen(policies []simulate.Scaler, name string) (simulate.Scaler, error) {
 	var names []string
 	for _, p := range policies {

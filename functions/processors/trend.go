@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedscale/feedscale/functions/internal/problem"
 )
 
@@ -14,14 +12,13 @@ const (
 	trendBack  = time.Hour       // that a trend goes back
 	trendStep  = 2 * time.Minute // of which it has the most that was pending
 	mostTrends = 50              // in an answer
-	trendReads = 8               // histories that are read at once for it
 )
 
 // trend is the lag of some processors and groups in the last hour, for the small charts of a list.
 type trend struct {
 	Since       time.Time           `json:"since"`
 	StepSeconds int                 `json:"stepSeconds"`
-	Lags        map[string][]*int64 `json:"lags"` // most pending transactions of each step, by name; null where unknown
+	Lags        map[string][]*int64 `json:"lags"` // most pending transactions of each step, by name; null if unknown
 }
 
 // trend answers with the lag of what has one of some names. It is asked for the rows that somebody sees, so
@@ -39,32 +36,22 @@ func (h *Handler) trend(w http.ResponseWriter, r *http.Request, names []string) 
 	defer func() { <-h.reading }()
 	until := h.Now().UTC().Truncate(trendStep).Add(trendStep)
 	answer := trend{Since: until.Add(-trendBack), StepSeconds: int(trendStep / time.Second), Lags: make(map[string][]*int64, len(names))}
-	lags := make([][]*int64, len(names))
-	reads, ctx := errgroup.WithContext(r.Context())
-	reads.SetLimit(trendReads)
-	for i, name := range names {
+	for _, name := range names {
 		if !h.Knows(name) {
 			continue // it has left the configuration
 		}
-		lags[i] = make([]*int64, trendBack/trendStep)
-		reads.Go(func() error {
-			samples, err := h.Store.History(ctx, name, answer.Since, until)
-			for _, s := range samples {
-				if of := &lags[i][s.Time.Sub(answer.Since)/trendStep]; s.Lag != nil && (*of == nil || *s.Lag > **of) {
-					*of = s.Lag
-				}
-			}
-			return err
-		})
-	}
-	if err := reads.Wait(); err != nil {
-		h.unreadable(w, r, err)
-		return
-	}
-	for i, name := range names {
-		if lags[i] != nil {
-			answer.Lags[name] = lags[i]
+		samples, err := h.Store.History(r.Context(), name, answer.Since, until)
+		if err != nil {
+			h.unreadable(w, r, err)
+			return
 		}
+		lags := make([]*int64, trendBack/trendStep)
+		for _, s := range samples {
+			if of := &lags[s.Time.Sub(answer.Since)/trendStep]; s.Lag != nil && (*of == nil || *s.Lag > **of) {
+				*of = s.Lag
+			}
+		}
+		answer.Lags[name] = lags
 	}
 	h.write(w, r, answer)
 }

@@ -25,7 +25,7 @@ type Asked struct {
 	State   state.State
 	// Next is when the subject in a state is polled for the first time after t.
 	Next        func(s state.State, t time.Time) time.Time
-	NeverPolled string // why nothing is polled; "" where nothing keeps it from that
+	NeverPolled string // why nothing is polled; "" if nothing keeps it from that
 }
 
 // staleAfter is how many of its own poll intervals a decision may be old.
@@ -55,7 +55,7 @@ func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	return standing, nil
 }
 
-// NeverPolled says that a subject was never polled and, where it is known, why.
+// NeverPolled says that a subject was never polled and, if it is known, why.
 func NeverPolled(subject, why string) string {
 	if why == "" {
 		return subject + " was never polled"

@@ -14,7 +14,7 @@ import (
 type Cause struct {
 	Sentence string     `json:"sentence"` // what refuses, since when and how, on one line and without a full stop
 	Remedy   string     `json:"remedy"`   // what to do about it
-	Since    *time.Time `json:"since"`    // when it was seen first; null where that is unknown
+	Since    *time.Time `json:"since"`    // when it was seen first; null if that is unknown
 	Beside   bool       `json:"beside"`   // it explains no failure of these: a clock that is wrong, say
 	Shared   bool       `json:"shared"`   // it is said before all else: several have it, or it is of what all of them use
 	Names    []string   `json:"names"`    // of the processors and groups, as they are listed
@@ -81,8 +81,8 @@ func Causes(l List) []Cause {
 // Outbox is what waits to be published of a processor or a group.
 type Outbox struct {
 	Count  int        `json:"count"`  // events
-	Oldest *time.Time `json:"oldest"` // when the oldest was decided; null where none waits
-	Error  *string    `json:"error"`  // why the last tick did not publish; null where it did, or nothing waits
+	Oldest *time.Time `json:"oldest"` // when the oldest was decided; null if none waits
+	Error  *string    `json:"error"`  // why the last tick did not publish; null if it did, or nothing waits
 }
 
 // outboxOf returns what waits.

@@ -17,7 +17,7 @@ type Throughput struct {
 	Provisioned *int                       `json:"provisionedRUPerSecond"`
 	Desired     *int                       `json:"desiredRUPerSecond"` // recommended, or to be provisioned
 	Needed      *int                       `json:"neededRUPerSecond"`  // by the replicas, before every bound
-	Found       *int                       `json:"foundRUPerSecond"`   // before the first change; null where nothing was changed
+	Found       *int                       `json:"foundRUPerSecond"`   // before the first change; null if nothing was changed
 	Min         *int                       `json:"min"`                // null = what was found
 	Max         int                        `json:"max"`
 	Autoscale   bool                       `json:"autoscale"` // the numbers are those of its maximum
@@ -29,7 +29,7 @@ type Throughput struct {
 }
 
 // ThroughputBill sums up the RU/s-hours of a container in the last hours, each by its highest throughput;
-// where that is autoscaled, at most.
+// if that is autoscaled, at most.
 type ThroughputBill struct {
 	Hours              int `json:"hours"` // that were polled, up to 24
 	ProvisionedRUHours int `json:"provisionedRUHours"`
@@ -64,7 +64,7 @@ func throughputOf(s state.State) []Throughput {
 	return all
 }
 
-// RUPerSecond is what there is and, where that is another number, what is desired: "500 → 1500".
+// RUPerSecond is what there is and, if that is another number, what is desired: "500 → 1500".
 func (t Throughput) RUPerSecond() string {
 	switch {
 	case t.Provisioned == nil:
@@ -75,7 +75,7 @@ func (t Throughput) RUPerSecond() string {
 	return fmt.Sprintf("%d → %d", *t.Provisioned, *t.Desired)
 }
 
-// Why is the note, the error or else the reason that settled it; "" where there is none.
+// Why is the note, the error or else the reason that settled it; "" if there is none.
 func (t Throughput) Why() string {
 	switch {
 	case t.Error != nil:

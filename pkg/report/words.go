@@ -11,7 +11,7 @@ import (
 // shown is how many partitions the findings of one kind name.
 const shown = 3
 
-// list names things, the first ones where there are many.
+// list names things, the first ones if there are many.
 func list(what string, names []string) string {
 	switch len(names) {
 	case 0:
@@ -55,10 +55,10 @@ func backlog(lag changefeed.ProcessorLag) string {
 
 const dayAndMinute = "2006-01-02 15:04 UTC"
 
-// at writes a time in UTC, without the day where that is the day of the poll.
+// at writes a time in UTC, without the day if that is the day of the poll.
 func (l Lookup) at(t time.Time) string { return clock(t, l.AttemptedAt) }
 
-// clock writes a time in UTC, without the day where that is the day of another time.
+// clock writes a time in UTC, without the day if that is the day of another time.
 func clock(t, day time.Time) string {
 	if t = t.UTC(); t.Format(time.DateOnly) == day.UTC().Format(time.DateOnly) {
 		return t.Format("15:04 UTC")
@@ -66,7 +66,7 @@ func clock(t, day time.Time) string {
 	return t.Format(dayAndMinute)
 }
 
-// Age writes a number of seconds as people say it; "-" where nothing is pending.
+// Age writes a number of seconds as people say it; "-" if nothing is pending.
 func Age(seconds *int64) string {
 	switch {
 	case seconds == nil:

@@ -55,11 +55,11 @@ type Measured struct {
 // Processor is what was measured of a processor, and what is modelled of it.
 type Processor struct {
 	Name  string  `json:"name"`
-	Group *string `json:"group"` // that it is a member of; null where it is none
+	Group *string `json:"group"` // that it is a member of; null if it is none
 	Measured
 	Gaps  []Gap   `json:"gaps"`  // oldest first
 	Error *string `json:"error"` // why its record cannot be read
-	Model *Model  `json:"model"` // null where nothing was to be modelled
+	Model *Model  `json:"model"` // null if nothing was to be modelled
 }
 
 // Gap is hours in a row of which less than half is recorded.

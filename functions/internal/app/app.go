@@ -36,27 +36,27 @@ import (
 // Options are what a configuration does not say.
 type Options struct {
 	Log        *slog.Logger
-	EventLines io.Writer // takes the events where they go to standard output
+	EventLines io.Writer // takes the events if they go to standard output
 	ReadOnly   bool      // nothing may be written: a state file that is not there is not created
 	Version    string    // of this build
 	Now        func() time.Time
 
-	// Getenv reads OpenTelemetry's variables, by which [Host.Serve] pushes the metrics; nil where it does not.
+	// Getenv reads OpenTelemetry's variables, by which [Host.Serve] pushes the metrics; nil if it does not.
 	Getenv func(string) string
 
 	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
 	// header on that its own caller sent.
 	BehindHost bool
 
-	// Asking is told the address that is asked where another process has the state file open, which is
+	// Asking is told the address that is asked if another process has the state file open, which is
 	// possible with ReadOnly.
 	Asking func(address string)
 
-	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil where the world is
+	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil if the world is
 	// not this program's to change.
 	Controls http.Handler
 
-	// NeverPolled is why nothing is ever polled, for those who ask; "" where nothing keeps it from that.
+	// NeverPolled is why nothing is ever polled, for those who ask; "" if nothing keeps it from that.
 	NeverPolled string
 }
 
@@ -133,7 +133,7 @@ func New(c config.Config, o Options) (*App, error) {
 		Now:        o.Now,
 		Log:        o.Log,
 	}
-	if signals != nil { // nil where nothing can have a signal queue
+	if signals != nil { // nil if nothing can have a signal queue
 		a.poller.Signals = countedSignals{signals, a.meters}
 		a.closers = append(a.closers, signals.Close)
 	}

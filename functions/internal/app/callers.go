@@ -51,7 +51,7 @@ func (c *callers) watch(s *http.Server) {
 	}
 }
 
-// admit counts a connection, and closes the oldest one of a stranger where there are too many.
+// admit counts a connection, and closes the oldest one of a stranger if there are too many.
 func (c *callers) admit(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *callers) admit(conn net.Conn) {
 	oldest.Close()
 }
 
-// hold keeps the connection of a request until release, and after that where it brought the key.
+// hold keeps the connection of a request until release, and after that if it brought the key.
 func (c *callers) hold(r *http.Request, hasKey bool) (release func()) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	set := func(held bool) {

@@ -26,7 +26,7 @@ const (
 // can wait for one.
 const wrongKeyDelay = time.Second
 
-// guarded asks for the key, where there is one, and on loopback for a Host header that names this
+// guarded asks for the key, if there is one, and on loopback for a Host header that names this
 // machine: a page in a browser that had its own name resolve to 127.0.0.1 could else read everything.
 // Under a Functions host both are the host's to do. Who does not bring the key that there is, is answered
 // once on a connection.
@@ -64,7 +64,7 @@ func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	})
 }
 
-// givenKey is the key that a request brings, in a header or, where there is none, in the query.
+// givenKey is the key that a request brings, in a header or, if there is none, in the query.
 func givenKey(r *http.Request) string {
 	if given := r.Header.Get(keyHeader); given != "" {
 		return given

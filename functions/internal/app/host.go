@@ -37,7 +37,7 @@ const (
 type Host struct {
 	*App
 	listener net.Listener
-	health   net.Listener // for probes alone; nil where there is none
+	health   net.Listener // for probes alone; nil if there is none
 	mux      *http.ServeMux
 }
 

@@ -25,10 +25,10 @@ type sampleKey struct {
 	slot     time.Time
 	status   changefeed.Status
 	complete bool
-	replicas int // -1 where nothing is decided
+	replicas int // -1 if nothing is decided
 }
 
-// processor logs the line of a poll where one is due. It is safe for concurrent use.
+// processor logs the line of a poll if one is due. It is safe for concurrent use.
 func (s *samples) processor(polled state.State) {
 	if s.every == 0 {
 		return

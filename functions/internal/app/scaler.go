@@ -25,7 +25,7 @@ func (a Answers) Replicas(ctx context.Context, name string) (int, error) {
 	return s.Decision.Replicas, nil
 }
 
-// Changed returns a channel that is closed with the next commit of this process; nil where nothing has
+// Changed returns a channel that is closed with the next commit of this process; nil if nothing has
 // that name.
 func (a Answers) Changed(name string) <-chan struct{} {
 	if !a.Knows(name) {

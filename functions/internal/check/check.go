@@ -53,7 +53,7 @@ type checker struct {
 	getenv      func(string) string
 	kinds       actions.Kinds
 	connections *connect.Connections
-	endpoints   []*accountEndpoint
+	accounts    section  // whose parts are the endpoints
 	processors  []string // the names of all
 }
 
@@ -62,11 +62,14 @@ func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
 	lines := []Line{settings.line("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))}
 	limit := c.config.Settings.Concurrency
-	accounts, others := c.accounts(), slices.Concat(c.state(), c.events(), c.shards(), c.signals(), c.throughput(), c.targets())
+	for _, endpoint := range c.accounts.parts {
+		endpoint.distinguish()
+	}
+	others := slices.Concat(c.state(), c.events(), c.shards(), c.signals(), c.throughput(), c.targets())
 	var tried, more []Line
 	var running errgroup.Group
 	running.Go(func() error {
-		tried = runAll(ctx, limit, "", accounts)
+		tried = runAll(ctx, limit, "", c.accounts.parts)
 		tried = append(tried, c.measure(ctx, tried)...)
 		return nil
 	})

@@ -47,7 +47,7 @@ func (c *checker) events() []*section {
 
 // destination is where events go, once it can be sent to.
 type destination struct {
-	publisher *servicebus.Publisher // nil where nothing can be sent
+	publisher *servicebus.Publisher // nil if nothing can be sent
 	entity    servicebus.Entity
 }
 
@@ -108,9 +108,9 @@ func mayNotManage(err error) bool {
 func subscriptionFinding(e serviceEndpoint, queue string, n int, isTopic bool, err error) finding {
 	switch {
 	case mayNotManage(err):
-		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: see that %s has one where it is a topic, since %s", queue, noSubscriber)
+		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: check that %s has one if it is a topic, since %s", queue, noSubscriber)
 	case err != nil:
-		return notTried("%v: see that %s has a subscription where it is a topic, since %s", err, queue, noSubscriber)
+		return notTried("%v: check that %s has a subscription if it is a topic, since %s", err, queue, noSubscriber)
 	case !isTopic:
 		return good("%s is a queue, which needs none", queue)
 	case n == 0:

@@ -25,7 +25,7 @@ type principal struct {
 }
 
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
-// own; nil where it has none. The token is shown to nobody. What it says is known once the step was tried.
+// own; nil if it has none. The token is shown to nobody. What it says is known once the step was tried.
 func (c *checker) signIn(s *section, access connect.Access, credential azcore.TokenCredential, scope string) *principal {
 	who := new(principal)
 	s.steps = append(s.steps, step{check: "identity", anyway: true, try: func(ctx context.Context) (f finding) {
@@ -108,7 +108,7 @@ func principalOf(token string) principal {
 	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party)), claims.Kind == "user" || claims.Delegated != ""}
 }
 
-// guid is a text where it is a GUID, and otherwise nothing.
+// guid is a text if it is a GUID, and otherwise nothing.
 func guid(text string) string {
 	if !regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(text) {
 		return ""

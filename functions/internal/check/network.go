@@ -44,7 +44,7 @@ var usualPort = map[bool]string{true: "443", false: "80"}
 // handshake is what a service shows to whoever connects.
 type handshake struct {
 	tls   *tls.ConnectionState // nil without TLS
-	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil where the service told no time
+	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil if the service told no time
 }
 
 // reach adds whether the service can be found and reached, what certificate it shows, and whether its clock is that

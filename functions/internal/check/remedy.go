@@ -15,11 +15,11 @@ import (
 type refusal interface {
 	error
 	Detail() string
-	Advice() string  // "" where there is nothing to do
-	Command() string // for the advice; "" where there is none
+	Advice() string  // "" if there is nothing to do
+	Command() string // for the advice; "" if there is none
 }
 
-// refused says what is wrong, and how to fix it where a service refused. who asked is named in commands.
+// refused says what is wrong, and how to fix it if a service refused. who asked is named in commands.
 func refused(err error, who principal) finding {
 	r, ok := errors.AsType[refusal](err)
 	if !ok {
@@ -33,7 +33,7 @@ func refused(err error, who principal) finding {
 	return bad(fix+r.Advice(), "%s", r.Detail())
 }
 
-// name is the host, with the port where it is not the usual one.
+// name is the host, with the port if it is not the usual one.
 func (e serviceEndpoint) name() string {
 	usual := usualPort[e.tls]
 	if e.url == "" {

@@ -24,7 +24,7 @@ type Line struct {
 	Check      string   `json:"check"`
 	Status     Status   `json:"status"`
 	Detail     string   `json:"detail"`
-	Fix        *string  `json:"fix"`        // a command, or what to do; null where nothing is wrong, or it is not known
+	Fix        *string  `json:"fix"`        // a command, or what to do; null if nothing is wrong, or it is not known
 	Processors []string `json:"processors"` // that depend on it
 }
 
@@ -70,12 +70,16 @@ type section struct {
 	parts      []*section // within the target; tried after the steps, at once
 	unhurried  bool       // a step may take all the time there is, since a budget makes it wait
 	end        func()     // what the steps opened is released; nil = nothing
+
+	key     any        // among the parts of another section
+	setting string     // of the connection by which it is tried
+	who     *principal // who signs in, known once that was tried; nil = nobody does
 }
 
 // step is one thing that is tried. A finding without a status makes no line.
 type step struct {
 	check  string
-	anyway bool // also where something failed before
+	anyway bool // also if something failed before
 	beside bool // its failure keeps nothing else from being tried
 	try    func(context.Context) finding
 }
@@ -85,11 +89,23 @@ func (s *section) try(check string, try func(context.Context) finding) {
 	s.steps = append(s.steps, step{check: check, try: try})
 }
 
-// part adds a section within the target.
-func (s *section) part(target string, processors []string) *section {
-	p := &section{target: target, processors: processors, unhurried: s.unhurried}
-	s.parts = append(s.parts, p)
-	return p
+// holds adds a step that a service does not refuse.
+func (s *section) holds(check, what string, probe func(context.Context) error) {
+	s.try(check, func(ctx context.Context) finding { return holds(probe(ctx), *s.who, what) })
+}
+
+// child returns the part of a key, which it adds if there is none, and notes that a processor depends on it.
+func (s *section) child(key any, target, processor string) (part *section, added bool) {
+	i := slices.IndexFunc(s.parts, func(p *section) bool { return p.key == key })
+	if added = i < 0; added {
+		i = len(s.parts)
+		s.parts = append(s.parts, &section{key: key, target: target, unhurried: s.unhurried, who: s.who})
+	}
+	part = s.parts[i]
+	if n := len(part.processors); n == 0 || part.processors[n-1] != processor {
+		part.processors = append(part.processors, processor)
+	}
+	return part, added
 }
 
 // stepTimeout bounds a try, so that what does not answer costs no more.

@@ -23,7 +23,8 @@ func (c *checker) signals() []*section {
 		if of.signalQueue == "" {
 			continue
 		}
-		s := all.part(e.name()+"/"+of.signalQueue, of.processors)
+		s := &section{target: e.name() + "/" + of.signalQueue, processors: of.processors}
+		all.parts = append(all.parts, s)
 		s.try("keep signals", func(ctx context.Context) finding {
 			err := signals.Probe(ctx, of.signalQueue)
 			var who principal

@@ -46,7 +46,7 @@ func boltFinding(path string) finding {
 	}
 	store, err := boltstore.Open(path)
 	if errors.Is(err, boltstore.ErrInUse) {
-		return doubtful("where this one is to poll as well, give it another file in FEEDSCALE_STATE", "another process has the state file open, as run does while it polls")
+		return doubtful("if this one is to poll as well, give it another file in FEEDSCALE_STATE", "another process has the state file open, as run does while it polls")
 	}
 	if err == nil {
 		err = store.Close()

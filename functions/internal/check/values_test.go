@@ -235,7 +235,8 @@ func TestLinesKeepTheOrderOfTheirSections(t *testing.T) {
 	ready := make(chan struct{})
 	slow, quick := &section{target: "slow"}, &section{target: "quick"}
 	slow.try("dns", func(context.Context) finding { <-ready; return good("slow") })
-	slow.part("slower", nil).try("dns", func(context.Context) finding { return good("slower") })
+	slower, _ := slow.child("", "slower", "orders")
+	slower.try("dns", func(context.Context) finding { return good("slower") })
 	quick.try("dns", func(context.Context) finding { close(ready); return good("quick") })
 	var got []string
 	for _, l := range runAll(t.Context(), 2, "", []*section{slow, quick}) {
@@ -256,7 +257,8 @@ func TestAfterAFailureTheCauseIsSaid(t *testing.T) {
 		{check: "clock", beside: true, try: fails}, {check: "dns", try: fails}, {check: "connection", try: holds},
 		{check: "identity", anyway: true, try: fails}, {check: "nothing", try: func(context.Context) finding { return finding{} }},
 	}
-	s.part("cosmos.example/shop", nil).try("read metadata", holds)
+	shop, _ := s.child("shop", "cosmos.example/shop", "orders")
+	shop.try("read metadata", holds)
 	var got []string
 	for _, l := range s.run(t.Context(), 1, "") {
 		got = append(got, fmt.Sprintf("%s %s", l.Check, l.Status))

@@ -1,4 +1,4 @@
-// Package compression answers with gzip where a caller takes that, and with 304 where the caller has the
+// Package compression answers with gzip if a caller takes that, and with 304 if the caller has the
 // answer already. The functions of this app share it. Start with [Send].
 //
 // The package is internal to the program: its API may change in any release.
@@ -7,9 +7,7 @@ package compression
 import (
 	"cmp"
 	"compress/gzip"
-	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"io"
 	"net/http"
 	"strings"
@@ -18,29 +16,11 @@ import (
 // from is the length from which on an answer is worth compressing, in bytes.
 const from = 1024
 
-// Tag makes the ETag of what is written to it.
-type Tag struct{ sum hash.Hash }
+// TagOf returns the ETag of a text whose SHA-256 is sum.
+func TagOf(sum []byte) string { return `"` + hex.EncodeToString(sum[:12]) + `"` }
 
-// Write never fails.
-func (t *Tag) Write(text []byte) (int, error) {
-	if t.sum == nil {
-		t.sum = sha256.New()
-	}
-	return t.sum.Write(text)
-}
-
-// String returns the ETag.
-func (t *Tag) String() string { return `"` + hex.EncodeToString(t.sum.Sum(nil)[:12]) + `"` }
-
-// TagOf returns the ETag of a text.
-func TagOf(text []byte) string {
-	var t Tag
-	_, _ = t.Write(text)
-	return t.String()
-}
-
-// Send answers with what write writes, so many bytes, or with 304 where the caller has what the tag names.
-// An error is that the caller went away. The header Content-Type is the caller's to set.
+// Send answers with what write writes, so many bytes, or with 304 if the caller has what the tag names. The header
+// Content-Type is set by then. An error says that the caller went away.
 //
 // No proxy may keep the answer (private), since it was given for a key. A browser may, and asks each time
 // whether it is still right (no-cache), since a scaler that reads a kept answer acts on an old number.
@@ -65,7 +45,7 @@ func Send(w http.ResponseWriter, r *http.Request, tag string, length int, write 
 	return cmp.Or(write(to), end())
 }
 
-// Answer returns what compresses an answer where the caller takes that, and what ends it. Speed counts, since
+// Answer returns what compresses an answer if the caller takes that, and what ends it. Speed counts, since
 // each answer is read once.
 func Answer(w http.ResponseWriter, r *http.Request) (to io.Writer, end func() error) {
 	if !Accepted(r) {

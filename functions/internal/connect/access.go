@@ -5,7 +5,7 @@ import "github.com/feedscale/feedscale/pkg/config"
 // Access is how a connection proves itself.
 type Access struct {
 	Setting  string           // that holds the key, the connection string or the endpoint
-	Identity *config.Identity // nil where a key, or a connection string, proves it
+	Identity *config.Identity // nil if a key, or a connection string, proves it
 }
 
 // ByKey reports whether a key proves the connection, rather than an identity.

@@ -33,7 +33,7 @@ type API struct {
 	base   *url.URL
 	key    config.Secret
 	client *http.Client
-	inUse  error // a boltstore.ErrInUse, where it is asked in place of a state file; every error wraps it
+	inUse  error // a boltstore.ErrInUse, if it is asked in place of a state file; every error wraps it
 
 	mu    sync.Mutex
 	known map[string]known // by name, at most maxKnown
@@ -46,7 +46,7 @@ type known struct {
 }
 
 // NewAPI asks the API at an address such as https://APP.azurewebsites.net, with a
-// function key, where one is needed.
+// function key, if one is needed.
 func NewAPI(address, key string) (*API, error) {
 	base, err := url.Parse(strings.TrimSuffix(address, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.User != nil {
@@ -121,7 +121,7 @@ func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	return all, err
 }
 
-// state asks for the whole State that is stored under a name; nil where none is.
+// state asks for the whole State that is stored under a name; nil if none is.
 func (a *API) state(ctx context.Context, name string) (stored *state.State, err error) {
 	question, err := a.about(name, "state")
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *API) ask(ctx context.Context, name string, question *url.URL, query url
 	return fmt.Errorf("%w; nor does that process tell what it holds (%w): set FEEDSCALE_LISTEN to its address", a.inUse, err)
 }
 
-// get asks a question about a name. Every answer is an error but 200 and, where a tag is given, 304.
+// get asks a question about a name. Every answer is an error but 200 and, if a tag is given, 304.
 func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {
@@ -220,7 +220,7 @@ func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*ht
 	return nil, a.refusal(name, answer)
 }
 
-// refusal is what an answer other than a count means. A 404 is of feedscale only where it says so: a
+// refusal is what an answer other than a count means. A 404 is of feedscale only if it says so: a
 // wrong address answers one, too.
 func (a *API) refusal(name string, answer *http.Response) error {
 	var problem struct {

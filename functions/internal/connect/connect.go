@@ -35,7 +35,7 @@ import (
 // not safe for concurrent use.
 type Connections struct {
 	// Asking is told the address that is asked in place of a state file that another process has open;
-	// nil where nobody is to be told.
+	// nil if nobody is to be told.
 	Asking func(address string)
 
 	settings config.Settings
@@ -202,7 +202,7 @@ const (
 	leastLife       = 30 * time.Minute // of a message
 )
 
-// timeToLive is how long a scale event may wait in the queue; 0, where there is no heartbeat that would
+// timeToLive is how long a scale event may wait in the queue; 0, if there is no heartbeat that would
 // replace it, is for as long as the queue keeps it.
 func timeToLive(heartbeat time.Duration) time.Duration {
 	if heartbeat <= 0 {
@@ -224,7 +224,7 @@ func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 	return servicebus.NewPublisherWithIdentity(e.ServiceBus.Namespace, credential, e.Queue, o)
 }
 
-// Signals returns what keeps the signal queues, which are in the namespace of the events; nil where there
+// Signals returns what keeps the signal queues, which are in the namespace of the events; nil if there
 // is none.
 func (c *Connections) Signals(e config.Events) (*servicebus.Signals, error) {
 	switch {
@@ -263,8 +263,6 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 		if _, err := os.Stat(s.BoltPath); errors.Is(err, os.ErrNotExist) {
 			return state.Empty{}, nil
 		}
-	}
-	if readOnly {
 		store, err := boltstore.OpenAtOnce(s.BoltPath)
 		if err == nil {
 			return store, nil

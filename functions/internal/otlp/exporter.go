@@ -46,7 +46,7 @@ func (e *exporter) ForceFlush(context.Context) error { return nil }
 // Shutdown implements metric.Exporter.
 func (e *exporter) Shutdown(context.Context) error { return nil }
 
-// Export sends everything, and logs where that begins to fail, and where it works again.
+// Export sends everything. The log has one line when that begins to fail, and one when it works again.
 func (e *exporter) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

@@ -36,7 +36,7 @@ type Pusher struct{ provider *metric.MeterProvider }
 // speakOnce has the SDK, which speaks to the whole process, use the log that it is started with.
 var speakOnce sync.Once
 
-// Start begins to push, at the interval of OTEL_METRIC_EXPORT_INTERVAL, where the environment names a
+// Start begins to push, at the interval of OTEL_METRIC_EXPORT_INTERVAL, if the environment names a
 // collector. What it says wrongly is logged, and nothing is pushed: telemetry stops no program.
 func Start(o Options) Pusher {
 	target, err := targetOf(o.Getenv)

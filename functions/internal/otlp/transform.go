@@ -78,7 +78,7 @@ func attributes(of *attribute.Set) (all []*common.KeyValue) {
 	return all
 }
 
-// nanoseconds is a time as OTLP has it; 0 where there is none.
+// nanoseconds is a time as OTLP has it; 0 if there is none.
 func nanoseconds(t time.Time) uint64 {
 	if t.IsZero() {
 		return 0

@@ -16,43 +16,36 @@ import (
 // List reads everything there is, or what has one of some names, with its partitions. What cannot be
 // loaded is an entry with its error: it is no reason to say nothing about the others.
 func (o *Overview) List(ctx context.Context, names []string) report.List {
-	asked, now := o.named(names), o.Now().UTC().Truncate(time.Millisecond)
-	processors, groups := make([]report.Stored, len(asked.Processors)), make([]report.StoredGroup, len(asked.Groups))
+	ctx, cancel := context.WithTimeout(ctx, allTime)
+	defer cancel()
+	now := o.Now().UTC().Truncate(time.Millisecond)
+	asked := o.all()
+	if len(names) > 0 {
+		asked = slices.DeleteFunc(slices.Clone(asked), func(s *slot) bool { return !slices.Contains(names, s.Name) })
+	}
+	rows := make([]report.Lookup, len(asked))
 	var loads errgroup.Group
 	loads.SetLimit(parallel)
-	read := func(kind string, s Subject) report.Lookup {
-		found := o.load(ctx, s.Name)
-		if found.Err != nil {
-			o.Log.Error("the state cannot be read", kind, s.Name, "error", found.Err.Error())
-		}
-		return o.shown(kind, s, found, now)
-	}
-	for i, s := range asked.Processors {
+	for i, s := range asked {
 		loads.Go(func() error {
-			processors[i] = report.NewStored(read(processor, s))
-			return nil
-		})
-	}
-	for i, s := range asked.Groups {
-		loads.Go(func() error {
-			groups[i] = report.NewStoredGroup(read(group, s))
+			found := o.load(ctx, s.Name)
+			if found.Err != nil {
+				o.Log.Error("the state cannot be read", s.kind, s.Name, "error", found.Err.Error())
+			}
+			rows[i] = o.shown(s, found, now)
 			return nil
 		})
 	}
 	_ = loads.Wait() // none fails for all
-	return report.NewList(now, processors, groups)
-}
-
-// choice is what a list is about.
-type choice struct{ Processors, Groups []Subject }
-
-// named leaves of everything there is what has one of some names; without names it is everything.
-func (o *Overview) named(names []string) choice {
-	if len(names) == 0 {
-		return choice{o.Processors, o.Groups}
+	processors, groups := []report.Stored{}, []report.StoredGroup{}
+	for i, s := range asked {
+		if s.kind == group {
+			groups = append(groups, report.NewStoredGroup(rows[i]))
+		} else {
+			processors = append(processors, report.NewStored(rows[i]))
+		}
 	}
-	other := func(s Subject) bool { return !slices.Contains(names, s.Name) }
-	return choice{slices.DeleteFunc(slices.Clone(o.Processors), other), slices.DeleteFunc(slices.Clone(o.Groups), other)}
+	return report.NewList(now, processors, groups)
 }
 
 // load looks a row up.
@@ -68,17 +61,17 @@ func (o *Overview) load(ctx context.Context, name string) (found report.Lookup) 
 }
 
 // shown adds to a row what is shown of it at a time.
-func (o *Overview) shown(kind string, s Subject, found report.Lookup, now time.Time) report.Lookup {
+func (o *Overview) shown(s *slot, found report.Lookup, now time.Time) report.Lookup {
 	asked := report.Asked{State: found.State, Next: s.Next}
 	found.Stale, found.Overdue = asked.Stale(now), asked.Overdue(found.Oldest(), now)
 	switch {
 	case found.Err != nil:
 		found.Problem = "the state cannot be read: " + found.Err.Error()
 	case found.AttemptedAt.IsZero() && o.NeverPolled != "":
-		found.Problem = report.NeverPolled(kind+" "+s.Name, o.NeverPolled)
+		found.Problem = report.NeverPolled(s.kind+" "+s.Name, o.NeverPolled)
 	}
 	found.Processor, found.Decision = s.Name, found.Standing()
-	if kind == processor {
+	if s.kind == processor {
 		found.Group = s.Group
 	}
 	return found
@@ -88,18 +81,8 @@ func (o *Overview) shown(kind string, s Subject, found report.Lookup, now time.T
 // scaler, over HTTP or otherwise. It reads the row, so that it is never older than that. The error is
 // report.ErrUnknownName, or says why there is no such decision.
 func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, error) {
-	asked := report.Asked{NeverPolled: o.NeverPolled}
-	for _, s := range o.Processors {
-		if s.Name == name {
-			asked.Subject, asked.Next = processor+" "+name, s.Next
-		}
-	}
-	for _, s := range o.Groups {
-		if s.Name == name {
-			asked.Subject, asked.Next = group+" "+name, s.Next
-		}
-	}
-	if asked.Next == nil {
+	s := o.find(name)
+	if s == nil {
 		return report.Lookup{}, o.unknown(name)
 	}
 	found := o.load(ctx, name)
@@ -107,7 +90,7 @@ func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, erro
 		o.Log.Error("the state cannot be read", "error", found.Err.Error())
 		return report.Lookup{}, fmt.Errorf("the state cannot be read: %w", found.Err)
 	}
-	asked.State = found.State
+	asked := report.Asked{Subject: s.kind + " " + name, State: found.State, Next: s.Next, NeverPolled: o.NeverPolled}
 	var err error
 	if found.Decision, err = asked.Decision(o.Now()); err != nil {
 		return report.Lookup{}, err
@@ -123,15 +106,12 @@ func (o *Overview) Stored(ctx context.Context, name string) (s state.State, stor
 }
 
 // Knows reports whether a processor or group is configured.
-func (o *Overview) Knows(name string) bool {
-	return has(o.Processors, name) || has(o.Groups, name)
-}
+func (o *Overview) Knows(name string) bool { return o.find(name) != nil }
 
 // IsGroup reports whether a group is configured.
-func (o *Overview) IsGroup(name string) bool { return has(o.Groups, name) }
-
-func has(all []Subject, name string) bool {
-	return slices.ContainsFunc(all, func(s Subject) bool { return s.Name == name })
+func (o *Overview) IsGroup(name string) bool {
+	s := o.find(name)
+	return s != nil && s.kind == group
 }
 
 // unknown is the error of a name that nothing has, with the nearest one that something has.

@@ -23,7 +23,7 @@ import (
 const (
 	parallel = 32              // states that are loaded at once
 	rowTime  = 2 * time.Second // for one row: KEDA waits 3 s for an answer
-	allTime  = 8 * time.Second // for all entries: Prometheus waits 10 s where it is not told otherwise
+	allTime  = 8 * time.Second // for all entries: Prometheus waits 10 s if it is not told otherwise
 )
 
 // The kinds of subjects.
@@ -44,7 +44,7 @@ type Subject struct {
 type Entry struct {
 	Processor report.Stored      // of a processor
 	Group     report.StoredGroup // of a group
-	Err       error              // why the State cannot be read; nil where it can
+	Err       error              // why the State cannot be read; nil if it can
 	Decision  *scaling.Decision  // of the last poll, which is not published while the processor is paused
 	CatchUp   *float64           // seconds; +Inf is never, nil is unknown
 }
@@ -53,8 +53,8 @@ type Entry struct {
 type slot struct {
 	kind string
 	Subject
-	entry  *Entry    // nil where the row was never read
-	until  time.Time // the last moment at which the entry may be shown; zero where the row has to be read
+	entry  *Entry    // nil if the row was never read
+	until  time.Time // the last moment at which the entry may be shown; zero if the row has to be read
 	writes int       // of this process
 }
 
@@ -66,7 +66,7 @@ type Overview struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 
-	NeverPolled string // why nothing is ever polled; "" where nothing keeps it from that
+	NeverPolled string // why nothing is ever polled; "" if nothing keeps it from that
 	Partitions  bool   // whether entries have the partitions, of which there may be many
 
 	reading sync.Mutex // held while rows are read, so that those who ask at once read once
@@ -125,6 +125,14 @@ func (o *Overview) all() []*slot {
 	return o.slots
 }
 
+// find returns the slot of a processor or group; nil if none is configured.
+func (o *Overview) find(name string) *slot {
+	o.all()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byName[name]
+}
+
 // expired reports whether the row of a slot has to be read, and how often this process has written it.
 func (o *Overview) expired(s *slot, now time.Time) (writes int, expired bool) {
 	o.mu.Lock()
@@ -147,7 +155,7 @@ func (o *Overview) fill(s *slot, found report.Lookup, now time.Time, writes int)
 	o.generation++
 }
 
-// Wrote takes what this process wrote of a processor or group; nil where what is stored has to be read.
+// Wrote takes what this process wrote of a processor or group; nil if what is stored has to be read.
 func (o *Overview) Wrote(name string, written *state.State) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,7 +180,7 @@ func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time) (*Entry
 	if seconds, known := report.CatchUpSeconds(found.State); known {
 		e.CatchUp = &seconds
 	}
-	found = o.shown(s.kind, s.Subject, found, now)
+	found = o.shown(s, found, now)
 	if s.kind == group {
 		e.Group = report.NewStoredGroup(found)
 	} else if e.Processor = report.NewStored(found); !o.Partitions {
