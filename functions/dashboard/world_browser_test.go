@@ -83,7 +83,7 @@ func cast(all int) []actor {
 		actors = append(actors,
 			actor{name: "audit-archive", partitions: 6, rate: 3, twist: eachPartition(func(i int, p *changefeed.Partition) {
 				if i < 2 {
-					p.Error, p.Lag, p.Age, p.Status = "the account throttles: request units are used up (429) "+hostile, nil, nil, changefeed.StatusUnknown
+					p.Error, p.Lag, p.Age, p.Status = "the account throttles: request units are used up (429)"+[]string{"", " " + hostile}[i], nil, nil, changefeed.StatusUnknown
 				}
 				p.Owner = hostile
 			})},
