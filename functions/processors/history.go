@@ -3,11 +3,9 @@ package processors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -27,40 +25,23 @@ const (
 )
 
 // history answers with the samples with since <= time < until, one for each step.
-func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) history(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if !h.Knows(name) {
-		h.unknown(w, r, name)
-		return
-	}
 	since, until, err := h.between(r)
 	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
+		return nil, err
 	}
 	var step time.Duration
 	if given := r.URL.Query().Get("step"); given != "" {
 		if step, err = time.ParseDuration(given); err != nil || step <= 0 {
-			problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("step is %q; allowed are durations above 0, as in ?step=5m", given))
-			return
+			return nil, refused("step is %q; allowed are durations above 0, as in ?step=5m", given)
 		}
 	}
-	select {
-	case h.reading <- struct{}{}:
-	case <-r.Context().Done():
-		return
-	}
-	defer func() { <-h.reading }()
 	samples, err := h.read(r.Context(), name, since, until, thinner{step: step, most: maxSamples})
-	switch {
-	case errors.Is(err, errTooMany):
-		problem.Write(w, r, h.Log, http.StatusBadRequest,
-			fmt.Sprintf("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples))
-	case err != nil:
-		h.unreadable(w, r, err)
-	default:
-		h.write(w, r, report.History{Processor: name, Samples: samples})
+	if errors.Is(err, errTooMany) {
+		err = refused("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples)
 	}
+	return report.History{Processor: name, Samples: samples}, err
 }
 
 // read reads the samples with since <= time < until, some hours at a time. What lies beyond the longest
@@ -89,8 +70,12 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 	return t.all(), nil
 }
 
-// between reads from when until when: the last day if nothing else is asked for.
+// between reads from when until when: the last day if nothing else is asked for. The processor or group that is
+// asked for is known.
 func (h *Handler) between(r *http.Request) (since, until time.Time, err error) {
+	if name := r.PathValue("name"); !h.Knows(name) {
+		return since, until, report.UnknownName(name)
+	}
 	if until, err = h.time(r, "until", h.Now().UTC()); err != nil {
 		return since, until, err
 	}
@@ -110,7 +95,7 @@ func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.
 	if ago, err := time.ParseDuration(given); err == nil && ago >= 0 {
 		return h.Now().UTC().Add(-ago), nil
 	}
-	return time.Time{}, fmt.Errorf("%s is %q; allowed are RFC 3339 times and durations, as in ?since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z or ?since=6h", name, given)
+	return time.Time{}, refused("%s is %q; allowed are RFC 3339 times and durations, as in ?since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z or ?since=6h", name, given)
 }
 
 // errTooMany is that there are more samples than may be kept.

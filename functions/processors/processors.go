@@ -48,23 +48,53 @@ type Handler struct {
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
 	h.reading = make(chan struct{}, maxReading)
-	mux.HandleFunc("GET "+Route, h.all)
-	mux.HandleFunc("GET "+RouteOne, h.one)
-	mux.HandleFunc("GET "+RouteHistory, h.history)
-	mux.HandleFunc(RouteHistory, problem.OnlyGET(h.Log))
-	mux.HandleFunc("GET "+RouteReport, h.report)
-	mux.HandleFunc(RouteReport, problem.OnlyGET(h.Log))
+	routes := map[string]http.HandlerFunc{
+		Route: h.all, RouteOne: h.one, RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
+	}
 	if h.Policies != nil {
 		h.simulating = make(chan struct{}, 1)
-		mux.HandleFunc("GET "+RouteSimulation, h.simulate)
-		mux.HandleFunc(RouteSimulation, problem.OnlyGET(h.Log))
+		routes[RouteSimulation] = h.answered(h.simulating, h.simulate)
 	}
 	if h.ServeState {
-		mux.HandleFunc("GET "+RouteState, h.state)
-		mux.HandleFunc(RouteState, problem.OnlyGET(h.Log))
+		routes[RouteState] = h.answered(nil, h.state)
 	}
-	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
-	mux.HandleFunc(RouteOne, problem.OnlyGET(h.Log))
+	for route, answer := range routes {
+		mux.HandleFunc("GET "+route, answer)
+		mux.HandleFunc(route, problem.OnlyGET(h.Log))
+	}
+}
+
+// badRequest is the error of a question that cannot be answered as it was asked.
+type badRequest struct{ error }
+
+func refused(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
+
+// answered answers with what a function returns, as JSON, or with why it does not. Until the answer is sent, it has
+// one of some places; nil is without limit.
+func (h *Handler) answered(places chan struct{}, answer func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if places != nil {
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+			case <-r.Context().Done():
+				return
+			}
+		}
+		body, err := answer(r)
+		switch {
+		case err == nil:
+			h.write(w, r, body)
+		case r.Context().Err() != nil: // nobody waits any more
+		case errors.Is(err, report.ErrUnknownName):
+			problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
+		case errors.As(err, new(badRequest)):
+			problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		default:
+			h.Log.Error("the state cannot be read", "error", err.Error())
+			problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
+		}
+	}
 }
 
 // all answers with everything there is, or what of it is asked for by name.
@@ -79,7 +109,7 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	names := query["name"]
 	switch {
 	case fields == "trend":
-		h.trend(w, r, names)
+		h.answered(h.reading, h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
 		s, err := h.summarized()
 		if err != nil {
@@ -133,7 +163,7 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 	found, err := h.Answer(r.Context(), name)
 	switch {
 	case errors.Is(err, report.ErrUnknownName):
-		h.unknown(w, r, name)
+		problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
 	case err != nil:
 		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
 	case h.IsGroup(name):
@@ -144,23 +174,10 @@ func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
 }
 
 // state answers with the whole State that is stored under a name, configured or not; null if none is.
-func (h *Handler) state(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) state(r *http.Request) (any, error) {
 	s, stored, err := h.Stored(r.Context(), r.PathValue("name"))
-	switch {
-	case err != nil:
-		h.unreadable(w, r, err)
-	case !stored:
-		h.write(w, r, nil)
-	default:
-		h.write(w, r, s)
+	if err != nil || !stored {
+		return nil, err
 	}
-}
-
-func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	problem.Write(w, r, h.Log, http.StatusNotFound, report.UnknownName(name).Error())
-}
-
-func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
-	h.Log.Error("the state cannot be read", "error", err.Error())
-	problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
+	return s, nil
 }

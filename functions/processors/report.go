@@ -1,12 +1,10 @@
 package processors
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/shadow"
 )
 
@@ -20,32 +18,24 @@ const ReportPage = 500
 const reportBack = 168 * time.Hour
 
 // report answers with a page of what ran since a time.
-func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) report(r *http.Request) (any, error) {
 	query, now := r.URL.Query(), h.Now().UTC()
 	since, err := h.time(r, "since", now.Add(-reportBack))
-	if oldest := now.Add(-longestHistory); err == nil && (since.Before(oldest) || since.After(now)) {
-		err = fmt.Errorf("since is %q; allowed are times in the last %d days", query.Get("since"), longestHistory/(24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	if since.Before(now.Add(-longestHistory)) || since.After(now) {
+		return nil, refused("since is %q; allowed are times in the last %d days", query.Get("since"), longestHistory/(24*time.Hour))
 	}
 	page := 0
-	if given := query.Get("page"); err == nil && given != "" {
+	if given := query.Get("page"); given != "" {
 		if page, err = strconv.Atoi(given); err != nil || page < 0 || page > len(h.Processors)/ReportPage {
-			err = fmt.Errorf("page is %q; allowed are numbers from 0 to nextPage of the page before", given)
+			return nil, refused("page is %q; allowed are numbers from 0 to nextPage of the page before", given)
 		}
 	}
-	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
-	}
-	select {
-	case h.reading <- struct{}{}:
-	case <-r.Context().Done():
-		return
-	}
-	defer func() { <-h.reading }()
 	asked, err := h.Members(query["name"])
 	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
-		return
+		return nil, err
 	}
 	first := min(page*ReportPage, len(asked))
 	last := min(first+ReportPage, len(asked))
@@ -55,5 +45,5 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	if last < len(asked) {
 		answer.NextPage = new(page + 1)
 	}
-	h.write(w, r, answer)
+	return answer, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -51,49 +50,32 @@ type simulatedPoint struct {
 
 // simulate answers with what a policy would have made of the samples with since <= time < until. One
 // replay runs at a time.
-func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) simulate(r *http.Request) (any, error) {
 	name := r.PathValue("name")
+	since, until, err := h.between(r)
+	if err != nil {
+		return nil, err
+	}
 	policies := h.Policies(name)
 	if len(policies) == 0 {
-		if h.Knows(name) {
-			problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("%s is a group; allowed are processors", name))
-		} else {
-			h.unknown(w, r, name)
-		}
-		return
+		return nil, refused("%s is a group; allowed are processors", name)
 	}
 	policy, err := chosen(policies, r.URL.Query().Get("policy"))
 	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
+		return nil, err
 	}
-	since, until, err := h.between(r)
-	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
-	}
-	select {
-	case h.simulating <- struct{}{}:
-	case <-r.Context().Done():
-		return
-	}
-	defer func() { <-h.simulating }()
 	samples, err := h.read(r.Context(), name, since, until, thinner{most: maxReplayed, brief: true})
 	switch {
 	case errors.Is(err, errTooMany):
-		problem.Write(w, r, h.Log, http.StatusBadRequest,
-			fmt.Sprintf("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name)))
-		return
+		return nil, refused("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name))
 	case err != nil:
-		h.unreadable(w, r, err)
-		return
+		return nil, err
 	}
 	recording, err := recorded(name, samples)
 	if err != nil {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
-		return
+		return nil, refused("%w", err)
 	}
-	h.write(w, r, replay(recording, policy))
+	return replay(recording, policy), nil
 }
 
 // chosen is the policy of a name, the first one if there is no name.
@@ -105,7 +87,7 @@ func chosen(policies []simulate.Scaler, name string) (simulate.Scaler, error) {
 		}
 		names = append(names, p.Name())
 	}
-	return nil, fmt.Errorf("policy is %q; allowed are %s", name, strings.Join(names, ", "))
+	return nil, refused("policy is %q; allowed are %s", name, strings.Join(names, ", "))
 }
 
 // noLimit says who replays more.

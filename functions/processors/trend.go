@@ -1,11 +1,8 @@
 package processors
 
 import (
-	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/feedscale/feedscale/functions/internal/problem"
 )
 
 const (
@@ -23,17 +20,11 @@ type trend struct {
 
 // trend answers with the lag of what has one of some names. It is asked for the rows that somebody sees, so
 // that a list of thousands reads no history.
-func (h *Handler) trend(w http.ResponseWriter, r *http.Request, names []string) {
+func (h *Handler) trend(r *http.Request) (any, error) {
+	names := r.URL.Query()["name"]
 	if len(names) == 0 || len(names) > mostTrends {
-		problem.Write(w, r, h.Log, http.StatusBadRequest, fmt.Sprintf("name is given %d times; allowed are 1 to %d", len(names), mostTrends))
-		return
+		return nil, refused("name is given %d times; allowed are 1 to %d", len(names), mostTrends)
 	}
-	select {
-	case h.reading <- struct{}{}:
-	case <-r.Context().Done():
-		return
-	}
-	defer func() { <-h.reading }()
 	until := h.Now().UTC().Truncate(trendStep).Add(trendStep)
 	answer := trend{Since: until.Add(-trendBack), StepSeconds: int(trendStep / time.Second), Lags: make(map[string][]*int64, len(names))}
 	for _, name := range names {
@@ -42,8 +33,7 @@ func (h *Handler) trend(w http.ResponseWriter, r *http.Request, names []string) 
 		}
 		samples, err := h.Store.History(r.Context(), name, answer.Since, until)
 		if err != nil {
-			h.unreadable(w, r, err)
-			return
+			return nil, err
 		}
 		lags := make([]*int64, trendBack/trendStep)
 		for _, s := range samples {
@@ -53,5 +43,5 @@ func (h *Handler) trend(w http.ResponseWriter, r *http.Request, names []string) 
 		}
 		answer.Lags[name] = lags
 	}
-	h.write(w, r, answer)
+	return answer, nil
 }
