@@ -81,8 +81,8 @@ function throughput(list) {
   if (!list.length) return el('div', { hidden: true });
   const rows = list.map((t) => el('tr', {},
     el('td', {}, t.container, ...(t.atLimit ? [' ', el('span', { className: 'badge' }, 'at its limit')] : [])),
-    el('td', {}, t.mode), cell('n', number(t.provisionedRUPerSecond)), cell('n', number(t.desiredRUPerSecond)), cell('n', bill(t.bill)),
-    el('td', { className: t.error === null ? '' : 'error' }, t.error ?? t.note ?? t.reasons.at(-1)?.why ?? '')));
+    cell('nowrap', t.mode), cell('n', number(t.provisionedRUPerSecond)), cell('n', number(t.desiredRUPerSecond)), cell('n', bill(t.bill)),
+    cell(t.error === null ? 'long' : 'long error', t.error ?? t.note ?? t.reasons.at(-1)?.why ?? '')));
   return el('section', { 'aria-label': 'Throughput' }, el('h3', {}, 'Throughput'), table('Containers that follow the replicas', ['Container', 'Mode', '>RU/s', '>Wanted', '>RU/s-hours', 'Why'], rows));
 }
 

@@ -112,7 +112,7 @@ function why(p) {
   return [last ? last.step + ': ' + last.why : p.polledAt === null ? 'never polled' : '', ''];
 }
 
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!:…]$/.test(text) ? '' : '.');
 
 const LONGEST = 160; // characters of a sentence that one row says in full
 
