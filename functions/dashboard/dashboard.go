@@ -1,7 +1,8 @@
-// Package dashboard is the HTTP function with the page for people:
-// one document that needs no other, and asks the processors function, with the
-// key that it was opened with, for what it shows. function.json beside it is
-// what the host reads.
+// Package dashboard is the HTTP function with the page for people: one document, which loads nothing else. It
+// asks the API for what it shows, with the key that it was opened with. function.json beside it is what the host
+// reads. Start with [New]; page/ has the page.
+//
+// The package is internal to the program: its API may change in any release.
 package dashboard
 
 import (
@@ -20,18 +21,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Route is where the page is, with the prefix that the host puts before it.
-// The page finds the processors function beside it.
+// Route is where the page is, with the prefix that the host puts before it. The page finds the API beside it.
 const Route = "/api/dashboard"
 
-// RouteControls is where the page's controls ask, in a program that has some (docs/dashboard.md, Controls).
+// RouteControls is what the page's controls ask, in a program that has some (docs/dashboard.md, Controls).
 const RouteControls = "/api/controls"
 
 //go:embed page
 var page embed.FS
 
-// scripts are the parts of the script, in the order in which they need each other: what is shown, free
-// of the page; then the page.
+// scripts are the parts of the script, in the order in which they need each other. The first ones say what is
+// shown and know no page.
 var scripts = []string{"rules.js", "route.js", "series.js", "dom.js", "chart.js", "list.js", "one.js", "ran.js", "page.js"}
 
 // Handler serves the page.
@@ -52,8 +52,8 @@ func New(log *slog.Logger, controls bool) *Handler {
 	sum := sha256.Sum256(page)
 	return &Handler{
 		page: page, tag: compression.TagOf(sum[:]),
-		// The two parts of the page run, nothing else does, and it talks to
-		// nobody but the address it came from. Data cannot become markup.
+		// Only the page's own style and script apply. It asks nobody but the address it came from. Data cannot
+		// become markup.
 		policy: strings.Join([]string{
 			"default-src 'none'", "style-src '" + hash(style) + "'", "script-src '" + hash(script) + "'", "img-src data:", "connect-src 'self'",
 			"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",

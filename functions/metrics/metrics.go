@@ -1,14 +1,14 @@
-// Package metrics is the HTTP function that Prometheus scrapes.
-// function.json beside it is what the host reads.
+// Package metrics is the HTTP function that Prometheus scrapes. function.json beside it is what the host reads.
 //
-// It has two kinds of series. Those named feedscale_processor_*, _group_*,
-// _throughput_* and _partition_*, and feedscale_outbox_events, come from the
-// state store (stored.go): every instance of a Functions app
-// answers the same. All others are counted in this process as its ticks happen
-// (ticks.go), begin at zero with it, and are those of the instance that answers.
-// What is unknown has no series; it is never zero. The only processors, groups
-// and queues are those of the configuration, which bounds the labels; leases,
-// of which the accounts decide how many there are, are labels on request alone.
+// It has two kinds of series. Those named feedscale_processor_*, _group_*, _throughput_* and _partition_*, and
+// feedscale_outbox_events, come from the state store (stored.go): every instance of a Functions app answers the
+// same. All others are counted in this process as its ticks happen (ticks.go, polls.go), begin at zero with it,
+// and are those of the instance that answers. What is unknown has no series; it is never zero. Labels are bounded
+// by the configuration. Leases, of which there may be any number, are labels only if that is asked for.
+//
+// Start with [New].
+//
+// The package is internal to the program: its API may change in any release.
 package metrics
 
 import (
@@ -42,8 +42,7 @@ type Handler struct {
 	registry *prometheus.Registry // of what there is one of in a process
 }
 
-// New makes a Handler with a registry of its own. It asks the store for
-// nothing before the first scrape.
+// New makes a Handler with a registry of its own. It asks the store for nothing before the first scrape.
 func New(o Options) *Handler {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "feedscale_build_info", Help: "1, labelled with the version of this build and of Go.",

@@ -34,8 +34,8 @@ type ticks struct {
 	unpublished    *prometheus.GaugeVec // without labels: a vector has no series before the first tick
 }
 
-// newTicks makes the series. Every counter is there from the beginning, since
-// an increase from nothing at all is none to Prometheus.
+// newTicks makes the series. Every counter is there from the beginning: to Prometheus the first value of a series
+// is no increase.
 func newTicks(processors []overview.Subject) ticks {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -68,8 +68,8 @@ func (t *ticks) collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.total, t.duration, t.overruns, t.commitFailures, t.published, t.publishErrors, t.signals, t.signalFailures, t.unpublished}
 }
 
-// Observe counts a tick of this process: what came of it, how long it took,
-// and the error that Tick returned. It is safe for concurrent use.
+// Observe counts a tick of this process: what came of it, how long it took, and the error that Tick returned. It
+// is safe for concurrent use.
 func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bool, err error) {
 	t := &h.ticks
 	if err != nil {

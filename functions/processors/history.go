@@ -44,8 +44,8 @@ func (h *Handler) history(r *http.Request) (any, error) {
 	return report.History{Processor: name, Samples: samples}, err
 }
 
-// read reads the samples with since <= time < until, some hours at a time. What lies beyond the longest
-// history there is, is not asked for.
+// read reads the samples with since <= time < until, some hours at a time, within the longest history that can be
+// kept.
 func (h *Handler) read(ctx context.Context, name string, since, until time.Time, t thinner) ([]state.Sample, error) {
 	now := h.Now()
 	if oldest := now.Add(-longestHistory); since.Before(oldest) {
@@ -101,8 +101,7 @@ func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.
 // errTooMany is that there are more samples than may be kept.
 var errTooMany = errors.New("too many samples")
 
-// thinner keeps the last sample of each step, and every one that changed the replicas: what was decided is
-// never left out. A step of 0 keeps all.
+// thinner keeps the last sample of each step, and every one that changed the replicas. A step of 0 keeps all.
 type thinner struct {
 	step  time.Duration
 	most  int  // samples that are kept
@@ -126,7 +125,7 @@ func (t *thinner) add(samples []state.Sample) bool {
 		}
 	}
 	if t.last != nil {
-		t.last = new(*t.last) // which else would keep all of these
+		t.last = new(*t.last) // a copy: a pointer into samples would keep them all in memory
 	}
 	return true
 }

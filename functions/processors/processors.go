@@ -1,6 +1,9 @@
-// Package processors is the HTTP function that answers KEDA and people: what
-// the state store holds of each processor, without a call to Cosmos DB
-// (docs/http.md). function.json beside it, and those of history and report, are what the host reads.
+// Package processors is the HTTP functions that answer KEDA and people from the state store, without a call to
+// Cosmos DB (docs/http.md). function.json beside it, and those of history and report, are what the host reads.
+//
+// It knows no poller and no account. Start with [Handler.Register].
+//
+// The package is internal to the program: its API may change in any release.
 package processors
 
 import (

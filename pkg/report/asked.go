@@ -18,8 +18,8 @@ func UnknownName(name string) error {
 	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
 }
 
-// Asked is a State with what tells whether a scaler that asks for it may act upon it. It is the one
-// judgement of all that answer scalers: the HTTP API and KEDA's external scaler (docs/http.md).
+// Asked is a State, with what decides whether a scaler may act upon it. The HTTP API and KEDA's external scaler
+// both answer by it (docs/http.md).
 type Asked struct {
 	Subject string // "processor orders", say
 	State   state.State
@@ -34,9 +34,8 @@ const staleAfter = 3
 // overdueAfter is how many of its own poll intervals an event may wait.
 const overdueAfter = 2
 
-// Decision returns what a scaler is to act upon. The error says why there is nothing that can be
-// stood by, so that the scaler's own fallback applies: it was never polled, not for too long, or
-// nothing could be decided.
+// Decision returns what a scaler is to act upon. The error says why there is no such decision, so that the
+// scaler's own fallback applies: the subject was never polled, not for too long, or nothing could be decided.
 func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	standing := a.State.Standing()
 	switch {

@@ -1,6 +1,6 @@
-// Package shadow sets what ran, measured by the leases, beside what a policy would have run, which is
-// modelled. So a team that scales with KEDA sees what feedscale would do before it acts
-// (docs/beside-keda.md). Measured and modelled values are kept apart.
+// Package shadow compares what ran, measured by the leases, with what a policy would have run, which is modelled.
+// A team that scales with KEDA sees what feedscale would do before it acts (docs/beside-keda.md). Measured and
+// modelled values are kept apart.
 //
 // It is pure: hours, samples and policies come in as values. Start with Collector and, for what is
 // modelled, NewModel.

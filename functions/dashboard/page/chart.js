@@ -68,7 +68,7 @@ function drawChart(chart, scene) {
   };
 }
 
-// mark is a decision: up where there are more replicas, down where there are fewer.
+// mark is a decision: up if there are more replicas, down if there are fewer.
 function mark(s, x, y, height, size) {
   const up = s.desiredReplicas > (s.previousReplicas ?? 0);
   const tip = Math.min(Math.max(y, 8), height - 8), side = up ? size : -size;

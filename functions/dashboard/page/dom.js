@@ -21,7 +21,7 @@ function put(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
-// show makes a part of an element anew where what it is made of has changed, in the order of the
+// show makes a part of an element anew if what it is made of has changed, in the order of the
 // calls. The focus stays on what has the same data-focus.
 function show(parent, id, content, make) {
   let old = at(id);
@@ -62,7 +62,7 @@ function rangeChoice(ranges, next) {
 
 const cell = (className, ...children) => el('td', { className }, ...children);
 
-// fillPages puts the way to other pages into an element, which is hidden where there is one page.
+// fillPages puts the way to other pages into an element, which is hidden if there is one page.
 function fillPages(nav, what, page, perPage, all, go) {
   const last = Math.max(1, Math.ceil(all / perPage));
   nav.hidden = last === 1;

@@ -195,7 +195,7 @@ function tellTime() {
   put(at('live'), answered ? (trouble ? 'last good answer ' : 'updated ') + span((now() - answered) / 1000) + ' ago' : trouble ? 'no answer yet' : 'loading …');
 }
 
-// go changes what is shown, and the address with it; in place where that is no step to come back from.
+// go changes what is shown, and the address with it; in place if that is no step to come back from.
 function go(next, inPlace) {
   const address = writeRoute(next);
   if (address === location.hash || address === '#/' && location.hash === '') return;

@@ -72,7 +72,7 @@ function span(seconds) {
   return Math.floor(s / 86400) + ' d';
 }
 
-// clock prints a time as the logs and the terminal do, in UTC; with its day where it is another one
+// clock prints a time as the logs and the terminal do, in UTC; with its day if it is another one
 // than now.
 function clock(time, now) {
   const text = new Date(time).toISOString();
@@ -93,7 +93,7 @@ const partitions = (p) => (p.members ? count(p.members.length, 'member') : withL
 const charge = (p) => (!p.requests ? NOTHING : p.requestCharge.toFixed(1));
 const measured = (p, now) => (p.polledAt === null ? 'never' : span((now - Date.parse(p.polledAt)) / 1000) + ' ago');
 
-// since says for how long a processor has had its status; nothing where nobody knows.
+// since says for how long a processor has had its status; nothing if nobody knows.
 const since = (p, now) => (p.since ? ' ' + span((now - Date.parse(p.since)) / 1000) : '');
 
 // catchUp is how long the lag takes to drain. A finding says if it only grows, or if nothing moves.
@@ -116,7 +116,7 @@ const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!
 
 const LONGEST = 160; // characters of a sentence that one row says in full
 
-// firstSentences are what a list says first: the causes that several processors share or, where there is
+// firstSentences are what a list says first: the causes that several processors share or, if there is
 // none, the worst finding; else that nothing is wrong.
 function firstSentences(data) {
   const shared = (data.causes ?? []).filter((c) => c.shared);
@@ -146,7 +146,7 @@ function trendWords(values, since, step, now) {
 }
 
 // matches tells whether a processor is among those that a filter asks for: it has one of the statuses,
-// where there are any, and all of the words are in its name, group, status or error.
+// if there are any, and all of the words are in its name, group, status or error.
 function matches(p, words, statuses) {
   if (statuses.length && !statuses.includes(p.status)) return false;
   const text = [p.name, p.group ?? '', p.members ? 'group' : '', p.status, p.error ?? '', p.paused ? 'paused' : ''].join(' ').toLowerCase();
@@ -183,14 +183,14 @@ function refusal(status, detail) {
 // Data older than this is remarked upon, in seconds.
 const OLD = 5 * 60;
 
-// tooOld is what to say where no processor was measured for long and no cause says why.
+// tooOld is what to say if no processor was measured for long and no cause says why.
 function tooOld(processors, causes, now) {
   if (causes.some((c) => !c.beside)) return '';
   const last = Math.max(...processors.map(polled));
   const seconds = (now - last) / 1000;
   if (processors.length === 0 || seconds < OLD) return '';
   return (last === -Infinity ? 'No processor was ever measured.' : 'Nothing was measured since ' + clock(last, now) + '.') +
-    ' Unless the schedules ask for that, see whether the poll function runs.';
+    ' Unless the schedules ask for that, check that the poller runs: its log has a line tick for each poll.';
 }
 
 // pause is how long to wait for the next question, in ms, after an answer that took so long, and so

@@ -16,7 +16,7 @@ function usualStep(samples) {
   return steps[Math.floor(steps.length / 2)] ?? 0;
 }
 
-// runs are the stretches of time in which a sample holds: up to the next one, where that comes as
+// runs are the stretches of time in which a sample holds: up to the next one, if that comes as
 // usual; else the polls between are missing. every is the step of which they are samples, in ms.
 function runs(samples, until, every) {
   const usual = Math.max(usualStep(samples), every);

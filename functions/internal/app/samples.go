@@ -20,7 +20,7 @@ type samples struct {
 	last map[string]sampleKey // by name
 }
 
-// sampleKey is what the last line of a processor or group said that the next one may be left out for.
+// sampleKey is what decides whether a line is due: another one than that of the last line.
 type sampleKey struct {
 	slot     time.Time
 	status   changefeed.Status
@@ -84,8 +84,7 @@ func previous(s state.State) *int {
 	return s.Decision.Previous
 }
 
-// due reports whether a line is to be written: the first in each interval, counted on the clock so that
-// the lines of all fall together, and whatever it is that changed.
+// due reports whether a line is to be written: the first in each interval of the clock, and each change.
 func (s *samples) due(of state.State, status changefeed.Status, complete bool, replicas *int) bool {
 	// A host fires up to some milliseconds early, which must not leave an interval without a line.
 	now := sampleKey{of.AttemptedAt.Round(time.Second).Truncate(s.every), status, complete, -1}

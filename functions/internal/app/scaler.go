@@ -6,8 +6,8 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/overview"
 )
 
-// Answers say how many replicas a processor or group is to have, and when that may have changed: for
-// what answers scalers in another way than over HTTP.
+// Answers say how many replicas a processor or group is to have, and when that may have changed. KEDA's external
+// scaler answers from them.
 type Answers struct {
 	*overview.Overview
 	app *App

@@ -95,7 +95,7 @@ func (c *checker) shards() []*section {
 	return []*section{s}
 }
 
-// noSubscriber is what becomes of what is sent to a topic that nobody subscribes to.
+// noSubscriber says what happens to events in a topic that nobody subscribes to.
 const noSubscriber = "a topic without one drops every event"
 
 // mayNotManage reports whether a service refused what takes the Manage right.

@@ -69,8 +69,7 @@ func credentialName(i config.Identity) string {
 	}
 }
 
-// tokenReason is what may be told of a failure: an error of azidentity repeats
-// whole answers.
+// tokenReason is what may be told of a failure: an error of azidentity repeats whole answers.
 func tokenReason(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return " in time"
@@ -84,8 +83,7 @@ func tokenReason(ctx context.Context, err error) string {
 	return ""
 }
 
-// principalOf reads the claims of a token. That they are true is for the service
-// to see to.
+// principalOf reads the claims of a token, unchecked: the service checks them.
 func principalOf(token string) principal {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

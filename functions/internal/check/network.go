@@ -172,7 +172,7 @@ func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
 	return shown, nil
 }
 
-// isTLS reports whether the connection stands and what is said on it is wrong.
+// isTLS reports whether the port was reached and the TLS handshake failed.
 func isTLS(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) ||
 		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
@@ -210,9 +210,8 @@ func reasonOf(err error) error {
 	return err
 }
 
-// maxSkew is what the clocks may differ by: the default of leaseExpiration, since
-// it is by this machine's clock that leases expire. Tokens stop to work at 5
-// minutes, signatures at 15; the age of changes is told by the service's clock.
+// maxSkew is what the clocks may differ by: the default of leaseExpiration, since leases expire by this machine's
+// clock. Tokens fail at 5 minutes, signatures at 15. Ages follow the service's clock.
 const maxSkew = time.Minute
 
 func clockFinding(ahead time.Duration) finding {

@@ -29,8 +29,7 @@ func (c *checker) state() []*section {
 	return []*section{s}
 }
 
-// boltFinding reports whether the file can be written. One that is not there is
-// not created.
+// boltFinding reports whether the file can be written. A missing one is not created.
 func boltFinding(path string) finding {
 	const fix = "give another file in FEEDSCALE_STATE, as in bolt:./data/feedscale.db"
 	_, err := os.Stat(path)
@@ -57,8 +56,8 @@ func boltFinding(path string) finding {
 	return good("the file can be written, and no other process has it open")
 }
 
-// writableFolder returns the folder that is there already in which the file, or
-// the folders that it is in, would be made.
+// writableFolder returns the existing folder in which the file, or the first missing folder of its path, would be
+// made.
 func writableFolder(path string) (string, error) {
 	folder := filepath.Dir(path)
 	for {

@@ -59,12 +59,11 @@ func judge(seen actions.Survey, asksFeedscale func(actions.Trigger) bool) findin
 	return good("nothing else acts on it in %s", seen.Where)
 }
 
-// takeAsTrigger is the other way to mend it, as a comment after the command.
+// takeAsTrigger is the other way to fix it, as a comment after the command.
 const takeAsTrigger = "   # or take feedscale as the trigger of a ScaledObject (https://github.com/feedscale/feedscale/blob/main/docs/keda-external-scaler.md)"
 
-// asksFeedscale reports whether a trigger is one of those of docs/act.md. That of the external scaler
-// is told by what feedscale reads of it, the name of the subject, and not by the address, which is that
-// of whatever Service stands before feedscale.
+// asksFeedscale reports whether a trigger is one of those of docs/act.md. One of the external scaler is told by
+// the name of the subject. Its address is that of any Service in front of feedscale.
 func asksFeedscale(t actions.Trigger, subject, signalQueue string) bool {
 	switch t.Type {
 	case "azure-servicebus":

@@ -27,8 +27,8 @@ const (
 	maxDetail      = 300              // bytes that are repeated of why the API refuses
 )
 
-// API asks the HTTP API of a feedscale that runs elsewhere: for what people look at, and for what a scaler
-// needs, whose judgement it takes over: what is a 503 there is no count here. What it has already is not sent again (ETag).
+// API asks the HTTP API of a feedscale that runs elsewhere, for people and for a scaler. What is a 503 there is no
+// count here. A count that has not changed is not sent again (ETag).
 type API struct {
 	base   *url.URL
 	key    config.Secret
@@ -100,8 +100,8 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	return *stored.DesiredReplicas, nil
 }
 
-// about is where a name is asked for, and below it more. What cannot be a name is asked for nowhere: who
-// names it may be anybody, and a path of their choice would be asked with the key.
+// about is the address of a name, or of a part of it. What cannot be a name is refused: it may come from anybody,
+// and a path of their choice would be asked with the key.
 func (a *API) about(name string, more ...string) (*url.URL, error) {
 	if !events.IsName(name) {
 		return nil, report.UnknownName(name)
@@ -220,8 +220,8 @@ func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*ht
 	return nil, a.refusal(name, answer)
 }
 
-// refusal is what an answer other than a count means. A 404 is of feedscale only if it says so: a
-// wrong address answers one, too.
+// refusal says what another answer than 200 means. A 404 is feedscale's only if it says so: any server answers
+// one.
 func (a *API) refusal(name string, answer *http.Response) error {
 	var problem struct {
 		Detail string `json:"detail"`

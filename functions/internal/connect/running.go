@@ -9,8 +9,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Running is the state in a file that another process has open, which is asked over HTTP. It can be
-// read alone: what is committed to it is nowhere, as with state.Empty.
+// Running is the state in a file that another process has open, and is asked for over HTTP. It only reads: a
+// commit is lost, as with state.Empty.
 type Running struct {
 	state.Empty
 	*API
