@@ -5,6 +5,8 @@ let ran = null; // the last answer, and what was asked for
 
 const SINCE = ['24h', '3d', '7d']; // of the ranges of a history
 
+const dayAndMinute = (time) => new Date(time).toISOString().slice(0, 16).replace('T', ' ');
+
 async function askRan(signal, current) {
   const asked = route.range + ' ' + route.page;
   if (ran?.asked === asked && now() - ran.at < RAN_EVERY) return;
@@ -25,7 +27,7 @@ function showRan() {
     const section = el('section', { 'aria-label': 'What ran' });
     const processors = data.processors.toSorted((a, b) => (b.replicaHours ?? -1) - (a.replicaHours ?? -1));
     section.append(el('p', {}, el('b', {}, 'Measured: '), sentence(data.note)),
-      el('p', { className: 'dim' }, clock(data.since) + ' of ' + data.since.slice(0, 10) + ' to ' + clock(data.until) + ' of ' + data.until.slice(0, 10)),
+      el('p', { className: 'dim' }, dayAndMinute(data.since) + ' to ' + dayAndMinute(data.until) + ' UTC'),
       table('What ran, by the leases', ['Processor', '>Replica-hours', '>Over', '>Worst age', '>Actions', '>RU', '>Not recorded', 'Trouble', 'Modelled'],
         [...processors.map((p) => ranRow(p.name, p)), ...data.groups.map(ranGroup), ...(processors.length > 1 ? [ranRow(null, data.total)] : [])]),
       el('p', { className: 'dim' }, 'Modelled, not measured: what a policy would have run for the same changes. All in one table, and checked against what ran: ', el('code', {}, 'feedscale report --ran keda')));
@@ -49,7 +51,7 @@ function ranRow(name, m) {
   const known = (text) => (m.recordedSeconds ? text : UNKNOWN);
   return el('tr', {}, first, cell('n', m.replicaHours === null ? UNKNOWN : m.replicaHours.toFixed(1)), cell('n', known(span(m.secondsOverObjective))),
     cell('n', known(m.worstAgeSeconds === null ? NOTHING : span(m.worstAgeSeconds))), cell('n', known(number(m.scaleActions))), cell('n', known(number(Math.round(m.requestUnits)))),
-    cell('n', span(m.gapSeconds)), el('td', {}, ranTrouble(m)), el('td', {}, replay));
+    cell('n', span(m.gapSeconds)), cell('nowrap', ranTrouble(m)), el('td', {}, replay));
 }
 
 function ranGroup(g) {
