@@ -37,7 +37,7 @@ func (h *Handler) history(r *http.Request) (any, error) {
 			return nil, refused("step is %q; allowed are durations above 0, as in ?step=5m", given)
 		}
 	}
-	samples, err := h.read(r.Context(), name, since, until, thinner{step: step, most: maxSamples})
+	samples, err := h.read(r.Context(), name, since, until, step, maxSamples, false)
 	if errors.Is(err, errTooMany) {
 		err = refused("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples)
 	}
@@ -45,8 +45,9 @@ func (h *Handler) history(r *http.Request) (any, error) {
 }
 
 // read reads the samples with since <= time < until, some hours at a time, within the longest history that can be
-// kept.
-func (h *Handler) read(ctx context.Context, name string, since, until time.Time, t thinner) ([]state.Sample, error) {
+// kept. Of each step it keeps the last sample, and those that changed the replicas; 0 keeps all. It fails if more than
+// so many are left. brief leaves reasons and partitions out, which are most of a sample.
+func (h *Handler) read(ctx context.Context, name string, since, until time.Time, step time.Duration, most int, brief bool) ([]state.Sample, error) {
 	now := h.Now()
 	if oldest := now.Add(-longestHistory); since.Before(oldest) {
 		since = oldest
@@ -54,8 +55,11 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 	if newest := now.Add(lookBack); until.After(newest) {
 		until = newest
 	}
-	for from := since; from.Before(until); from = from.Add(readAtOnce) {
-		to := from.Add(readAtOnce)
+	kept := []state.Sample{}
+	for from, to := since, since; from.Before(until); from = to {
+		if to = from.Add(readAtOnce); step < readAtOnce {
+			to = to.Truncate(step) // no step is read in two parts
+		}
 		if until.Before(to) {
 			to = until
 		}
@@ -63,11 +67,16 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 		if err != nil {
 			return nil, err
 		}
-		if !t.add(samples) {
+		for i := range samples {
+			if brief {
+				samples[i].Reasons, samples[i].Partitions = nil, nil
+			}
+		}
+		if kept = append(kept, report.Thin(samples, step)...); len(kept) > most {
 			return nil, errTooMany
 		}
 	}
-	return t.all(), nil
+	return kept, nil
 }
 
 // between reads from when until when: the last day if nothing else is asked for. The processor or group that is
@@ -100,40 +109,3 @@ func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.
 
 // errTooMany is that there are more samples than may be kept.
 var errTooMany = errors.New("too many samples")
-
-// thinner keeps the last sample of each step, and every one that changed the replicas. A step of 0 keeps all.
-type thinner struct {
-	step  time.Duration
-	most  int  // samples that are kept
-	brief bool // without reasons and partitions
-	kept  []state.Sample
-	last  *state.Sample // kept, unless another one of its step follows
-}
-
-// add takes the next samples, oldest first, and reports whether all that is to be kept can be.
-func (t *thinner) add(samples []state.Sample) bool {
-	for i := range samples {
-		s := &samples[i]
-		if t.brief {
-			s.Reasons, s.Partitions = nil, nil
-		}
-		if t.last != nil && (t.step <= 0 || t.last.Changed() || !s.Time.Truncate(t.step).Equal(t.last.Time.Truncate(t.step))) {
-			t.kept = append(t.kept, *t.last)
-		}
-		if t.last = s; len(t.kept) >= t.most {
-			return false
-		}
-	}
-	if t.last != nil {
-		t.last = new(*t.last) // a copy: a pointer into samples would keep them all in memory
-	}
-	return true
-}
-
-// all returns what is kept.
-func (t *thinner) all() []state.Sample {
-	if t.last == nil {
-		return []state.Sample{}
-	}
-	return append(t.kept, *t.last)
-}

@@ -64,7 +64,7 @@ func (h *Handler) simulate(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	samples, err := h.read(r.Context(), name, since, until, thinner{most: maxReplayed, brief: true})
+	samples, err := h.read(r.Context(), name, since, until, 0, maxReplayed, true)
 	switch {
 	case errors.Is(err, errTooMany):
 		return nil, refused("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name))

@@ -246,12 +246,6 @@ func CatchUpSeconds(s state.State) (seconds float64, known bool) {
 	return seconds, known
 }
 
-// History is what is recorded of a processor, as the API answers and `feedscale history` prints it.
-type History struct {
-	Processor string         `json:"processor"`
-	Samples   []state.Sample `json:"samples"` // oldest first
-}
-
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -81,7 +81,7 @@ func history(ctx context.Context, env Env, o historyOptions, w window, name stri
 	if err != nil {
 		return err
 	}
-	samples = thin(samples, o.step)
+	samples = report.Thin(samples, o.step)
 	switch o.output {
 	case "json":
 		return console.WriteJSON(env.Stdout, report.History{Processor: name, Samples: samples})
@@ -96,17 +96,6 @@ func history(ctx context.Context, env Env, o historyOptions, w window, name stri
 		w.to = last.Add(time.Second)
 	}
 	return console.History{Processor: name, Samples: samples, From: w.from, Until: w.to}.Write(env.Stdout, env.Style())
-}
-
-// thin keeps the last sample of each step, and those that changed the replicas.
-func thin(samples []state.Sample, step time.Duration) (kept []state.Sample) {
-	for i, s := range samples {
-		last := i+1 == len(samples) || step == 0 || !samples[i+1].Time.Truncate(step).Equal(s.Time.Truncate(step))
-		if last || s.Changed() {
-			kept = append(kept, s)
-		}
-	}
-	return kept
 }
 
 // recorded reads what is recorded of a processor, which is something.
