@@ -76,7 +76,7 @@ func (p *polls) show(show func(*dto.MetricFamily)) {
 	counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", charge)
 }
 
-// rows are the counts as they are now: no tick waits for whoever reads them.
+// rows are copies of the counts, so that no tick waits for a scrape.
 func (p *polls) rows() (total, decisions, requests, charge []row[float64]) {
 	var results, moves labels
 	for i := range pollResults {

@@ -32,7 +32,7 @@ func timestamp(t *time.Time) (float64, bool) {
 	return float64(t.UnixMilli()) / 1000, true
 }
 
-// processorKinds are the kinds of series that a processor has, but for its status.
+// processorKinds are the kinds of series that a processor has. Its status has its own (showStatuses).
 func processorKinds() []kind[*overview.Entry] {
 	gauge := gauge[*overview.Entry]
 	return []kind[*overview.Entry]{
@@ -128,7 +128,7 @@ func throughputKinds() []kind[report.Throughput] {
 	}
 }
 
-// partitionKinds are the kinds of series that a partition has, if they are wanted, but for its status.
+// partitionKinds are the kinds of series that a partition has, if they are wanted. Its status has its own.
 func partitionKinds() []kind[*report.Partition] {
 	gauge := gauge[*report.Partition]
 	return []kind[*report.Partition]{

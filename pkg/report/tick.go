@@ -6,7 +6,7 @@ import "github.com/feedscale/feedscale/pkg/state"
 type Tick struct {
 	Polled      []state.State // of each processor that was polled, in the order of the configuration
 	Groups      []state.State // of each group that was decided
-	Uncommitted int           // how many of both could not be committed, for want of the store
+	Uncommitted int           // how many of both could not be committed, since the store failed
 	Unpublished int           // events that stay in the outbox for the next tick
 	TooLarge    int           // events that were dropped, since the queue takes none so large
 	Took        []Took        // whom it waited for, the longest first

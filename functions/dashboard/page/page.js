@@ -157,7 +157,7 @@ async function ask() {
   askTrends();
 }
 
-// again asks while somebody looks; whoever comes back is answered at once.
+// again asks while the page is looked at. When somebody comes back to it, it asks at once.
 function again() {
   if (document.hidden) timer = 0;
   else ask();

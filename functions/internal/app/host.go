@@ -76,7 +76,7 @@ func Listen(c config.Config, o Options) (*Host, error) {
 // URL is where HTTP is answered.
 func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
 
-// HandlePoll adds the timer function, whose ticks end with ctx, and that which polls their shards.
+// HandlePoll adds the timer function and the function that polls shards. Their ticks end with ctx.
 func (h *Host) HandlePoll(ctx context.Context) {
 	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
 	h.mux.Handle(shard.Route, &shard.Handler{Base: ctx, Log: h.options.Log, Poll: func(ctx context.Context, s poller.Shard) error {

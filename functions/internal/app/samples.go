@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// samples logs what each processor and group was measured and decided as, one line each, for whoever
-// charts the log and alerts on it (docs/monitor.md, Sample lines).
+// samples logs a line for each processor and group, with what was measured and decided, for charts and alerts on
+// the log (docs/monitor.md, Sample lines).
 type samples struct {
 	log   *slog.Logger
 	every time.Duration // a line at least this often, and at each change; 0 = none

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// newKeeper wires the throughput of a configuration. It is there without any, too: what an earlier
-// configuration provisioned is given back.
+// newKeeper wires the throughput of a configuration. Without any, it gives back what an earlier configuration
+// provisioned.
 func newKeeper(c config.Config, connections *connect.Connections, store state.Store, log *slog.Logger) (*throughput.Keeper, error) {
 	k := &throughput.Keeper{Store: store, Log: log, Open: func(setting string) (throughput.Way, error) {
 		connection, err := c.Connection(setting)

@@ -41,7 +41,7 @@ func httpEndpoint(service azurecli.Service, address, setting string) serviceEndp
 // usualPort is that of HTTPS and of HTTP.
 var usualPort = map[bool]string{true: "443", false: "80"}
 
-// handshake is what a service shows to whoever connects.
+// handshake is what a service shows when it is connected to.
 type handshake struct {
 	tls   *tls.ConnectionState // nil without TLS
 	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil if the service told no time
@@ -79,7 +79,7 @@ func (s *section) reach(e serviceEndpoint) {
 	}
 	s.steps = append(s.steps, step{check: "clock", beside: true, try: func(context.Context) finding {
 		if shown.ahead == nil {
-			return notTried("the answer bears no date")
+			return notTried("the answer has no date")
 		}
 		return clockFinding(*shown.ahead)
 	}})

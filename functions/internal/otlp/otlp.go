@@ -1,4 +1,4 @@
-// Package otlp pushes metrics to an OpenTelemetry collector, by OTLP over HTTP with protobuf, where
+// Package otlp pushes metrics to an OpenTelemetry collector, by OTLP over HTTP with protobuf, if
 // OpenTelemetry's environment variables ask for it (docs/monitor.md, OTLP).
 //
 // Reading, resource and interval are the OpenTelemetry SDK's; the metrics are those of a Prometheus
