@@ -1,5 +1,5 @@
 // Command benchmark measures the cost of a tick, in ratio to a bare net/http loop that makes the
-// same feed requests to the same stand-in. `make bench` runs it as `benchmark HANDLER`, where
+// same feed requests to the same stand-in. `make bench` runs it as `benchmark [NAME] HANDLER`, where
 // HANDLER is the stripped executable. It prints measured values next to those wanted and fails on
 // none, since machines differ; ratios differ less.
 //
@@ -34,13 +34,11 @@ func main() {
 	case len(os.Args) == 7 && os.Args[1] == "standin":
 		err = serveStandIn(os.Args[2:])
 	case len(os.Args) == 2:
-		err = measured(os.Args[1], measure)
-	case len(os.Args) == 3 && os.Args[1] == "scale":
-		err = measured(os.Args[2], scale)
-	case len(os.Args) == 3 && os.Args[1] == "page":
-		err = measured(os.Args[2], page)
+		err = measure("", os.Args[1])
+	case len(os.Args) == 3:
+		err = measure(os.Args[1], os.Args[2])
 	default:
-		err = fmt.Errorf("usage: benchmark [scale | page] HANDLER")
+		err = fmt.Errorf("usage: benchmark [NAME] HANDLER")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
@@ -48,20 +46,24 @@ func main() {
 	}
 }
 
-func measured(handler string, measure func(string) error) error {
+// measure prints the measurement of a name, or every one if it is "", next to the value wanted.
+func measure(name, handler string) error {
 	handler, err := filepath.Abs(handler)
 	if err != nil {
 		return err
 	}
-	return measure(handler)
-}
-
-// measure prints every measurement next to the value wanted.
-func measure(handler string) error {
 	fmt.Printf("%-58s %14s   %s\n", "measurement", "got", "wanted")
-	for _, m := range []func(string) error{cpuPerPartition, wallOfSlowAnswers, requestsPerTick, memory, memoryOfLargeItems, firstRequest, size, processorThroughput, page, scale} {
-		if err := m(handler); err != nil {
-			return err
+	for _, m := range []struct {
+		name    string
+		measure func(handler string) error
+	}{
+		{"cpu", cpuPerPartition}, {"wall", wallOfSlowAnswers}, {"requests", requestsPerTick}, {"memory", memory}, {"large", memoryOfLargeItems},
+		{"start", firstRequest}, {"size", size}, {"processor", processorThroughput}, {"page", page}, {"scale", scale},
+	} {
+		if name == "" || name == m.name {
+			if err := m.measure(handler); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

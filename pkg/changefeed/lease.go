@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,16 +68,9 @@ func ParseLease(document []byte) (Lease, error) {
 	if err != nil {
 		return Lease{ID: d.ID}, fmt.Errorf("%w: %v", ErrNotALease, err)
 	}
-	l := Lease{ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS)}
-	if d.Owner != nil {
-		l.Owner = shown(*d.Owner)
-	}
-	switch {
-	case d.LeaseToken != nil && *d.LeaseToken != "":
-		l.Token = *d.LeaseToken
-	case d.PartitionID != nil && *d.PartitionID != "":
-		l.Token, l.V2 = *d.PartitionID, true
-	default:
+	l := Lease{ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: cmp.Or(d.LeaseToken, d.PartitionID)}
+	l.V2 = d.LeaseToken == "" && l.Token != ""
+	if l.Token == "" {
 		return l, fmt.Errorf("%w: it has neither LeaseToken nor PartitionId", ErrNotALease)
 	}
 	if name := shown(l.Token); name != l.Token {
@@ -114,14 +108,14 @@ func ParseLease(document []byte) (Lease, error) {
 // leaseFields are the properties of a lease as they stand in its document.
 type leaseFields struct {
 	ID           string          `json:"id"`
-	LeaseToken   *string         `json:"LeaseToken"`
-	PartitionID  *string         `json:"PartitionId"`
-	Owner        *string         `json:"Owner"`
-	Continuation json.RawMessage `json:"ContinuationToken"`
-	Timestamp    json.RawMessage `json:"timestamp"`
+	LeaseToken   string          `json:"LeaseToken"`
+	PartitionID  string          `json:"PartitionId"`
+	Owner        string          `json:"Owner"`
+	Continuation any             `json:"ContinuationToken"`
+	Timestamp    any             `json:"timestamp"`
 	Version      json.RawMessage `json:"version"`
 	FeedRange    json.RawMessage `json:"FeedRange"` // Java writes feedRange, which encoding/json matches too
-	Mode         json.RawMessage `json:"Mode"`
+	Mode         any             `json:"Mode"`
 	TS           int64           `json:"_ts"`
 }
 
@@ -196,17 +190,17 @@ func feedRange(raw json.RawMessage) *Range {
 	return feed.Range
 }
 
-// optionalString decodes a JSON string; null and absent are "". ok is false for any other
+// optionalString returns a decoded JSON string; null and absent are "". ok is false for any other
 // type.
-func optionalString(raw json.RawMessage) (s string, ok bool) {
-	ok = len(raw) == 0 || json.Unmarshal(raw, &s) == nil
-	return s, ok
+func optionalString(value any) (s string, ok bool) {
+	s, ok = value.(string)
+	return s, ok || value == nil
 }
 
 // leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java
 // appends a zone in brackets when it creates a lease. If it cannot be read, _ts is used.
-func leaseTime(raw json.RawMessage, ts int64) time.Time {
-	if s, ok := optionalString(raw); ok && s != "" {
+func leaseTime(text any, ts int64) time.Time {
+	if s, ok := optionalString(text); ok && s != "" {
 		s, _, _ = strings.Cut(s, "[")
 		for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} { // Java leaves out seconds that are zero
 			if t, err := time.Parse(layout, s); err == nil && t.Year() != 1 { // 1 is .NET's DateTime without a value

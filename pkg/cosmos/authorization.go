@@ -27,8 +27,12 @@ type authorization struct {
 }
 
 // signature is that of a request, and of all others for the same in the same second: a tick makes
-// thousands of them.
-type signature struct{ method, path, date, text string }
+// thousands of them. Date and value are shared as they stand in the headers.
+type signature struct {
+	method, path string
+	second       int64
+	date, value  []string
+}
 
 // Do authenticates a request, and drops a token that the service did not accept.
 func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
@@ -43,36 +47,34 @@ func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
 }
 
 func (a *authorization) sign(r *http.Request) (err error) {
-	date := a.now().UTC().Format(http.TimeFormat)
-	r.Header[headerDate] = []string{date}
-	var value string
-	if a.bearer != nil {
-		value, err = a.bearer.get(r.Context())
-	} else {
-		value = a.signature(r, date)
+	now := a.now()
+	last := a.last.Load()
+	if last == nil || last.second != now.Unix() || last.path != r.URL.Path || last.method != r.Method {
+		last = &signature{r.Method, r.URL.Path, now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, nil}
+		if a.bearer == nil {
+			last.value = []string{a.signature(r, last.date[0])}
+		}
+		a.last.Store(last)
 	}
-	r.Header["Authorization"] = []string{value}
+	r.Header[headerDate], r.Header["Authorization"] = last.date, last.value
+	if a.bearer != nil {
+		var value string
+		value, err = a.bearer.get(r.Context())
+		r.Header["Authorization"] = []string{value}
+	}
 	return err
 }
 
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
 // (https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources).
 func (a *authorization) signature(r *http.Request, date string) string {
-	byRID := callOf(r.Context()).byRID
-	if last := a.last.Load(); last != nil && last.date == date && last.path == r.URL.Path && last.method == r.Method && !byRID {
-		return last.text
-	}
 	kind, link := resourceOf(r.URL.Path)
-	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || byRID {
+	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || callOf(r.Context()).byRID {
 		link = strings.ToLower(rid) // a request by RID is signed with that alone
 	}
 	mac := hmac.New(sha256.New, a.key)
 	mac.Write([]byte(strings.ToLower(r.Method) + "\n" + kind + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"))
-	text := url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	if !byRID {
-		a.last.Store(&signature{r.Method, r.URL.Path, date, text})
-	}
-	return text
+	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
 // resourceOf returns the type and the link of what a path, not percent-encoded, names. That of a list has

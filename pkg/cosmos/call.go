@@ -35,6 +35,7 @@ type call struct {
 	single  bool          // no retry: whoever else asks waits for the outcome, or gets none
 	look    time.Duration // the most that a try may take; 0 = no limit of its own
 	patient patience      // of the region that is asked
+	region  string        // its endpoint; "" = the one that the request names
 }
 
 type callKey struct{}

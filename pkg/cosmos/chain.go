@@ -55,23 +55,29 @@ func (w wire) Do(r *http.Request) (*http.Response, error) {
 	if c.body != nil {
 		r.Body = io.NopCloser(bytes.NewReader(c.body)) // a try that was given up may still read the one before
 	}
+	r.URL, r.Host = c.at(r.URL), "" // the request is a copy for this try
 	response, err := w.next.Do(r)
-	c.count(response, err)
-	w.clock.see(response)
+	if c.count(response, err); err == nil {
+		w.clock.see(response)
+	}
 	return response, err
 }
 
-// serviceClock remembers the Date of the last answer, in whole seconds.
+// serviceClock remembers the Date of the last answer, in whole seconds, and when that second was seen first.
 type serviceClock struct{ last atomic.Pointer[sight] }
 
-type sight struct{ date, seen time.Time }
+type sight struct {
+	text       string
+	date, seen time.Time
+}
 
 func (c *serviceClock) see(r *http.Response) {
-	if r == nil {
+	text, last := r.Header.Get("Date"), c.last.Load()
+	if last != nil && last.text == text {
 		return
 	}
-	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
-		c.last.Store(&sight{date, time.Now()})
+	if date, err := http.ParseTime(text); err == nil {
+		c.last.Store(&sight{text, date, time.Now()})
 	}
 }
 
@@ -97,6 +103,9 @@ func (s stamp) set(h http.Header) {
 	for name, values := range s.headers {
 		h[name] = values
 	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = userAgent
+	}
 }
 
 const (
@@ -107,6 +116,9 @@ const (
 	// azcosmos says 1.
 	capabilities = "3"
 )
+
+// userAgent is shared by many requests: net/http does not change it.
+var userAgent = []string{application}
 
 func stamps(o Options) http.Header {
 	h := http.Header{headerVersion: {apiVersion}, headerCapabilities: {capabilities}}

@@ -24,3 +24,6 @@ const (
 	headerBucket       = "X-Ms-Cosmos-Throughput-Bucket"
 	headerContinuation = "X-Ms-Continuation"
 )
+
+// headersOfRequest is as many as a request has, so that their map need not grow.
+const headersOfRequest = 14

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -40,9 +41,12 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) ([
 // readLeases reads the leases that a query finds.
 func (a *Account) readLeases(ctx context.Context, c Container, text string, parameters []azcosmos.QueryParameter) ([]changefeed.LeaseDocument, Usage, error) {
 	var documents []changefeed.LeaseDocument
-	usage, err := a.queryLeases(ctx, c, text, parameters, func(item []byte) {
-		lease, err := changefeed.ParseLease(item)
-		documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
+	usage, err := a.queryLeases(ctx, c, text, parameters, func(items [][]byte) {
+		documents = slices.Grow(documents, len(items))
+		for _, item := range items {
+			lease, err := changefeed.ParseLease(item)
+			documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
+		}
 	})
 	if err != nil {
 		return nil, usage, err
@@ -60,7 +64,7 @@ func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.Lea
 // ProbeLeases reads a page of the leases in a container.
 func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
 	t := call{about: subject{container: c, leases: true}}
-	_, err := a.query(ctx, &t, selectLeases(anyLease), nil, 1, func([]byte) (more bool) { return false })
+	_, err := a.query(ctx, &t, selectLeases(anyLease), nil, 1, func([][]byte) (more bool) { return false })
 	if errors.Is(err, ErrMissing) {
 		return a.refusal(t.about, http.StatusNotFound, 0)
 	}
@@ -80,30 +84,34 @@ type Glance struct {
 // never searched. The error is ErrMissing if the container does not exist.
 func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage, err error) {
 	t := call{about: subject{container: c, leases: true}}
-	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(item []byte) (more bool) {
-		g.Seen++
-		if lease, err := changefeed.ParseLease(item); err == nil && strings.Contains(lease.ID, "..") {
-			g.Leases++
+	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(items [][]byte) (more bool) {
+		for _, item := range items {
+			if lease, err := changefeed.ParseLease(item); err == nil && strings.Contains(lease.ID, "..") {
+				g.Leases++
+			}
 		}
+		g.Seen += len(items)
 		return g.Seen < glanceSize
 	})
 	return g, t.Usage, err
 }
 
-// queryLeases hands over each result of a query, of all pages.
-func (a *client) queryLeases(ctx context.Context, c Container, text string, parameters []azcosmos.QueryParameter, take func(item []byte)) (Usage, error) {
+// queryLeases hands over the results of a query, page by page, until there are too many.
+func (a *client) queryLeases(ctx context.Context, c Container, text string, parameters []azcosmos.QueryParameter, take func(items [][]byte)) (Usage, error) {
 	t := call{about: subject{container: c, leases: true}}
-	items, size := 0, 0
-	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(item []byte) (more bool) {
-		items++
-		size += len(item)
-		if more = items <= maxLeases && size <= maxLeaseBytes; more {
-			take(item)
+	count, size := 0, 0
+	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(items [][]byte) (more bool) {
+		count += len(items)
+		for _, item := range items {
+			size += len(item)
+		}
+		if more = count <= maxLeases && size <= maxLeaseBytes; more {
+			take(items)
 		}
 		return more
 	})
 	switch {
-	case err == nil && (items > maxLeases || size > maxLeaseBytes):
+	case err == nil && (count > maxLeases || size > maxLeaseBytes):
 		err = fmt.Errorf("account %s: the leases in %s are more than %d, or have more than %d MiB: put leases of other processors into another container", a.host, c, maxLeases, maxLeaseBytes>>20)
 	case err == nil && !whole:
 		err = fmt.Errorf("account %s: the query of the leases in %s has no end", a.host, c)
@@ -111,10 +119,9 @@ func (a *client) queryLeases(ctx context.Context, c Container, text string, para
 	return t.Usage, err
 }
 
-// query hands over each result of a query until take wants no more, which it says at the end of a page.
-// whole reports whether these are all. A page of a query over all partitions may be empty before one that
-// is not.
-func (a *client) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(item []byte) (more bool)) (whole bool, err error) {
+// query hands over the pages of a query until take wants no more. whole reports whether these are all. A
+// page of a query over all partitions may be empty before one that is not.
+func (a *client) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items [][]byte) (more bool)) (whole bool, err error) {
 	c, err := a.container(t.about.container)
 	if err != nil {
 		return false, err
@@ -128,11 +135,7 @@ func (a *client) query(ctx context.Context, t *call, text string, parameters []a
 		if err != nil {
 			return false, a.failed(t, err)
 		}
-		more := true
-		for _, item := range page.Items {
-			more = take(item) && more
-		}
-		if !pager.More() || !more {
+		if more := take(page.Items); !more || !pager.More() {
 			return !pager.More(), nil
 		}
 	}

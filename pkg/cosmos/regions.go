@@ -217,8 +217,8 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 		route = []string{t.writable()}
 	}
 	for _, endpoint := range route[:len(route)-1] {
-		c.patient = patience{retries: failoverRetries, timeout: failoverTimeout}
-		response, err := t.next.Do(at(endpoint, r))
+		c.region, c.patient = endpoint, patience{retries: failoverRetries, timeout: failoverTimeout}
+		response, err := t.next.Do(r)
 		if ctx.Err() != nil || !regionFails(response, err) {
 			return response, err
 		}
@@ -227,18 +227,21 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 		}
 		t.markFailed(endpoint, t.now())
 	}
-	c.patient = patience{retries: retries, last: true}
-	return t.next.Do(at(route[len(route)-1], r))
+	c.region, c.patient = route[len(route)-1], patience{retries: retries, last: true}
+	return t.next.Do(r)
 }
 
-// at returns the request as it is sent to an endpoint. Neither a signature nor a token covers the host.
-func at(endpoint string, r *http.Request) *http.Request {
-	scheme, rest, _ := strings.Cut(endpoint, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	out, u := *r, *r.URL
-	u.Scheme, u.Host = scheme, host
-	out.URL, out.Host = &u, ""
-	return &out
+// at returns where a request goes in the region that is asked. Neither a signature nor a token covers the
+// host.
+func (c *call) at(u *url.URL) *url.URL {
+	if c.region == "" {
+		return u
+	}
+	there := *u
+	scheme, rest, _ := strings.Cut(c.region, "://")
+	there.Scheme = scheme
+	there.Host, _, _ = strings.Cut(rest, "/")
+	return &there
 }
 
 // readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
@@ -255,7 +258,6 @@ func (t router) readRegions(ctx context.Context, of *call) {
 		if err != nil {
 			continue
 		}
-		r.Header["User-Agent"] = []string{application}
 		t.stamp.set(r.Header)
 		if t.signs.sign(r) != nil {
 			return

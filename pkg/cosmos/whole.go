@@ -22,9 +22,8 @@ func (w whole) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, lost{err}
 	}
-	incremental := r.Header[headerIM] != nil
 	switch status := response.StatusCode; {
-	case status == http.StatusNotModified && incremental:
+	case status == http.StatusNotModified && r.Header[headerIM] != nil:
 		return response, nil
 	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
 		return nil, answerError{response}

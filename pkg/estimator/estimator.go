@@ -90,7 +90,8 @@ type source struct {
 // container. So an account that hangs delays only the processors that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
-	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), turn: int(e.turns.Add(1))}
+	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), idle: make(chan func()), turn: int(e.turns.Add(1))}
+	defer close(t.idle)
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
 		m := &measured{index: i, processor: p}
@@ -197,6 +198,7 @@ type tick struct {
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
 	users map[source]int                       // processors that are not measured yet
 	turn  int                                  // number of the tick
+	idle  chan func()                          // what a goroutine of parallel does next
 }
 
 // release forgets the pages of a container once no processor needs them any more.
@@ -353,11 +355,27 @@ func (t *tick) parallel(n int, do func(int)) {
 		running sync.WaitGroup
 	)
 	for range min(n, t.concurrency) {
-		running.Go(func() {
+		running.Add(1)
+		t.spawn(func() {
+			defer running.Done()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				do(int(i))
 			}
 		})
 	}
 	running.Wait()
+}
+
+// spawn calls do in a goroutine of the tick that is idle, or in a new one. A request takes a deep stack:
+// growing one for each container took a tenth of a tick's CPU (docs/decisions/0022-speed.md).
+func (t *tick) spawn(do func()) {
+	select {
+	case t.idle <- do:
+	default:
+		go func() {
+			for ; do != nil; do = <-t.idle {
+				do()
+			}
+		}()
+	}
 }
