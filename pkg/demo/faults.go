@@ -28,6 +28,7 @@ const (
 	faultThrottle = "throttle"
 	faultBroker   = "broker"
 	faultGap      = "gap"
+	faultAhead    = "ahead"
 )
 
 // script is what a fault is called, and what it shows, while it is off and while it is on.
@@ -68,6 +69,11 @@ var scripts = []script{
 		"payments: uncovered. No replica reads the keys of that lease, one counts for all of them, and one replica stays.",
 		"payments: covered again, from where the lease stood.",
 	},
+	{
+		faultAhead, "restore a lease of payments from elsewhere", "put that lease of payments back",
+		"payments: ahead after a minute. The lease stands where its feed has not come to: its lag is ?, no replica reads its changes, and none is taken away.",
+		"payments: known again, from where the lease stood.",
+	},
 }
 
 // ErrNoFault is returned where no fault has a name.
@@ -80,6 +86,7 @@ type faults struct {
 	mu    sync.Mutex
 	hangs chan struct{}  // closed once the handlers are freed; nil where they do not hang
 	lost  map[string]any // a lease that was deleted; nil where none is
+	was   map[string]any // a lease before it was restored from elsewhere; nil where none is
 	watch string
 }
 
@@ -138,6 +145,8 @@ func (w *World) isOn(name string) bool {
 		return w.faults.throttles.Load()
 	case faultGap:
 		return w.faults.lost != nil
+	case faultAhead:
+		return w.faults.was != nil
 	default:
 		return w.faults.brokerDown.Load()
 	}
@@ -160,7 +169,12 @@ func (w *World) set(name string, on bool) {
 		w.faults.throttles.Store(on)
 	case faultGap:
 		var err error
-		if w.faults.lost, err = w.loseLease(w.faults.lost); err != nil {
+		if w.faults.lost, err = w.loseLease("0", w.faults.lost); err != nil {
+			w.journal.note("%v", err)
+		}
+	case faultAhead:
+		var err error
+		if w.faults.was, err = w.replaceLease(w.faults.was); err != nil {
 			w.journal.note("%v", err)
 		}
 	default:

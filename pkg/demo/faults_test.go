@@ -102,6 +102,31 @@ func TestALeaseThatIsLostLeavesKeysUncoveredUntilItIsBack(t *testing.T) {
 	testworld.Eventually(t, "all keys are covered", func() bool { l := o.measure(); return len(l.Partitions) == 8 && !l.Uncovered() })
 }
 
+func TestALeaseThatIsRestoredFromElsewhereIsAheadUntilTheOldOneIsBack(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{})
+	o := newOrders(t, w)
+	o.processor.Name, o.processor.Container.ID, o.processor.ProcessorName = "payments", "payments", "payment-settlement"
+	newPublisher(t, w).scale("payments", 1, 1)
+	ahead := func() (leases []string) {
+		for _, p := range o.measure().Partitions {
+			if lsn, ok := changefeed.ContinuationLSN(p.Position); ok && p.SessionLSN != nil && lsn > *p.SessionLSN {
+				leases = append(leases, p.Lease)
+			}
+		}
+		return leases
+	}
+	testworld.Eventually(t, "there are leases", func() bool { return len(o.measure().Partitions) == 8 })
+	toggle(t, w, "ahead", true)
+	testworld.Eventually(t, "a position is ahead", func() bool { return slices.Equal(ahead(), []string{"1"}) })
+	testworld.Eventually(t, "its host goes on from there", func() bool {
+		p := o.measure().Partitions[1]
+		return p.Owner != "" && slices.Equal(ahead(), []string{"1"})
+	})
+	toggle(t, w, "ahead", false)
+	testworld.Eventually(t, "none is", func() bool { return len(o.measure().Partitions) == 8 && ahead() == nil })
+}
+
 func TestABrokerThatIsStoppedTakesNoEventUntilItIsStarted(t *testing.T) {
 	t.Parallel()
 	w := start(t, demo.Options{})

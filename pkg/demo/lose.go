@@ -2,20 +2,17 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// loseLease deletes a lease of payments, as the SDKs lose one at times, and returns it; given a lease that
-// was lost, it puts that back where it stood and returns nil. The error says why nothing was done, with the
-// lease as it was given.
-func (w *World) loseLease(lost map[string]any) (map[string]any, error) {
+// loseLease deletes the lease of a partition of payments, as the SDKs lose one at times, and returns it;
+// given a lease that was lost, it puts that back where it stood and returns nil. The error says why nothing
+// was done, with the lease as it was given.
+func (w *World) loseLease(partition string, lost map[string]any) (map[string]any, error) {
 	if lost != nil {
 		return nil, w.account.Upsert(database, leaseContainer, lost)
 	}
@@ -27,23 +24,18 @@ func (w *World) loseLease(lost map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	container, err := openContainer(w.account.Endpoint(), leaseContainer)
-	if err != nil {
-		return nil, err
+	if lost, err = of.Lose(ctx, w.account, leaseContainer, of.DotNetPrefix()+".."+partition); err != nil {
+		return nil, fmt.Errorf("payments has no lease of partition %s: %w", partition, err)
 	}
-	id := of.DotNetPrefix() + "..0"
-	read, err := container.ReadItem(ctx, azcosmos.NewPartitionKeyString(id), id, nil)
-	if err != nil {
-		return nil, fmt.Errorf("payments has no lease yet: %w", err)
+	return lost, nil
+}
+
+// replaceLease has a lease of payments restored from elsewhere, as after a failover without its data; given
+// the lease that it was, it puts that back.
+func (w *World) replaceLease(was map[string]any) (map[string]any, error) {
+	lost, err := w.loseLease("1", was)
+	if err == nil && lost != nil {
+		err = w.account.Upsert(database, leaseContainer, leasefake.FromElsewhere(lost))
 	}
-	if err := json.Unmarshal(read.Value, &lost); err != nil {
-		return nil, err
-	}
-	for name := range lost {
-		if strings.HasPrefix(name, "_") { // the account's own
-			delete(lost, name)
-		}
-	}
-	lost["Owner"] = nil
-	return lost, w.account.Delete(database, leaseContainer, id, id)
+	return lost, err
 }

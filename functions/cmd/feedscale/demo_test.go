@@ -69,7 +69,7 @@ func (g *glass) seen(t *testing.T, text string) (picture string) {
 // TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal presses keys as a reader has them.
 func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 	t.Parallel()
-	g := &glass{width: 60, height: 14}
+	g := &glass{width: 66, height: 14}
 	keys, pressed := io.Pipe()
 	defer pressed.Close()
 	var restored int
@@ -86,7 +86,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 		testworld.Must(t, err)
 	}
 	g.seen(t, "audit")
-	g.seen(t, "1 split 2 hang 3 throw 4 throttle 5 broker 6 gap q end")
+	g.seen(t, "1 split 2 hang 3 throw 4 throttle 5 broker 6 gap 7 ahead q end")
 	press("2")
 	g.seen(t, "watch orders: stalled within 15 s.")
 	g.seen(t, "2 hang*")

@@ -9,7 +9,7 @@
 //
 // Start reading at [Processor], whose methods are the formats: those of .NET in dotnet.go, where
 // [DotNetLease] is for whoever reads leases too, of the legacy V2 library in v2.go, of Java in java.go
-// and javastate.go. What all of them hold is in fields.go.
+// and javastate.go. What all of them hold is in fields.go; lose.go loses a lease, or makes it one from elsewhere.
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package leasefake
