@@ -49,7 +49,7 @@ var mutants = []mutant{
 	{"a range that cannot be read while it is split counts two", "estimator/measured.go", "greatest.Lag = 1\n", "greatest.Lag = 2\n"},
 	{"a range that has replaced another one counts one more though it was read", "estimator/measured.go", "greatest = r\n", "greatest = r\n\t\t\t\tgreatest.Lag++\n"},
 	{"uncovered keys are never found", "changefeed/coverage.go", "return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true", "return nil, true"},
-	{"the first page of leases passes for all", "cosmos/leases.go", "\t\tif !pager.More() || !more {\n\t\t\treturn !pager.More(), nil\n", "\t\tif true {\n\t\t\treturn true, nil\n"},
+	{"the first page of leases passes for all", "cosmos/leases.go", "\t\tif more := take(page.Items); !more || !pager.More() {\n\t\t\treturn !pager.More(), nil\n", "\t\tif take(page.Items); true {\n\t\t\treturn true, nil\n"},
 	{"an empty answer passes for a page without leases", "cosmos/whole.go", "\t\treturn checkDocuments(body)\n", "\t\tif len(body) == 0 {\n\t\t\treturn nil\n\t\t}\n\t\treturn checkDocuments(body)\n"},
 	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\tcase broken == nil:\n", "\t\tcase true:\n"},
 	{"a lag is one too small", "changefeed/answer.go", "r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN)", "r.Lag = AddLag(0, *r.SessionLSN-*r.FirstLSN)"},
