@@ -188,10 +188,8 @@ func (s subject) reading() string {
 		return string(s.doing) + " the throughput of " + s.named()
 	case s.leases:
 		return "query the leases in " + s.container.String()
-	case s.container.ID != "":
-		return "read container " + s.container.String()
 	case s.container.Database != "":
-		return "read database " + s.container.Database
+		return "read " + s.named()
 	default:
 		return "read the account's metadata"
 	}
@@ -205,143 +203,131 @@ func (s subject) named() string {
 	return "container " + s.container.String()
 }
 
-// Meaning returns what the answer means, with its status.
-func (r *Refusal) Meaning() string {
-	if r.Status == 0 {
-		return r.meaning()
+// missing names what was asked for, and where it should be.
+func (s subject) missing() string {
+	kind := "container "
+	if s.leases {
+		kind = "lease container "
 	}
-	code := fmt.Sprintf("(%d)", r.Status)
-	if r.Substatus != 0 {
-		code = fmt.Sprintf("(%d/%d)", r.Status, r.Substatus)
+	switch {
+	case s.container.ID != "":
+		return kind + s.container.ID + " in database " + s.container.Database
+	case s.container.Database != "":
+		return s.named() + " in the account"
 	}
-	return r.meaning() + " " + code
+	return "such account"
 }
 
-func (r *Refusal) meaning() string {
-	about := subject{r.Container, r.Leases, r.Doing}
-	reading := about.reading()
-	switch r.Kind {
-	case Serverless:
-		return "the account is serverless: each request is billed, and nothing is provisioned"
-	case SharedThroughput:
-		return fmt.Sprintf("%s has no throughput of its own, it shares that of database %s", about.named(), r.Container.Database)
-	case NoThroughput:
-		return about.named() + " has no throughput, or does not exist"
-	case NotAllowed:
-		return "the service does not allow that throughput for " + about.named()
-	case Changed:
-		return "somebody else changed the throughput of " + about.named() + " meanwhile"
-	case NotPermitted:
-		return "the identity is not permitted to " + reading
-	case KeyRefused:
-		return "the key in setting " + r.Setting + " is refused"
-	case KeysDisabled:
-		return "the account does not accept keys"
-	case Firewall:
-		network := "this network"
-		if r.Address != "" {
-			network = r.Address
-		}
-		return fmt.Sprintf("the account's firewall refuses %s, which comes through the %s", network, r.Route)
-	case Forbidden:
-		return fmt.Sprintf("the account forbids to %s: its firewall does, or this machine's clock is far off", reading)
-	case Missing:
-		switch {
-		case r.Leases:
-			return fmt.Sprintf("there is no lease container %s in database %s", r.Container.ID, r.Container.Database)
-		case r.Container.ID != "":
-			return fmt.Sprintf("there is no container %s in database %s", r.Container.ID, r.Container.Database)
-		case r.Container.Database != "":
-			return fmt.Sprintf("there is no database %s in the account", r.Container.Database)
-		}
-		return "there is no such account"
-	case Throttled:
-		return "the account throttles: request units are used up, and it would not " + reading
-	case Unavailable:
-		return "the account could not " + reading
-	default:
-		return "the account rejects the request to " + reading
-	}
+// sentences are what a kind of refusal is called in a Cause, what it means, and what to do about it. What is
+// in braces differs: sentence has a list.
+type sentences struct{ word, meaning, advice string }
+
+var sentencesOf = map[RefusalKind]sentences{
+	Rejected: {
+		"the request is rejected", "the account rejects the request to {do}",
+		"check databaseId, containerId and leaseContainerId, and that the leases there are those of this container",
+	},
+	NotPermitted: {"not permitted", "the identity is not permitted to {do}", "give it the role Cosmos DB Built-in Data Reader there"},
+	KeyRefused:   {"the key is refused", "the key in setting {setting} is refused", "put a valid key into setting {setting}"},
+	KeysDisabled: {"keys are not accepted", "the account does not accept keys", "set {setting}__accountEndpoint in place of the key, to use an identity"},
+	Firewall: {
+		"the firewall", "the account's firewall refuses {network}, which comes through the {route}",
+		"let this network through the account's firewall",
+	},
+	Forbidden: {
+		"forbidden", "the account forbids to {do}: its firewall does, or this machine's clock is far off",
+		"let this network through the account's firewall, and check the clock",
+	},
+	Missing:     {"not found", "there is no {missing}", "correct databaseId and containerId"},
+	Throttled:   {"throttled", "the account throttles: request units are used up, and it would not {do}", "raise its throughput, or poll less often"},
+	Unavailable: {"it cannot answer", "the account could not {do}", "the next poll tries again; if this lasts, look at the health of the account"},
+	Serverless: {
+		"serverless", "the account is serverless: each request is billed, and nothing is provisioned",
+		"leave throughput out for what is in this account",
+	},
+	SharedThroughput: {
+		"shared throughput", "{it} has no throughput of its own, it shares that of database {database}",
+		"name the database alone, without the container, or give the container throughput of its own",
+	},
+	NoThroughput: {"no throughput", "{it} has no throughput, or does not exist", "give it throughput of its own, or leave it out"},
+	NotAllowed:   {"not allowed", "the service does not allow that throughput for {it}", "keep min and max within what the service allows"},
+	Changed:      {"changed", "somebody else changed the throughput of {it} meanwhile", "it is left alone; the next poll reads it again"},
 }
+
+// sentence fills in what a sentence leaves open.
+func (r *Refusal) sentence(text string) string {
+	about := subject{r.Container, r.Leases, r.Doing}
+	return strings.NewReplacer(
+		"{it}", about.named(), "{missing}", about.missing(), "{do}", about.reading(), "{setting}", r.Setting, "{database}", r.Container.Database,
+		"{network}", cmp.Or(r.Address, "this network"), "{route}", string(r.Route),
+	).Replace(text)
+}
+
+// Meaning returns what the answer means, with its status.
+func (r *Refusal) Meaning() string {
+	meaning := r.sentence(sentencesOf[r.Kind].meaning)
+	switch {
+	case r.Status == 0:
+		return meaning
+	case r.Substatus == 0:
+		return fmt.Sprintf("%s (%d)", meaning, r.Status)
+	}
+	return fmt.Sprintf("%s (%d/%d)", meaning, r.Status, r.Substatus)
+}
+
+// pageOfThroughput is what an identity needs to read and replace throughput.
+const pageOfThroughput = "(https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)"
 
 // Advice returns what to do about it.
 func (r *Refusal) Advice() string {
-	advice, _ := r.remedy()
-	return advice
-}
-
-// Command returns the command of the Azure CLI for that; "" where there is none.
-func (r *Refusal) Command() string {
-	_, command := r.remedy()
-	return command
+	switch {
+	case r.Kind == NotPermitted && r.Manager:
+		return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput
+	case r.Kind == NotPermitted && r.Doing != "":
+		return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput
+	case r.Kind == NoThroughput && r.Manager:
+		return "check " + r.Setting + "__resourceId and the names of database and container"
+	case r.Kind == Missing && r.Leases:
+		return "correct leaseContainerId, or create it"
+	case r.Kind == Throttled && r.Doing != "":
+		return "the next poll tries again"
+	}
+	return r.sentence(sentencesOf[r.Kind].advice)
 }
 
 // dataReader is the id of the role Cosmos DB Built-in Data Reader, the same in every account.
 const dataReader = "00000000-0000-0000-0000-000000000001"
 
-func (r *Refusal) remedy() (advice, command string) {
+// Command returns the command of the Azure CLI for that; "" where there is none.
+func (r *Refusal) Command() string {
 	c, name := r.Container, azurecli.Cosmos.Resource(r.Account)
-	switch r.Kind {
-	case NotPermitted:
-		switch {
-		case r.Manager:
-			return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings (https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)",
-				azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
-		case r.Doing != "":
-			return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager (https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)", ""
-		}
-		return "give it the role Cosmos DB Built-in Data Reader there", azurecli.InGroup("cosmosdb sql role assignment create", "--account-name", name, "--scope", "/",
-			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
-	case KeyRefused:
-		return "put a valid key into setting " + r.Setting, azurecli.InGroup("cosmosdb keys list", "--name", name, "--type", "connection-strings")
-	case KeysDisabled:
-		return fmt.Sprintf("set %s__accountEndpoint in place of the key, to use an identity", r.Setting), ""
-	case Firewall, Forbidden:
-		advice = "let this network through the account's firewall"
-		switch r.Route {
-		case ServiceEndpoint:
-			return advice, azurecli.InGroup("cosmosdb network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
-		case PrivateEndpoint:
-			return advice, azurecli.InGroup("cosmosdb private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
-		}
-		return advice, azurecli.InGroup("cosmosdb update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
-	case Missing:
-		switch {
-		case r.Leases:
-			return "correct leaseContainerId, or create it", azurecli.InGroup("cosmosdb sql container create", "--account-name", name, "--database-name", c.Database,
-				"--name", c.ID, "--partition-key-path", "/id")
-		case c.ID != "":
-			command = azurecli.InGroup("cosmosdb sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name")
-		case c.Database != "":
-			command = azurecli.InGroup("cosmosdb sql database list", "--account-name", name, "--query", "[].name")
-		}
-		return "correct databaseId and containerId", command
-	case Throttled:
-		if r.Doing != "" {
-			return "the next poll tries again", ""
-		}
-		if c.ID != "" {
-			command = azurecli.InGroup("cosmosdb sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
-		}
-		return "raise its throughput, or poll less often", command
-	case Serverless:
-		return "leave throughput out for what is in this account", ""
-	case SharedThroughput:
-		return "name the database alone, without the container, or give the container throughput of its own", ""
-	case NoThroughput:
-		if r.Manager {
-			return "check " + r.Setting + "__resourceId and the names of database and container", ""
-		}
-		return "give it throughput of its own, or leave it out", ""
-	case NotAllowed:
-		return "keep min and max within what the service allows", ""
-	case Changed:
-		return "it is left alone; the next poll reads it again", ""
-	case Unavailable:
-		return "the next poll tries again; if it stays so, look at the health of the account", ""
-	default:
-		return "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", ""
+	inDatabase := func(command string, args ...string) string {
+		return azurecli.InGroup(command, append([]string{"--account-name", name, "--database-name", c.Database}, args...)...)
 	}
+	switch {
+	case r.Kind == NotPermitted && r.Manager:
+		return azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
+	case r.Kind == NotPermitted && r.Doing == "":
+		return azurecli.InGroup("cosmosdb sql role assignment create", "--account-name", name, "--scope", "/",
+			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
+	case r.Kind == KeyRefused:
+		return azurecli.InGroup("cosmosdb keys list", "--name", name, "--type", "connection-strings")
+	case r.Route == ServiceEndpoint:
+		return azurecli.InGroup("cosmosdb network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
+	case r.Route == PrivateEndpoint:
+		return azurecli.InGroup("cosmosdb private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
+	case r.Kind == Firewall || r.Kind == Forbidden:
+		return azurecli.InGroup("cosmosdb update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
+	case r.Kind == Missing && r.Leases:
+		return inDatabase("cosmosdb sql container create", "--name", c.ID, "--partition-key-path", "/id")
+	case r.Kind == Missing && c.ID != "":
+		return inDatabase("cosmosdb sql container list", "--query", "[].name")
+	case r.Kind == Missing && c.Database != "":
+		return azurecli.InGroup("cosmosdb sql database list", "--account-name", name, "--query", "[].name")
+	case r.Kind == Throttled && r.Doing == "" && c.ID != "":
+		return inDatabase("cosmosdb sql container throughput update", "--name", c.ID, "--throughput", "REQUEST_UNITS")
+	}
+	return ""
 }
 
 // Detail returns the service's own message, if there is one, and what it means.
@@ -355,4 +341,22 @@ func (r *Refusal) Detail() string {
 // Error returns all of it in one sentence.
 func (r *Refusal) Error() string {
 	return "account " + r.Account + ": " + r.Detail() + ": " + r.Advice()
+}
+
+// effect is what any cause of an account keeps a processor from.
+const effect = "could not be measured"
+
+// Cause returns the account that refuses, or the container of it, and how.
+func (r *Refusal) Cause() changefeed.Cause {
+	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: r.Advice(), Says: "refuses (" + sentencesOf[r.Kind].word + ")"}
+	if r.Container.Database != "" {
+		c.Part = subject{container: r.Container}.named()
+	}
+	if r.Status != 0 {
+		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, sentencesOf[r.Kind].word)
+	}
+	if command := r.Command(); command != "" {
+		c.Remedy += ": " + command
+	}
+	return c
 }
