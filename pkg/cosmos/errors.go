@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"syscall"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -34,13 +35,65 @@ type describer struct {
 	budget        float64 // request units a second
 }
 
-// failed returns what describe does, with its Cause if there was no answer.
+// failed turns the error of a request into a sentence that says why there was no answer and what to do. Of
+// the cause it wraps context.Canceled or context.DeadlineExceeded alone. An account that gives no answer is
+// the Cause, in words that are the same for each request of an outage.
 func (a describer) failed(c *call, err error) error {
-	text := a.describe(c, err)
-	if says := noAnswerOf(err); says != "" && c.status < 400 && text != ErrBudget && c.Delay == 0 {
-		return noAnswer{text, changefeed.Cause{Of: "account " + a.host, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
+	if gone, ok := errors.AsType[lost](err); ok {
+		err = gone.cause
 	}
-	return text
+	var (
+		s           = c.about
+		token       tokenError
+		dns         *net.DNSError
+		certificate *tls.CertificateVerificationError
+		long        bounded.TooLongError
+		refused     answerError
+		odd         oddError
+		open        openError
+		says        = "does not answer"
+		endpoint    = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
+		ended       = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		text        error
+	)
+	if errors.As(err, &token) {
+		says = "is asked without a token"
+	}
+	switch {
+	case errors.As(err, &refused):
+		return a.refused(s, refused.response)
+	case errors.As(err, &odd):
+		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, s.reading(), odd)
+	case errors.Is(err, ErrBudget):
+		return ErrBudget
+	case ended && c.Delay > 0:
+		return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, s.reading(), ctxError(err))
+	case ended && c.status >= http.StatusBadRequest:
+		return fmt.Errorf("%w; %w", a.refusal(s, c.status, c.substatus), ctxError(err))
+	case errors.As(err, &open):
+		text = fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
+	case ended:
+		text = fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, s.reading(), endpoint, ctxError(err))
+	case errors.As(err, &long):
+		text = fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, s.reading(), long, endpoint)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		text = fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, s.reading())
+	case errors.As(err, &dns):
+		text = fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
+	case errors.As(err, &certificate):
+		says = "shows a certificate that is not trusted"
+		text = fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text = fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
+	case token.error != nil:
+		text = fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
+	default:
+		text = fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)
+	}
+	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
+		return text
+	}
+	return noAnswer{text, changefeed.Cause{Of: "account " + a.host, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
 }
 
 // noAnswer is the error of a request that an account did not answer.
@@ -53,80 +106,6 @@ func (s noAnswer) Unwrap() error { return s.error }
 
 // Cause returns the account.
 func (s noAnswer) Cause() changefeed.Cause { return s.cause }
-
-// noAnswerOf says what an account does that gives no answer, the same for each request of an outage; "" if it
-// answered.
-func noAnswerOf(err error) string {
-	var (
-		token       tokenError
-		certificate *tls.CertificateVerificationError
-	)
-	if gone, ok := errors.AsType[lost](err); ok {
-		err = gone.cause
-	}
-	_, answered := errors.AsType[answerError](err)
-	_, odd := errors.AsType[oddError](err)
-	switch {
-	case answered, odd, errors.Is(err, context.Canceled):
-		return ""
-	case errors.As(err, &certificate):
-		return "shows a certificate that is not trusted"
-	case errors.As(err, &token):
-		return "is asked without a token"
-	}
-	return "does not answer"
-}
-
-// describe turns the error of a request into a sentence that says why there was no answer and what to
-// do. Of the cause it wraps context.Canceled or context.DeadlineExceeded alone.
-func (a describer) describe(c *call, err error) error {
-	var (
-		s           = c.about
-		token       tokenError
-		dns         *net.DNSError
-		certificate *tls.CertificateVerificationError
-		long        bounded.TooLongError
-	)
-	endpoint := fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-	if refused, ok := errors.AsType[answerError](err); ok {
-		return a.refused(s, refused.response)
-	}
-	if odd, ok := errors.AsType[oddError](err); ok {
-		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, s.reading(), odd)
-	}
-	if gone, ok := errors.AsType[lost](err); ok {
-		err = gone.cause
-	}
-	if open, ok := errors.AsType[openError](err); ok {
-		return fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
-	}
-	switch {
-	case errors.Is(err, ErrBudget):
-		return ErrBudget
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		if c.Delay > 0 {
-			return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, s.reading(), ctxError(err))
-		}
-		if c.status >= 400 {
-			return fmt.Errorf("%w; %w", a.refusal(s, c.status, c.substatus), ctxError(err))
-		}
-		return fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, s.reading(), endpoint, ctxError(err))
-	case errors.As(err, &long):
-		return fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, s.reading(), long, endpoint)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, s.reading())
-	case errors.As(err, &dns):
-		return fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
-	case errors.As(err, &certificate):
-		return fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case errors.As(err, &token):
-		return fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
-	default:
-		return fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)
-	}
-}
 
 // ctxError returns the context's own error, without what a library wrapped around it.
 func ctxError(err error) error {
