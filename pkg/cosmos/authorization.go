@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
@@ -103,7 +102,6 @@ type bearer struct {
 
 	current atomic.Pointer[token]
 	turn    chan struct{} // of whoever asks for one
-	asked   time.Time
 }
 
 // token is a token in the form that Cosmos DB expects.
@@ -131,17 +129,17 @@ func (b *bearer) get(ctx context.Context) (string, error) {
 	if b.refused != nil {
 		return "", b.refused
 	}
-	now := time.Now()
-	t := b.current.Load()
+	now, t := time.Now(), b.current.Load()
+	holds := t != nil && now.Before(t.ends)
 	switch {
-	case t == nil || !now.Before(t.ends):
+	case holds && now.Before(t.renew):
+		return t.header, nil
+	case !holds:
 		select {
 		case b.turn <- struct{}{}:
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-	case now.Before(t.renew):
-		return t.header, nil
 	default:
 		select {
 		case b.turn <- struct{}{}:
@@ -153,28 +151,20 @@ func (b *bearer) get(ctx context.Context) (string, error) {
 	if last := b.current.Load(); last != nil && last != t {
 		return last.header, nil // somebody else has asked meanwhile
 	}
-	if t != nil && now.Before(t.ends) && now.Sub(b.asked) < refreshTokenEvery {
-		return t.header, nil
-	}
-	b.asked = now
 	got, err := b.identity.GetToken(ctx, policy.TokenRequestOptions{})
-	if err != nil {
-		if t != nil && now.Before(t.ends) {
-			return t.header, nil
-		}
+	switch {
+	case err != nil && !holds:
 		return "", err
+	case err != nil:
+		t = &token{t.header, t.ends, now.Add(refreshTokenEvery)}
+	default:
+		t = &token{"type=aad&ver=1.0&sig=" + got.Token, got.ExpiresOn, got.RefreshOn}
+		if t.renew.IsZero() {
+			t.renew = t.ends.Add(-refreshTokenWithin)
+		}
 	}
-	next := newToken(got)
-	b.current.Store(next)
-	return next.header, nil
-}
-
-func newToken(got azcore.AccessToken) *token {
-	t := &token{header: "type=aad&ver=1.0&sig=" + got.Token, ends: got.ExpiresOn, renew: got.RefreshOn}
-	if t.renew.IsZero() {
-		t.renew = t.ends.Add(-refreshTokenWithin)
-	}
-	return t
+	b.current.Store(t)
+	return t.header, nil
 }
 
 // forget drops the token of a header that the service did not accept, unless there is another one already.

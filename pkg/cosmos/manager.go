@@ -179,7 +179,9 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		return Throughput{}, m.refusal(about, Changed)
+		changed := m.refusal(about, http.StatusPreconditionFailed)
+		changed.Status = 0 // no answer said it
+		return Throughput{}, changed
 	}
 	var wanted settings
 	if from.Autoscale {
@@ -242,8 +244,11 @@ func (m *Manager) send(ctx context.Context, method string, about subject, body a
 	return m.client.Pipeline().Do(request)
 }
 
-func (m *Manager) refusal(about subject, kind RefusalKind) *Refusal {
-	return &Refusal{Kind: kind, Account: m.name, Setting: m.o.Setting, Container: about.container, Doing: about.doing, Manager: true, scope: m.id}
+// refusal is what a status means. Azure Resource Manager says no substatus.
+func (m *Manager) refusal(about subject, status int) *Refusal {
+	r := describer{host: m.name, setting: m.o.Setting, identity: true}.refusal(about, status, 0)
+	r.Manager, r.scope = true, m.id
+	return r
 }
 
 // failed turns the error of a request into one that says what to do.
@@ -267,49 +272,16 @@ func (m *Manager) failed(about subject, err error) error {
 // in its words. That of a change that failed comes with a 200, and a code that stands for the status
 // (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m *Manager) refused(about subject, answer *azcore.ResponseError) *Refusal {
-	r := m.refusal(about, Rejected)
-	r.Status = answer.StatusCode
+	r := m.refusal(about, answer.StatusCode)
 	switch {
-	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden:
-		r.Kind = NotPermitted
-	case r.Status == http.StatusNotFound:
+	case r.Kind == Missing:
 		r.Kind = NoThroughput
-	case r.Status == http.StatusTooManyRequests:
-		r.Kind = Throttled
-	case r.Status == http.StatusPreconditionFailed || r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed":
+	case r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed":
 		r.Kind = Changed
-	case r.Status >= http.StatusInternalServerError:
-		r.Kind = Unavailable
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil {
-		r.Words = managerWordsOf(body)
+		r.Words = wordsOf(body)
 	}
 	r.aboutThroughput()
 	return r
-}
-
-// managerWordsOf returns the message of Azure Resource Manager, which stands in an object error or alone,
-// and has that of the account in it.
-func managerWordsOf(body []byte) string {
-	var answer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(body, &answer) == nil && len(answer.Error) > 0 {
-		body = answer.Error
-	}
-	var outer struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(body, &outer) != nil {
-		return ""
-	}
-	if _, inner, ok := strings.Cut(outer.Message, "Message: {"); ok {
-		var account json.RawMessage
-		if json.NewDecoder(strings.NewReader("{"+inner)).Decode(&account) == nil {
-			if words := wordsOf(account); words != "" {
-				return words
-			}
-		}
-	}
-	return wordsOf(body)
 }

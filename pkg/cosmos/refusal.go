@@ -142,19 +142,30 @@ var afterWords = regexp.MustCompile(`(?i)\s*,?\s*\b(ActivityId:|Request URI:|Req
 // secret matches a signature, token or key, which is removed from a message in case one ever contains it.
 var secret = regexp.MustCompile(`(?i)((?:sig(?:nature)?|[a-z]*key|code)(?:=|%3d)|bearer\s+)[^\s'",;&]+`)
 
-// wordsOf returns the message in an answer's body, without the details for support.
-func wordsOf(body []byte) string {
-	var answer struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(body, &answer) != nil {
-		return ""
-	}
-	words := answer.Message
-	if _, inner, ok := strings.Cut(words, "Message: {"); ok { // some messages wrap a list of them
-		var list struct{ Errors []string }
-		if json.NewDecoder(strings.NewReader("{"+inner)).Decode(&list) == nil && len(list.Errors) > 0 {
-			words = list.Errors[0]
+// maxWrapped is how many messages may be in each other: that of Azure Resource Manager stands in an object
+// error, it has the account's in its text, and that may have a list of them.
+const maxWrapped = 4
+
+// wordsOf returns the innermost message in an answer's body, without the details for support.
+func wordsOf(body json.RawMessage) (words string) {
+	for range maxWrapped {
+		var answer struct {
+			Message string
+			Errors  []string
+			Error   json.RawMessage
+		}
+		if json.Unmarshal(body, &answer) != nil {
+			break
+		}
+		if len(answer.Errors) > 0 {
+			answer.Message = answer.Errors[0]
+		}
+		words = cmp.Or(answer.Message, words)
+		if body = answer.Error; body == nil {
+			_, inner, ok := strings.Cut(answer.Message, "Message: {")
+			if !ok || json.NewDecoder(strings.NewReader("{"+inner)).Decode(&body) != nil {
+				break
+			}
 		}
 	}
 	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }), " ")
