@@ -136,9 +136,6 @@ type Container struct{ Database, ID string }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
 
-// database returns what holds the container.
-func (c Container) database() Container { return Container{Database: c.Database} }
-
 func (c Container) path() string {
 	return "/dbs/" + url.PathEscape(c.Database) + "/colls/" + url.PathEscape(c.ID)
 }

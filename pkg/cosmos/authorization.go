@@ -25,8 +25,9 @@ type authorization struct {
 	last   atomic.Pointer[signature]
 }
 
-// signature is that of a request, and of all others for the same in the same second: a tick makes
-// thousands of them. Date and value are shared as they stand in the headers.
+// signature is that of a request, and of all others for the same path in the same second: a tick makes
+// thousands of them. No path is one of names and one of RIDs. Date and value are shared as they stand in
+// the headers.
 type signature struct {
 	method, path string
 	second       int64
@@ -90,15 +91,14 @@ func resourceOf(path string) (kind, link string) {
 
 const (
 	refreshTokenWithin = 5 * time.Minute  // of its end: then a new token is asked for
-	refreshTokenEvery  = 30 * time.Second // where that fails
+	refreshTokenEvery  = 30 * time.Second // if that fails
 )
 
-// bearer keeps a token of an identity, and asks for another one in time. It does so as azcore's
-// BearerTokenPolicy, but that it does not ask for tokens that the service may revoke with a challenge:
-// those that it gets last an hour or so.
+// bearer keeps a token of an identity, and asks for another one in time. Unlike azcore's
+// BearerTokenPolicy it asks for no tokens that a challenge can revoke: ordinary ones last about an hour.
 type bearer struct {
 	identity *scoped
-	refused  error // why no token may be sent to the account; nil where one may
+	refused  error // why no token may be sent to the account; nil = one may
 
 	current atomic.Pointer[token]
 	turn    chan struct{} // of whoever asks for one

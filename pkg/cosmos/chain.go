@@ -131,8 +131,8 @@ func stamps(o Options) http.Header {
 	return h
 }
 
-// transport follows no redirect and keeps no cookie, of which the service has none: http.Client copies
-// every header for these.
+// transport sends without http.Client, which copies every header for redirects and cookies. The service
+// has neither.
 type transport struct{ http.RoundTripper }
 
 func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }

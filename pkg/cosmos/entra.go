@@ -10,12 +10,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// DefaultScope is what a token can be for where a tenant knows no application of the account's own
-// name: KEDA's scaler asks for it in every cloud (kedacore/keda, azure/cloud_config.go).
+// DefaultScope is the scope of a token in a tenant that has no application of the account's own name.
+// KEDA's scaler asks for it in every cloud (kedacore/keda, azure/cloud_config.go).
 const DefaultScope = "https://cosmos.azure.com/.default"
 
-// OwnScope is what a token for an account is for by default: its own endpoint. That of a dedicated
-// gateway (ACCOUNT.sqlx.cosmos.azure.com) is the account's.
+// OwnScope is the scope of a token for an account by default: its own endpoint. A dedicated gateway
+// (ACCOUNT.sqlx.cosmos.azure.com) has the scope of its account.
 func OwnScope(endpoint *url.URL) string {
 	host := endpoint.Hostname()
 	if account, ok := strings.CutSuffix(host, ".sqlx.cosmos.azure.com"); ok {
@@ -28,8 +28,8 @@ func OwnScope(endpoint *url.URL) string {
 // (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
 const unknownResource = "AADSTS500011"
 
-// scoped asks an identity for a token with the scope of an account, and where the tenant does not know
-// that, with DefaultScope.
+// scoped asks an identity for a token with the scope of an account, and with DefaultScope if the tenant
+// does not know that.
 type scoped struct {
 	azcore.TokenCredential
 	own   string

@@ -129,17 +129,7 @@ type autoscaleSettings struct {
 func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
 	var cost call
 	defer func() { t.Usage = cost.Usage }()
-	ctx = cost.in(ctx)
-	about := subject{container: c, doing: Reading}
-	t, err = m.read(ctx, about)
-	refusal, refused := errors.AsType[*Refusal](err)
-	if !refused || refusal.Kind != NoThroughput || c.ID == "" {
-		return t, err
-	}
-	if _, above := m.read(ctx, subject{container: c.database(), doing: Reading}); above == nil {
-		refusal.Kind = SharedThroughput
-	}
-	return t, refusal
+	return ownOrShared(c, func(about subject) (Throughput, error) { return m.read(cost.in(ctx), about) })
 }
 
 func (m *Manager) read(ctx context.Context, about subject) (Throughput, error) {

@@ -24,8 +24,8 @@ const (
 )
 
 // regions orders the endpoints that an account can be read at: its own and that of each readable
-// region. Where the region feedscale runs in is known and the account has it, that one comes first,
-// else the account's own endpoint. One that fails is left out for avoidFailedFor
+// region. If the account is in the region feedscale runs in, that one comes first, otherwise the
+// account's own endpoint. One that fails is left out for avoidFailedFor
 // (docs/decisions/0007-pace-and-regions.md).
 type regions struct {
 	own       string // the region feedscale runs in; "" = unknown
@@ -49,8 +49,8 @@ func newRegions(endpoint, own string) *regions {
 	return &regions{own: own, endpoint: endpoint, order: []string{endpoint}, avoid: make(map[string]time.Time)}
 }
 
-// route returns the endpoints to read from, best first and at least one: where all have failed, it
-// returns them all. The caller does not change it.
+// route returns the endpoints to read from, best first and at least one: if all have failed, it
+// returns all. The caller does not change it.
 func (r *regions) route(now time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +105,8 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 	r.avoid[endpoint] = now.Add(avoidFailedFor)
 }
 
-// learn takes the regions from an account's description, without those that may not be asked. What is no JSON is
-// ignored.
+// learn takes the regions from an account's description, without those that may not be asked. It ignores
+// what is no JSON.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable    []location `json:"readableLocations"`
@@ -132,8 +132,8 @@ func (r *regions) learn(description []byte, now time.Time) {
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
 var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$`)
 
-// trusted returns the locations that may get signatures and tokens of the account (docs/security.md, Limits). Their
-// endpoints have no slash at the end.
+// trusted returns the locations that may get signatures and tokens of the account (docs/security.md,
+// Limits). Their endpoints have no slash at the end.
 func (r *regions) trusted(locations []location) (trusted []location) {
 	domain := func(u *url.URL) string { return strings.ToLower(azureDomain.FindString(u.Hostname())) }
 	own, err := url.Parse(r.endpoint)
@@ -174,9 +174,9 @@ func (r *regions) stale(now time.Time) bool {
 	return true
 }
 
-// guess is where the account is in the region feedscale runs in, for as long as nobody could be asked:
-// the SDKs build the address of a region alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" where
-// the endpoint is none of Azure's, or no region is known.
+// guess returns the address that the account has in the region feedscale runs in, to be asked if its own
+// endpoint does not answer. The SDKs build it alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" = the
+// endpoint is none of Azure's, or no region is known.
 func (r *regions) guess() string {
 	u, err := url.Parse(r.endpoint)
 	if err != nil || r.own == "" {

@@ -30,18 +30,25 @@ type Throughput struct {
 // SharedThroughput or NoThroughput if there is none to read, or says what to do. It asks the region that
 // takes writes, since another one may still tell what was there before.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
-	asked := call{about: subject{container: c, doing: Reading}, primary: true}
+	asked := call{primary: true}
 	defer func() { t.Usage = asked.Usage }()
-	t, err = a.readThroughput(ctx, &asked)
-	if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Kind == NoThroughput && c.ID != "" {
-		above := asked
-		above.about.container = c.database()
-		if _, err := a.readThroughput(ctx, &above); err == nil {
-			refusal.Kind = SharedThroughput
-		}
-		asked.Usage = above.Usage
+	return ownOrShared(c, func(about subject) (Throughput, error) {
+		asked.about = about
+		return a.readThroughput(ctx, &asked)
+	})
+}
+
+// ownOrShared reads the throughput of a container. If it has none, the database says whether it shares that.
+func ownOrShared(c Container, read func(about subject) (Throughput, error)) (Throughput, error) {
+	t, err := read(subject{container: c, doing: Reading})
+	refusal, ok := errors.AsType[*Refusal](err)
+	if !ok || refusal.Kind != NoThroughput || c.ID == "" {
+		return t, err
 	}
-	return t, err
+	if _, err := read(subject{container: Container{Database: c.Database}, doing: Reading}); err == nil {
+		refusal.Kind = SharedThroughput
+	}
+	return t, refusal
 }
 
 func (a *client) readThroughput(ctx context.Context, asked *call) (Throughput, error) {
