@@ -15,7 +15,7 @@ func page(handler string) error {
 		return err
 	}
 	defer s.stop()
-	h, err := startHandler(handler, s, "FEEDSCALE_TIMER_SCHEDULE=0 0 * * * *") // so that nothing grows old meanwhile
+	h, err := startHandler(handler, s)
 	if err != nil {
 		return err
 	}

@@ -48,15 +48,16 @@ func scaleRow(handler string, processors, leases int, wanted float64) error {
 		return err
 	}
 	const ticks = 2
-	before, began := h.cpu(), time.Now()
+	before, began, last := h.cpu(), time.Now(), time.Time{}
 	for range ticks {
+		last = time.Now()
 		if err := h.tick(); err != nil {
 			return err
 		}
 	}
 	wall, cpu := time.Since(began)/ticks, (h.cpu()-before)/ticks
 	peak, rest := h.status("VmHWM"), h.status("VmRSS")
-	requests, charge, err := h.costs()
+	c, err := h.costs(last)
 	if err != nil {
 		return err
 	}
@@ -64,9 +65,12 @@ func scaleRow(handler string, processors, leases int, wanted float64) error {
 	if wanted > 0 {
 		goal = fmt.Sprintf("   at most %.0f MiB", wanted)
 	}
+	if c.measured < processors {
+		goal += fmt.Sprintf("   the last tick measured %d processors alone", c.measured)
+	}
 	n := processors * leases
 	fmt.Printf("%-8d %10d %6.0f ms %6.0f ms %7.0f µs %6.0f MiB %5.0f MiB %9.0f %9.0f%s\n", n, processors,
-		wall.Seconds()*1e3, cpu*1e3, cpu/float64(n)*1e6, peak, rest, requests, charge, goal)
+		wall.Seconds()*1e3, cpu*1e3, cpu/float64(n)*1e6, peak, rest, c.requests, c.charge, goal)
 	return nil
 }
 
@@ -78,7 +82,9 @@ type served struct {
 	output  bytes.Buffer
 }
 
-func startHandler(handler string, s *standIn, settings ...string) (*served, error) {
+// startHandler starts a handler whose next slot is far off: a tick is not cut short, and nothing grows old,
+// however slow the machine is.
+func startHandler(handler string, s *standIn) (*served, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
 		return nil, err
@@ -95,8 +101,7 @@ func startHandler(handler string, s *standIn, settings ...string) (*served, erro
 	h := &served{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprint("http://", address)}
 	h.command.Dir = folder
 	h.command.Env = append(os.Environ(), settingOf(0)+"="+s.connection, "FEEDSCALE_EVENT_HEARTBEAT=0", "FEEDSCALE_TICK_TIMEOUT=9m",
-		"FEEDSCALE_TIMER_SCHEDULE=*/15 * * * * *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
-	h.command.Env = append(h.command.Env, settings...)
+		"FEEDSCALE_TIMER_SCHEDULE=0 0 0 1 1 *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
 	h.command.Stderr = &h.output
 	if err := h.command.Start(); err != nil {
 		return nil, err
@@ -156,23 +161,38 @@ func (h *served) cpu() float64 {
 	return (u + s) / perSecond
 }
 
-var costLine = regexp.MustCompile(`(?m)^feedscale_processor_poll_(requests|request_charge)\{.*\} (\S+)$`)
+var tickLine = regexp.MustCompile(`(?m)^feedscale_processor_(poll_requests|poll_request_charge|complete|last_measured_timestamp_seconds)\{.*\} (\S+)$`)
 
-// costs returns the requests to the account, and the request units, of the last tick.
-func (h *served) costs() (requests, charge float64, err error) {
+// costs are of the last tick, as Prometheus is told.
+type costs struct {
+	requests, charge float64 // to the account, and RU
+	measured         int     // processors of which all is known, and that this tick measured
+}
+
+// costs returns those of a tick that began at a time.
+func (h *served) costs(began time.Time) (c costs, err error) {
 	response, err := http.Get(h.url + "/api/metrics")
 	if err != nil {
-		return 0, 0, err
+		return c, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	for _, found := range costLine.FindAllStringSubmatch(string(text), -1) {
+	complete, fresh := 0, 0
+	for _, found := range tickLine.FindAllStringSubmatch(string(text), -1) {
 		n, _ := strconv.ParseFloat(found[2], 64)
-		if found[1] == "requests" {
-			requests += n
-		} else {
-			charge += n
+		switch found[1] {
+		case "poll_requests":
+			c.requests += n
+		case "poll_request_charge":
+			c.charge += n
+		case "complete":
+			complete += int(n)
+		default:
+			if n >= float64(began.Unix()) {
+				fresh++
+			}
 		}
 	}
-	return requests, charge, err
+	c.measured = min(complete, fresh)
+	return c, err
 }

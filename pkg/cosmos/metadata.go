@@ -116,12 +116,7 @@ func (a *Account) ProbeAccount(ctx context.Context) error {
 	return err
 }
 
-// ProbeDatabase reads the description of a database.
-func (a *Account) ProbeDatabase(ctx context.Context, id string) error {
-	return a.ProbeContainer(ctx, Container{Database: id})
-}
-
-// ProbeContainer reads the description of a container.
+// ProbeContainer reads the description of a container, or of a database if c has no ID.
 func (a *Account) ProbeContainer(ctx context.Context, c Container) error {
 	t := call{about: subject{container: c}}
 	if _, err := a.read(ctx, &t); err != nil {

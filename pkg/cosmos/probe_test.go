@@ -15,8 +15,10 @@ import (
 // probes are all there are, by the kind of request that each one is about.
 func probes(a *cosmos.Account) map[cosmosfake.Kind]func(context.Context) error {
 	return map[cosmosfake.Kind]func(context.Context) error{
-		cosmosfake.ReadAccount:    a.ProbeAccount,
-		cosmosfake.ReadDatabase:   func(ctx context.Context) error { return a.ProbeDatabase(ctx, orders.Database) },
+		cosmosfake.ReadAccount: a.ProbeAccount,
+		cosmosfake.ReadDatabase: func(ctx context.Context) error {
+			return a.ProbeContainer(ctx, cosmos.Container{Database: orders.Database})
+		},
 		cosmosfake.ReadContainer:  func(ctx context.Context) error { return a.ProbeContainer(ctx, orders) },
 		cosmosfake.ReadRanges:     func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
 		cosmosfake.ReadChangeFeed: func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
@@ -88,7 +90,7 @@ func TestAProbeTellsWhichNameIsWrong(t *testing.T) {
 	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	nowhere := cosmos.Container{Database: "shop", ID: "nowhere"}
 	for rule, err := range map[string]error{
-		"the database": a.ProbeDatabase(t.Context(), "nowhere"), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
+		"the database": a.ProbeContainer(t.Context(), cosmos.Container{Database: "nowhere"}), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
 		"the lease container": a.ProbeLeases(t.Context(), nowhere),
 	} {
 		if got := (*cosmos.Refusal)(nil); !errors.As(err, &got) || got.Status != 404 {
