@@ -49,6 +49,7 @@ var mutants = []mutant{
 	{"a range that cannot be read while it is split counts two", "estimator/measured.go", "greatest.Lag = 1\n", "greatest.Lag = 2\n"},
 	{"a range that has replaced another one counts one more though it was read", "estimator/measured.go", "greatest = r\n", "greatest = r\n\t\t\t\tgreatest.Lag++\n"},
 	{"uncovered keys are never found", "changefeed/coverage.go", "return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true", "return nil, true"},
+	{"a position that its feed has reached is ahead", "health/ahead.go", "p.Pending() || p.Count() > 1 || *p.CheckpointLSN <= *p.SessionLSN:\n\t\treturn nil\n\tcase last == nil || *p.SessionLSN >= last.Position:\n", "p.Pending():\n\t\treturn nil\n\tcase last == nil:\n"},
 	{"the first page of leases passes for all", "cosmos/leases.go", "\t\tif more := take(page.Items); !more || !pager.More() {\n\t\t\treturn !pager.More(), nil\n", "\t\tif take(page.Items); true {\n\t\t\treturn true, nil\n"},
 	{"an empty answer passes for a page without leases", "cosmos/whole.go", "\t\treturn checkDocuments(body)\n", "\t\tif len(body) == 0 {\n\t\t\treturn nil\n\t\t}\n\t\treturn checkDocuments(body)\n"},
 	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\tcase broken == nil:\n", "\t\tcase true:\n"},
