@@ -45,7 +45,9 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 	database, added := connection.child(of.Database, e.name()+"/"+of.Database, processor)
 	if added {
 		database.unhurried = c.config.Settings.RUBudget > 0
-		database.holds("read metadata", "the database exists", func(ctx context.Context) error { return account.ProbeDatabase(ctx, of.Database) })
+		database.holds("read metadata", "the database exists", func(ctx context.Context) error {
+			return account.ProbeContainer(ctx, cosmos.Container{Database: of.Database})
+		})
 	}
 	s, added := database.child(of, e.name()+"/"+of.String(), processor)
 	switch {
