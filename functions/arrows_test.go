@@ -67,8 +67,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"what answers KEDA knows no service", []string{"pkg/scaler"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
 		{"connect is below the app", []string{"functions/internal/connect"}, []string{"functions/internal/app", "functions/internal/cli", "functions/internal/check", "functions/internal/discover", "functions/internal/console"}},
-		{"values do not print", []string{"functions/internal/check", "functions/internal/discover", "functions/internal/app"}, []string{"functions/internal/console", "functions/internal/cli"}},
-		{"nothing below knows the command line", []string{"functions/internal/console"}, []string{"functions/internal/cli", "functions/internal/app"}},
+		{"values do not print", []string{"functions/internal/check", "functions/internal/discover", "functions/internal/app"}, []string{"functions/internal/console", "functions/internal/program", "functions/internal/cli"}},
+		{"nothing below knows the commands", []string{"functions/internal/console", "functions/internal/program"}, []string{"functions/internal/cli", "functions/internal/app"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

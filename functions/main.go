@@ -11,9 +11,9 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	_ "time/tzdata" // schedules name IANA time zones, which a small image does not have
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 )
 
 // release is set by the linker: the version of a released build.
@@ -29,6 +29,6 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(cli.Main(ctx, cli.OS(release), []cli.Command{cli.Serve, cli.Poll, cli.Check(nil), cli.Version},
+	os.Exit(program.Main(ctx, program.OS(release), []program.Command{cli.Serve, cli.Poll, cli.Check(nil), program.Version},
 		" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale"))
 }

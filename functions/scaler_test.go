@@ -187,9 +187,9 @@ func TestTheScalersMistakesAreStatusTwo(t *testing.T) {
 	}{
 		{"an address that is taken", with("FEEDSCALE_SCALER_LISTEN=" + taken.Addr().String()), []string{"run"}, "set FEEDSCALE_SCALER_LISTEN to another address"},
 		{"certificates that are not there", with("FEEDSCALE_SCALER_LISTEN=127.0.0.1:0", "FEEDSCALE_SCALER_CERT_FILE=none.crt", "FEEDSCALE_SCALER_KEY_FILE=none.key"), []string{"run"}, "the certificate none.crt with the key none.key cannot be used"},
-		{"a state that is for one process", with(), []string{"scaler"}, "set FEEDSCALE_SCALER_LISTEN in that of feedscale run, or ask it with --url"},
+		{"a state that is for one process", with(), []string{"scaler"}, "set FEEDSCALE_SCALER_LISTEN for feedscale run, or ask it with --url"},
 		{"an address of no API", map[string]string{}, []string{"scaler", "--url", "app"}, "it is not the address of feedscale's HTTP API"},
-		{"two places to ask", map[string]string{}, []string{"scaler", "--url", "http://app.example", "--config", "processors.yaml"}, "--config: is of no use with --url"},
+		{"two places to ask", map[string]string{}, []string{"scaler", "--url", "http://app.example", "--config", "processors.yaml"}, "--config: has no effect with --url"},
 		{"an interval that floods", map[string]string{}, []string{"scaler", "--interval", "1ms", "--listen", "6000"}, `--interval is "1ms"; allowed are durations, such as 90s or 1h30m, from 100ms to 1h`},
 	} {
 		if r := command(t, t.TempDir(), c.settings, c.args...); r.Status != 2 || !strings.Contains(r.Stderr, c.says) {

@@ -19,6 +19,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -63,9 +64,9 @@ func beHandler(clock string) int {
 	defer file.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	env := cli.OS("v1.2.3")
+	env := program.OS("v1.2.3")
 	env.Now = clockFile{file}.Now
-	return cli.Main(ctx, env, []cli.Command{cli.Serve}, "")
+	return program.Main(ctx, env, []program.Command{cli.Serve}, "")
 }
 
 // stageClocked is the staged app with this test binary for its handler.

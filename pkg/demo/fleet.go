@@ -108,8 +108,8 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 	// .NET's defaults scaled down to a tenth, so that what takes two minutes in a real deployment is seen
 	// in twelve seconds. A handler that fails has its lease released at once, as .NET has it.
 	p, err := changefeedprocessor.New(
-		changefeedprocessor.Container{Client: client, Database: database, ID: f.service.name},
-		changefeedprocessor.Container{Client: client, Database: database, ID: leaseContainer},
+		changefeedprocessor.Container{Client: client, Database: f.service.in(), ID: f.service.name},
+		changefeedprocessor.Container{Client: client, Database: f.service.in(), ID: leaseContainer},
 		changefeedprocessor.Options{
 			Name: f.service.processorName, Instance: r.name, Handle: f.handler(life, throughput),
 			FromBeginning: true, // as processors.yaml says

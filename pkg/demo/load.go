@@ -58,7 +58,7 @@ func (w *writer) run(ctx context.Context, account *cosmosfake.Server, s service)
 	defer ticks.Stop()
 	for {
 		for due := s.load.total(w.now().Sub(start)); w.number < due && !w.paused.Load() && ctx.Err() == nil; w.number++ {
-			if err := account.Upsert(database, s.name, s.document(w)); err != nil {
+			if err := account.Upsert(s.in(), s.name, s.document(w)); err != nil {
 				return fmt.Errorf("writing load: %w", err)
 			}
 			w.written.Add(1)

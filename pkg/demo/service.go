@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	_ "embed"
 	"time"
 )
@@ -26,6 +27,7 @@ const (
 // service is one application of the shop: a container that is written to, and a change feed
 // processor on it.
 type service struct {
+	database      string // "" = database
 	name          string // of the container and, in processors.yaml, of the processor
 	processorName string
 	key           string // path of the container's partition key
@@ -36,6 +38,8 @@ type service struct {
 	stuck         bool // its replicas never finish the first page
 	settles       bool // its replicas write each change to the ledger
 }
+
+func (s service) in() string { return cmp.Or(s.database, database) }
 
 // services are what the world consists of. processors.yaml tells a reader what to expect of each.
 func services() []service {

@@ -41,8 +41,8 @@ type Options struct {
 // Container is a container and its database, which is made with it. Without a PartitionKey it is
 // /id.
 type Container struct {
-	Database string
-	cosmosfake.ContainerSpec
+	Database                 string `yaml:"database"`
+	cosmosfake.ContainerSpec `yaml:",inline"`
 }
 
 // Emulator is a running pair of stand-ins.

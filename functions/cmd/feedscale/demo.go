@@ -14,21 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
 )
 
-// showDemo runs feedscale on a world that is embedded: accounts, load, workers and a consumer of the
-// scale events, which closes the loop.
-func showDemo(env cli.Env) *cobra.Command {
+// showDemo runs feedscale in an embedded world: an account, load, workers, and a consumer that
+// starts and stops them by the scale events.
+func showDemo(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load", GroupID: cli.GroupTry,
-		Long: "Run a world of embedded processors under load. With env, print the settings with which other commands\n" +
-			"work on the demo that runs.",
+		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load; with env, print its settings", GroupID: program.GroupTry,
 		Example:     "feedscale demo\nfeedscale demo --duration 1m\neval \"$(feedscale demo env)\"",
-		Annotations: cli.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
+		Annotations: program.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
 		Args:        cobra.ArbitraryArgs,
 	}
 	duration := c.Flags().Duration("duration", 0, "end after so long; 0 = at Ctrl-C")
@@ -39,18 +37,18 @@ func showDemo(env cli.Env) *cobra.Command {
 		case len(args) < 3 && args[0] == "env":
 			return printDemoEnviron(c.Context(), env, strings.Join(args[1:], ""))
 		}
-		return cli.Usage(fmt.Errorf("demo: allowed are no arguments and env [PORT], not %q", strings.Join(args, " ")))
+		return program.Usage(fmt.Errorf("allowed are no arguments, env, and env PORT, not %q", strings.Join(args, " ")))
 	}
 	return c
 }
 
-func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
+func runDemo(ctx context.Context, env program.Env, duration time.Duration) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	screen := cli.NewScreen(env, false)
-	logged := slog.LevelWarn // of the world
+	screen := program.NewScreen(env, false)
+	logged := slog.LevelWarn // the least level of the world
 	if screen.Live {
-		// A terminal that hangs up ends the demo as Ctrl-C does, so that nothing of it stays behind.
+		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
@@ -74,14 +72,14 @@ func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
 	env.Environ = demoEnviron(env, world)
 	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile})
 	if err != nil {
-		return cli.Usage(err)
+		return program.Usage(err)
 	}
 	log := screen.Log(slog.LevelError)
 	host, err := app.Listen(c, app.Options{
 		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Controls: newControls(world, log),
 	})
 	if err != nil {
-		return cli.Usage(err)
+		return program.Usage(err)
 	}
 	defer host.Close()
 	s := demoScreen{started: env.Now(), now: env.Now, url: host.URL(), world: world}
@@ -92,23 +90,23 @@ func runDemo(ctx context.Context, env cli.Env, duration time.Duration) error {
 			go s.press(keys, end)
 		}
 	}
-	screen.Show(cli.View{Head: s.head, Table: s.table, Foot: s.foot, More: s.more})
+	screen.Show(program.View{Head: s.head, Table: s.table, Foot: s.foot, More: s.more})
 	if !screen.Live {
 		fmt.Fprintf(env.Stdout, "feedscale demo: %s/api/dashboard shows the same in a browser; Ctrl-C ends it\n", s.url)
 		fmt.Fprintf(env.Stdout, "in another terminal, %s has every command work on it\n", s.walk())
 	}
-	return host.Serve(ctx, func(ctx context.Context) error { return screen.Follow(ctx, host) })
+	return host.Serve(ctx, func(ctx context.Context) error { return screen.Follow(ctx, host.TickForever) })
 }
 
-// usualAddress is where run and demo listen by default.
+// usualAddress is the default address of run and demo.
 const (
 	loopback     = "127.0.0.1:"
 	usualAddress = loopback + "7071"
 )
 
-// demoEnviron is the world's environment in place of the user's, of which only what concerns this
-// process is kept. Where the usual port is taken, any is fine.
-func demoEnviron(env cli.Env, world *demo.World) []string {
+// demoEnviron is the environment with the settings of the world in place of the user's, but for
+// those of HTTP. If the usual port is taken, the demo listens on any.
+func demoEnviron(env program.Env, world *demo.World) []string {
 	environ := slices.DeleteFunc(slices.Clone(env.Environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "FEEDSCALE_") && !strings.HasPrefix(entry, "FEEDSCALE_LISTEN=") && !strings.HasPrefix(entry, "FEEDSCALE_API_KEY=")
 	})

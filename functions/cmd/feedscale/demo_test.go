@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
@@ -75,7 +75,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 	var restored int
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Main(t.Context(), cli.Env{
+		ended <- program.Main(t.Context(), program.Env{
 			Args: []string{"demo"}, Environ: []string{"FEEDSCALE_LISTEN=127.0.0.1:0", "FEEDSCALE_API_KEY=k-1", "NO_COLOR=1"}, Stdout: g, Stderr: g, Now: time.Now, Terminal: g.size,
 			Keys: func() (io.Reader, func(), bool) { return keys, func() { restored++ }, true },
 		}, commands(), "")
@@ -182,7 +182,7 @@ func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 			defer server.Close()
 			address := strings.TrimPrefix(server.URL, "http://")
 			var stdout, stderr bytes.Buffer
-			status := cli.Main(t.Context(), cli.Env{Args: []string{"demo", "env", address}, Environ: c.environ, Stdout: &stdout, Stderr: &stderr, Now: time.Now}, commands(), "")
+			status := program.Main(t.Context(), program.Env{Args: []string{"demo", "env", address}, Environ: c.environ, Stdout: &stdout, Stderr: &stderr, Now: time.Now}, commands(), "")
 			if want := strings.ReplaceAll(c.stdout, "ADDRESS", address); status != c.status || stdout.String() != want || !strings.Contains(stderr.String(), strings.ReplaceAll(c.stderr, "ADDRESS", address)) {
 				t.Errorf("status %d, stderr %q, stdout\n%swant\n%s", status, stderr.String(), stdout.String(), want)
 			}
@@ -200,8 +200,8 @@ func TestTheKeyOfADemoFollowsNoRedirect(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	env := cli.Env{Args: []string{"demo", "env", strings.TrimPrefix(server.URL, "http://")}, Environ: []string{"FEEDSCALE_API_KEY=k"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now}
-	if status := cli.Main(t.Context(), env, commands(), ""); status != 1 || !strings.Contains(stderr.String(), "it answers 307 Temporary Redirect") {
+	env := program.Env{Args: []string{"demo", "env", strings.TrimPrefix(server.URL, "http://")}, Environ: []string{"FEEDSCALE_API_KEY=k"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now}
+	if status := program.Main(t.Context(), env, commands(), ""); status != 1 || !strings.Contains(stderr.String(), "it answers 307 Temporary Redirect") {
 		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}
 }
@@ -211,10 +211,10 @@ func TestWhereNoDemoRunsItSaysHowToStartOne(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(closed.URL, "http://"), ":")
-	if status, stdout, stderr := run(t, "demo", "env", port); status != 1 || stdout != "" || !strings.Contains(stderr, "no demo answers at 127.0.0.1:"+port) || !strings.Contains(stderr, "start one with make run") {
+	if status, stdout, stderr := run(t, "demo", "env", port); status != 1 || stdout != "" || !strings.Contains(stderr, "no demo answers at 127.0.0.1:"+port) || !strings.Contains(stderr, "start one with feedscale demo") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
 	}
-	if status, _, stderr := run(t, "demo", "now"); status != 2 || !strings.Contains(stderr, "allowed are no arguments and env [PORT]") {
+	if status, _, stderr := run(t, "demo", "now"); status != 2 || !strings.Contains(stderr, "allowed are no arguments, env, and env PORT") {
 		t.Errorf("status %d, stderr %q", status, stderr)
 	}
 }

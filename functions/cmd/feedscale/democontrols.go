@@ -17,24 +17,24 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
-	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/problem"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/demo"
 )
 
-// routeEnviron is where another process learns the settings of the demo.
+// routeEnviron answers with the settings of the demo.
 const routeEnviron = dashboard.RouteControls + "/environ"
 
-// worldControls is the world as the controls of the page see it.
+// worldControls is the answer for the controls of the page.
 type worldControls struct {
 	Faults []demo.Fault `json:"faults"`
 	Watch  string       `json:"watch"`
 }
 
-// newControls answers the controls of the page, and "demo env". What changes the world is refused to
-// pages of other origins, which any browser on this machine may have open.
+// newControls answers the controls of the page, and "demo env". Pages of other origins, which a
+// browser on this machine may show, cannot change the world.
 func newControls(world *demo.World, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, value any) {
@@ -62,27 +62,28 @@ func newControls(world *demo.World, log *slog.Logger) http.Handler {
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, r, log, http.StatusForbidden, "a page of another origin changes nothing here")
+		problem.Write(w, r, log, http.StatusForbidden, "a page of another origin may not change the demo")
 	}))
 	return protection.Handler(mux)
 }
 
-// environTimeout bounds the question: the demo runs on this machine.
+// environTimeout is short, since the demo runs on this machine.
 const environTimeout = 5 * time.Second
 
-// settingsOfDemo are the names that "demo env" passes on: what answers at the address is any program.
+// settingsOfDemo are the names that "demo env" accepts, since any program may answer at the
+// address.
 var settingsOfDemo = regexp.MustCompile(`^(COSMOS|SERVICEBUS|FEEDSCALE_[A-Z_]+)$`)
 
-// printDemoEnviron prints what a shell takes over, so that commands work on the demo that listens on a
-// port, or at an address; "" = where demo would listen in this environment.
-func printDemoEnviron(ctx context.Context, env cli.Env, at string) error {
+// printDemoEnviron prints the lines by which a shell works on the demo at a port or an address; ""
+// is where demo listens by default.
+func printDemoEnviron(ctx context.Context, env program.Env, at string) error {
 	address := cmp.Or(at, env.Getenv("FEEDSCALE_LISTEN"), usualAddress)
 	if !strings.Contains(address, ":") {
 		address = loopback + address
 	}
 	environ, err := askForEnviron(ctx, address, env.Getenv("FEEDSCALE_API_KEY"))
 	if err != nil {
-		return fmt.Errorf("no demo answers at %s (%w): start one with make run, or take the line that its screen has", address, err)
+		return fmt.Errorf("no demo answers at %s (%w): start one with feedscale demo, or copy the line on its screen", address, err)
 	}
 	settings := map[string]string{"FEEDSCALE_LISTEN": address, "FEEDSCALE_URL": "http://" + address}
 	for _, entry := range environ {
@@ -100,14 +101,14 @@ func printDemoEnviron(ctx context.Context, env cli.Env, at string) error {
 	return nil
 }
 
-// printExports prints what a shell takes over.
+// printExports prints settings as lines for a shell.
 func printExports(w io.Writer, settings map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(w, "export %s='%s'\n", name, strings.ReplaceAll(settings[name], "'", `'\''`))
 	}
 }
 
-// askForEnviron asks the demo that listens at an address, and may want a key; "" = none.
+// askForEnviron asks the demo at an address; key is "" for none.
 func askForEnviron(ctx context.Context, address, key string) (environ []string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+routeEnviron, nil)
 	if err != nil {
@@ -120,7 +121,7 @@ func askForEnviron(ctx context.Context, address, key string) (environ []string, 
 	client.Timeout = environTimeout
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, errors.Unwrap(err) // its text repeats the address
+		return nil, errors.Unwrap(err) // without the address
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

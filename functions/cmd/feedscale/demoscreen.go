@@ -9,20 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// demoScreen is what the screen of the demo shows beyond that of feedscale run.
+// demoScreen is the view of the demo.
 type demoScreen struct {
 	started  time.Time
 	now      func() time.Time
 	url      string
-	keys     bool // are read
+	keys     bool // there are keys
 	world    *demo.World
-	happened time.Time // of the last happening that was told
+	happened time.Time // of the last happening that was printed
 }
 
 // Keys that end the demo. In raw mode the terminal sends no signal for Ctrl-C.
@@ -32,8 +32,8 @@ const (
 	escape    = 27 // begins what an arrow, say, sends
 )
 
-// press does what keys are for, until there are no more: a digit switches the fault of that place. What
-// begins with an escape is one key that means nothing here.
+// press reads keys until the end of them. A digit switches the fault of that number; q and Ctrl-C
+// end the demo. Keys that send an escape sequence do nothing.
 func (s *demoScreen) press(keys io.Reader, end context.CancelFunc) {
 	chunk := make([]byte, 64)
 	for {
@@ -54,7 +54,7 @@ func (s *demoScreen) press(keys io.Reader, end context.CancelFunc) {
 	}
 }
 
-// walk is the line with which another terminal works on this demo.
+// walk is the line by which another terminal works on this demo.
 func (s *demoScreen) walk() string {
 	port := ""
 	if address := strings.TrimPrefix(s.url, "http://"); address != usualAddress {
@@ -79,22 +79,18 @@ func (s *demoScreen) head(style console.Style) []string {
 	return append(lines, "another terminal: "+s.walk(), "")
 }
 
-// table is what stands of each processor: what was decided, beside what its workers do; and below it a
-// line for each container that follows one.
+// table is the table of feedscale run, with columns for what the workers do.
 func (s *demoScreen) table(polled, groups []state.State, style console.Style) string {
 	services := s.world.Snapshot()
 	rows := console.ProcessorRows(polled, groups, false)
 	for i, row := range rows {
-		cells := console.Head(">WRITTEN", ">DONE", ">RUNNING")
-		if at := slices.IndexFunc(services, func(service demo.Service) bool { return service.Name == row[0].Text }); i > 0 {
-			cells = make([]console.Cell, 3)
-			if at >= 0 {
-				count := func(n any, color string) console.Cell {
-					return console.Cell{Text: fmt.Sprint(n), Color: color, Right: true}
-				}
-				of := services[at]
-				cells = []console.Cell{count(of.Written, console.Dim), count(of.Processed, console.Dim), count(of.Replicas, console.Plain)}
-			}
+		cells := console.Row("", "", "")
+		if i == 0 {
+			cells = console.Head(">WRITTEN", ">DONE", ">RUNNING")
+		} else if at := slices.IndexFunc(services, func(service demo.Service) bool { return service.Name == row[0].Text }); at >= 0 {
+			of := services[at]
+			cells = console.Row(fmt.Sprint(of.Written), fmt.Sprint(of.Processed), fmt.Sprint(of.Replicas))
+			cells[0].Color, cells[1].Color = console.Dim, console.Dim
 		}
 		row = slices.Insert(row, len(row)-2, cells[:2]...) // before RU
 		rows[i] = slices.Insert(row, 6, cells[2])          // after REPLICAS
@@ -102,7 +98,7 @@ func (s *demoScreen) table(polled, groups []state.State, style console.Style) st
 	return console.ProcessorTable(rows, style)
 }
 
-// foot says what to watch, once something is broken.
+// foot explains the columns and, while a fault is on, what to watch.
 func (s *demoScreen) foot(style console.Style) []string {
 	lines := []string{style.Paint(style.Cut("LAG pending, ? unknown and never zero; REPLICAS decided; RUNNING now; PARTITIONS with lag, of all"), console.Dim)}
 	if watch := s.world.Watch(); watch != "" {
@@ -113,13 +109,13 @@ func (s *demoScreen) foot(style console.Style) []string {
 	return lines
 }
 
-// more tells what happened to the world.
+// more is a line for each new happening in the world.
 func (s *demoScreen) more() string {
 	var b strings.Builder
 	for _, h := range s.world.Happenings() {
 		if h.Time.After(s.happened) {
 			s.happened = h.Time
-			fmt.Fprintf(&b, "%s  %s\n", cli.Clock(h.Time), h.Text)
+			fmt.Fprintf(&b, "%s  %s\n", program.Clock(h.Time), h.Text)
 		}
 	}
 	return b.String()

@@ -13,37 +13,38 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/importer"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed handler
-// has no use for it, and does not link it.
-func importFiles(env cli.Env) *cobra.Command {
+// importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed
+// handler does not link it.
+func importFiles(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers", GroupID: cli.GroupWork,
+		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers", GroupID: program.GroupWork,
 		Example: "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import host.json */function.json local.settings.json\n" +
 			"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -",
 		Args: cobra.ArbitraryArgs,
 	}
-	to := c.Flags().String("config", "", "where to write, if nothing is there yet, and not to standard output")
-	c.Flags().StringP("output", "o", "yaml", "yaml, which is all there is")
+	to := c.Flags().String("config", "", "the file to write, which must not exist (default standard output)")
+	c.Flags().StringP("output", "o", "yaml", "yaml, the only form")
 	c.RunE = func(c *cobra.Command, names []string) error {
 		if form := c.Flag("output").Value.String(); form != "yaml" {
-			return cli.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", form))
+			return program.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", form))
 		}
 		if len(names) == 0 {
-			return cli.Usage(errors.New("the files to import are missing, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json"))
+			return program.Usage(errors.New("name the files to import, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json"))
 		}
 		return runImport(env, names, *to)
 	}
 	return c
 }
 
-func runImport(env cli.Env, names []string, to string) error {
+func runImport(env program.Env, names []string, to string) error {
 	files, mistakes := readFiles(env, names)
-	// Those that can be read are looked at all the same, so that everything is said at once.
+	// The other files are read all the same, so that all mistakes are reported at once.
 	result, err := importer.Convert(files, config.Lookup(env.Environ))
 	if wrong, ok := errors.AsType[yamltree.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
 		mistakes = append(mistakes, wrong...)
@@ -51,7 +52,7 @@ func runImport(env cli.Env, names []string, to string) error {
 		return err
 	}
 	if len(mistakes) > 0 {
-		return cli.Usage(mistakes)
+		return program.Usage(mistakes)
 	}
 	if to == "" {
 		_, err = env.Stdout.Write(result.Processors)
@@ -59,7 +60,7 @@ func runImport(env cli.Env, names []string, to string) error {
 		err = cli.WriteNew(to, result.Processors)
 	}
 	if err != nil {
-		return cli.Usage(err)
+		return program.Usage(err)
 	}
 	for _, r := range result.Remarks {
 		fmt.Fprintln(env.Stderr, r)
@@ -73,9 +74,9 @@ func runImport(env cli.Env, names []string, to string) error {
 	return nil
 }
 
-// readFiles reads files, standard input for -, and of folders what can be imported. It says what cannot be
-// read.
-func readFiles(env cli.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
+// readFiles reads files, standard input for -, and the files of folders that can be imported. A
+// mistake names each that cannot be read.
+func readFiles(env program.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
 	fail := func(name string, err error) {
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
@@ -92,8 +93,8 @@ func readFiles(env cli.Env, names []string) (files []importer.File, mistakes yam
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if name == "-" {
-			text, err := bounded.Read(name, env.Stdin)
-			add(name, text, err)
+			text, err := bounded.Read("standard input", env.Stdin)
+			add("standard input", text, err)
 			continue
 		} else if err != nil || !info.IsDir() {
 			text, err := bounded.ReadFile(name)

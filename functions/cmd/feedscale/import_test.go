@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -64,7 +64,7 @@ func TestAnImportIsWrittenToANewFileAlone(t *testing.T) {
 	}
 	testworld.Must(t, os.WriteFile(to, []byte("mine"), 0o600))
 	status, _, stderr := run(t, "import", "--config", to, from)
-	if status != 2 || !strings.Contains(stderr, to+" is there already") {
+	if status != 2 || !strings.Contains(stderr, to+" exists, and is not overwritten") {
 		t.Errorf("to a file that is there: status %d, stderr %q", status, stderr)
 	}
 	if kept, err := os.ReadFile(to); err != nil || string(kept) != "mine" {
@@ -83,10 +83,10 @@ func TestEverythingThatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"no file", nil, []string{"the files to import are missing"}},
+		{"no file", nil, []string{"name the files to import"}},
 		{"a flag that there is not", []string{"--to", "x", in("orders.yaml")}, []string{"-to"}},
 		{"three of four", []string{in("orders.yaml"), in("broken.yaml"), in("other.yaml"), in("nowhere.yaml"), t.TempDir()},
-			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: is nothing that can be imported", in("nowhere.yaml") + ": cannot be read (no such file", ": cannot be read (no file below it is of KEDA or Azure Functions)"}},
+			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: cannot be imported", in("nowhere.yaml") + ": cannot be read (no such file", ": cannot be read (no file below it is of KEDA or Azure Functions)"}},
 		{"a file to write, as in earlier releases", []string{in("orders.yaml"), "-o", "processors.yaml"}, []string{`--output is "processors.yaml"; allowed is yaml. --config names the file to write`}},
 		{"a file that is not there, alone", []string{in("nowhere.yaml")}, []string{in("nowhere.yaml") + ": cannot be read (no such file"}},
 		{"nothing but what cannot be carried over", []string{in("job.yaml")}, []string{in("job.yaml") + ":1: a ScaledJob starts", "there is nothing to import"}},
@@ -113,8 +113,13 @@ func TestAnImportReadsStandardInputAndFolders(t *testing.T) {
 	testworld.Must(t, os.Mkdir(filepath.Join(folder, "Pay"), 0o700))
 	testworld.Must(t, os.WriteFile(filepath.Join(folder, "Pay", "function.json"), []byte(function), 0o600))
 	var piped bytes.Buffer
-	env := cli.Env{Args: []string{"import", "-"}, Stdin: strings.NewReader(scaledObject), Stdout: &piped, Stderr: io.Discard, Now: time.Now}
-	if status := cli.Main(t.Context(), env, commands(), ""); status != 0 || !strings.Contains(piped.String(), "- name: orders\n") {
+	var said strings.Builder
+	env := program.Env{Args: []string{"import", "-"}, Stdin: strings.NewReader(""), Stdout: &piped, Stderr: &said, Now: time.Now}
+	if status := program.Main(t.Context(), env, commands(), ""); status != 2 || !strings.HasPrefix(said.String(), "feedscale: standard input: is empty") {
+		t.Errorf("status %d, %s", status, &said)
+	}
+	env.Stdin, env.Stderr = strings.NewReader(scaledObject), io.Discard
+	if status := program.Main(t.Context(), env, commands(), ""); status != 0 || !strings.Contains(piped.String(), "- name: orders\n") {
 		t.Errorf("of standard input: status %d, %s", status, piped.String())
 	}
 	status, stdout, stderr := run(t, "import", folder)

@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
+	"github.com/feedscale/feedscale/pkg/emulator"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -23,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files of this packag
 func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status = cli.Main(t.Context(), cli.Env{
+	status = program.Main(t.Context(), program.Env{
 		Args: args, Stdout: &out, Stderr: &errs, Now: time.Now, Version: "v1.2.3",
 		Terminal: func() (width, height int, ok bool) { return 0, 0, false },
 	}, commands(), "")
@@ -45,7 +48,7 @@ func TestTheUsageListsEveryCommand(t *testing.T) {
 func TestEveryCommandListsItsFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
-		name := c(cli.Env{}).Name()
+		name := c(program.Env{}).Name()
 		status, stdout, stderr := run(t, name, "--help")
 		if status != 0 || !strings.HasPrefix(stdout, "usage: feedscale "+name) || stderr != "" {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", name, status, stdout, stderr)
@@ -71,6 +74,7 @@ func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
 		{[]string{"--any-token", "--cosmos", "0.0.0.0:0", "--servicebus", "127.0.0.1:0"}, "any token is accepted on loopback only"},
 		{[]string{"--file", "nowhere.yaml"}, "nowhere.yaml"},
 		{[]string{"--file", "main.go"}, "main.go"},
+		{[]string{"--load", "90"}, "--load: needs a container to write to"},
 		{[]string{"now"}, `unexpected argument "now"`},
 	} {
 		if status, stdout, stderr := run(t, append([]string{"emulate"}, c.args...)...); status != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
@@ -86,7 +90,7 @@ func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 	if status, stdout, stderr := run(t, "emulate", "env", "--cosmos", "127.0.0.1:1"); status != 1 || stdout != "" || !strings.Contains(stderr, "no stand-in answers at 127.0.0.1:1") {
 		t.Errorf("nothing is served: status %d, stdout %q, stderr %q", status, stdout, stderr)
 	}
-	stand, err := startStandIns(standInOptions{cosmosAddr: cosmos, busAddr: bus, regions: []string{"Local"}}, standInWorld{})
+	stand, err := emulator.Start(emulator.Options{Cosmos: cosmosfake.Options{Addr: cosmos}, ServiceBus: servicebusfake.Options{Addr: bus}})
 	testworld.Must(t, err)
 	defer stand.Close()
 	cosmos, bus = strings.Trim(strings.TrimPrefix(stand.Cosmos.Endpoint(), "http:"), "/"), stand.ServiceBus.Addr().String()
@@ -101,7 +105,7 @@ func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 func TestNoFlagShowsItsTypeTwice(t *testing.T) {
 	t.Parallel()
 	for _, command := range commands() {
-		c := command(cli.Env{})
+		c := command(program.Env{})
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			kind, usage := pflag.UnquoteUsage(f)
 			if slices.Contains(strings.FieldsFunc(usage, func(r rune) bool { return !unicode.IsLetter(r) }), kind) {

@@ -9,31 +9,31 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// Check tries every name and permission that the configuration needs, and prints of each whether it
-// holds and what mends it. It sends no event. Those of the kinds that can tell what else scales a
-// target say so.
-func Check(kinds actions.Kinds) Command {
-	return func(env Env) *cobra.Command {
+// Check tries every name and permission that the configuration needs, and says how to fix each
+// problem. It sends no event. Kinds that can tell what else scales a target are asked.
+func Check(kinds actions.Kinds) program.Command {
+	return func(env program.Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "check [NAME...]", Short: "try every name and permission, and say what mends what does not hold", GroupID: GroupWork,
+			Use: "check [NAME...]", Short: "try every name and permission, and say how to fix each problem", GroupID: program.GroupWork,
 			Args:        cobra.ArbitraryArgs,
 			Example:     "feedscale check\nfeedscale check --failed orders\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'",
-			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS"),
+			Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS"),
 		}
-		f := flagsOf(c)
+		f := program.FlagsOf(c)
 		o := checkOptions{timeout: time.Minute}
-		f.file(&o.file)
-		f.output(&o.output, "table", "json")
-		f.BoolVar(&o.failures, "failed", false, "show what fails or warns, and nothing else, in the table")
+		configFlag(f, &o.file)
+		f.Output(&o.output, "table", "json")
+		f.BoolVar(&o.failures, "failed", false, "in the table, show only what fails or warns")
+		program.Number(f, &o.timeout, "timeout", program.Durations, time.Nanosecond, time.Hour, "the time for all checks; if some were not tried by then, the exit status is 1")
 		c.ValidArgsFunction = processorNames(env, &o.file)
-		number(f, &o.timeout, "timeout", durations, time.Nanosecond, time.Hour, "what was not tried by then is skipped, and does not count as holding")
 		c.RunE = func(c *cobra.Command, names []string) error {
 			o.names = names
-			if err := f.mistakes(); err != nil {
+			if err := f.Mistakes(); err != nil {
 				return err
 			}
 			return runCheck(c.Context(), env, o, kinds)
@@ -43,13 +43,13 @@ func Check(kinds actions.Kinds) Command {
 }
 
 type checkOptions struct {
-	file, output string   // "" is the file of the settings
+	file, output string   // a file of "" is the one in the settings
 	names        []string // of processors; none = all
-	failures     bool     // and nothing else
+	failures     bool
 	timeout      time.Duration
 }
 
-func runCheck(ctx context.Context, env Env, o checkOptions, kinds actions.Kinds) error {
+func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds actions.Kinds) error {
 	write := func(found check.Report) error {
 		if o.output == "json" {
 			return console.WriteJSON(env.Stdout, found)
@@ -74,17 +74,17 @@ func runCheck(ctx context.Context, env Env, o checkOptions, kinds actions.Kinds)
 	}
 	trying, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	w := waitFor(env, func() string { return "the answers to the checks" })
-	found, err := check.Run(trying, c, env.Getenv, kinds)
-	w.end()
-	if err != nil {
-		return Usage(err)
-	}
-	if err := write(found); err != nil {
+	found, err := program.Await(ctx, env, waitFor("the answers to the checks"), func() (check.Report, error) {
+		return misused(check.Run(trying, c, env.Getenv, kinds))
+	})
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	if err := w.interrupted(ctx); err != nil || found.OK {
-		return err
+	if wrong := write(found); wrong != nil {
+		return wrong
 	}
-	return Incomplete(nil)
+	if err == nil && !found.OK {
+		err = program.Incomplete(nil)
+	}
+	return err
 }

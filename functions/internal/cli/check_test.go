@@ -25,10 +25,10 @@ const badKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
 // checking is a program that can check a shop, where everything holds: its state goes to a file, and
 // its events to the queue.
-func checking(t *testing.T, o cosmosfake.Options) (*testworld.Shop, program) {
+func checking(t *testing.T, o cosmosfake.Options) (*testworld.Shop, feedscale) {
 	t.Helper()
 	w := testworld.NewShop(t, testworld.Options{Account: o})
-	p := program{settings: w.Settings()}
+	p := feedscale{settings: w.Settings()}
 	p.settings["FEEDSCALE_STATE"] = stateFile(t)
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + testworld.Queue
 	return w, p
@@ -50,14 +50,14 @@ func found(t *testing.T, r testworld.Result) check.Report {
 }
 
 // check runs check in this process.
-func (p program) check(t *testing.T, args ...string) (check.Report, testworld.Result) {
+func (p feedscale) check(t *testing.T, args ...string) (check.Report, testworld.Result) {
 	t.Helper()
 	r := p.run(t, append([]string{"check", "--output", "json"}, args...)...)
 	return found(t, r), r
 }
 
 // checkApart runs check as a process of its own.
-func (p program) checkApart(t *testing.T) (check.Report, testworld.Result) {
+func (p feedscale) checkApart(t *testing.T) (check.Report, testworld.Result) {
 	t.Helper()
 	r := p.apart(t, "check", "--output", "json")
 	return found(t, r), r
@@ -408,7 +408,7 @@ func TestCheckRefusesMistakesWithStatusTwo(t *testing.T) {
 		{"no configuration", "there is no such file", nil, nil},
 		{"a setting that is wrong", "FEEDSCALE_CONCURRENCY", map[string]string{"FEEDSCALE_CONCURRENCY": "none"}, nil},
 	} {
-		if r := (program{settings: c.settings}).run(t, append([]string{"check"}, c.args...)...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+		if r := (feedscale{settings: c.settings}).run(t, append([]string{"check"}, c.args...)...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", c.rule, r.Status, r.Stdout, r.Stderr)
 		}
 	}
@@ -416,7 +416,7 @@ func TestCheckRefusesMistakesWithStatusTwo(t *testing.T) {
 
 func TestCheckSaysABadConfigurationInJSONToo(t *testing.T) {
 	t.Parallel()
-	r := program{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none", "FEEDSCALE_STAT": "x"}}.run(t, "check", "--output", "json")
+	r := feedscale{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none", "FEEDSCALE_STAT": "x"}}.run(t, "check", "--output", "json")
 	report := testworld.Decode[check.Report](t, []byte(r.Stdout))
 	found := 0
 	for _, c := range report.Checks {

@@ -19,7 +19,7 @@ import (
 const signalQueue = "orders-replicas"
 
 // checkingSignals is checking with a processor that has a signal queue, in a namespace of these options.
-func checkingSignals(t *testing.T, o servicebusfake.Options) (*servicebusfake.Server, program) {
+func checkingSignals(t *testing.T, o servicebusfake.Options) (*servicebusfake.Server, feedscale) {
 	t.Helper()
 	_, p := checking(t, cosmosfake.Options{})
 	o.Queues = append(o.Queues, servicebusfake.QueueSpec{Name: testworld.Queue})

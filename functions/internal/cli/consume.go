@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -19,25 +20,25 @@ import (
 // maxConsumers bounds --concurrency.
 const maxConsumers = 1024
 
-// Consume acts on the scale events of a queue or subscription, in one of some ways, until it is stopped.
-func Consume(kinds actions.Kinds) Command {
-	return func(env Env) *cobra.Command {
+// Consume acts on the scale events of a queue or subscription until it is stopped.
+func Consume(kinds actions.Kinds) program.Command {
+	return func(env program.Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "consume", Short: "act on the scale events of a queue or subscription", GroupID: GroupAct,
+			Use: "consume", Short: "act on the scale events of a queue or subscription", GroupID: program.GroupAct,
 			Example:     "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/scale-events feedscale consume --action kubernetes\nFEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/mine feedscale consume | jq .data.desiredReplicas",
-			Annotations: Settings("FEEDSCALE_EVENTS", "FEEDSCALE_WEBHOOK_SECRET", "FEEDSCALE_LOG_LEVEL"),
+			Annotations: program.Settings("FEEDSCALE_EVENTS", "FEEDSCALE_WEBHOOK_SECRET", "FEEDSCALE_LOG_LEVEL"),
 		}
-		f := flagsOf(c)
+		f := program.FlagsOf(c)
 		o := consumeOptions{action: kinds[0].Name, ConsumerOptions: servicebus.ConsumerOptions{Concurrency: 16}}
-		f.choice(&o.action, "action", "", "way", kinds.Summary(), kinds.Names()...)
+		f.Choice(&o.action, "action", "", "way", kinds.Summary(), kinds.Names()...)
 		for _, kind := range kinds {
 			for _, own := range kind.Flags {
 				f.String(own.Name, "", own.Usage)
 			}
 		}
 		f.BoolVar(&o.Sessions, "sessions", false, "the queue or subscription requires sessions")
-		number(f, &o.Concurrency, "concurrency", wholeNumbers, 1, maxConsumers, "how many processors are acted on at once")
-		f.BoolVar(&o.dryRun, "dry-run", false, "log what would be done instead of doing it; the events are completed all the same")
+		program.Number(f, &o.Concurrency, "concurrency", program.WholeNumbers, 1, maxConsumers, "how many processors to act on at once")
+		f.BoolVar(&o.dryRun, "dry-run", false, "log each action in place of doing it; the events are completed all the same")
 		c.RunE = func(c *cobra.Command, _ []string) error { return consume(c.Context(), env, f, kinds, o) }
 		return c
 	}
@@ -49,10 +50,10 @@ type consumeOptions struct {
 	dryRun bool
 }
 
-func consume(ctx context.Context, env Env, f *flags, kinds actions.Kinds, o consumeOptions) error {
+func consume(ctx context.Context, env program.Env, f *program.Flags, kinds actions.Kinds, o consumeOptions) error {
 	settings, settingsErr := config.ReadSettings(env.Environ)
 	connections := connect.New(settings)
-	log := newLog(env.Stderr, settings.LogLevel)
+	log := program.NewLog(env.Stderr, settings.LogLevel)
 	kind, _ := kinds.Find(o.action)
 	acting, actionErr := kind.New(actions.Options{
 		Flag:     func(name string) string { return f.Lookup(name).Value.String() },
@@ -63,17 +64,17 @@ func consume(ctx context.Context, env Env, f *flags, kinds actions.Kinds, o cons
 	})
 	for _, other := range kinds {
 		for _, flag := range other.Flags {
-			f.mistake(other.Name != o.action && f.Changed(flag.Name), "--%s: is of --action %s alone; leave it out, or give that action", flag.Name, other.Name)
+			f.Mistake(other.Name != o.action && f.Changed(flag.Name), "--%s: needs --action %s; leave it out, or name that action", flag.Name, other.Name)
 		}
 	}
-	f.wrong = append(f.wrong, settingsErr, queueMistake(env), actionErr)
-	if err := f.mistakes(); err != nil {
+	f.Wrong(settingsErr, queueMistake(env), actionErr)
+	if err := f.Mistakes(); err != nil {
 		return err
 	}
 	o.Log = log
 	consumer, err := connections.Consumer(settings.Events, o.ConsumerOptions)
 	if err != nil {
-		return Usage(err)
+		return program.Usage(err)
 	}
 	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Path(), "action", o.action, "dryRun", o.dryRun, "version", env.Version)
 	if kind.Caution != "" {
@@ -90,11 +91,11 @@ func consume(ctx context.Context, env Env, f *flags, kinds actions.Kinds, o cons
 	return err
 }
 
-// queueMistake reports that there is no queue to consume from.
-func queueMistake(env Env) error {
+// queueMistake reports that the settings name no queue.
+func queueMistake(env program.Env) error {
 	place, _ := config.Lookup(env.Environ)("FEEDSCALE_EVENTS")
 	if place = strings.ToLower(strings.TrimSpace(place)); place == "" || place == "stdout:" {
-		return errors.New("FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE, or servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection")
+		return errors.New("FEEDSCALE_EVENTS: names no queue to consume from; allowed are servicebus:SETTING/QUEUE and servicebus:SETTING/TOPIC/Subscriptions/NAME, where SETTING is the name of a setting with a Service Bus connection")
 	}
 	return nil
 }

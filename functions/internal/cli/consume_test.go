@@ -30,14 +30,14 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 		args     []string
 		says     []string
 	}{
-		{"no queue", nil, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from; allowed is servicebus:SETTING/QUEUE"}},
+		{"no queue", nil, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from; allowed are servicebus:SETTING/QUEUE"}},
 		{"events that go to standard output", map[string]string{"FEEDSCALE_EVENTS": "stdout:"}, nil, []string{"FEEDSCALE_EVENTS: names no queue to consume from"}},
 		{"all of them at once", map[string]string{"FEEDSCALE_EVENTS": "servicebus:MISSING/q", "FEEDSCALE_LOG_LEVEL": "loud"},
 			[]string{"--action", "dance", "--url", "https://receiver.example", "--concurrency", "0"}, []string{
 				"FEEDSCALE_EVENTS: the setting MISSING is missing",
 				"FEEDSCALE_LOG_LEVEL: ",
 				`--concurrency is "0"; allowed are whole numbers from 1 to 1024`,
-				"--url: is of --action webhook alone",
+				"--url: needs --action webhook",
 				`--action is "dance"; allowed are stdout, webhook, kubernetes and containerapp`,
 			}},
 		{"a webhook without a URL", good, []string{"--action", "webhook"}, []string{"--url: is missing"}},
@@ -50,12 +50,12 @@ func TestEveryMistakeOfConsumeIsListedAndNothingIsStarted(t *testing.T) {
 			[]string{"FEEDSCALE_EVENTS: names no queue", "--arm-endpoint: is not that of an Azure Resource Manager; allowed is https://HOST or https://HOST:PORT"}},
 		{"a kubeconfig that is not there", good, []string{"--action", "kubernetes", "--kubeconfig", "nowhere"}, []string{"finding the cluster", "nowhere"}},
 		{"no cluster at all", good, []string{"--action", "kubernetes"}, []string{"finding the cluster, run in a pod of it or name a kubeconfig"}},
-		{"a flag of another action", good, []string{"--kubeconfig", "f", "--context", "c", "--arm-endpoint", "https://e"}, []string{"--kubeconfig: is of --action kubernetes alone", "--context: ", "--arm-endpoint: is of --action containerapp alone"}},
+		{"a flag of another action", good, []string{"--kubeconfig", "f", "--context", "c", "--arm-endpoint", "https://e"}, []string{"--kubeconfig: needs --action kubernetes", "--context: ", "--arm-endpoint: needs --action containerapp"}},
 		{"an argument", good, []string{"orders"}, []string{`unexpected argument "orders"`}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := program{settings: c.settings}.apart(t, append([]string{"consume"}, c.args...)...)
+			r := feedscale{settings: c.settings}.apart(t, append([]string{"consume"}, c.args...)...)
 			if r.Status != 2 || r.Stdout != "" {
 				t.Errorf("status %d, printed %s", r.Status, r.Stdout)
 			}
@@ -92,7 +92,7 @@ func TestAnEndpointOfAzureResourceManagerIsAServerOverHTTPS(t *testing.T) {
 	} {
 		t.Run(endpoint, func(t *testing.T) {
 			t.Parallel()
-			r := program{}.run(t, "consume", "--action", "containerapp", "--arm-endpoint", endpoint)
+			r := feedscale{}.run(t, "consume", "--action", "containerapp", "--arm-endpoint", endpoint)
 			if refused := strings.Contains(r.Stderr, "--arm-endpoint: "); refused == allowed || r.Status != 2 || strings.Contains(r.Stderr, "hidden") {
 				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
@@ -107,12 +107,12 @@ func TestConsumeEndsAtATopicAndSaysHowASubscriptionIsWritten(t *testing.T) {
 	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/decisions"
 	const says = "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/SUBSCRIPTION"
 	for _, args := range [][]string{{"consume"}, {"consume", "--sessions"}} {
-		if r := (program{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "if it is a topic") || !strings.Contains(r.Stderr, says) {
+		if r := (feedscale{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "if it is a topic") || !strings.Contains(r.Stderr, says) {
 			t.Errorf("%v: status %d: %s", args, r.Status, r.Stderr)
 		}
 	}
 	settings["FEEDSCALE_EVENTS"] += "/subscriptions/nowhere"
-	if r := (program{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `subscription "nowhere" of topic "decisions" does not exist`) {
+	if r := (feedscale{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `subscription "nowhere" of topic "decisions" does not exist`) {
 		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 }
@@ -121,7 +121,7 @@ func TestConsumeEndsWhereTheQueueDoesNotExist(t *testing.T) {
 	t.Parallel()
 	_, settings := startQueue(t)
 	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/another"
-	if r := (program{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `queue "another" does not exist`) {
+	if r := (feedscale{settings: settings}).run(t, "consume"); r.Status != 1 || !strings.Contains(r.Stderr, `queue "another" does not exist`) {
 		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 }

@@ -12,16 +12,17 @@ import (
 
 	"github.com/feedscale/feedscale/docs"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// Explain prints what a status, a finding or a term means: a section of docs/status.md, or a row of
-// docs/glossary.md.
-func Explain(env Env) *cobra.Command {
+// Explain prints the meaning of a status, a finding or a term: a section of docs/status.md, or a
+// row of docs/glossary.md.
+func Explain(env program.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "explain WORD", Short: "say what a status, a finding or a term means, and what to do", GroupID: GroupLook,
+		Use: "explain WORD", Short: "say what a status, a finding or a term means, and what to do", GroupID: program.GroupLook,
 		Example:     "feedscale explain stalled\nfeedscale explain drain rate",
-		Annotations: Settings("COLUMNS"),
+		Annotations: program.Settings("COLUMNS"),
 		Args:        cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return slices.Sorted(maps.Keys(meanings())), cobra.ShellCompDirectiveNoFileComp
@@ -35,7 +36,7 @@ func Explain(env Env) *cobra.Command {
 			case word == "":
 				text = strings.Join(words, ", ") + "\n"
 			case !ok:
-				return Usage(fmt.Errorf("explain: nothing is known of %q%s\n'feedscale explain' lists the words", word, meant(config.Nearest(word, words))))
+				return program.Usage(fmt.Errorf("%q is not explained%s\n'feedscale explain' lists the words", word, program.Meant(config.Nearest(word, words))))
 			}
 			for line := range strings.Lines(text) {
 				if _, err := io.WriteString(env.Stdout, console.Wrap(line, "", env.Style().Width)); err != nil {
@@ -53,7 +54,8 @@ var (
 	link     = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
-// meanings are the texts by their words, in lower case. A status goes before a term.
+// meanings are the texts by their words in lower case. If a word is both a status and a term, the
+// status wins.
 func meanings() map[string]string {
 	all := make(map[string]string)
 	for _, row := range terms.FindAllStringSubmatch(docs.Glossary, -1) {

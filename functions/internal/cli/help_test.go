@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -18,8 +18,8 @@ func TestHelpNamesTheSettingsOfACommandAndHasExamples(t *testing.T) {
 	documented, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "configure.md"))
 	testworld.Must(t, err)
 	for _, make := range commands() {
-		c := make(cli.Env{})
-		help := (program{}).run(t, c.Name(), "--help").Stdout
+		c := make(program.Env{})
+		help := (feedscale{}).run(t, c.Name(), "--help").Stdout
 		settings := strings.Fields(c.Annotations["environment"])
 		for _, name := range settings {
 			if !strings.Contains(help, "\n  "+name+" ") || strings.HasPrefix(name, "FEEDSCALE_") && !strings.Contains(string(documented), "`"+name+"`") {
@@ -41,7 +41,7 @@ func TestHelpNamesTheSettingsOfACommandAndHasExamples(t *testing.T) {
 func TestHelpOfPoll(t *testing.T) {
 	t.Parallel()
 	for golden, width := range map[string]int{"help-poll": 0, "help-poll-terminal": 60} {
-		testworld.Golden(t, *update, golden, program{width: width}.run(t, "help", "poll").Stdout)
+		testworld.Golden(t, *update, golden, feedscale{width: width}.run(t, "help", "poll").Stdout)
 	}
 }
 
@@ -56,20 +56,20 @@ func TestAMistypedNameGetsTheNearest(t *testing.T) {
 		{"one with flags that only it could have", []string{"chek", "--timeout", "3s"}, `there is no command "chek"; did you mean check?`},
 		{"one to be helped with", []string{"help", "simluate"}, `there is no command "simluate"; did you mean simulate?`},
 		{"one that is like none", []string{"fly"}, "there is no command \"fly\"\n"},
-		{"a flag", []string{"poll", "--explian"}, "poll: there is no flag --explian; did you mean --explain?"},
-		{"a flag with one dash", []string{"poll", "-config", "f"}, "poll: there is no flag -config; did you mean --config?"},
+		{"a flag", []string{"poll", "--explian"}, "there is no flag --explian; did you mean --explain?"},
+		{"a flag with one dash", []string{"poll", "-config", "f"}, "there is no flag -config; did you mean --config?"},
 		{"a flag of the program", []string{"--versoin"}, "there is no flag --versoin; did you mean --version?"},
-		{"a flag without its value", []string{"poll", "--config"}, "poll: flag needs an argument: --config"},
-		{"an argument of a command that has none", []string{"leases", "orders"}, `leases: unexpected argument "orders"`},
-		{"a schema", []string{"schema", "evnt"}, `schema: there is no schema of "evnt"; did you mean event?`},
-		{"a shell", []string{"completion", "bsh"}, `completion: there is no completion for "bsh"; did you mean bash?`},
-		{"no shell", []string{"completion"}, "completion: one shell is needed; allowed are bash, zsh, fish and powershell"},
+		{"a flag without its value", []string{"poll", "--config"}, "flag needs an argument: --config"},
+		{"an argument of a command that has none", []string{"leases", "orders"}, `unexpected argument "orders"`},
+		{"a schema", []string{"schema", "evnt"}, `there is no schema of "evnt"; did you mean event?`},
+		{"a shell", []string{"completion", "bsh"}, `there is no completion for "bsh"; did you mean bash?`},
+		{"no shell", []string{"completion"}, "name one shell; allowed are bash, zsh, fish and powershell"},
 		{"a status", []string{"poll", "--status", "stuck"}, `--status is "stuck"; allowed are unknown, stalled,`},
 		{"an order", []string{"poll", "--sort", "size"}, `--sort is "size"; allowed are status, lag, age, replicas and name`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			if r := (program{}).run(t, c.args...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+			if r := (feedscale{}).run(t, c.args...); r.Status != 2 || r.Stdout != "" || !strings.HasPrefix(r.Stderr, "feedscale: "+c.says) {
 				t.Errorf("status %d, stdout %q, stderr %s", r.Status, r.Stdout, r.Stderr)
 			}
 		})
@@ -78,7 +78,7 @@ func TestAMistypedNameGetsTheNearest(t *testing.T) {
 
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	t.Parallel()
-	if flag, command := (program{}).run(t, "--version"), (program{}).run(t, "version"); flag != command {
+	if flag, command := (feedscale{}).run(t, "--version"), (feedscale{}).run(t, "version"); flag != command {
 		t.Errorf("%+v, and the command %+v", flag, command)
 	}
 }
@@ -86,7 +86,7 @@ func TestTheVersionIsAFlagToo(t *testing.T) {
 func TestSchemaPrintsThoseOfTheProcessorsFileAndOfAnEvent(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"": config.Schema(), "processors": config.Schema(), "event": events.Schema()} {
-		if r := (program{}).run(t, strings.Fields("schema "+name)...); r.Status != 0 || r.Stdout != want {
+		if r := (feedscale{}).run(t, strings.Fields("schema "+name)...); r.Status != 0 || r.Stdout != want {
 			t.Errorf("%q: %+v", name, r)
 		}
 	}
@@ -101,7 +101,7 @@ func TestBashParsesItsCompletion(t *testing.T) {
 // and says nothing; and that it does not take one with a mistake.
 func parsesItsCompletion(t *testing.T, shell, tool string, args ...string) {
 	t.Helper()
-	r := (program{}).run(t, "completion", shell)
+	r := (feedscale{}).run(t, "completion", shell)
 	if r.Status != 0 || !strings.Contains(r.Stdout, "__complete") {
 		t.Fatalf("%+v", r)
 	}
@@ -117,7 +117,7 @@ func parsesItsCompletion(t *testing.T, shell, tool string, args ...string) {
 
 func TestNamesAndValuesAreCompleted(t *testing.T) {
 	t.Parallel()
-	p := program{settings: map[string]string{
+	p := feedscale{settings: map[string]string{
 		"COSMOS":               "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=c2VjcmV0;",
 		"FEEDSCALE_PROCESSORS": "{defaults: {connection: COSMOS, databaseId: shop}, processors: [{name: orders, containerId: orders}, {name: views, containerId: views}]}",
 	}}
@@ -147,7 +147,7 @@ func TestNamesAndValuesAreCompleted(t *testing.T) {
 			}
 		})
 	}
-	if r := (program{settings: map[string]string{"FEEDSCALE_PROCESSORS": "{}"}}).run(t, "__complete", "poll", ""); !strings.HasPrefix(r.Stdout, ":") {
+	if r := (feedscale{settings: map[string]string{"FEEDSCALE_PROCESSORS": "{}"}}).run(t, "__complete", "poll", ""); !strings.HasPrefix(r.Stdout, ":") {
 		t.Errorf("of a wrong file: %+v", r)
 	}
 }

@@ -9,31 +9,31 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// History prints what was measured and decided of one processor.
-func History(env Env) *cobra.Command {
+// History charts what was measured and decided of one processor.
+func History(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "history NAME", Short: "chart what was measured and decided of a processor", GroupID: GroupLook,
+		Use: "history NAME", Short: "chart what was measured and decided of a processor", GroupID: program.GroupLook,
 		Example: "feedscale history orders\nfeedscale history orders --since 168h --output csv > orders.csv\n" +
 			"feedscale history orders --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --step 5m",
-		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
+		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
 		Args:        cobra.ArbitraryArgs, ValidArgsFunction: processorNames(env, new(string)),
 	}
-	f := flagsOf(c)
+	f := program.FlagsOf(c)
 	var o historyOptions
-	f.text(&o.since, "since", "time", "from when: so long ago, as 6h is, or in RFC 3339 (default 24h before the end)")
-	f.text(&o.until, "until", "time", "until when, in the same forms (default now)")
-	number(f, &o.step, "step", durations, 0, year, "of each step the last sample, and each that changed the replicas; 0s is all")
-	f.url(&o.url)
-	f.output(&o.output, "chart", "json", "csv")
+	f.Text(&o.since, "since", "time", "the start, in RFC 3339, or how long ago, such as 6h (default 24h before the end)")
+	f.Text(&o.until, "until", "time", "the end, in the same forms (default now)")
+	program.Number(f, &o.step, "step", program.Durations, 0, year, "show the last sample of each step, and each that changed the replicas; 0s shows all")
+	o.urlFlag(f)
+	f.Output(&o.output, "chart", "json", "csv")
 	c.RunE = func(c *cobra.Command, names []string) error {
-		f.mistake(len(names) == 0, "the name of a processor is missing, as in feedscale history orders")
-		f.mistake(len(names) > 1, "unexpected arguments %q; one processor at a time", names[min(1, len(names)):])
+		f.Mistake(len(names) != 1, "name one processor, as in feedscale history orders")
 		w := o.window(f, env.Now().UTC())
-		if err := f.mistakes(); err != nil {
+		if err := f.Mistakes(); err != nil {
 			return err
 		}
 		return history(c.Context(), env, o, w, names[0])
@@ -49,11 +49,13 @@ type historyOptions struct {
 	step                 time.Duration
 }
 
-// window is the time that is looked at.
-type window struct{ from, to time.Time }
+type window struct {
+	from, to time.Time
+	read     time.Time // samples until then are read: a poll may end after to, while it is asked for
+}
 
-// window reads the flags.
-func (o historyOptions) window(f *flags, now time.Time) (w window) {
+// window reads the flags for times.
+func (o historyOptions) window(f *program.Flags, now time.Time) (w window) {
 	moment := func(name, text string, otherwise time.Time) time.Time {
 		if text == "" {
 			return otherwise
@@ -63,21 +65,20 @@ func (o historyOptions) window(f *flags, now time.Time) (w window) {
 			return now.Add(-ago)
 		}
 		at, err := time.Parse(time.RFC3339, text)
-		f.mistake(err != nil, "--%s is %q; allowed are durations from 0s, such as 24h, and times such as 2026-01-01T00:00:00Z", name, text)
+		f.Mistake(err != nil, "--%s is %q; allowed are durations from 0s, such as 24h, and times such as 2026-01-01T00:00:00Z", name, text)
 		return at.UTC()
 	}
 	w.to = moment("until", o.until, now)
+	if w.read = w.to; o.until == "" {
+		w.read = w.to.Add(time.Minute)
+	}
 	w.from = moment("since", o.since, w.to.Add(-24*time.Hour))
-	f.mistake(len(f.wrong) == 0 && !w.from.Before(w.to), "--since is no earlier than --until: %s and %s", w.from.Format(time.RFC3339), w.to.Format(time.RFC3339))
+	f.Mistake(f.Mistakes() == nil && !w.from.Before(w.to), "--since has to be before --until: they are %s and %s", w.from.Format(time.RFC3339), w.to.Format(time.RFC3339))
 	return w
 }
 
-func history(ctx context.Context, env Env, o historyOptions, w window, name string) error {
-	asked := w
-	if o.until == "" {
-		asked.to = asked.to.Add(time.Minute) // a poll may end while it is asked for
-	}
-	samples, err := recorded(ctx, env, o.source, name, asked)
+func history(ctx context.Context, env program.Env, o historyOptions, w window, name string) error {
+	samples, err := recorded(ctx, env, o.source, name, w)
 	if err != nil {
 		return err
 	}
@@ -98,27 +99,23 @@ func history(ctx context.Context, env Env, o historyOptions, w window, name stri
 	return console.History{Processor: name, Samples: samples, From: w.from, Until: w.to}.Write(env.Stdout, env.Style())
 }
 
-// recorded reads what is recorded of a processor, which is something.
-func recorded(ctx context.Context, env Env, s source, name string, w window) ([]state.Sample, error) {
-	settings, err := readSettings(env)
+// recorded reads what is recorded of a processor. It is an error if that is nothing.
+func recorded(ctx context.Context, env program.Env, s source, name string, w window) ([]state.Sample, error) {
+	settings, api, err := s.open(env)
 	if err != nil {
 		return nil, err
 	}
-	api, err := s.api(settings)
-	if err != nil {
-		return nil, err
-	}
-	samples, err := await(ctx, env, "the state", func() ([]state.Sample, error) {
+	samples, err := program.Await(ctx, env, waitFor("the state"), func() ([]state.Sample, error) {
 		if api != nil {
-			return api.History(ctx, name, w.from, w.to)
+			return api.History(ctx, name, w.from, w.read)
 		}
 		connections := connect.New(settings)
-		connections.Asking = env.asking
-		return connections.History(ctx, name, w.from, w.to)
+		connections.Asking = asking(env)
+		return connections.History(ctx, name, w.from, w.read)
 	})
 	if err == nil && len(samples) == 0 {
-		err = fmt.Errorf("nothing is recorded of processor %q since %s: is the name right, "+
-			"does FEEDSCALE_STATE name the state of the poller, and has it polled?", name, w.from.Format(time.RFC3339))
+		err = fmt.Errorf("nothing is recorded of processor %q from %s to %s: feedscale did not poll it in this time, "+
+			"or --url or FEEDSCALE_STATE names another feedscale", name, w.from.Format(time.RFC3339), w.to.Format(time.RFC3339))
 	}
 	return samples, unreadable(err)
 }

@@ -22,13 +22,13 @@ import (
 
 // recorded is a program, at noon, with a state file that has most of a day of polls in it, one every
 // 10 min: an hour in the middle is missing, and the hour after it could not be measured.
-func recorded(t *testing.T) program {
+func recorded(t *testing.T) feedscale {
 	t.Helper()
 	file, err := recording()
 	testworld.Must(t, err)
 	path := filepath.Join(t.TempDir(), "feedscale.db")
 	testworld.Must(t, os.WriteFile(path, file, 0o600))
-	return program{settings: map[string]string{"FEEDSCALE_STATE": "bolt:" + path}, now: func() time.Time { return noon }}
+	return feedscale{settings: map[string]string{"FEEDSCALE_STATE": "bolt:" + path}, now: func() time.Time { return noon }}
 }
 
 // recording is the content of the file.
@@ -130,7 +130,7 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 	t.Parallel()
 	p := recorded(t)
 	r := p.run(t, "history", "--since", "-1h", "--output", "yaml")
-	for _, want := range []string{"the name of a processor is missing", `--since is "-1h"; allowed are durations from 0s`, `--output is "yaml"; allowed are chart, json and csv`} {
+	for _, want := range []string{"name one processor, as in feedscale history orders", `--since is "-1h"; allowed are durations from 0s`, `--output is "yaml"; allowed are chart, json and csv`} {
 		if !strings.Contains(r.Stderr, want) {
 			t.Errorf("no %q in %s", want, r.Stderr)
 		}
@@ -139,14 +139,14 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = p.run(t, "history", "payments")
-	if r.Status != 1 || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" since 2026-02-28T12:00:00Z`) {
+	if r.Status != 1 || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" from 2026-02-28T12:00:00Z to 2026-03-01T12:00:00Z`) {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestHistoryOfNoStateFileCreatesNone(t *testing.T) {
 	t.Parallel()
-	p := program{settings: map[string]string{"FEEDSCALE_STATE": stateFile(t)}}
+	p := feedscale{settings: map[string]string{"FEEDSCALE_STATE": stateFile(t)}}
 	if r := p.run(t, "history", "orders"); r.Status != 1 || !strings.Contains(r.Stderr, "nothing is recorded") {
 		t.Errorf("%+v", r)
 	}
@@ -162,7 +162,7 @@ func TestSimulateReplaysTheHistoryOfAProcessor(t *testing.T) {
 		t.Errorf("status %d: %+v %s", r.Status, got.Trace, r.Stderr)
 	}
 	r = p.run(t, "simulate", "--trace", "history:payments")
-	if r.Status != 1 || r.Stdout != "" || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" since 2026-02-22T12:00:00Z`) {
+	if r.Status != 1 || r.Stdout != "" || !strings.Contains(r.Stderr, `nothing is recorded of processor "payments" from 2026-02-22T12:00:00Z to 2026-03-01T12:00:00Z`) {
 		t.Errorf("%+v", r)
 	}
 	r = p.run(t, "simulate", "--since", "2h")

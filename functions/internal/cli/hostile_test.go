@@ -14,7 +14,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -67,22 +67,22 @@ func TestNothingThatOthersWriteTellsATerminalWhatToDo(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rule  string
-		plant func(*testworld.Shop, program)
+		plant func(*testworld.Shop, feedscale)
 		shown string // somewhere, so that the test proves something
 	}{
-		{"in the owner of a lease", func(w *testworld.Shop, _ program) {
+		{"in the owner of a lease", func(w *testworld.Shop, _ feedscale) {
 			w.Put(testworld.Leases, map[string]any{"id": w.Processor.DotNetPrefix() + "..0", "LeaseToken": "0", "Owner": hostile, "ContinuationToken": `"1"`, "timestamp": noon.Format(time.RFC3339)})
 		}, "all is well"},
-		{"in the token of a lease", func(w *testworld.Shop, _ program) {
+		{"in the token of a lease", func(w *testworld.Shop, _ feedscale) {
 			w.Put(testworld.Leases, map[string]any{"id": w.Processor.DotNetPrefix() + "..1", "LeaseToken": "0" + hostile, "Owner": "o"})
 		}, "cannot be seen"},
-		{"in the id of a lease", func(w *testworld.Shop, _ program) {
+		{"in the id of a lease", func(w *testworld.Shop, _ feedscale) {
 			w.Put(testworld.Leases, map[string]any{"id": strings.NewReplacer("/", "", "\\", "").Replace(hostile) + w.Processor.DotNetPrefix() + "..0", "LeaseToken": "0", "Owner": "o"})
 		}, "1+1"},
-		{"in the position of a lease", func(w *testworld.Shop, _ program) {
+		{"in the position of a lease", func(w *testworld.Shop, _ feedscale) {
 			w.Put(testworld.Leases, map[string]any{"id": w.Processor.DotNetPrefix() + "..0", "LeaseToken": "0", "Owner": "o", "ContinuationToken": hostile})
 		}, "control characters"},
-		{"in the service's own words", func(w *testworld.Shop, _ program) {
+		{"in the service's own words", func(w *testworld.Shop, _ feedscale) {
 			w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind != cosmosfake.ReadChangeFeed && r.Kind != cosmosfake.QueryDocuments {
 					return nil
@@ -90,13 +90,13 @@ func TestNothingThatOthersWriteTellsATerminalWhatToDo(t *testing.T) {
 				return &cosmosfake.Answer{Status: 403, Body: `{"code":"Forbidden","message":"` + inJSON(hostile) + `"}`}
 			})
 		}, "all is well"},
-		{"in names of the configuration", func(_ *testworld.Shop, p program) {
+		{"in names of the configuration", func(_ *testworld.Shop, p feedscale) {
 			p.settings["FEEDSCALE_PROCESSORS"] = strings.Replace(p.settings["FEEDSCALE_PROCESSORS"], "containerId: orders", `containerId: "`+inJSON(hostile)+`", processorName: "`+inJSON(hostile)+`"`, 1)
 		}, "containerId"},
-		{"in settings", func(_ *testworld.Shop, p program) {
+		{"in settings", func(_ *testworld.Shop, p feedscale) {
 			p.settings["FEEDSCALE_LISTEN"], p.settings["FEEDSCALE_CONFIG"], p.settings["FEEDSCALE_LOG_LEVEL"] = hostile, hostile, hostile
 		}, "FEEDSCALE_LOG_LEVEL"},
-		{"in names of fields", func(_ *testworld.Shop, p program) {
+		{"in names of fields", func(_ *testworld.Shop, p feedscale) {
 			p.settings["FEEDSCALE_PROCESSORS"] = strings.Replace(p.settings["FEEDSCALE_PROCESSORS"], "containerId: orders", `containerId: orders, "x`+"\u202e\u200b"+`": 1`, 1)
 		}, "is an unknown field"},
 	} {
@@ -145,7 +145,7 @@ func TestAnEventTellsATerminalNothing(t *testing.T) {
 	var stdout, stderr safe
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Main(ctx, cli.Env{
+		ended <- program.Main(ctx, program.Env{
 			Args: []string{"consume"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now, Version: version,
 			Environ:  []string{"SERVICEBUS=" + bus.ConnectionString(), "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/" + testworld.Queue},
 			Terminal: func() (width, height int, ok bool) { return 80, 25, true },

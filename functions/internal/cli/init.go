@@ -14,28 +14,29 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Init writes the processors file from what an account holds, and checks it, as Check does.
-func Init(kinds actions.Kinds) Command {
-	return func(env Env) *cobra.Command {
+// Init writes the processors file from the leases of an account, and runs Check.
+func Init(kinds actions.Kinds) program.Command {
+	return func(env program.Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "init [SETTING]", Short: "write the processors file from the leases that an account holds, and check it", GroupID: GroupWork,
+			Use: "init [SETTING]", Short: "write the processors file from the leases in an account, and check it", GroupID: program.GroupWork,
 			Example:     "feedscale init\nfeedscale init BILLING --database invoices --config billing.yaml",
-			Annotations: Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS"),
+			Annotations: program.Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS"),
 			Args:        cobra.ArbitraryArgs,
 		}
-		f := flagsOf(c)
+		f := program.FlagsOf(c)
 		var database, file string
-		f.text(&database, "database", "name", "look for leases in this database alone, and not in all of the account")
-		f.text(&file, "config", "path", "where to write, if nothing is there yet; setting FEEDSCALE_CONFIG (default processors.yaml)")
+		f.Text(&database, "database", "name", "look for leases in this database alone")
+		f.Text(&file, "config", "path", "the file to write, which must not exist; setting FEEDSCALE_CONFIG (default processors.yaml)")
 		c.RunE = func(c *cobra.Command, names []string) error {
-			f.mistake(len(names) > 1, "%s are several settings; allowed is one, the connection of the account, COSMOS where it is left out", listed(names))
-			if err := f.mistakes(); err != nil {
+			f.Mistake(len(names) > 1, "%s are several settings; name one, the connection of the account (default COSMOS)", program.Listed(names))
+			if err := f.Mistakes(); err != nil {
 				return err
 			}
 			setting := cmp.Or(strings.Join(names, ""), "COSMOS")
@@ -45,10 +46,10 @@ func Init(kinds actions.Kinds) Command {
 	}
 }
 
-// writeProcessors finds what the account of a setting holds, writes the file, and checks it.
-func writeProcessors(ctx context.Context, env Env, setting, database, file string, kinds actions.Kinds) error {
+// writeProcessors writes the file from the leases in the account of a setting, and checks it.
+func writeProcessors(ctx context.Context, env program.Env, setting, database, file string, kinds actions.Kinds) error {
 	if _, err := os.Lstat(file); err == nil {
-		return Usage(isThere(file)) // before the account is asked
+		return program.Usage(isThere(file)) // before the account is asked
 	}
 	found, err := lookInto(ctx, env, setting,
 		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Found, error) {
@@ -66,20 +67,20 @@ func writeProcessors(ctx context.Context, env Env, setting, database, file strin
 	}
 	switch {
 	case len(found.Leases) == 0:
-		return fmt.Errorf("no container that was looked at holds leases: %s is not written; a processor that has never run keeps none, and one may keep its leases in another account", file)
+		return fmt.Errorf("no container that was looked at holds leases, so %s is not written: a processor that never ran has none, or its leases are in another account", file)
 	case found.Entries() == 0:
 		fmt.Fprintf(env.Stdout, "\n%s", text)
-		return fmt.Errorf("no processor could be told in full: %s is not written; fill in what the comments above leave open", file)
+		return fmt.Errorf("the leases describe no processor completely, so %s is not written: fill in the gaps in the comments above", file)
 	}
 	if err := WriteNew(file, []byte(text)); err != nil {
-		return Usage(err)
+		return program.Usage(err)
 	}
-	written := fmt.Sprintf("%s is written: %s. What is left for you to decide stands in its comments. feedscale check says of it:", file, report.Count(found.Entries(), "processor"))
+	written := fmt.Sprintf("%s is written: %s. Its comments list what you still have to decide. feedscale check says:", file, report.Count(found.Entries(), "processor"))
 	fmt.Fprintf(env.Stdout, "\n%s\n\n", console.Wrap(written, "  ", env.Style().Width))
 	return runCheck(ctx, env, checkOptions{file: file, timeout: time.Minute}, kinds)
 }
 
-// WriteNew writes a processors file where there is none.
+// WriteNew writes a processors file. It is an error if the file exists.
 func WriteNew(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -88,7 +89,7 @@ func WriteNew(name string, text []byte) error {
 	if err == nil {
 		_, err = file.Write(text)
 		if err = errors.Join(err, file.Close()); err != nil {
-			os.Remove(name) // half of a file helps nobody
+			os.Remove(name) // half a file is of no use
 		}
 	}
 	if err != nil {
@@ -98,5 +99,5 @@ func WriteNew(name string, text []byte) error {
 }
 
 func isThere(name string) error {
-	return fmt.Errorf("%s is there already, and is not written over; name another file with --config, or move it away", name)
+	return fmt.Errorf("%s exists, and is not overwritten; name another file with --config, or move it away", name)
 }

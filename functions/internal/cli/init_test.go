@@ -65,7 +65,7 @@ func TestInitWritesAFileThatFindsEveryProcessor(t *testing.T) {
 			t.Errorf("%s: %+v", p.Name, p)
 		}
 	}
-	if again := w.run(t, "init", "--config", file); again.Status != 2 || again.Stdout != "" || !strings.Contains(again.Stderr, "is there already, and is not written over; name another file with --config") {
+	if again := w.run(t, "init", "--config", file); again.Status != 2 || again.Stdout != "" || !strings.Contains(again.Stderr, "exists, and is not overwritten; name another file with --config") {
 		t.Errorf("again: %+v", again)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(text) {
@@ -138,10 +138,10 @@ func TestWhereNothingIsFoundNothingIsWritten(t *testing.T) {
 		{"documents of other kinds", func(w *leaseWorld) { w.Write("orders", 200) }, nil, 1, "3 containers: leases in 0 of the 3 that can hold them", true},
 		{"leases that nothing can be told of", func(w *leaseWorld) {
 			w.put(leasefake.Processor{Name: "far", Host: "other.documents.azure.com", Database: "shop", Container: "gone"}.JavaPK("0", renewed(0)))
-		}, nil, 1, "no processor could be told in full", true},
+		}, nil, 1, "the leases describe no processor completely", true},
 		{"another database", func(*leaseWorld) {}, []string{"--database", "nowhere"}, 1, "nowhere", true},
 		{"another setting", func(*leaseWorld) {}, []string{"SHOP"}, 2, "SHOP", false},
-		{"several settings", func(*leaseWorld) {}, []string{"A", "B"}, 2, "allowed is one", false},
+		{"several settings", func(*leaseWorld) {}, []string{"A", "B"}, 2, "name one, the connection of the account", false},
 		{"a list that is refused", func(w *leaseWorld) {
 			w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if r.Kind != cosmosfake.ListDatabases {
@@ -202,7 +202,7 @@ func TestAContainerOfManyDocumentsIsNotSearched(t *testing.T) {
 		return nil
 	})
 	r := w.run(t, "init", "--config", file)
-	if r.Status != 0 || asked.Load() > 3 || !strings.Contains(r.Stdout, "skipped other/mixed: of its first 50 documents 1 are leases: it is not searched among so many others; feedscale leases --connection COSMOS --database other --container mixed does") {
+	if r.Status != 0 || asked.Load() > 3 || !strings.Contains(r.Stdout, "skipped other/mixed: only 1 of its first 50 documents are leases, so it is not searched; feedscale leases --connection COSMOS --database other --container mixed searches it") {
 		t.Errorf("%d requests, %+v", asked.Load(), r)
 	}
 }

@@ -2,83 +2,158 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// processorNames completes the names of processors in the processors file that a flag names.
-func processorNames(env Env, file *string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		c, _ := readConfig(env, *file) // with mistakes, there are no names
-		var names []string
-		for _, p := range c.Processors {
-			if !slices.Contains(given, p.Name) {
-				names = append(names, p.Name)
+// configFlag adds the flag that names the processors file.
+func configFlag(f *program.Flags, at *string) {
+	f.Text(at, "config", "path", "the processors file; setting FEEDSCALE_CONFIG")
+}
+
+// listingFlags adds the flags that filter and sort many processors.
+func listingFlags(f *program.Flags, l *console.Listing) {
+	f.Choice(&l.Sort, "sort", "", "order", strings.Join(console.Sorts(), ", ")+" (default status, the worst first, in the table; else as in the file)", console.Sorts()...)
+	var names []string // worst first
+	for _, s := range changefeed.Statuses() {
+		names = append(names, string(s))
+	}
+	f.Add("status", "", "word", "only processors of this status; may be repeated, or a list with commas", func() string { return "" }, func(text string) string {
+		for name := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(names, name) {
+				return program.Listed(names)
 			}
+			l.Statuses = append(l.Statuses, changefeed.Status(name))
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return ""
+	})
+	f.Complete("status", names...)
+}
+
+// processorNames completes the names in the processors file that a flag names.
+func processorNames(env program.Env, file *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		c, _ := readConfig(env, *file) // a wrong file has no names
+		left := slices.DeleteFunc(names(c), func(name string) bool { return slices.Contains(given, name) })
+		return left, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// misused makes an error the Failure of bad usage.
+// names are those of all processors.
+func names(c config.Config) []string {
+	all := make([]string, len(c.Processors))
+	for i, p := range c.Processors {
+		all[i] = p.Name
+	}
+	return all
+}
+
+// known refuses names that no processor has.
+func known(c config.Config, given []string) error {
+	all := names(c)
+	for _, name := range given {
+		if !slices.Contains(all, name) {
+			return program.Usage(fmt.Errorf("there is no processor %q%s", name, program.Meant(config.Nearest(name, all))))
+		}
+	}
+	return nil
+}
+
+// misused turns an error into the Failure of bad usage.
 func misused[T any](value T, err error) (T, error) {
 	if err != nil {
-		err = Usage(err)
+		err = program.Usage(err)
 	}
 	return value, err
 }
 
-// readConfig reads the settings and the processors file; "" is that of the settings.
-func readConfig(env Env, file string) (config.Config, error) {
+// unreadable is the Failure of a state that could not be read.
+func unreadable(err error) error {
+	if errors.Is(err, report.ErrUnknownName) || errors.Is(err, boltstore.ErrInUse) || errors.Is(err, boltstore.ErrDamaged) {
+		return program.Usage(err)
+	}
+	return err
+}
+
+// readConfig reads the settings and the processors file. A file of "" is the one in the settings.
+func readConfig(env program.Env, file string) (config.Config, error) {
 	return misused(config.Read(config.Input{Environ: env.Environ, File: file, ReadFile: bounded.ReadFile}))
 }
 
-// readSettings reads the settings without the processors.
-func readSettings(env Env) (config.Settings, error) {
+// readSettings reads the settings alone.
+func readSettings(env program.Env) (config.Settings, error) {
 	return misused(config.ReadSettings(env.Environ))
 }
 
-// source is what holds the states that a command reads: a feedscale elsewhere, or the state of these
-// settings.
+// options are those of an app in this process.
+func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
+	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Asking: asking(env)}
+}
+
+// asking tells a person which process is asked because it has the state file open.
+func asking(env program.Env) func(address string) {
+	return func(address string) {
+		env.Say("another process has the state file open, and is asked at " + address)
+	}
+}
+
+// source is what a command reads: the API of a running feedscale, or the state.
 type source struct {
 	url, file string // flags
 }
 
-func (s *source) flags(f *flags) {
-	f.url(&s.url)
-	f.file(&s.file)
+func (s *source) flags(f *program.Flags) {
+	s.urlFlag(f)
+	configFlag(f, &s.file)
 }
 
-// check adds that both are given.
-func (s *source) check(f *flags) {
-	f.mistake(s.url != "" && s.file != "", "--config: is of no use with --url; leave one of the two out")
+func (s *source) urlFlag(f *program.Flags) {
+	f.Text(&s.url, "url", "address", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting "+
+		"FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
 }
 
-// api is the feedscale that is to be asked; nil where the state is read.
-func (s *source) api(settings config.Settings) (*connect.API, error) {
+// check refuses two sources.
+func (s *source) check(f *program.Flags) {
+	f.Mistake(s.url != "" && s.file != "", "--config: has no effect with --url; leave one of the two out")
+}
+
+// open reads the settings. api is nil if the state is to be read.
+func (s *source) open(env program.Env) (settings config.Settings, api *connect.API, err error) {
+	if settings, err = readSettings(env); err != nil {
+		return settings, nil, err
+	}
 	url := s.url
 	if url == "" && s.file == "" {
 		url = settings.URL
 	}
 	if url == "" {
-		return nil, nil
+		return settings, nil, nil
 	}
-	api, err := connect.NewAPI(url, settings.APIKey.Reveal())
-	if err != nil {
-		return nil, Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
+	if api, err = connect.NewAPI(url, settings.APIKey.Reveal()); err != nil {
+		err = program.Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
 	}
-	return api, nil
+	return settings, api, err
 }
 
-// lookInto asks the account of a connection, and shows meanwhile that it waits.
-func lookInto[T any](ctx context.Context, env Env, setting string,
+// lookInto asks the account of a connection.
+func lookInto[T any](ctx context.Context, env program.Env, setting string,
 	ask func(*cosmos.Account, config.CosmosConnection) (T, error)) (found T, err error) {
 	settings, err := readSettings(env)
 	if err != nil {
@@ -92,5 +167,7 @@ func lookInto[T any](ctx context.Context, env Env, setting string,
 	if err != nil {
 		return found, err
 	}
-	return await(ctx, env, "account "+connection.Host, func() (T, error) { return ask(account, connection) })
+	return program.Await(ctx, env, waitFor("account "+connection.Host), func() (T, error) { return ask(account, connection) })
 }
+
+func waitFor(what string) func() string { return func() string { return what } }

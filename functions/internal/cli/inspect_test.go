@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -37,7 +37,7 @@ type inspected struct {
 // stuck is a processor of a container of its own, which is stuck somewhere.
 type stuck struct {
 	*testworld.World
-	program
+	feedscale
 	leases leasefake.Processor
 	writes atomic.Int64
 }
@@ -49,7 +49,7 @@ func newStuck(t *testing.T, spec cosmosfake.ContainerSpec, fields string) *stuck
 	spec.ID = "orders"
 	s.Create(spec)
 	s.leases = s.LeasesOf("", "shop.documents.azure.com", "orders")
-	s.program = program{now: func() time.Time { return noon.Add(90 * time.Second) }, settings: map[string]string{
+	s.feedscale = feedscale{now: func() time.Time { return noon.Add(90 * time.Second) }, settings: map[string]string{
 		"COSMOS":          s.Account.ConnectionString(),
 		"FEEDSCALE_STATE": stateFile(t),
 		"FEEDSCALE_PROCESSORS": `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, ` +
@@ -70,7 +70,7 @@ func newStuck(t *testing.T, spec cosmosfake.ContainerSpec, fields string) *stuck
 func (s *stuck) inspect(t *testing.T, args ...string) inspected {
 	t.Helper()
 	r := s.run(t, append([]string{"inspect", "orders", "-o", "json"}, args...)...)
-	if r.Status != cli.StatusOK || r.Stderr != "" {
+	if r.Status != program.StatusOK || r.Stderr != "" {
 		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
 	return testworld.Decode[inspected](t, []byte(r.Stdout))
@@ -155,7 +155,7 @@ func TestInspectReadsOnlyTheKeysOfALease(t *testing.T) {
 		t.Errorf("the lease is %s, or %s as a narrow terminal has it", first.Lease, cut.Lease)
 	}
 	s.Put(testworld.Leases, map[string]any{"id": s.leases.DotNetPrefix() + "..7", "LeaseToken": "7", "ContinuationToken": 5})
-	if r := s.run(t, "inspect", "orders", "7"); r.Status != cli.StatusIncomplete || !strings.Contains(r.Stderr, "..7: not a lease that can be read") {
+	if r := s.run(t, "inspect", "orders", "7"); r.Status != program.StatusIncomplete || !strings.Contains(r.Stderr, "..7: not a lease that can be read") {
 		t.Errorf("a lease that is none: %+v", r)
 	}
 }
@@ -259,14 +259,14 @@ func TestInspectTakesTheBeginningOfALeaseToken(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"several", []string{"orders", ""}, `several partitions of processor orders begin with "": 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 11`},
-		{"none", []string{"orders", "17"}, `processor orders has no partition "17"; it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 11`},
+		{"several", []string{"orders", ""}, `several partitions of processor orders begin with "": 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
+		{"none", []string{"orders", "17"}, `processor orders has no partition "17"; it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
 		{"no such processor", []string{"order", "1"}, `there is no processor "order"; did you mean orders?`},
-		{"no partition", []string{"orders"}, "a processor and one of its partitions are needed"},
+		{"no partition", []string{"orders"}, "name a processor and one of its partitions"},
 		{"a count of none", []string{"orders", "1", "--count", "0"}, `--count is "0"; allowed are whole numbers from 1 to 100`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			if r := s.run(t, append([]string{"inspect"}, c.args...)...); r.Status != cli.StatusUsage || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+			if r := s.run(t, append([]string{"inspect"}, c.args...)...); r.Status != program.StatusUsage || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
 				t.Errorf("status %d, %q, %s", r.Status, r.Stdout, r.Stderr)
 			}
 		})
@@ -299,7 +299,7 @@ func TestInspectFailsWhereTheFeedCannotBeRead(t *testing.T) {
 			})
 			r := s.run(t, "inspect", "orders", "0")
 			_, key, _ := strings.Cut(s.settings["COSMOS"], "AccountKey=")
-			if r.Status != cli.StatusIncomplete || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) || strings.Contains(r.Stderr, strings.TrimSuffix(key, ";")) {
+			if r.Status != program.StatusIncomplete || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) || strings.Contains(r.Stderr, strings.TrimSuffix(key, ";")) {
 				t.Errorf("status %d, %q: %s", r.Status, r.Stdout, r.Stderr)
 			}
 		})

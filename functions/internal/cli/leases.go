@@ -5,28 +5,29 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// Leases prints every processor that keeps its leases in a container, and the lines that make
-// feedscale watch it.
-func Leases(env Env) *cobra.Command {
+// Leases prints every processor with leases in a container, and the entries by which feedscale
+// watches it.
+func Leases(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "leases", Short: "list the processors that keep leases in a container", GroupID: GroupLook,
+		Use: "leases", Short: "list the processors that keep leases in a container", GroupID: program.GroupLook,
 		Example:     "feedscale leases --connection COSMOS --database shop\nfeedscale leases --connection COSMOS --database shop --container my-leases --output json",
-		Annotations: Settings("NO_COLOR", "COLUMNS"),
+		Annotations: program.Settings("NO_COLOR", "COLUMNS"),
 	}
-	f := flagsOf(c)
+	f := program.FlagsOf(c)
 	var setting, output string
 	container := cosmos.Container{ID: "leases"}
-	f.text(&setting, "connection", "setting", "connects to the account of the lease container, as in the processors file")
-	f.text(&container.Database, "database", "name", "the database of the lease container")
-	f.text(&container.ID, "container", "name", "the lease container")
-	f.output(&output, "table", "json")
+	f.Text(&setting, "connection", "setting", "connects to the account of the lease container, as in the processors file")
+	f.Text(&container.Database, "database", "name", "the database of the lease container")
+	f.Text(&container.ID, "container", "name", "the lease container")
+	f.Output(&output, "table", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		f.mistake(setting == "" || container.Database == "" || container.ID == "", "--connection and --database are needed, as in --connection COSMOS --database shop")
-		if err := f.mistakes(); err != nil {
+		f.Mistake(setting == "" || container.Database == "" || container.ID == "", "--connection and --database are needed, as in --connection COSMOS --database shop")
+		if err := f.Mistakes(); err != nil {
 			return err
 		}
 		found, err := lookInto(c.Context(), env, setting,
@@ -42,7 +43,7 @@ func Leases(env Env) *cobra.Command {
 			err = console.WriteLeases(env.Stdout, found, env.Style())
 		}
 		if err == nil && !found.Complete() {
-			err = Incomplete(nil)
+			err = program.Incomplete(nil)
 		}
 		return err
 	}

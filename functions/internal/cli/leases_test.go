@@ -23,7 +23,7 @@ const ownHost = "localhost"
 // at noon.
 type leaseWorld struct {
 	*testworld.World
-	program
+	feedscale
 	t *testing.T
 }
 
@@ -34,7 +34,7 @@ func newLeaseWorld(t *testing.T) *leaseWorld {
 	w.Container("orders", 1)
 	w.Container("my_orders", 1)
 	settings := map[string]string{"COSMOS": strings.Replace(w.Account.ConnectionString(), "127.0.0.1", ownHost, 1)}
-	return &leaseWorld{w, program{settings: settings, now: now}, t}
+	return &leaseWorld{w, feedscale{settings: settings, now: now}, t}
 }
 
 // renewed is what a lease holds whose owner renewed it 10 s ago.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/program"
 )
 
 func TestAHandlerEndsWithItsParentOrWithItsOwnContext(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAHandlerEndsWithItsParentOrWithItsOwnContext(t *testing.T) {
 				var log bytes.Buffer
 				outer, stop := context.WithCancelCause(t.Context())
 				defer stop(nil)
-				ctx, cancel := withParent(outer, Env{Parent: func() int { return int(parent.Load()) }}, slog.New(slog.NewTextHandler(&log, nil)))
+				ctx, cancel := withParent(outer, program.Env{Parent: func() int { return int(parent.Load()) }}, slog.New(slog.NewTextHandler(&log, nil)))
 				time.Sleep(time.Minute)
 				if ctx.Err() != nil {
 					t.Fatalf("it ended: %v", context.Cause(ctx))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
+	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -17,7 +18,7 @@ import (
 type polled struct{ Processors []report.Processor }
 
 // alsoMissing adds a processor whose container is not there, and sets more fields of orders.
-func (p program) alsoMissing(fields string) {
+func (p feedscale) alsoMissing(fields string) {
 	p.settings["FEEDSCALE_PROCESSORS"] = strings.Replace(p.settings["FEEDSCALE_PROCESSORS"], "}]}",
 		fields+"}, {name: missing, connection: COSMOS, databaseId: shop, containerId: nowhere}]}", 1)
 }
@@ -204,7 +205,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 // leavesNoFile holds that there is nothing where the state file would be.
-func (p program) leavesNoFile(t *testing.T) {
+func (p feedscale) leavesNoFile(t *testing.T) {
 	t.Helper()
 	folder := filepath.Dir(strings.TrimPrefix(p.settings["FEEDSCALE_STATE"], "bolt:"))
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 0 {
@@ -251,9 +252,25 @@ func TestAnEventIsPublishedAgainOnceItsHeartbeatIsDue(t *testing.T) {
 func TestPollExplainsInPlaceOfTheTableOnly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--output", "json"}, {"--partitions"}} {
-		r := program{}.run(t, append([]string{"poll", "--explain"}, args...)...)
-		if r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, "--explain takes the place of the table") {
+		r := feedscale{}.run(t, append([]string{"poll", "--explain"}, args...)...)
+		if r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, "--explain replaces the table") {
 			t.Errorf("%v: %+v", args, r)
 		}
+	}
+}
+
+func TestPollFailsAfterAnEventThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	w, _, p := watching(t)
+	w.Write(testworld.Orders, 25)
+	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/" + testworld.Queue
+	w.Namespace.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
+		if r.Op != servicebusfake.OpSend {
+			return nil
+		}
+		return &servicebusfake.Answer{Condition: "amqp:link:message-size-exceeded"}
+	})
+	if r := p.run(t, "poll"); r.Status != 1 || !strings.Contains(r.Stderr, "feedscale: orders: a scale event is too large for the queue") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
@@ -110,7 +110,7 @@ func TestAPersonSeesWhatIsWaitedForAndWhatWasInterrupted(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			ended := make(chan int, 1)
-			go func() { ended <- cli.Main(ctx, p.env(&stdout, &stderr, args...), commands(), "") }()
+			go func() { ended <- program.Main(ctx, p.env(&stdout, &stderr, args...), commands(), "") }()
 			line := "\r\x1b[Kwaiting for " + what + ", "
 			testworld.Eventually(t, "what is waited for", func() bool { return strings.Contains(stderr.String(), line) })
 			interrupt()

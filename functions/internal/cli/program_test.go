@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/actions/containerapp"
 	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(isProgram) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		os.Exit(cli.Main(ctx, cli.OS(version), commands(), ""))
+		os.Exit(program.Main(ctx, program.OS(version), commands(), ""))
 	}
 	os.Exit(m.Run())
 }
@@ -40,16 +41,16 @@ func TestMain(m *testing.M) {
 const version = "v1.2.3"
 
 // commands are those of this package, in the order of the tool.
-func commands() []cli.Command {
+func commands() []program.Command {
 	kinds := actions.Kinds{actions.StdoutKind(), webhook.Kind(), kubernetes.Kind(), containerapp.Kind()}
-	return []cli.Command{
+	return []program.Command{
 		cli.Serve, cli.Run(nil), cli.Poll, cli.Status, cli.History, cli.Inspect, cli.Explain, cli.Report, cli.Simulate,
-		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), cli.Completion, cli.Schema, cli.Version,
+		cli.Consume(kinds), cli.Check(kinds), cli.Leases, cli.Init(kinds), program.Completion, cli.Schema, program.Version,
 	}
 }
 
 // program is feedscale in an environment that has nothing but settings.
-type program struct {
+type feedscale struct {
 	settings map[string]string
 	now      func() time.Time // nil is time.Now
 	width    int              // of the terminal that it prints to; 0 = it prints to none
@@ -58,16 +59,16 @@ type program struct {
 }
 
 // run runs a command in this process.
-func (p program) run(t *testing.T, args ...string) testworld.Result {
+func (p feedscale) run(t *testing.T, args ...string) testworld.Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status := cli.Main(t.Context(), p.env(&stdout, &stderr, args...), commands(), "")
+	status := program.Main(t.Context(), p.env(&stdout, &stderr, args...), commands(), "")
 	return testworld.Result{Status: status, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
 // env is what a command of the program meets.
-func (p program) env(stdout, stderr io.Writer, args ...string) cli.Env {
-	env := cli.Env{
+func (p feedscale) env(stdout, stderr io.Writer, args ...string) program.Env {
+	env := program.Env{
 		Args: args, Environ: testworld.Environ(p.settings), Stdout: stdout, Stderr: stderr, Now: p.now, Version: version,
 		Terminal:    func() (width, height int, ok bool) { return p.width, 25, p.width > 0 },
 		ErrTerminal: func() (width, height int, ok bool) { return p.width, 25, p.person },
@@ -80,7 +81,7 @@ func (p program) env(stdout, stderr io.Writer, args ...string) cli.Env {
 
 // apart runs a command as a process of its own: for what Go and the SDKs read once from the
 // environment of a process, and for files that are looked for where it runs.
-func (p program) apart(t *testing.T, args ...string) testworld.Result {
+func (p feedscale) apart(t *testing.T, args ...string) testworld.Result {
 	t.Helper()
 	if p.folder == "" {
 		p.folder = t.TempDir()
@@ -101,11 +102,11 @@ func stateFile(t *testing.T) string {
 
 // watching is a program that watches a shop, whose clock stands still at noon, and keeps its state in
 // a file.
-func watching(t *testing.T) (*testworld.Shop, *testworld.Clock, program) {
+func watching(t *testing.T) (*testworld.Shop, *testworld.Clock, feedscale) {
 	t.Helper()
 	clock := testworld.NewClock(noon)
 	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
-	p := program{settings: w.Settings(), now: clock.Now}
+	p := feedscale{settings: w.Settings(), now: clock.Now}
 	p.settings["FEEDSCALE_STATE"] = stateFile(t)
 	return w, clock, p
 }

@@ -9,34 +9,35 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// look is how often the processors file is looked at. It is asked for rather than waited for, since a file
-// that is mounted from another machine, or into a container, does not tell of its changes.
+// look is the interval between two looks at the processors file. Notifications are not enough: a
+// mounted file sends none.
 const look = time.Second
 
-// reloads finds what the processors file of a running process has become.
+// reloads watches the processors file of a running process.
 type reloads struct {
-	env    Env
-	file   string // the flag that names it
+	env    program.Env
+	file   string // flag --config
 	log    *slog.Logger
 	hangup chan os.Signal
-	seen   os.FileInfo // as which the file was read; nil = it could not be
+	seen   os.FileInfo // of the last reading; nil = there was no file
 }
 
-// newReloads begins with the file that a configuration was read from. stop gives SIGHUP back.
-func newReloads(env Env, file, source string, log *slog.Logger) (r *reloads, stop func()) {
+// newReloads watches the file that a configuration was read from. stop releases SIGHUP.
+func newReloads(env program.Env, file, source string, log *slog.Logger) (r *reloads, stop func()) {
 	r = &reloads{env: env, file: file, log: log, hangup: make(chan os.Signal, 1)}
-	r.seen, _ = os.Stat(source)          // FEEDSCALE_PROCESSORS is no file, and stays
-	if _, ok := env.errTerminal(); !ok { // a terminal that is closed sends SIGHUP, to end what it started
+	r.seen, _ = os.Stat(source) // FEEDSCALE_PROCESSORS is no file, and never changes
+	if !env.Person() {          // a terminal sends SIGHUP when it closes, to end its processes
 		signal.Notify(r.hangup, syscall.SIGHUP)
 	}
 	return r, func() { signal.Stop(r.hangup) }
 }
 
-// next waits until the file is another one without a mistake, or SIGHUP asks for it to be read. It
-// returns nil when ctx ends. A file with mistakes is said once, and changes nothing.
+// next waits for a change of the file, or SIGHUP, and returns the new configuration; nil when ctx
+// ends. It logs a file with mistakes once, and waits on.
 func (r *reloads) next(ctx context.Context, source string) *config.Config {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -51,7 +52,7 @@ func (r *reloads) next(ctx context.Context, source string) *config.Config {
 		case <-ticker.C:
 		}
 		now, _ := os.Stat(source)
-		// What is being written is not whole yet: it is read once it has stood still from one look to the next.
+		// A file is read after it stayed the same between two looks: before, it may not be whole.
 		settled := same(now, before)
 		before = now
 		if !asked && (!settled || same(now, r.seen)) {
@@ -68,7 +69,7 @@ func (r *reloads) next(ctx context.Context, source string) *config.Config {
 	}
 }
 
-// same reports whether a file was not written to between two looks at it.
+// same reports whether a file did not change between two looks.
 func same(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -15,22 +15,24 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
 const (
-	// mostModelled is how many processors are modelled if none is named: a replay of a week takes seconds.
+	// mostModelled is how many processors are modelled if no name is given: a replay of a week
+	// takes seconds.
 	mostModelled = 20
-	// modelledAtOnce is how much of a history is read at once for the model.
+	// modelledAtOnce is how much of a history is read at once, to bound memory.
 	modelledAtOnce = 6 * time.Hour
 )
 
-// reportOptions is what the flags of report say.
+// reportOptions are the flags of report.
 type reportOptions struct {
 	source
-	env         Env
+	env         program.Env
 	names       []string
 	since       time.Duration
 	ran, output string
@@ -38,21 +40,21 @@ type reportOptions struct {
 	config      config.Config
 }
 
-// Report prints what ran, by the leases, beside what policies would have run.
-func Report(env Env) *cobra.Command {
+// Report prints the replicas that ran, by the leases, beside those that policies would have run.
+func Report(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "report [NAME...]", Short: "say what ran, by the leases, beside what policies would have run", GroupID: GroupLook,
+		Use: "report [NAME...]", Short: "compare the replicas that ran, by the leases, with those that policies would have run", GroupID: program.GroupLook,
 		Example:     "feedscale report\nfeedscale report orders --ran keda\nfeedscale report --since 24h --output markdown > day.md",
-		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
+		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
 		Args:        cobra.ArbitraryArgs,
 	}
-	f := flagsOf(c)
+	f := program.FlagsOf(c)
 	r := reportOptions{env: env, since: 168 * time.Hour}
-	number(f, &r.since, "since", durations, time.Hour, year, "how far to look back")
-	f.text(&r.ran, "ran", "policy", "what did scale in that time: keda, own or fixed:N; the model is checked against it")
-	f.complete("ran", "keda", "own", "fixed:1")
+	program.Number(f, &r.since, "since", program.Durations, time.Hour, year, "how far to look back")
+	f.Text(&r.ran, "ran", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it")
+	f.Complete("ran", "keda", "own", "fixed:1")
 	r.source.flags(f)
-	f.output(&r.output, "table", "markdown", "json")
+	f.Output(&r.output, "table", "markdown", "json")
 	c.ValidArgsFunction = processorNames(env, &r.file)
 	c.RunE = func(c *cobra.Command, names []string) error {
 		r.names = names
@@ -60,9 +62,9 @@ func Report(env Env) *cobra.Command {
 		if count, fixed := strings.CutPrefix(r.ran, "fixed:"); fixed {
 			r.fixed, _ = strconv.Atoi(count)
 		}
-		f.mistake((r.fixed < 1 || r.fixed > 1000) && !slices.Contains([]string{"", "keda", "own"}, r.ran),
+		f.Mistake((r.fixed < 1 || r.fixed > 1000) && !slices.Contains([]string{"", "keda", "own"}, r.ran),
 			"--ran is %q; allowed are keda, own, and fixed:N with an N from 1 to 1000", r.ran)
-		if err := f.mistakes(); err != nil {
+		if err := f.Mistakes(); err != nil {
 			return err
 		}
 		return r.run(c.Context())
@@ -78,26 +80,23 @@ func (r *reportOptions) run(ctx context.Context) error {
 	defer end()
 	var doing atomic.Value
 	doing.Store("the state")
-	w := waitFor(r.env, func() string { return doing.Load().(string) })
-	all, err := record.Report(ctx, r.names, r.env.Now().Add(-r.since), func(done, all int) {
-		doing.Store(fmt.Sprintf("the state (%d of %d processors)", done, all))
-		if all == 0 {
-			doing.Store(fmt.Sprintf("the API (%d processors so far)", done))
+	all, err := program.Await(ctx, r.env, func() string { return doing.Load().(string) }, func() (shadow.Report, error) {
+		all, err := record.Report(ctx, r.names, r.env.Now().Add(-r.since), func(done, all int) {
+			doing.Store(fmt.Sprintf("the state (%d of %d processors)", done, all))
+			if all == 0 {
+				doing.Store(fmt.Sprintf("the API (%d processors so far)", done))
+			}
+		})
+		if len(r.names) == 0 && len(all.Processors) > mostModelled {
+			return all, err
 		}
-	})
-	if err == nil && (len(r.names) > 0 || len(all.Processors) <= mostModelled) {
-		for i := range all.Processors {
+		for i := 0; err == nil && i < len(all.Processors); i++ {
 			p := &all.Processors[i]
 			doing.Store(fmt.Sprintf("the model of %s (%d of %d)", p.Name, i+1, len(all.Processors)))
-			if p.Model, err = r.model(ctx, record, p.Name, all); err != nil {
-				break
-			}
+			p.Model, err = r.model(ctx, record, p.Name, all)
 		}
-	}
-	w.end()
-	if interrupted := w.interrupted(ctx); interrupted != nil {
-		return interrupted
-	}
+		return all, err
+	})
 	if err != nil {
 		return unreadable(err)
 	}
@@ -107,32 +106,30 @@ func (r *reportOptions) run(ctx context.Context) error {
 		err = console.WriteReport(r.env.Stdout, all, r.output == "markdown", r.env.Style())
 	}
 	if unread := slices.ContainsFunc(all.Processors, func(p shadow.Processor) bool { return p.Error != nil }); unread && err == nil {
-		err = Incomplete(nil)
+		err = program.Incomplete(nil)
 	}
 	return err
 }
 
-// open decides where to read.
+// open opens the API, or the state.
 func (r *reportOptions) open() (record app.Record, end func(), err error) {
-	settings, err := readSettings(r.env)
+	settings, api, err := r.source.open(r.env)
 	if err != nil {
 		return nil, nil, err
 	}
 	var wrong error
-	r.config, wrong = readConfig(r.env, r.file) // beside an API, without it there are built-in policies alone
+	r.config, wrong = readConfig(r.env, r.file) // an API needs none; then the policies are those built in
 	if wrong != nil && r.ran == "own" {
-		return nil, nil, Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
+		return nil, nil, program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
 	}
-	api, err := r.api(settings)
-	if api != nil || err != nil {
-		return api, func() {}, err
+	if api != nil {
+		return api, func() {}, nil
 	}
-	return app.OpenRecord(settings, func() (config.Config, error) { return r.config, wrong }, app.Options{
-		Log: newLog(r.env.Stderr, settings.LogLevel), EventLines: io.Discard, Version: r.env.Version, Now: r.env.Now, Asking: r.env.asking,
-	})
+	return app.OpenRecord(settings, func() (config.Config, error) { return r.config, wrong },
+		options(r.env, program.NewLog(r.env.Stderr, settings.LogLevel), io.Discard))
 }
 
-// model reads what is recorded of a processor, and replays it.
+// model replays the history of a processor.
 func (r *reportOptions) model(ctx context.Context, record app.Record, name string, all shadow.Report) (*shadow.Model, error) {
 	q := shadow.Question{Name: name, Policies: []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery)}}
 	for _, p := range r.config.Processors {
@@ -166,7 +163,7 @@ func (r *reportOptions) model(ctx context.Context, record app.Record, name strin
 	return shadow.NewModel(q), ctx.Err()
 }
 
-// own is the policy of a processor, paused or not.
+// own is the policy of a processor, without its pause.
 func (r *reportOptions) own(p config.Processor) simulate.Scaler {
 	polls := p.Schedule
 	if polls.IsZero() {

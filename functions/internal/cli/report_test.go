@@ -18,7 +18,7 @@ import (
 
 // shadowed is a program, at noon, with a state file that has six hours of two owners in it, an hour of
 // which is missing, and a processors file.
-func shadowed(t *testing.T) program {
+func shadowed(t *testing.T) feedscale {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "feedscale.db")
 	store, err := boltstore.Open(path)
@@ -44,7 +44,7 @@ func shadowed(t *testing.T) program {
 		last, version = next, stored.Version
 	}
 	testworld.Must(t, store.Close())
-	return program{settings: map[string]string{
+	return feedscale{settings: map[string]string{
 		"FEEDSCALE_STATE": "bolt:" + path, "COSMOS": "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=" + testKey + ";",
 		"FEEDSCALE_PROCESSORS": `{"processors": [{"name": "orders", "connection": "COSMOS", "databaseId": "shop", "containerId": "orders", "leaseContainerId": "leases"}]}`,
 	}, now: func() time.Time { return noon }}
@@ -105,7 +105,7 @@ func TestReportAsksAFeedscaleThatRunsElsewhere(t *testing.T) {
 		testworld.Must(t, json.NewEncoder(w).Encode(page))
 	}))
 	t.Cleanup(server.Close)
-	r := program{now: func() time.Time { return noon }}.run(t, "report", "--url", server.URL, "--output", "json")
+	r := feedscale{now: func() time.Time { return noon }}.run(t, "report", "--url", server.URL, "--output", "json")
 	var all shadow.Report
 	testworld.Must(t, json.Unmarshal([]byte(r.Stdout), &all))
 	if r.Status != 0 || pages != 2 || len(all.Processors) != 1000 || all.NextPage != nil {

@@ -15,27 +15,28 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Run is serve without a Functions host: its own timer in place of the function and, where a setting asks
-// for it, KEDA's external scaler beside HTTP. The scaler is handed in, since the deployed handler must not
-// link gRPC.
-func Run(scaler NewScaler) Command {
-	return func(env Env) *cobra.Command {
+// Run polls by its own timer and answers HTTP, without a Functions host. If a setting asks for it,
+// it also serves KEDA's external scaler. The scaler is a parameter, since the deployed handler must
+// not link gRPC.
+func Run(scaler NewScaler) program.Command {
+	return func(env program.Env) *cobra.Command {
 		c := &cobra.Command{
-			Use: "run", Short: "poll and answer HTTP without a Functions host", GroupID: GroupWork,
+			Use: "run", Short: "poll and answer HTTP without a Functions host", GroupID: program.GroupWork,
 			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml\nfeedscale run --plain > events.jsonl",
-			Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR"),
+			Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR"),
 		}
-		f := flagsOf(c)
+		f := program.FlagsOf(c)
 		r := runner{env: env, scaler: scaler}
-		f.file(&r.file)
-		plain := f.Bool("plain", false, "events and the log as lines, on a terminal too, in place of a table that stands still")
+		configFlag(f, &r.file)
+		plain := f.Bool("plain", false, "print events and the log as lines, also on a terminal")
 		c.RunE = func(c *cobra.Command, _ []string) error {
-			r.screen = NewScreen(env, *plain)
+			r.screen = program.NewScreen(env, *plain)
 			return r.run(c.Context())
 		}
 		return c
@@ -44,15 +45,15 @@ func Run(scaler NewScaler) Command {
 
 // runner is a process of feedscale run.
 type runner struct {
-	env    Env
-	file   string // the flag that names the processors file
+	env    program.Env
+	file   string // flag --config
 	scaler NewScaler
-	screen *Screen
+	screen *program.Screen
 	log    *slog.Logger
 }
 
-// run begins again with the processors file that it finds, each time that changes: what a restart does, the
-// state takes well. Settings are those that the process was started with.
+// run serves, and starts again whenever the processors file changes. Settings stay those of the
+// start.
 func (r *runner) run(ctx context.Context) error {
 	c, err := readConfig(r.env, r.file)
 	if err != nil {
@@ -60,14 +61,14 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	r.log = r.screen.Log(c.Settings.LogLevel)
 	if r.screen.Live {
-		if r.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the picture says the rest
+		if r.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the picture shows the rest
 			r.log = r.screen.Log(slog.LevelWarn)
 		}
 		defer r.screen.Close()
 	}
 	reloads, stop := newReloads(r.env, r.file, c.Source, r.log)
 	defer stop()
-	var before *config.Config // that works, where c has not been tried yet
+	var before *config.Config // one that worked, while c was not tried yet
 	for {
 		serving, end := context.WithCancel(ctx)
 		found := make(chan *config.Config, 1)
@@ -78,9 +79,9 @@ func (r *runner) run(ctx context.Context) error {
 		err := r.serve(serving, &c)
 		end()
 		next := <-found
-		failure, _ := errors.AsType[Failure](err)
+		failure, _ := errors.AsType[program.Failure](err)
 		switch {
-		case before != nil && failure.Status == StatusUsage:
+		case before != nil && failure.Status == program.StatusUsage:
 			r.log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
 			c, before = *before, nil
 		case err != nil || next == nil || ctx.Err() != nil:
@@ -93,8 +94,8 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-// serve polls and answers until ctx ends. The addresses that it got replace those that were asked for, so
-// that they stay.
+// serve polls and answers until ctx ends. It writes the addresses that it listens on into c, so
+// that a restart keeps them.
 func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	var listener net.Listener
 	if c.Settings.Scaler.Listen != "" {
@@ -109,7 +110,7 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	if r.screen.Live {
 		events = r.screen
 	}
-	h, err := misused(app.Listen(*c, app.Options{Log: r.log, EventLines: events, Version: r.env.Version, Now: r.env.Now, Getenv: r.env.Getenv}))
+	h, err := misused(app.Listen(*c, options(r.env, r.log, events)))
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	tick := func(ctx context.Context) error { return h.TickForever(ctx, nil) }
 	if r.screen.Live {
 		r.show(c.Settings)
-		tick = func(ctx context.Context) error { return r.screen.Follow(ctx, h) }
+		tick = func(ctx context.Context) error { return r.screen.Follow(ctx, h.TickForever) }
 	}
 	if listener == nil {
 		return h.Serve(ctx, tick)
@@ -135,14 +136,14 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	})
 }
 
-// show has the screen begin with the addresses, and show every processor, the worst first.
+// show begins the picture: the addresses, then every processor, the worst first.
 func (r *runner) show(s config.Settings) {
 	scaler := ""
 	if s.Scaler.Listen != "" {
 		scaler = "  KEDA at " + s.Scaler.Listen
 	}
 	started := r.env.Now()
-	r.screen.Show(View{
+	r.screen.Show(program.View{
 		Head: func(style console.Style) []string {
 			since := r.env.Now().Sub(started).Round(time.Second)
 			return []string{style.Paint(style.Cut(fmt.Sprintf("feedscale run  %s  http://%s/api/dashboard%s", since, s.Listen, scaler)), console.Bold), ""}

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // running starts feedscale run, and returns how it ended once it was interrupted.
-func (p program) running(t *testing.T, stdout, stderr *printed, args ...string) (interrupt func() (status int)) {
+func (p feedscale) running(t *testing.T, stdout, stderr *printed, args ...string) (interrupt func() (status int)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Main(ctx, p.env(stdout, stderr, append([]string{"run"}, args...)...), commands(), "")
+		ended <- program.Main(ctx, p.env(stdout, stderr, append([]string{"run"}, args...)...), commands(), "")
 	}()
 	return func() int {
 		cancel()

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -170,7 +170,7 @@ func TestNoSecretIsShownWhateverFails(t *testing.T) {
 			} {
 				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 				var stdout, stderr safe
-				cli.Main(ctx, cli.Env{
+				program.Main(ctx, program.Env{
 					Args: run.args, Environ: testworld.Environ(run.settings), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Version: version,
 					Terminal: func() (width, height int, ok bool) { return 0, 0, false },
 				}, commands(), "")
@@ -199,7 +199,7 @@ func TestNoPageShowsASecret(t *testing.T) {
 	var stdout, stderr safe
 	ended := make(chan int, 1)
 	go func() {
-		ended <- cli.Main(ctx, cli.Env{
+		ended <- program.Main(ctx, program.Env{
 			Args: []string{"run"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now, Version: version,
 			Environ: testworld.Environ(map[string]string{
 				"COSMOS":     "AccountEndpoint=" + service.URL + ";AccountKey=" + accountSecret,
@@ -244,7 +244,7 @@ func TestNoPageShowsASecret(t *testing.T) {
 func TestNoTokenIsShown(t *testing.T) {
 	t.Parallel()
 	service := startTelltale(t, http.StatusForbidden)
-	p := program{settings: map[string]string{
+	p := feedscale{settings: map[string]string{
 		"COSMOS__accountEndpoint": service.URL, "COSMOS__credential": "managedidentity", "FEEDSCALE_STATE": stateFile(t), "FEEDSCALE_LOG_LEVEL": "debug",
 		"FEEDSCALE_PROCESSORS": `{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders}]}`,
 	}}
@@ -285,7 +285,7 @@ func TestNoPartOfTheURLOfAWebhookIsShown(t *testing.T) {
 			var stdout, stderr safe
 			ended := make(chan int, 1)
 			go func() {
-				ended <- cli.Main(ctx, cli.Env{
+				ended <- program.Main(ctx, program.Env{
 					Args:    []string{"consume", "--action", "webhook", "--url", receiver + "/" + webPathSecret + "?code=" + urlSecret},
 					Environ: testworld.Environ(p.settings), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Version: version,
 					Terminal: func() (width, height int, ok bool) { return 0, 0, false },

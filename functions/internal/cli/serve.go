@@ -9,45 +9,48 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
-	"github.com/spf13/cobra"
+	"github.com/feedscale/feedscale/functions/internal/program"
 )
 
-// StatusRestart is how serve ends on a signal: a Functions host starts a worker again that ended with
-// it, does not count that as a crash, and never restarts one that ended with 0 (azure-functions-host,
+// StatusRestart is the exit status of serve after a signal. A Functions host starts such a worker
+// again, and does not count a crash; after 0 it never does (azure-functions-host,
 // WorkerConstants.cs).
 const StatusRestart = 200
 
-// Serve is the custom handler: the host starts it, calls it for each tick and each request, and ends it.
-func Serve(env Env) *cobra.Command {
+// Serve is the custom handler of a Functions host, which calls it for each tick and each request.
+func Serve(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "serve", Short: "be the custom handler of an Azure Functions host", GroupID: GroupWork,
+		Use: "serve", Short: "be the custom handler of an Azure Functions host", GroupID: program.GroupWork,
 		Example:     "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve",
-		Annotations: Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
+		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
 	}
 	var file string
-	flagsOf(c).file(&file)
+	configFlag(program.FlagsOf(c), &file)
 	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, file) }
 	return c
 }
 
-func serve(ctx context.Context, env Env, file string) error {
+func serve(ctx context.Context, env program.Env, file string) error {
 	c, err := readConfig(env, file)
-	log := newHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
+	log := program.NewHostLog(env.Stdout, env.Stderr, c.Settings.LogLevel)
 	if err != nil {
-		// In one line: the host takes each for a message of its own, and starts the handler three times.
+		// One line, since each is a message to the host, which starts the handler three times.
 		log.Error("the configuration has mistakes: nothing was started", "mistakes", strings.Split(err.Error(), "\n"))
-		return Usage(nil)
+		return program.Usage(nil)
 	}
-	// A host that is gone reads nothing any more: the first line after that would end the handler with
-	// SIGPIPE, in the middle of what it still has to commit (package os/signal, SIGPIPE).
+	// Without it, the first line that a dead host does not read would end the handler by SIGPIPE,
+	// before it has committed (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
-	never := underHost(env, log)
-	h, err := app.Listen(c, app.Options{Log: log, EventLines: console.Lines{Writer: env.Stdout}, Version: env.Version, Now: env.Now, Getenv: env.Getenv, BehindHost: true, NeverPolled: never})
+	wiring := options(env, log, console.Lines{Writer: env.Stdout})
+	wiring.BehindHost, wiring.NeverPolled = true, underHost(env, log)
+	h, err := app.Listen(c, wiring)
 	if err != nil {
 		log.Error("the handler cannot start", "error", err.Error())
-		return Usage(nil)
+		return program.Usage(nil)
 	}
 	defer h.Close()
 	ctx, cancel := withParent(ctx, env, log)
@@ -59,18 +62,18 @@ func serve(ctx context.Context, env Env, file string) error {
 	})
 	if err == nil && ctx.Err() != nil {
 		log.Info("the handler ends", "cause", context.Cause(ctx).Error())
-		return Failure{Status: StatusRestart}
+		return program.Failure{Status: StatusRestart}
 	}
 	if err != nil {
 		log.Error("the handler failed", "error", err.Error())
-		return Incomplete(nil)
+		return program.Incomplete(nil)
 	}
 	return nil
 }
 
-// underHost says what of the environment of a Functions host will not work as it looks, and returns why
-// nothing is ever polled; "" where nothing keeps the host from it.
-func underHost(env Env, log *slog.Logger) (never string) {
+// underHost logs what is wrong with the environment of a Functions host. never says why it never
+// polls; "" if it does.
+func underHost(env program.Env, log *slog.Logger) (never string) {
 	if setting := disabledBy(env, "poll"); setting != "" {
 		never = "the function poll is disabled by the app setting " + setting + ": remove the setting, or set it to false, as the portal's Enable button does"
 	} else if env.Getenv("FEEDSCALE_TIMER_SCHEDULE") == "" {
@@ -88,10 +91,10 @@ func underHost(env Env, log *slog.Logger) (never string) {
 	return never
 }
 
-// disabledBy returns the app setting that disables a function, "" where none does. The host compares names of
-// settings without case. On Linux the platform writes underscores for periods (azure-webjobs-sdk,
+// disabledBy returns the app setting that disables a function; "" if none does. The host ignores
+// the case of names, and Linux has underscores for periods (azure-webjobs-sdk,
 // HostListenerFactory.cs: IsDisabled; IConfigurationExtensions.cs: IsSettingEnabled).
-func disabledBy(env Env, function string) string {
+func disabledBy(env program.Env, function string) string {
 	for _, entry := range env.Environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if strings.EqualFold(strings.ReplaceAll(name, ".", "_"), "AzureWebJobs_"+function+"_Disabled") && (value == "1" || strings.EqualFold(value, "true")) {
@@ -101,8 +104,8 @@ func disabledBy(env Env, function string) string {
 	return ""
 }
 
-// isUTC reports whether a time zone is UTC now and ever after, whatever its name. An offset of zero behind the
-// name, as in POSIX' UTC0, changes nothing.
+// isUTC reports whether a time zone is UTC from now on, whatever its name. POSIX writes an offset
+// after the name, as in UTC0.
 func isUTC(zone string, now time.Time) bool {
 	location, err := time.LoadLocation(strings.TrimRight(strings.TrimPrefix(zone, ":"), "+-:0"))
 	if err != nil {
@@ -116,12 +119,12 @@ func isUTC(zone string, now time.Time) bool {
 // errParentGone is why serve ends without a signal.
 var errParentGone = errors.New("the Functions host that started it is gone")
 
-// parentCheck is how often the parent is looked for.
+// parentCheck is the interval between two looks for the parent.
 const parentCheck = time.Second
 
-// withParent returns a context that ends with ctx, or when the process that started this one is gone: a
-// host that ends leaves a handler behind that is in the middle of an invocation, beside the new one.
-func withParent(ctx context.Context, env Env, log *slog.Logger) (context.Context, context.CancelFunc) {
+// withParent returns a context that ends with ctx, or after the parent process. A host that crashes
+// leaves its handler behind, beside that of the next host.
+func withParent(ctx context.Context, env program.Env, log *slog.Logger) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if env.Parent == nil {
 		return ctx, func() { cancel(nil) }

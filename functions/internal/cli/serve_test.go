@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -56,7 +56,7 @@ func TestServeEndsSoThatAFunctionsHostStartsItAgain(t *testing.T) {
 			defer interrupt()
 			ended := make(chan int, 1)
 			go func() {
-				ended <- cli.Main(ctx, cli.Env{
+				ended <- program.Main(ctx, program.Env{
 					Args: []string{c.command}, Environ: testworld.Environ(p.settings), Stdout: &output, Stderr: &output, Now: p.now, Version: version,
 					Parent: func() int { return int(parent.Load()) },
 				}, commands(), "")

@@ -18,23 +18,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Simulate replays a trace, built-in or recorded, against policies, and prints what each of them would
-// have cost and kept.
-func Simulate(env Env) *cobra.Command {
+// Simulate replays a trace, built-in or recorded, against policies, and prints the replicas, the
+// lag and the age of each.
+func Simulate(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "simulate", Short: "replay a trace against policies, to tune them", GroupID: GroupTry,
+		Use: "simulate", Short: "replay a trace against policies, to tune them", GroupID: program.GroupTry,
 		Example: "feedscale simulate --trace daily --compare\n" +
 			"feedscale simulate --trace history:orders --policies policies.yaml",
-		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
+		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
 	}
 	s := simulation{
-		env: env, flags: flagsOf(c), trace: "daily", since: 168 * time.Hour, poll: simulate.DefaultEvery,
+		env: env, flags: program.FlagsOf(c), trace: "daily", since: 168 * time.Hour, poll: simulate.DefaultEvery,
 		options: simulate.Options{Seed: 1, Duration: 24 * time.Hour, Partitions: 8, Rate: 40},
 	}
 	s.Seeds, s.Workers, s.Objective = 1, simulate.DefaultWorkers(), simulate.Objective{Lag: 1000, Age: time.Minute}
@@ -43,12 +44,12 @@ func Simulate(env Env) *cobra.Command {
 	return c
 }
 
-// simulation is what the flags of simulate say.
+// simulation is the flags of simulate.
 type simulation struct {
 	console.Simulation
 	source
-	env   Env
-	flags *flags
+	env   program.Env
+	flags *program.Flags
 
 	trace, policies, policy, output string
 	compare                         bool
@@ -59,53 +60,53 @@ type simulation struct {
 func (s *simulation) addFlags() {
 	const least, most = 0.001, simulate.MaxRate
 	f := s.flags
-	f.text(&s.trace, "trace", "name", strings.Join(simulate.Names(), ", ")+
-		"; history:PROCESSOR, what is recorded of it; or a file that feedscale history wrote as JSON or CSV")
-	f.complete("trace", simulate.Names()...)
-	number(f, &s.since, "since", durations, time.Second, year, "how far to look back in history:PROCESSOR")
-	f.url(&s.url)
-	number(f, &s.options.Duration, "duration", durations, time.Second, year, "the length of a built-in trace")
-	number(f, &s.options.Seed, "seed", seeds, 0, math.MaxUint64, "the same one gives the same built-in trace, and the same chances")
-	number(f, &s.Seeds, "seeds", wholeNumbers, 1, 1000, "replays, each with the next seed; the results are means")
-	number(f, &s.options.Partitions, "partitions", wholeNumbers, 1, 100_000, "partitions; of a recorded trace its own by default")
-	number(f, &s.options.Rate, "rate", rates, least, most, "transactions per second, on average, of a built-in trace; sparse has its own")
-	number(f, &s.Workers.Throughput, "throughput", rates, least, most,
-		"transactions per second that one replica works off; with a recorded trace the median recorded by default")
-	number(f, &s.Workers.StartUp, "startup", durations, 0, time.Hour, "from the moment a replica is made to the moment it works")
-	number(f, &s.poll, "poll", durations, time.Second, time.Hour, "between two polls of default; those of --policies have their own (every)")
-	f.text(&s.policies, "policies", "path", "policies to try out, as a file")
-	f.text(&s.policy, "policy", "name", "default, keda, or one of --policies; by default all of --policies, or else default")
-	f.BoolVar(&s.compare, "compare", false, "default, keda and all of --policies side by side, with the best fixed count")
-	f.output(&s.output, "table", "json")
+	f.Text(&s.trace, "trace", "name", strings.Join(simulate.Names(), ", ")+
+		"; history:PROCESSOR for its recorded history; or a JSON or CSV file of feedscale history")
+	f.Complete("trace", simulate.Names()...)
+	program.Number(f, &s.since, "since", program.Durations, time.Second, year, "how far to look back in history:PROCESSOR")
+	s.urlFlag(f)
+	program.Number(f, &s.options.Duration, "duration", program.Durations, time.Second, year, "the length of a built-in trace")
+	program.Number(f, &s.options.Seed, "seed", program.Seeds, 0, math.MaxUint64, "the same seed gives the same built-in trace, and the same chances")
+	program.Number(f, &s.Seeds, "seeds", program.WholeNumbers, 1, 1000, "how many replays, each with the next seed; the results are means")
+	program.Number(f, &s.options.Partitions, "partitions", program.WholeNumbers, 1, 100_000, "how many partitions; a recorded trace has its own by default")
+	program.Number(f, &s.options.Rate, "rate", program.Rates, least, most, "mean transactions per second of a built-in trace; sparse has its own")
+	program.Number(f, &s.Workers.Throughput, "throughput", program.Rates, least, most,
+		"transactions per second that one replica processes; by default, a recorded trace has its recorded median")
+	program.Number(f, &s.Workers.StartUp, "startup", program.Durations, 0, time.Hour, "the time from the creation of a replica until it works")
+	program.Number(f, &s.poll, "poll", program.Durations, time.Second, time.Hour, "the interval between two polls of the policy default; those of --policies have their own (every)")
+	f.Text(&s.policies, "policies", "path", "a file of policies to try out")
+	f.Text(&s.policy, "policy", "name", "default, keda, or one of --policies (default all of --policies, or else default)")
+	f.BoolVar(&s.compare, "compare", false, "compare default, keda and all of --policies with the best fixed count")
+	f.Output(&s.output, "table", "json")
 
-	f.removed(inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
+	f.Removed(inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
 		"batch", "batch-time", "ru-per-change", "ru-limit")
-	f.removed("a table always has its charts, --output json has none", "chart")
-	f.removed("the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
+	f.Removed("a table always has its charts, --output json has none", "chart")
+	f.Removed("the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
 		"lag-objective", "age-objective")
 	f.Lookup("matrix").NoOptDefVal, f.Lookup("chart").NoOptDefVal = "true", "true"
 }
 
-// inLaboratory says where flags and traces of earlier releases are now.
+// inLaboratory says where to find flags and traces of earlier releases.
 const inLaboratory = "it is in the laboratory of the sources, make policies (https://github.com/feedscale/feedscale/blob/main/docs/tune.md)"
 
 func (s *simulation) run(ctx context.Context) error {
 	scalers := s.scalers()
 	draw, err := s.traces(ctx)
 	if err == nil {
-		err = s.flags.mistakes()
+		err = s.flags.Mistakes()
 	}
 	if err != nil {
 		return err
 	}
 	var percent atomic.Int64
-	w := waitFor(s.env, func() string { return fmt.Sprintf("the replays (%d %%)", percent.Load()) })
-	s.Results, err = simulate.Comparison{
+	comparison := simulate.Comparison{
 		Trace: draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
 		Scalers: scalers, BestFixed: s.compare,
 		Told: func(done float64) { percent.Store(int64(100 * done)) },
-	}.Run(ctx)
-	w.end()
+	}
+	left := func() string { return fmt.Sprintf("the replays (%d %%)", percent.Load()) }
+	s.Results, err = program.Await(ctx, s.env, left, func() ([]simulate.Result, error) { return comparison.Run(ctx) })
 	if err != nil {
 		return err
 	}
@@ -115,8 +116,8 @@ func (s *simulation) run(ctx context.Context) error {
 	return s.Write(s.env.Stdout, s.env.Style())
 }
 
-// traces returns the trace of each seed. The error says why a history could not be read, which is no
-// mistake in the flags.
+// traces returns the trace of each seed. Its error is about a history that could not be read;
+// mistakes in flags are added to the others.
 func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulate.Trace, err error) {
 	if !slices.Contains(simulate.Names(), s.trace) {
 		recording, err := s.recording(ctx)
@@ -131,22 +132,22 @@ func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulat
 	draw = func(seed uint64) simulate.Trace {
 		o := s.options
 		o.Seed = seed
-		t, _ := simulate.Generate(s.trace, o) // which options are allowed does not depend on the seed
+		t, _ := simulate.Generate(s.trace, o) // the first seed showed that the options are allowed
 		return t
 	}
 	s.Trace, err = simulate.Generate(s.trace, s.options)
-	s.flags.mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
+	s.flags.Mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
 	return draw, nil
 }
 
-// only holds that flags of other traces are left out.
+// only refuses flags that are for other traces.
 func (s *simulation) only(of string, names ...string) {
 	for _, name := range names {
-		s.flags.mistake(s.flags.Changed(name), "--%s is for --trace %s; leave it out with another trace", name, of)
+		s.flags.Mistake(s.flags.Changed(name), "--%s is for --trace %s; leave it out with another trace", name, of)
 	}
 }
 
-// scalers are those that --policy, --policies and --compare choose.
+// scalers returns the policies that --policy, --policies and --compare choose.
 func (s *simulation) scalers() []simulate.Scaler {
 	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), s.poll), simulate.KEDA()}
 	own := all[:1]
@@ -156,7 +157,7 @@ func (s *simulation) scalers() []simulate.Scaler {
 	}
 	switch {
 	case s.compare && s.policy != "":
-		s.flags.mistake(true, "--policy and --compare are given; allowed is one of them")
+		s.flags.Mistake(true, "--policy and --compare are given; allowed is one of them")
 		return nil
 	case s.compare:
 		return all
@@ -170,21 +171,21 @@ func (s *simulation) scalers() []simulate.Scaler {
 		}
 		names = append(names, scaler.Name())
 	}
-	s.flags.mistake(true, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
+	s.flags.Mistake(true, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
 	return nil
 }
 
-// named are the policies of --policies. The mistakes of the file are listed one by one.
+// named returns the policies of --policies.
 func (s *simulation) named() (scalers []simulate.Scaler) {
 	text, err := bounded.ReadFile(s.policies)
 	if err != nil {
-		s.flags.mistake(true, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+		s.flags.Mistake(true, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
 		return nil
 	}
 	policies, err := config.LoadPolicies(s.policies, text)
 	mistakes, _ := errors.AsType[config.Mistakes](err)
 	for _, m := range mistakes {
-		s.flags.mistake(true, "%s", m)
+		s.flags.Mistake(true, "%s", m)
 	}
 	for _, p := range policies {
 		scalers = append(scalers, simulate.Feedscale(p.Name, p.Policy, p.Every))
@@ -192,7 +193,7 @@ func (s *simulation) named() (scalers []simulate.Scaler) {
 	return scalers
 }
 
-// recording makes the trace of what was recorded, in the state or in a file.
+// recording makes a trace from a history, in the state or in a file.
 func (s *simulation) recording(ctx context.Context) (r simulate.Recording, err error) {
 	s.only("with a built-in name", "seed", "duration", "rate")
 	partitions := 0
@@ -207,26 +208,26 @@ func (s *simulation) recording(ctx context.Context) (r simulate.Recording, err e
 		name, samples, err = readHistory(s.trace)
 	case name == "":
 		err = errors.New("history: names no processor; allowed is, for example, history:orders")
-	case len(s.flags.wrong) > 0:
+	case s.flags.Mistakes() != nil:
 		return r, nil
 	default:
 		now := s.env.Now().UTC()
-		if samples, err = recorded(ctx, s.env, s.source, name, window{now.Add(-s.since), now}); err != nil {
+		if samples, err = recorded(ctx, s.env, s.source, name, window{now.Add(-s.since), now, now}); err != nil {
 			return r, err
 		}
 	}
 	if err == nil {
 		r, err = simulate.FromSamples(name, samples, partitions)
 	}
-	s.flags.mistake(err != nil, "--trace: %v", err)
+	s.flags.Mistake(err != nil, "--trace: %v", err)
 	return r, nil
 }
 
-// movedTraces are built-in traces of earlier releases.
+// movedTraces are names of built-in traces of earlier releases.
 var movedTraces = []string{"workday", "weekly", "hot", "zipf", "moving", "overload", "outrun"}
 
-// readHistory reads what `feedscale history` printed, as JSON or as CSV, and whose it is: of CSV only
-// the file's name can tell.
+// readHistory reads JSON or CSV of `feedscale history`, and the name of the processor. For CSV that
+// is the name of the file.
 func readHistory(file string) (name string, samples []state.Sample, err error) {
 	text, err := bounded.ReadFile(file)
 	switch {
@@ -257,7 +258,7 @@ func readHistory(file string) (name string, samples []state.Sample, err error) {
 	return name, samples, err
 }
 
-// readHistoryCSV reads lines whose columns the first line names, in any order.
+// readHistoryCSV reads lines with the columns of the first line, in any order.
 func readHistoryCSV(text []byte) ([]state.Sample, error) {
 	columns := []string{"time", "lag", "arrivalPerSecond", "changeAgeSeconds", "complete", "partitionCount", "drainPerReplica"}
 	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
@@ -271,7 +272,7 @@ func readHistoryCSV(text []byte) ([]state.Sample, error) {
 	}
 	samples := make([]state.Sample, len(lines)-1)
 	for i, line := range lines[1:] {
-		samples[i].Complete = true // unless the line says otherwise
+		samples[i].Complete = true // unless the line has the column
 		for at, column := range lines[0] {
 			if line[at] == "" || !slices.Contains(columns, column) {
 				continue

@@ -40,7 +40,7 @@ type simulated struct {
 
 func simulateJSON(t *testing.T, args ...string) simulated {
 	t.Helper()
-	r := program{}.run(t, append([]string{"simulate", "--output", "json"}, args...)...)
+	r := feedscale{}.run(t, append([]string{"simulate", "--output", "json"}, args...)...)
 	if r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("status %d: %s", r.Status, r.Stderr)
 	}
@@ -63,7 +63,7 @@ func TestSimulateShowsPeopleTheSameOfTheSameSeed(t *testing.T) {
 	} {
 		t.Run(c.golden, func(t *testing.T) {
 			t.Parallel()
-			r := program{width: c.width}.run(t, append([]string{"simulate"}, c.args...)...)
+			r := feedscale{width: c.width}.run(t, append([]string{"simulate"}, c.args...)...)
 			if r.Status != 0 || r.Stderr != "" {
 				t.Errorf("status %d: %s", r.Status, r.Stderr)
 			}
@@ -174,7 +174,7 @@ func TestSimulateReplaysWhatHistoryPrints(t *testing.T) {
 	if given.Workers.ThroughputPerReplica != 100 || given.Trace.Partitions != 2 {
 		t.Errorf("given were 100 and 2: %+v, %+v", given.Workers, given.Trace)
 	}
-	r := program{}.run(t, "simulate", "--trace", filepath.Join(folder, "orders.json"))
+	r := feedscale{}.run(t, "simulate", "--trace", filepath.Join(folder, "orders.json"))
 	for _, want := range []string{"orders, recorded from 2026-03-01T12:00:00Z: 1h, 4 partitions, 36.6k transactions\n", "for 5m no arrival rate was recorded"} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, r.Stdout)
@@ -231,7 +231,7 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r := program{}.run(t, append([]string{"simulate"}, c.args...)...)
+			r := feedscale{}.run(t, append([]string{"simulate"}, c.args...)...)
 			if r.Status != 2 || r.Stdout != "" {
 				t.Errorf("status %d, stdout %q", r.Status, r.Stdout)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,30 +14,30 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
-	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// Status prints what a feedscale that runs, or the state that it left, holds of the processors.
-func Status(env Env) *cobra.Command {
+// Status prints the last state of each processor, and what is wrong with it.
+func Status(env program.Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "status [NAME...]", Short: "say what is held of the processors, and what is wrong with them", GroupID: GroupLook,
+		Use: "status [NAME...]", Short: "show the last state of each processor, and what is wrong with it", GroupID: program.GroupLook,
 		Example:     "feedscale status\nfeedscale status --watch orders\nfeedscale status --status stalled,unknown --sort lag\nfeedscale status --url https://APP.azurewebsites.net --output json | jq .problems",
-		Annotations: Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
+		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
 		Args:        cobra.ArbitraryArgs,
 	}
-	f := flagsOf(c)
+	f := program.FlagsOf(c)
 	o := statusOptions{env: env}
 	o.source.flags(f)
-	f.BoolVar(&o.again, "watch", false, "print it again whenever it has changed, until interrupted")
-	f.BoolVar(&o.listing.All, "all", false, "show every processor; else, of more than 20, the worst 20 that no common cause explains")
-	f.listing(&o.listing)
-	f.output(&o.output, "table", "json")
+	f.BoolVar(&o.again, "watch", false, "print each change, until interrupted")
+	f.BoolVar(&o.listing.All, "all", false, "show every processor; by default, of more than 20, the worst 20 that no common cause explains")
+	listingFlags(f, &o.listing)
+	f.Output(&o.output, "table", "json")
 	c.ValidArgsFunction = processorNames(env, &o.file)
 	c.RunE = func(c *cobra.Command, names []string) error {
 		o.source.check(f)
-		if err := f.mistakes(); err != nil {
+		if err := f.Mistakes(); err != nil {
 			return err
 		}
 		o.names, o.listing.All = names, o.listing.All || len(names) > 0
@@ -49,7 +48,7 @@ func Status(env Env) *cobra.Command {
 
 type statusOptions struct {
 	source
-	env     Env
+	env     program.Env
 	names   []string
 	again   bool
 	listing console.Listing
@@ -57,14 +56,19 @@ type statusOptions struct {
 }
 
 func (o statusOptions) run(ctx context.Context) error {
-	held, err := o.held()
+	settings, api, err := o.open(o.env)
 	if err != nil {
 		return err
+	}
+	held := app.SourceOfState(settings, func() (config.Config, error) { return readConfig(o.env, o.file) },
+		options(o.env, program.NewLog(o.env.Stderr, settings.LogLevel), io.Discard))
+	if api != nil {
+		held = app.SourceOfAPI(api)
 	}
 	if o.again {
 		return o.watch(ctx, held)
 	}
-	all, err := await(ctx, o.env, "the state", func() (report.List, error) { return held.Find(ctx, o.names) })
+	all, err := program.Await(ctx, o.env, waitFor("the state"), func() (report.List, error) { return held.Find(ctx, o.names) })
 	if err != nil {
 		return unreadable(err)
 	}
@@ -74,33 +78,7 @@ func (o statusOptions) run(ctx context.Context) error {
 	return incomplete(all)
 }
 
-// held decides where to ask.
-func (o statusOptions) held() (app.Source, error) {
-	settings, err := readSettings(o.env)
-	if err != nil {
-		return app.Source{}, err
-	}
-	api, err := o.api(settings)
-	if err != nil {
-		return app.Source{}, err
-	}
-	if api != nil {
-		return app.SourceOfAPI(api), nil
-	}
-	options := app.Options{Log: newLog(o.env.Stderr, settings.LogLevel), EventLines: io.Discard, Version: o.env.Version, Now: o.env.Now, Asking: o.env.asking}
-	return app.SourceOfState(settings, func() (config.Config, error) { return readConfig(o.env, o.file) }, options), nil
-}
-
-// unreadable is the Failure of what could not be asked.
-func unreadable(err error) error {
-	if errors.Is(err, report.ErrUnknownName) || errors.Is(err, boltstore.ErrInUse) || errors.Is(err, boltstore.ErrDamaged) {
-		return Usage(err)
-	}
-	return err
-}
-
-// incomplete is the Failure where a processor or group is unknown, was not polled for too long, or could not
-// publish its decision.
+// incomplete is the Failure if a processor or group is unknown or overdue, or an event of it waits.
 func incomplete(all report.List) error {
 	waits := func(findings []report.Finding) bool {
 		return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Code == report.Unpublished })
@@ -113,7 +91,7 @@ func incomplete(all report.List) error {
 		wrong = wrong || g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil || waits(g.Findings)
 	}
 	if wrong {
-		return Incomplete(nil)
+		return program.Incomplete(nil)
 	}
 	return nil
 }
@@ -125,16 +103,16 @@ func (o statusOptions) print(w io.Writer, all report.List) error {
 	return console.WriteStatus(w, all, o.listing, o.env.Style())
 }
 
-// watch prints the answer again whenever it is another one, on a terminal in place of the one before,
-// until ctx ends. After the first answer a failure is said, and the question asked again.
+// watch prints each change until ctx ends, on a terminal in place of the last one. After the first
+// answer, a failure is printed, and the next look goes on.
 func (o statusOptions) watch(ctx context.Context, held app.Source) error {
-	screen := NewScreen(o.env, o.output == "json")
+	screen := program.NewScreen(o.env, o.output == "json")
 	if screen.Live {
 		defer screen.Close()
 	}
 	look := time.NewTicker(held.Every)
 	defer look.Stop()
-	var before []byte // the last answer, without its time
+	var before []byte // the last answer without its time; nil before the first
 	for {
 		all, err := held.Find(ctx, o.names)
 		switch {
@@ -144,9 +122,9 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 			return unreadable(err)
 		case err != nil:
 			fmt.Fprintf(o.env.Stderr, "feedscale: %v\n", err)
-		case screen.Live: // its times go on
+		case screen.Live: // the times in the picture change always
 			before = []byte{}
-			screen.Show(View{Head: func(style console.Style) []string {
+			screen.Show(program.View{Head: func(style console.Style) []string {
 				var b strings.Builder
 				_ = console.WriteStatus(&b, all, o.listing, style) // a Builder never fails
 				return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")

@@ -87,7 +87,7 @@ func TestStatusAsksAFeedscaleThatRunsElsewhere(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			server := answer(c.answers, c.contentType, c.body)
-			p := program{settings: map[string]string{"FEEDSCALE_API_KEY": "k-1"}}
+			p := feedscale{settings: map[string]string{"FEEDSCALE_API_KEY": "k-1"}}
 			byFlag := p.run(t, append([]string{"status", "--url", server.URL}, c.args...)...)
 			p.settings["FEEDSCALE_URL"] = server.URL
 			bySetting := p.run(t, append([]string{"status"}, c.args...)...)
@@ -110,7 +110,7 @@ func TestWrongUsageOfStatusIsSaid(t *testing.T) {
 		{[]string{"--url", "http://127.0.0.1:1", "--config", "p.yaml"}, "leave one of the two out"},
 		{[]string{"--url", "app.example"}, "--url, or FEEDSCALE_URL"},
 	} {
-		if r := (program{}).run(t, append([]string{"status"}, c.args...)...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
+		if r := (feedscale{}).run(t, append([]string{"status"}, c.args...)...); r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, c.says) {
 			t.Errorf("%v: %+v", c.args, r)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
@@ -18,7 +18,7 @@ func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 	for _, args := range [][]string{{"poll"}, {"run"}, {"serve"}, {"check"}, {"poll", "--config", "processors.yaml"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			p := program{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none"}, folder: t.TempDir()}
+			p := feedscale{settings: map[string]string{"FEEDSCALE_CONCURRENCY": "none"}, folder: t.TempDir()}
 			testworld.Must(t, os.WriteFile(filepath.Join(p.folder, "processors.yaml"), []byte(document), 0o600))
 			r := p.apart(t, args...)
 			if r.Status != 2 || r.Stdout != "" {
@@ -41,7 +41,7 @@ func TestBadUsageIsStatusTwo(t *testing.T) {
 	for _, args := range [][]string{{}, {"fly"}, {"poll", "--output", "xml"}, {"poll", "--fast"}, {"poll", "now"}, {"serve", "now"}, {"run", "--fast"}, {"version", "--long"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			if r := (program{}).run(t, args...); r.Status != 2 || r.Stdout != "" || r.Stderr == "" {
+			if r := (feedscale{}).run(t, args...); r.Status != 2 || r.Stdout != "" || r.Stderr == "" {
 				t.Errorf("status %d, stdout %q, stderr %q", r.Status, r.Stdout, r.Stderr)
 			}
 		})
@@ -52,10 +52,10 @@ func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
 	asked := [][]string{{"help"}, {"-h"}, {"-help"}, {"--help"}, {"poll", "-h"}, {"poll", "--output", "xml", "-help"}}
 	for _, c := range commands() {
-		asked = append(asked, []string{c(cli.Env{}).Name(), "--help"})
+		asked = append(asked, []string{c(program.Env{}).Name(), "--help"})
 	}
 	for _, args := range asked {
-		if r := (program{}).run(t, args...); r.Status != 0 || !strings.Contains(r.Stdout, "usage: feedscale") || r.Stderr != "" {
+		if r := (feedscale{}).run(t, args...); r.Status != 0 || !strings.Contains(r.Stdout, "usage: feedscale") || r.Stderr != "" {
 			t.Errorf("%v: status %d, stdout %q, stderr %q", args, r.Status, r.Stdout, r.Stderr)
 		}
 	}
@@ -63,7 +63,7 @@ func TestHelpIsNoMistake(t *testing.T) {
 
 func TestUnderAFunctionsHostTheCommandIsServe(t *testing.T) {
 	t.Parallel()
-	r := program{settings: map[string]string{"FUNCTIONS_CUSTOMHANDLER_PORT": "7071", "FEEDSCALE_CONCURRENCY": "none"}}.run(t)
+	r := feedscale{settings: map[string]string{"FUNCTIONS_CUSTOMHANDLER_PORT": "7071", "FEEDSCALE_CONCURRENCY": "none"}}.run(t)
 	if r.Status != 2 || r.Stdout != "" || !strings.Contains(r.Stderr, "FEEDSCALE_CONCURRENCY") {
 		t.Errorf("%+v", r)
 	}
@@ -81,10 +81,10 @@ func TestAnAddressThatIsTakenIsAMistakeOfTheConfiguration(t *testing.T) {
 
 func TestVersionSaysWhatWasBuiltAndFromWhat(t *testing.T) {
 	t.Parallel()
-	if r := (program{}).run(t, "version"); r.Status != 0 || !regexp.MustCompile(`^feedscale v1\.2\.3 go1\.\S+ \S+/\S+\n$`).MatchString(r.Stdout) {
+	if r := (feedscale{}).run(t, "version"); r.Status != 0 || !regexp.MustCompile(`^feedscale v1\.2\.3 go1\.\S+ \S+/\S+\n$`).MatchString(r.Stdout) {
 		t.Errorf("status %d, %q", r.Status, r.Stdout)
 	}
-	if of := cli.OS("").Version; of == "" {
+	if of := program.OS("").Version; of == "" {
 		t.Error("a build without a release has no version")
 	}
 }

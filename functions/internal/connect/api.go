@@ -211,7 +211,10 @@ func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*ht
 	}
 	answer, err := a.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("feedscale cannot be asked: %w", err)
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the address, which is long
+		}
+		return nil, fmt.Errorf("no feedscale answers at %s: %w", a.base, err)
 	}
 	if answer.StatusCode == http.StatusOK || tag != "" && answer.StatusCode == http.StatusNotModified {
 		return answer, nil

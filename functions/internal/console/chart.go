@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Plot draws numbers from zero upwards as bars, of which each column is the greatest of its time. What
-// is unknown is never zero: there the axis shows a question mark and nothing stands on it. Where nothing
-// was recorded there is no axis.
+// Plot draws numbers as bars from zero upwards. A column is the greatest value of its time. Where a
+// value is unknown, the axis has a question mark and no bar; where nothing was recorded, there is
+// no axis.
 type Plot struct {
 	Title    string
 	Points   []Point // oldest first
 	Height   int     // in characters, without title, axis and times
 	From, To time.Time
-	Untimed  bool    // without times below it
-	Top      float64 // value of the upper edge; 0 = the greatest there is
-	Limit    float64 // what is above it is yellow; 0 = none
+	Untimed  bool    // has no times below it
+	Top      float64 // value of the upper edge; 0 = the greatest value
+	Limit    float64 // bars above it are yellow; 0 = none
 	Style    Style   // its Width bounds the lines; 0 = 100
 }
 
-// Point is a value from its time to the next, unless that is further away than is usual.
+// Point is a value from its time to that of the next Point, unless that is unusually far.
 type Point struct {
 	Time  time.Time
 	Value float64 // NaN is unknown
 }
 
-// chartWidth is that of a Plot where the terminal does not say how wide it is, in characters.
+// chartWidth is the default width of a Plot, in characters.
 const chartWidth = 100
 
 const (
@@ -78,10 +78,10 @@ func (p Plot) String() string {
 	return b.String()
 }
 
-// nothing is the value of a column in whose time nothing was recorded.
+// nothing is the value of a column without a record.
 var nothing = math.Inf(-1)
 
-// columns spreads the points over as many columns.
+// columns spreads the points over n columns.
 func (p Plot) columns(n int) []float64 {
 	columns := slices.Repeat([]float64{nothing}, n)
 	at := func(t time.Time) int { return int(float64(n) * float64(t.Sub(p.From)) / float64(p.To.Sub(p.From))) }
@@ -118,8 +118,7 @@ func (p Plot) usualStep() time.Duration {
 	return steps[len(steps)/2]
 }
 
-// bars is one line of them, counted from below. What is above zero shows, however
-// little it is.
+// bars is one line of them, counted from below. A value above zero is always visible.
 func (p Plot) bars(columns []float64, top float64, line int) string {
 	full := len(eighths) - 1
 	var b strings.Builder
@@ -152,13 +151,13 @@ func axis(columns []float64, ticks []tick) string {
 	return strings.Join(line, "")
 }
 
-// tick is a time on the axis, whose label begins in its column.
+// tick is a time on the axis. Its label begins in its column.
 type tick struct {
 	column int
 	label  string
 }
 
-// tickSteps are the distances that ticks may have.
+// tickSteps are the possible distances of ticks.
 var tickSteps = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 84 * day,
@@ -166,7 +165,7 @@ var tickSteps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// ticks finds round times, in UTC, as many as there is room for.
+// ticks are round times, in UTC, as many as fit.
 func (p Plot) ticks(columns int) []tick {
 	if p.Untimed {
 		return nil

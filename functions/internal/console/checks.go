@@ -9,34 +9,31 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// processorsShown is how many processors the table of checks names below what fails.
-const processorsShown = 5
+const (
+	processorsShown = 5  // names below a check that fails or warns
+	skippedShown    = 20 // checks that were not tried
+)
 
-// checkOrder is the order in which people read checks.
+// checkOrder is the order of a table of checks.
 var checkOrder = []check.Status{check.Fail, check.Warn, check.OK, check.Skip}
 
-// WriteChecks prints one line for each check, what fails first, and below one that fails or warns who depends
-// on it and what mends it; on request nothing else.
+// WriteChecks prints a line for each check, failures first. Below one that fails or warns, it
+// prints who depends on it and how to fix it. If failures is set, it prints only those.
 func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) error {
 	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
-	failed, doubtful := 0, 0
 	var shown []check.Line
+	counts := make(map[check.Status]int)
 	for _, status := range checkOrder {
 		for _, l := range found.Checks {
-			if l.Status == status && (!failures || status == check.Fail || status == check.Warn) {
-				shown = append(shown, l)
+			if l.Status != status {
+				continue
 			}
-		}
-	}
-	for _, l := range shown {
-		rows = append(rows, []Cell{{string(l.Status), checkColor(l.Status), false}, {l.Target, Plain, false}, {l.Check, Plain, false}, {l.Detail, Dim, false}})
-	}
-	for _, l := range found.Checks {
-		switch l.Status {
-		case check.Fail:
-			failed++
-		case check.Warn:
-			doubtful++
+			counts[status]++
+			if failures && status != check.Fail && status != check.Warn || status == check.Skip && counts[status] > skippedShown {
+				continue
+			}
+			shown = append(shown, l)
+			rows = append(rows, []Cell{{string(status), checkColor(status)}, {Text: l.Target}, {Text: l.Check}, {l.Detail, Dim}})
 		}
 	}
 	style.Wrap = true
@@ -47,13 +44,16 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 			writeRemedy(&b, shown[i-1], style)
 		}
 	}
+	if more := counts[check.Skip] - skippedShown; more > 0 && !failures {
+		fmt.Fprintf(&b, "%d more were not tried: --output json lists them\n", more)
+	}
 	switch {
-	case failed > 0:
-		fmt.Fprintf(&b, "\n%d of %d checks failed\n", failed, len(found.Checks))
+	case counts[check.Fail] > 0:
+		fmt.Fprintf(&b, "\n%d of %d checks failed\n", counts[check.Fail], len(found.Checks))
 	case !found.OK:
 		b.WriteString("\nnot everything was tried\n")
-	case doubtful > 0:
-		fmt.Fprintf(&b, "\neverything holds, with %s\n", report.Count(doubtful, "warning"))
+	case counts[check.Warn] > 0:
+		fmt.Fprintf(&b, "\neverything holds, with %s\n", report.Count(counts[check.Warn], "warning"))
 	default:
 		b.WriteString("\neverything holds\n")
 	}
@@ -71,7 +71,7 @@ func writeRemedy(b *strings.Builder, l check.Line, style Style) {
 		}
 		b.WriteString(style.wrapLines("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n"))
 	}
-	if l.Fix != nil { // in one line, however long: it is for copying
+	if l.Fix != nil { // not wrapped, for copying
 		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n")
 	}
 }

@@ -3,6 +3,8 @@ package console_test
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
@@ -45,4 +47,16 @@ func TestTheLastLineOfChecksSaysHowItStands(t *testing.T) {
 		}}, false, style)
 	})
 	golden(t, "checks-failed", func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), true, style) })
+}
+
+func TestOfManyUntriedChecksOnlyTheFirstAreShown(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	lines := slices.Repeat([]check.Line{{Target: "c", Check: "read feed", Status: check.Skip}}, 10_000)
+	if err := console.WriteChecks(&b, check.Report{Checks: lines}, false, console.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "\n") != 24 || !strings.Contains(got, "\n9980 more were not tried: --output json lists them\n") {
+		t.Errorf("%d lines, the last %s", strings.Count(got, "\n"), got[max(0, len(got)-200):])
+	}
 }

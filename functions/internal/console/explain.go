@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// WriteExplanations says of each processor, and each group, what was measured, which steps made what of it, and what
-// follows, in sentences.
+// WriteExplanations explains the decision of each processor and group in sentences: the
+// measurement, the steps, the findings, and the consequence.
 func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Style) error {
 	var b strings.Builder
 	for i, s := range polled {
@@ -24,7 +24,7 @@ func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Sty
 	return style.print(w, style.wrapLines(b.String()))
 }
 
-// explanation is the story of one decision.
+// explanation explains one decision.
 type explanation struct {
 	s      state.State
 	r      report.Processor
@@ -51,7 +51,7 @@ func (e explanation) write(b *strings.Builder) {
 func (e explanation) headline() string {
 	d := e.s.Decision
 	if d == nil {
-		return "nothing is decided, since any number would be invented."
+		return "nothing is decided: any number would be a guess."
 	}
 	change := "as before"
 	switch {
@@ -65,14 +65,14 @@ func (e explanation) headline() string {
 	return report.Count(d.Replicas, "replica") + ", " + change + "."
 }
 
-// measured says what the decision is made from.
+// measured is the inputs of the decision.
 func (e explanation) measured() []string {
 	if len(e.s.Members) > 0 {
 		return e.members()
 	}
 	lag := e.s.Lag
 	if lag.Error != "" || lag.Bootstrap {
-		return nil // the findings say so
+		return nil // the findings have it
 	}
 	var lines []string
 	pending := lag.Lag()
@@ -91,7 +91,7 @@ func (e explanation) measured() []string {
 	return append(lines, e.rates()...)
 }
 
-// members says what each member of a group asks for.
+// members is what each member of a group asks for.
 func (e explanation) members() []string {
 	lines := make([]string, len(e.s.Members))
 	for i, m := range e.s.Members {
@@ -104,7 +104,7 @@ func (e explanation) members() []string {
 	return lines
 }
 
-// rates says how fast changes come and go, where that is known.
+// rates is how fast changes arrive and are processed, as far as it is known.
 func (e explanation) rates() []string {
 	m := e.s.Memory
 	var known []string
@@ -128,7 +128,7 @@ func (e explanation) rates() []string {
 	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
 }
 
-// steps tells each step that had a say, and what it did to the replicas.
+// steps writes each step with a reason, and what it did to the replicas.
 func (e explanation) steps(b *strings.Builder) {
 	before := 0
 	for i, r := range e.s.Decision.Reasons {
@@ -143,18 +143,18 @@ func (e explanation) steps(b *strings.Builder) {
 		}
 		end := "."
 		if strings.HasSuffix(r.Why, "?") {
-			end = "" // a nearest name is asked for
+			end = "" // the reason asks whether a name was meant
 		}
 		fmt.Fprintf(b, "  %d. %s %s: %s%s\n", i+1, e.style.Paint(r.Step, Bold), did, r.Why, end)
 		before = r.Replicas
 	}
 }
 
-// consequence says what is done with the decision.
+// consequence is what happens with the decision.
 func (e explanation) consequence() []string {
 	d := e.s.Decision
 	if d == nil {
-		return []string{"Until a poll works, a scaler applies its own fallback. Nothing is published."}
+		return []string{"Until a poll succeeds, the scaler applies its own fallback. Nothing is published."}
 	}
 	activity := "inactive"
 	if d.Active {
@@ -163,13 +163,13 @@ func (e explanation) consequence() []string {
 	line := fmt.Sprintf("It is %s; a scaler reads metricValue %d.", activity, d.MetricValue)
 	switch published := e.s.Published; {
 	case e.s.Group != "":
-		line += fmt.Sprintf(" What is published is the decision of its group, %s.", e.s.Group)
+		line += fmt.Sprintf(" The decision of its group, %s, is published in its place.", e.s.Group)
 	case e.s.Paused:
 		line += " Nothing is published while it is paused."
 	case e.dryRun:
 		line += " Nothing is published by a dry run."
 	case published == nil || published.Replicas != d.Replicas || published.Active != d.Active:
-		line += " Nothing of it is published: it could not be stored, or another process was faster; the log says which."
+		line += " It is not published: it could not be stored, or another process was faster; the log says which."
 	case published.Time.Equal(e.s.AttemptedAt):
 		line += fmt.Sprintf(" Event %d says so.", e.s.Sequence)
 	default:

@@ -40,7 +40,7 @@ func field[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// History is what was recorded of one processor between two times, oldest first.
+// History is the record of one processor between two times. Samples are in order, the oldest first.
 type History struct {
 	Processor   string
 	Samples     []state.Sample
@@ -52,8 +52,8 @@ const (
 	mostDecisions = 20 // that are listed
 )
 
-// Write draws the lag, the age and the replicas over time, and lists the last decisions that changed
-// something.
+// Write draws the lag, the age and the replicas over time, and lists the last changes of the
+// replicas.
 func (h History) Write(w io.Writer, style Style) error {
 	var b strings.Builder
 	unknown, decisions := 0, 0
@@ -88,8 +88,8 @@ func point[T int | int64](s state.Sample, n *T) Point {
 	return Point{s.Time, float64(*n)}
 }
 
-// decisions lists those that changed something, the newest last. The lag and the status of a sample may be
-// those of a later poll of its interval: WHY has those that were decided from.
+// decisions lists the changes of the replicas, the newest last. It has no lag: that of a sample may
+// be from a later poll. WHY has the lag of the decision.
 func (h History) decisions(style Style) string {
 	rows := [][]Cell{Head("TIME", ">REPLICAS", "WHY")}
 	for _, s := range h.Samples {
@@ -100,9 +100,9 @@ func (h History) decisions(style Style) string {
 		if s.Previous != nil {
 			from = fmt.Sprint(*s.Previous)
 		}
-		rows = append(rows, []Cell{
-			{Text: s.Time.UTC().Format(time.RFC3339)}, {fmt.Sprintf("%s → %d", from, *s.Replicas), Plain, true}, {report.Why(s.Reasons), Dim, false},
-		})
+		row := Row(s.Time.UTC().Format(time.RFC3339), fmt.Sprintf("%s → %d", from, *s.Replicas), report.Why(s.Reasons))
+		row[2].Color = Dim
+		rows = append(rows, row)
 	}
 	heading := ""
 	switch changes := len(rows) - 1; {

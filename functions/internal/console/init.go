@@ -11,17 +11,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// WriteFound prints what was looked at in an account, one line for each processor that was found, and
-// what was skipped.
+// WriteFound prints a line for each processor that was found in an account, and what was skipped.
 func WriteFound(w io.Writer, found discover.Found, style Style) error {
 	var b strings.Builder
-	rows := style
-	rows.Wrap = true
 	fmt.Fprintf(&b, "account %s: %s, %s: leases in %d of the %d that can hold them by the partition key (%.1f RU)\n",
 		found.Account, report.Count(len(found.Databases), "database"), report.Count(found.Containers, "container"), len(found.Leases), found.Candidates, found.RequestCharge)
 	for _, r := range found.Leases {
-		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), leaseCount(r.Processors), rows.Table(leaseRows(r.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
-		writeUnread(&b, r.Processors, style)
+		fmt.Fprintf(&b, "\n%s: %s\n", style.Paint(printable(r.LeaseContainer), Bold), leaseCount(r.Processors))
+		writeLeaseTable(&b, r.Processors, style)
 	}
 	if len(found.Skipped) > 0 {
 		b.WriteString("\n")
@@ -32,19 +29,19 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 	return style.print(w, b.String())
 }
 
-// ProcessorsFile writes the processors file that watches what was found, with what is left to a person as
-// comments.
+// ProcessorsFile is the processors file for what was found. What a person has to decide is a
+// comment.
 func ProcessorsFile(found discover.Found, now time.Time) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n", config.SchemaURL)
 	fmt.Fprintf(&b, `# Made by feedscale init at %s, from account %s. Every field:
 # https://github.com/feedscale/feedscale/blob/main/docs/configure.md; the other pages are beside it.
 #
-# For you to decide, of each processor:
-# - how its decisions are acted upon, and its target where something needs one: act.md
+# Decide for each processor:
+# - who acts on its decisions, and its target, if that needs one: act.md
 # - minReplicaCount, maxReplicaCount, changeFeedLagThreshold and sizing: tune.md
-# - startFrom: beginning, if the application starts there: no lease tells (lag.md)
-# - group, where several run in one deployment: configure.md
+# - startFrom: beginning, if the application starts there, which no lease tells: lag.md
+# - group, if several run in one deployment: configure.md
 processors:
 `, now.UTC().Format(time.RFC3339), found.Account)
 	for _, r := range found.Leases {

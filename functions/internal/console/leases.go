@@ -12,16 +12,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// WriteLeases prints one line for each processor of a lease container, what
-// cannot be read of it, and the lines to paste into the processors file.
+// WriteLeases prints a line for each processor of a lease container, the leases that cannot be
+// read, and the entries for the processors file.
 func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 	var b strings.Builder
 	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account, leaseCount(found.Processors), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
 	if len(found.Processors) > 0 {
-		rows := style
-		rows.Wrap = true
-		b.WriteString("\n" + rows.Table(leaseRows(found.Processors), "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
-		writeUnread(&b, found.Processors, style)
+		b.WriteString("\n")
+		writeLeaseTable(&b, found.Processors, style)
 		b.WriteString("\n# for the processors file\n")
 		if slices.ContainsFunc(found.Processors, func(p discover.Processor) bool { return p.Entry != nil }) {
 			b.WriteString("processors:\n")
@@ -43,7 +41,8 @@ func leaseCount(processors []discover.Processor) string {
 	return report.Count(leases, "lease")
 }
 
-func leaseRows(processors []discover.Processor) [][]Cell {
+// writeLeaseTable writes a line for each processor, and the leases that cannot be read.
+func writeLeaseTable(b *strings.Builder, processors []discover.Processor, style Style) {
 	rows := [][]Cell{Head("PROCESSOR", "HOST", "CONTAINER", "FORMAT", "MODE", ">PARTITIONS", ">LIVE", ">NEWEST", ">OLDEST", "OWNERS")}
 	for _, p := range processors {
 		name, host := unknown, p.Head
@@ -51,31 +50,31 @@ func leaseRows(processors []discover.Processor) [][]Cell {
 			name, host = cmp.Or(*p.ProcessorName, "-"), *p.AccountHost
 		}
 		live, list := owners(p)
-		color := Plain
-		if p.ContainerID == nil { // it could not be found
-			color = Red
+		row := Row(name, cmp.Or(host, "-"), p.Monitored, cmp.Or(join(p.Formats), "-"), cmp.Or(join(p.Modes), "-"), fmt.Sprint(p.Partitions),
+			fmt.Sprintf("%d/%d", live, len(p.Owners)), report.Age(p.NewestSeconds), report.Age(p.OldestSeconds), list)
+		if p.ContainerID == nil { // not found
+			row[2].Color = Red
 		}
-		rows = append(rows, []Cell{
-			{name, Plain, false},
-			{cmp.Or(host, "-"), Plain, false},
-			{p.Monitored, color, false},
-			{cmp.Or(join(p.Formats), "-"), Plain, false},
-			{cmp.Or(join(p.Modes), "-"), Plain, false},
-			{fmt.Sprint(p.Partitions), Plain, true},
-			{fmt.Sprintf("%d/%d", live, len(p.Owners)), Plain, true},
-			{report.Age(p.NewestSeconds), Plain, true},
-			{report.Age(p.OldestSeconds), Plain, true},
-			{list, Dim, false},
-		})
+		row[9].Color = Dim
+		rows = append(rows, row)
 	}
-	return rows
+	table := style
+	table.Wrap = true
+	b.WriteString(table.Table(rows, "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
+	for _, p := range processors {
+		if p.Error != nil {
+			b.WriteString(style.wrapLines(style.Paint(cut(printable(p.Prefix), mostName)+": ", Red) + oneLine(*p.Error) + "\n"))
+		}
+		for _, l := range p.Unreadable {
+			b.WriteString(style.wrapLines(style.Paint("lease "+cut(printable(l.Lease), mostName)+": ", Red) + oneLine(l.Error) + "\n"))
+		}
+	}
 }
 
 // ownersShown is how many owners a line names.
 const ownersShown = 5
 
-// owners counts those that are live, and lists the first; of one that is not
-// live, since when.
+// owners counts live owners, and lists the first owners with the time since the others were live.
 func owners(p discover.Processor) (live int, list string) {
 	var names []string
 	for _, o := range p.Owners {
@@ -104,35 +103,23 @@ func join[T changefeed.Format | string](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-func writeUnread(b *strings.Builder, processors []discover.Processor, style Style) {
-	for _, p := range processors {
-		if p.Error != nil {
-			b.WriteString(style.wrapLines(style.Paint(cut(printable(p.Prefix), mostName)+": ", Red) + oneLine(*p.Error) + "\n"))
-		}
-		for _, l := range p.Unreadable {
-			b.WriteString(style.wrapLines(style.Paint("lease "+cut(printable(l.Lease), mostName)+": ", Red) + oneLine(l.Error) + "\n"))
-		}
-	}
-}
-
-// writeEntry prints an entry as YAML, with what is left to the user as comments. What cannot stand in the
-// file as it is, is a comment too.
+// writeEntry writes an entry as YAML. What the user has to decide is a comment, and so is an
+// incomplete entry.
 func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
 	if p.Note != nil {
 		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
 	}
-	switch {
-	case p.Entry != nil:
-		text, err := p.Entry.YAML()
-		if err != nil {
-			return err
-		}
+	entry := cmp.Or(p.Entry, p.Draft)
+	if entry == nil {
+		return nil
+	}
+	text, err := entry.YAML()
+	if err != nil {
+		return err
+	}
+	if entry == p.Entry {
 		b.WriteString(text)
-	case p.Draft != nil:
-		text, err := p.Draft.YAML()
-		if err != nil {
-			return err
-		}
+	} else {
 		comment(b, text, style)
 	}
 	return nil

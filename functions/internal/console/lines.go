@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// unseen reports whether a character is none that shows: what tells a terminal what to do, turns the
-// direction of a text, or hides.
+// unseen reports whether a character is invisible: it controls a terminal, turns the direction of a
+// text, or hides.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// Lines writes lines of text for a terminal: characters that do not show, other than line breaks and
-// tabs, stand as \uXXXX, which within JSON means the same. What is written in one call has to be whole
-// characters.
+// Lines writes lines of text for a terminal. Invisible characters, except line breaks and tabs,
+// become \uXXXX, which means the same in JSON. Each call has to write whole characters.
 type Lines struct{ io.Writer }
 
 // Write writes text.
@@ -27,13 +26,13 @@ func (l Lines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// print writes a text with its colors, where there are any, as [Lines] writes it.
+// print writes a text as [Lines] does, and keeps its colors.
 func (s Style) print(w io.Writer, text string) error {
 	_, err := io.WriteString(w, visible(text, s.Colors))
 	return err
 }
 
-// paint matches what [Style.Paint] adds.
+// paint matches the codes of [Style.Paint].
 var paint = regexp.MustCompile("^\x1b\\[(?:0|" + strings.Join([]string{Bold, Dim, Red, Green, Yellow}, "|") + ")m")
 
 func visible(text string, colors bool) string {
@@ -48,7 +47,7 @@ func visible(text string, colors bool) string {
 			b.WriteString(color)
 			size = len(color)
 		} else if shows(r) {
-			b.WriteRune(r) // U+FFFD where it is no character
+			b.WriteRune(r) // U+FFFD for an invalid byte
 		} else {
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
@@ -59,7 +58,7 @@ func visible(text string, colors bool) string {
 	return b.String()
 }
 
-// sheet is a text as it may stand in a cell of CSV: no spreadsheet takes it for a formula
+// sheet is a text for a cell of CSV that no spreadsheet takes for a formula
 // (https://owasp.org/www-community/attacks/CSV_Injection).
 func sheet(text string) string {
 	text = printable(text)

@@ -9,17 +9,19 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Listing is which of many processors are shown, and in which order.
+// Listing selects and sorts processors.
 type Listing struct {
 	Sort     string              // one of Sorts; "" = as they come
 	Statuses []changefeed.Status // none = any
-	All      bool                // every one, however many there are and whatever explains them
+	All      bool                // also those that a status of many processors leaves out
 }
 
-// Sorts are the orders of a Listing: by status and then lag, worst first, by what is greatest, or by name.
+// Sorts are the orders of a Listing: status, then lag, the worst first; the greatest number first;
+// or name.
 func Sorts() []string { return []string{"status", "lag", "age", "replicas", "name"} }
 
-// Arrange returns those that a listing shows, in its order. of tells what each is sorted by.
+// Arrange returns the values that a listing shows, in its order. of returns the processor of a
+// value.
 func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 	type entry struct {
 		value T
@@ -51,7 +53,7 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 	return values
 }
 
-// age is that of the oldest change, 0 where nothing is pending; nil where that is unknown.
+// age is that of the oldest change: 0 if nothing is pending, nil if it is unknown.
 func age(r report.Processor) *int64 {
 	if r.ChangeAgeSeconds == nil && r.Lag != nil {
 		return new(int64)
@@ -65,7 +67,7 @@ func severity(s changefeed.Status) int {
 	return slices.Index(all[:], s)
 }
 
-// descending compares two numbers of which the greater comes first, and what is unknown before all.
+// descending sorts unknown values first, then the greatest.
 func descending[N int | int64](a, b *N) int {
 	if a == nil || b == nil {
 		return cmp.Compare(place(a), place(b))

@@ -13,11 +13,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// WriteProcessors prints one line for each processor, below it one for each of its partitions, worst
-// first, where they are asked for, and for each container that follows it, one for each group, and how
-// several processors stand in sum.
+// WriteProcessors prints a line for each processor and group, and a summary of several. Below a
+// processor it prints the containers whose throughput follows it and, on request, its partitions,
+// the worst first.
 func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions bool, style Style) error {
-	style.Wrap = true // a person may want to copy all of WHY
+	style.Wrap = true // WHY is for copying
 	text := ProcessorTable(ProcessorRows(polled, decided, withPartitions), style)
 	if len(polled) > 1 {
 		text += "\n" + style.wrapLines(summary(polled)+"\n")
@@ -25,23 +25,23 @@ func WriteProcessors(w io.Writer, polled, decided []state.State, withPartitions 
 	return style.print(w, text)
 }
 
-// ProcessorTable is the table of ProcessorRows, whose columns give way where a terminal is narrow.
+// ProcessorTable is the table of ProcessorRows. A narrow terminal has fewer columns.
 func ProcessorTable(rows [][]Cell, style Style) string {
 	return style.Table(rows, "RU", "WRITTEN", "DONE", "CATCH-UP", "PARTITIONS", "AGE", "RUNNING")
 }
 
-// ProcessorRows are a head, PROCESSOR, STATUS, LAG, AGE, CATCH-UP, REPLICAS, PARTITIONS, RU and WHY, and
-// the lines of WriteProcessors.
+// ProcessorRows are the rows of WriteProcessors: a head, then PROCESSOR, STATUS, LAG, AGE,
+// CATCH-UP, REPLICAS, PARTITIONS, RU and WHY.
 func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">LAG", ">AGE", ">CATCH-UP", ">REPLICAS", ">PARTITIONS", ">RU", "WHY")}
 	for _, s := range polled {
 		r := report.New(s)
 		why := report.Why(r.Reasons)
-		if r.Error != nil && !(withPartitions && len(r.Partitions) > 0) { // each says its own error
+		if r.Error != nil && !(withPartitions && len(r.Partitions) > 0) { // their rows have it
 			why = strings.TrimSuffix(oneLine(*r.Error)+"; "+why, "; ")
 		}
-		rows = append(rows, row(r.Name, r.Status, r.Lag, r.ChangeAgeSeconds, why,
-			catchUp(s), replicas(r.DesiredReplicas, r.Direction), partitions(r), fmt.Sprintf("%.1f", r.RequestCharge)))
+		rows = append(rows, row(r.Name, r.Status, r.Lag, r.ChangeAgeSeconds, catchUp(s), replicas(r.DesiredReplicas, r.Direction),
+			partitions(r), fmt.Sprintf("%.1f", r.RequestCharge), why))
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
 				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
@@ -56,26 +56,19 @@ func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell 
 	}
 	for _, s := range decided {
 		g := report.NewGroup(s)
-		rows = append(rows, row("group "+g.Name, g.Status, g.Lag, g.ChangeAgeSeconds, report.Why(g.Reasons), "", replicas(g.DesiredReplicas, g.Direction)))
+		rows = append(rows, row("group "+g.Name, g.Status, g.Lag, g.ChangeAgeSeconds, "", replicas(g.DesiredReplicas, g.Direction), "", "", report.Why(g.Reasons)))
 	}
 	return rows
 }
 
-// row is a line of ProcessorRows. numbers are CATCH-UP, REPLICAS, PARTITIONS and RU, as far as it has them.
-func row(name string, status changefeed.Status, lag, age *int64, why string, numbers ...string) []Cell {
-	cells := []Cell{{Text: name}, {string(status), statusColor(status), false}, {Number(lag), Plain, true}, {report.Age(age), Plain, true}}
-	for i := range 4 {
-		cell := Cell{Right: true}
-		if i < len(numbers) {
-			cell.Text = numbers[i]
-		}
-		cells = append(cells, cell)
-	}
-	cells[7].Color = Dim
-	return append(cells, Cell{why, Dim, false})
+// row is a line of ProcessorRows.
+func row(name string, status changefeed.Status, lag, age *int64, catchUp, replicas, partitions, charge, why string) []Cell {
+	cells := Row(name, string(status), Number(lag), report.Age(age), catchUp, replicas, partitions, charge, why)
+	cells[1].Color, cells[7].Color, cells[8].Color = statusColor(status), Dim, Dim
+	return cells
 }
 
-// summary says how processors stand in sum.
+// summary counts processors by status.
 func summary(polled []state.State) string {
 	counts, charge := make(map[changefeed.Status]int), 0.0
 	for _, s := range polled {
@@ -95,7 +88,7 @@ func summary(polled []state.State) string {
 	return strings.Join(append(parts, compact(charge)+" RU"), ", ")
 }
 
-// partitionRow is a partition, whose owner and error stand where the reasons of its processor do.
+// partitionRow is a partition. WHY is its owner and its error.
 func partitionRow(p report.Partition) []Cell {
 	owner := "no owner"
 	if p.Owner != nil {
@@ -107,7 +100,7 @@ func partitionRow(p report.Partition) []Cell {
 	if p.Error != nil {
 		owner += "; " + oneLine(*p.Error)
 	}
-	cells := row("  "+p.Lease, p.Status, p.Lag, p.ChangeAgeSeconds, owner)
+	cells := row("  "+p.Lease, p.Status, p.Lag, p.ChangeAgeSeconds, "", "", "", "", owner)
 	cells[0].Color = Dim
 	if p.Approximate && p.Lag != nil {
 		cells[2].Text = "~" + cells[2].Text
@@ -115,7 +108,7 @@ func partitionRow(p report.Partition) []Cell {
 	return cells
 }
 
-// WriteProcessorsJSON prints what `poll --output json` does (docs/operate.md).
+// WriteProcessorsJSON prints the JSON of `poll --output json` (docs/operate.md).
 func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
 	processors, groups := make([]report.Processor, len(polled)), make([]report.Group, len(decided))
 	for i, s := range polled {

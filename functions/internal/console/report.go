@@ -19,7 +19,8 @@ const (
 	mostGaps     = 3  // of a processor
 )
 
-// WriteReport prints what ran and, below it, what is modelled, as a table or as Markdown.
+// WriteReport prints the measured replicas and, below them, the modelled ones, as tables or as
+// Markdown.
 func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error {
 	table := func(rows [][]Cell, leastFirst ...string) string { return style.Table(rows, leastFirst...) }
 	lines := style.wrapLines
@@ -54,7 +55,7 @@ func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error
 		fmt.Fprintf(&notes, "%d processors with fewer replica-hours are left out; --output json has all\n", more)
 	}
 	for _, g := range r.Groups {
-		rows = append(rows, groupRow(g))
+		rows = append(rows, Row("group "+g.Name, replicaHours(g.ReplicaHours), "", "", fmt.Sprint(g.ScaleActions), "", "", ""))
 	}
 	if len(r.Processors) > 1 {
 		rows = append(rows, measuredRow("total", r.Total))
@@ -81,32 +82,18 @@ func replicaHours(n *float64) string {
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 func measuredRow(name string, m shadow.Measured) []Cell {
-	if m.RecordedSeconds == 0 { // of which zeros would say something
-		none := Cell{unknown, Plain, true}
-		return []Cell{{name, Plain, false}, none, none, none, none, none, {Brief(seconds(m.GapSeconds)), Yellow, true}, {"", Plain, false}}
+	over, gaps := seconds(m.OverObjective), Brief(seconds(m.GapSeconds))
+	if m.RecordedSeconds == 0 { // a zero would be a measurement
+		row := Row(name, unknown, unknown, unknown, unknown, unknown, gaps, "")
+		row[6].Color = Yellow
+		return row
 	}
-	over := seconds(m.OverObjective)
-	return []Cell{
-		{name, Plain, false},
-		{replicaHours(m.ReplicaHours), Plain, true},
-		{Brief(over), overColor(over), true},
-		{report.Age(m.WorstAge), Plain, true},
-		{fmt.Sprint(m.ScaleActions), Plain, true},
-		{compact(m.RequestUnits), Dim, true},
-		{Brief(seconds(m.GapSeconds)), Dim, true},
-		{trouble(m), Plain, false},
-	}
+	row := Row(name, replicaHours(m.ReplicaHours), Brief(over), report.Age(m.WorstAge), fmt.Sprint(m.ScaleActions), compact(m.RequestUnits), gaps, trouble(m))
+	row[2].Color, row[5].Color, row[6].Color = overColor(over), Dim, Dim
+	return row
 }
 
-func groupRow(g shadow.Group) []Cell {
-	none := Cell{"", Plain, true}
-	return []Cell{
-		{"group " + g.Name, Plain, false}, {replicaHours(g.ReplicaHours), Plain, true}, none, none,
-		{fmt.Sprint(g.ScaleActions), Plain, true}, none, none, {"", Plain, false},
-	}
-}
-
-// trouble says for how long something was wrong.
+// trouble is how long each urgent status lasted.
 func trouble(m shadow.Measured) string {
 	var parts []string
 	for _, s := range []changefeed.Status{changefeed.StatusExpiring, changefeed.StatusStalled, changefeed.StatusUncovered, changefeed.StatusUnclaimed} {
@@ -117,7 +104,7 @@ func trouble(m shadow.Measured) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeModels prints what is modelled, if anything is.
+// writeModels writes the models, if there are any.
 func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Cell, ...string) string, lines func(string) string) {
 	rows := [][]Cell{Head("PROCESSOR", "POLICY", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS")}
 	var notes strings.Builder
@@ -132,10 +119,9 @@ func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Ce
 		}
 		for _, of := range m.Policies {
 			over := time.Duration(of.OverObjective) * time.Second
-			rows = append(rows, []Cell{
-				{p.Name, Plain, false}, {of.Policy, Plain, false}, {fmt.Sprintf("%.1f", of.ReplicaHours), Plain, true},
-				{Brief(over), overColor(over), true}, {report.Age(&of.WorstAge), Plain, true}, {fmt.Sprint(of.ScaleActions), Plain, true},
-			})
+			row := Row(p.Name, of.Policy, fmt.Sprintf("%.1f", of.ReplicaHours), Brief(over), report.Age(&of.WorstAge), fmt.Sprint(of.ScaleActions))
+			row[3].Color = overColor(over)
+			rows = append(rows, row)
 		}
 		notes.WriteString(p.Name + ": " + conditions(*m) + "\n")
 	}
@@ -149,7 +135,7 @@ func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Ce
 	b.WriteString(lines(notes.String()))
 }
 
-// conditions says what a model rests on, and how far it was off.
+// conditions is the inputs of a model, and its error.
 func conditions(m shadow.Model) string {
 	from := map[bool]string{true: "measured", false: "a default"}
 	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (%s)", Brief(time.Duration(m.Seconds)*time.Second),
@@ -173,11 +159,12 @@ func conditions(m shadow.Model) string {
 // markdownTable is a table of GitHub's Markdown.
 func markdownTable(rows [][]Cell) string {
 	var b strings.Builder
-	for i, row := range clipped(rows) {
+	rows, right := clipped(rows)
+	for i, row := range rows {
 		rule := "|"
-		for _, c := range row {
+		for column, c := range row {
 			b.WriteString("| " + strings.ReplaceAll(c.Text, "|", `\|`) + " ")
-			if c.Right {
+			if right[column] {
 				rule += " ---: |"
 			} else {
 				rule += " --- |"

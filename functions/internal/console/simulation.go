@@ -10,25 +10,25 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Simulation is one trace, replayed against some policies.
+// Simulation is a trace, replayed against policies.
 type Simulation struct {
 	Trace     simulate.Trace
 	Seed      *uint64       // nil for a recorded trace
-	Guessed   time.Duration // of a recorded trace, without a recorded arrival rate
+	Guessed   time.Duration // the part of a recorded trace without an arrival rate
 	Seeds     int           // replays of which the results are means
 	Workers   simulate.Workers
 	Objective simulate.Objective
 	Results   []simulate.Result
 }
 
-// object is a value of --output json. Every field is always present.
+// object is a JSON object.
 type object = map[string]any
 
-// Report is the Simulation as --output json prints it (docs/tune.md).
+// Report is the JSON of a Simulation, with every field always present (docs/tune.md).
 func (s Simulation) Report() any {
 	results := make([]object, len(s.Results))
 	for i, of := range s.Results {
-		series := make([]object, len(of.Series)) // of each the greatest from its second to the next
+		series := make([]object, len(of.Series)) // the greatest values of each second
 		for i, p := range of.Series {
 			series[i] = object{"second": whole(p.At), "lag": p.Lag, "changeAgeSeconds": whole(p.Age), "desiredReplicas": p.Desired, "workingReplicas": p.Working}
 		}
@@ -53,10 +53,10 @@ func (s Simulation) Report() any {
 	}
 }
 
-// whole is a duration of whole seconds as their number.
+// whole is a duration in whole seconds.
 func whole(d time.Duration) int64 { return int64(d / time.Second) }
 
-// Write prints what was simulated, a line for each policy, and charts.
+// Write prints the trace, a line for each policy, and charts.
 func (s Simulation) Write(w io.Writer, style Style) error {
 	var head, b strings.Builder
 	s.writeHead(&head, style)
@@ -66,7 +66,7 @@ func (s Simulation) Write(w io.Writer, style Style) error {
 	return style.print(w, b.String())
 }
 
-// writeHead tells what was simulated.
+// writeHead writes the trace, the workers and the objectives.
 func (s Simulation) writeHead(b *strings.Builder, style Style) {
 	origin := "recorded from " + s.Trace.Start.Format(time.RFC3339)
 	if s.Seed != nil {
@@ -85,7 +85,7 @@ func (s Simulation) writeHead(b *strings.Builder, style Style) {
 	b.WriteString("\n")
 }
 
-// writeTable prints a line for each policy.
+// writeTable writes a line for each policy.
 func (s Simulation) writeTable(b *strings.Builder, style Style) {
 	rows := [][]Cell{Head("POLICY", ">REPLICA-HOURS", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">MAX LAG", ">MAX AGE", ">P99 AGE")}
 	var left strings.Builder
@@ -94,16 +94,10 @@ func (s Simulation) writeTable(b *strings.Builder, style Style) {
 		if r.Fixed > 0 {
 			name = fmt.Sprintf("%s at %d", r.Scaler, r.Fixed)
 		}
-		rows = append(rows, []Cell{
-			{name, Plain, false},
-			{fmt.Sprintf("%.1f", r.ReplicaHours), Plain, true},
-			{Brief(r.OverLag), overColor(r.OverLag), true},
-			{Brief(r.OverAge), overColor(r.OverAge), true},
-			{fmt.Sprint(r.Actions()), Plain, true},
-			{fmt.Sprint(r.MaxLag), Plain, true},
-			{Brief(r.MaxAge), Plain, true},
-			{Brief(r.P99Age), Plain, true},
-		})
+		row := Row(name, fmt.Sprintf("%.1f", r.ReplicaHours), Brief(r.OverLag), Brief(r.OverAge), fmt.Sprint(r.Actions()),
+			fmt.Sprint(r.MaxLag), Brief(r.MaxAge), Brief(r.P99Age))
+		row[2].Color, row[3].Color = overColor(r.OverLag), overColor(r.OverAge)
+		rows = append(rows, row)
 		if r.Left > s.Objective.Lag {
 			fmt.Fprintf(&left, "%s%s still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), report.Count(int(r.Left), "transaction"))
 		}
@@ -119,8 +113,7 @@ func overColor(d time.Duration) string {
 	return Green
 }
 
-// writeCharts draws lag and replicas over time, of several policies on the same
-// scale.
+// writeCharts draws lag and replicas over time, with one scale for all policies.
 func (s Simulation) writeCharts(b *strings.Builder, style Style) {
 	lagHeight, replicasHeight := 8, 4
 	if len(s.Results) > 1 {

@@ -11,12 +11,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// differing is how many processors the status shows that no cause explains, unless it is to show all.
+// differing is how many processors without a common cause are shown, unless all are asked for.
 const differing = 20
 
-// WriteStatus prints what several processors fail by, then one line for each processor and group, the worst
-// first unless the listing has another order, then the findings of each with their remedies, and what is said of the throughput. Unless it is to
-// show everything, it shows the processors that no cause explains, at most 20 of them.
+// WriteStatus prints the common causes of failures; a line for each processor and group, by default
+// the worst first; the findings of each with their remedies; and the throughput. Of more than 20
+// processors, it shows the first 20 without a common cause, unless the listing asks for all.
 func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	all = arranged(all, l)
 	explained := explainedBy(all.Causes)
@@ -69,18 +69,18 @@ func isCaused(f report.Finding) bool {
 	return f.Code == string(changefeed.StatusUnknown) || f.Code == report.Unpublished
 }
 
-// differs reports whether something urgent was found that no common cause explains.
+// differs reports whether an urgent finding has no common cause.
 func differs(findings []report.Finding) bool {
 	return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Severity == report.Critical && !isCaused(f) })
 }
 
-// findings writes a sentence for each finding, which begins with a name or, where that is "", with its
-// code. Findings of the same remedy have it once.
+// findings writes a sentence for each finding, after a name or, if that is "", after its code. A
+// remedy that follows several findings is written once.
 func (s Style) findings(b *strings.Builder, indent, name string, findings []report.Finding) {
 	for i, f := range findings {
 		end := "."
 		if strings.HasSuffix(f.Sentence, "?") {
-			end = "" // it asks whether a name was meant
+			end = "" // the sentence asks whether a name was meant
 		}
 		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+oneLine(f.Sentence)+end)
 		if i == len(findings)-1 || findings[i+1].Remedy != f.Remedy {
@@ -89,7 +89,7 @@ func (s Style) findings(b *strings.Builder, indent, name string, findings []repo
 	}
 }
 
-// problem is a finding as the JSON of status lists it.
+// problem is a finding in the JSON of status.
 type problem struct {
 	Name string `json:"name"` // of the processor or group
 	Kind string `json:"kind"`
@@ -98,7 +98,7 @@ type problem struct {
 	Page string `json:"page"`
 }
 
-// WriteStatusJSON prints the same as JSON: what the API answers, and the findings of all as problems.
+// WriteStatusJSON prints the answer of the API, with all findings as problems.
 func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 	all = arranged(all, l)
 	problems := []problem{}
@@ -120,8 +120,8 @@ func each(all report.List, visit func(name string, findings []report.Finding)) {
 	}
 }
 
-// arranged is what a listing shows, the worst first unless it has another order: what was not polled for
-// too long is as good as unknown.
+// arranged is the processors and groups of a listing, by default the worst first. An overdue
+// processor sorts as unknown.
 func arranged(all report.List, l Listing) report.List {
 	l.Sort = cmp.Or(l.Sort, "status")
 	all.Processors = Arrange(l, all.Processors, func(p report.Stored) report.Processor {
@@ -139,19 +139,19 @@ func arranged(all report.List, l Listing) report.List {
 func statusRows(all report.List) [][]Cell {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">REPLICAS", ">LAG", ">AGE", "POLLED")}
 	row := func(name string, status changefeed.Status, replicas string, lag, age *int64, kept report.Kept) {
-		word := Cell{string(status), statusColor(status), false}
+		cells := Row(name, string(status), replicas, Number(lag), report.Age(age), "never")
+		cells[1].Color, cells[5].Color = statusColor(status), Red
 		if kept.Paused {
-			word.Text += ", paused"
+			cells[1].Text += ", paused"
 		}
-		polled := Cell{"never", Red, false}
 		if kept.AttemptedAt != nil {
 			seconds := max(0, int64(all.Time.Sub(*kept.AttemptedAt).Seconds()))
-			polled = Cell{report.Age(&seconds) + " ago", Dim, false}
+			cells[5] = Cell{report.Age(&seconds) + " ago", Dim}
 		}
 		if kept.Stale {
-			polled.Text, polled.Color = polled.Text+", overdue", Red
+			cells[5] = Cell{cells[5].Text + ", overdue", Red}
 		}
-		rows = append(rows, []Cell{{name, Plain, false}, word, {replicas, Plain, true}, {Number(lag), Plain, true}, {report.Age(age), Plain, true}, polled})
+		rows = append(rows, cells)
 	}
 	for _, p := range all.Processors {
 		row(p.Name, p.Status, replicas(p.DesiredReplicas, p.Direction), p.Lag, p.ChangeAgeSeconds, p.Kept)
@@ -162,7 +162,7 @@ func statusRows(all report.List) [][]Cell {
 	return rows
 }
 
-// writeThroughput says of each container, once, what it has, what it needs and what that costs.
+// writeThroughput writes the throughput of each container once.
 func writeThroughput(b *strings.Builder, all report.List, style Style) {
 	var containers []report.Throughput
 	for _, p := range all.Processors {

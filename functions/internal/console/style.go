@@ -14,11 +14,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Style is how to print for whoever reads.
+// Style is the width and the colors of an output.
 type Style struct {
-	Width  int // of the terminal, in characters; 0 = there is none, or it does not say
+	Width  int // in characters; 0 = unlimited
 	Colors bool
-	Wrap   bool // a last column of text goes on in the next line, rather than being cut
+	Wrap   bool // texts of a table continue in the next line, and are not cut
 }
 
 // The colors of a terminal, as SGR parameters (ECMA-48).
@@ -31,7 +31,7 @@ const (
 	Yellow = "33"
 )
 
-// Paint colors a text where colors are wanted.
+// Paint colors a text, if the style has colors.
 func (s Style) Paint(text, color string) string {
 	if !s.Colors || color == Plain || text == "" {
 		return text
@@ -39,7 +39,7 @@ func (s Style) Paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// Cut shortens a line to the width of the terminal. What is shortened loses its colors.
+// Cut shortens a line to the width. A line that is shortened loses its colors.
 func (s Style) Cut(line string) string {
 	if room(line) <= s.Width {
 		return line
@@ -47,8 +47,8 @@ func (s Style) Cut(line string) string {
 	return cut(color.ReplaceAllString(line, ""), s.Width)
 }
 
-// printable is a text without what breaks a line or tells a terminal what to do. Its blanks stay as
-// they are: it may be a name, for copying.
+// printable is a text with blanks for invisible characters. Other blanks stay, since it may be a
+// name for copying.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unseen(r) {
@@ -58,7 +58,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// oneLine is a text that neither breaks a line nor tells a terminal what to do.
+// oneLine is a text with a single blank for all blanks and invisible characters in a row.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unseen(r) }), " ")
 }

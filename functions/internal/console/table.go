@@ -12,15 +12,23 @@ import (
 type Cell struct {
 	Text  string
 	Color string
-	Right bool // aligned to the right, as numbers are
 }
 
-// Head makes the first row of a table. A name that begins with > is aligned to the right.
+// Head makes the first row of a table. The column of a name that begins with > is aligned to the
+// right, as numbers are.
 func Head(names ...string) []Cell {
-	cells := make([]Cell, len(names))
-	for i, name := range names {
-		text, right := strings.CutPrefix(name, ">")
-		cells[i] = Cell{text, Bold, right}
+	cells := Row(names...)
+	for i := range cells {
+		cells[i].Color = Bold
+	}
+	return cells
+}
+
+// Row makes a row without colors.
+func Row(texts ...string) []Cell {
+	cells := make([]Cell, len(texts))
+	for i, text := range texts {
+		cells[i].Text = text
 	}
 	return cells
 }
@@ -33,9 +41,10 @@ const (
 	mostName  = 120  // characters of any other cell
 )
 
-// clipped returns rows as they stand in a table: the name of an owner, say, is what any host chose.
-func clipped(rows [][]Cell) [][]Cell {
-	shown := make([][]Cell, len(rows))
+// clipped returns rows with bounded texts, since any host may choose the name of an owner, and
+// which columns are aligned to the right.
+func clipped(rows [][]Cell) (shown [][]Cell, right []bool) {
+	shown, right = make([][]Cell, len(rows)), make([]bool, len(rows[0]))
 	for r, row := range rows {
 		shown[r] = slices.Clone(row)
 		for i, c := range row {
@@ -46,27 +55,30 @@ func clipped(rows [][]Cell) [][]Cell {
 			shown[r][i].Text = cut(printable(c.Text), most)
 		}
 	}
-	return shown
+	for i, c := range shown[0] {
+		shown[0][i].Text, right[i] = strings.CutPrefix(c.Text, ">")
+	}
+	return shown, right
 }
 
-// Table aligns the columns of rows, the head first. Where they are wider than the terminal, those columns
-// give way that are worth least, in the order of their names; then text becomes narrower. It is cut at a
-// word or, where the style wraps, goes on in the next line: that of the last column below the others, where
-// that takes fewer lines. Numbers are never broken. A width of 0 is any.
+// Table aligns the columns of rows, the head first. If they are wider than the terminal, the
+// columns of leastFirst are left out, in their order; then texts become narrower. A narrow text is
+// cut at a word. If the style wraps, it continues in the next line instead, and a last column
+// without room stands below the others. Numbers are never broken. A width of 0 is unlimited.
 func (s Style) Table(rows [][]Cell, leastFirst ...string) string {
 	return strings.Join(s.Rows(rows, leastFirst...), "")
 }
 
 // Rows are the rows of a Table one by one, each with its line breaks.
 func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
-	rows = clipped(rows)
-	widths, below := s.fit(rows, leastFirst)
+	rows, right := clipped(rows)
+	widths, below := s.fit(rows, right, leastFirst)
 	texts := make([]string, len(rows))
 	for r, row := range rows {
 		cells, height := make([][]string, len(row)), 1
 		for i, c := range row {
 			cells[i] = []string{cut(c.Text, widths[i])}
-			if s.Wrap && !c.Right && widths[i] > 0 {
+			if s.Wrap && !right[i] && widths[i] > 0 {
 				cells[i] = wrap(c.Text, widths[i], widths[i])
 			}
 			height = max(height, len(cells[i]))
@@ -84,7 +96,7 @@ func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
 				}
 				pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
 				text = s.Paint(text, c.Color)
-				if c.Right {
+				if right[i] {
 					text, pad = pad+text, ""
 				}
 				line.WriteString(text + pad + gap)
@@ -101,35 +113,38 @@ func (s Style) Rows(rows [][]Cell, leastFirst ...string) []string {
 	return texts
 }
 
-// fit returns the width of each column, 0 for one that gives way, and whether the last column stands below
-// the others.
-func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool) {
-	head := rows[0]
-	last := len(head) - 1
-	natural := make([]int, last+1)
+// fit returns the width of each column, 0 for one that is left out, and whether the last column
+// stands below the others: beside all of them it would have too little room.
+func (s Style) fit(rows [][]Cell, right []bool, leastFirst []string) (widths []int, below bool) {
+	last := len(right) - 1
+	widths = make([]int, last+1)
 	for _, row := range rows {
 		for i, c := range row {
-			natural[i] = max(natural[i], utf8.RuneCountInString(c.Text))
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
 		}
 	}
 	if s.Width <= 0 {
-		return natural, false
+		return widths, false
 	}
-	least := natural[last]
-	if !head[last].Right {
-		least = min(least, leastText)
+	natural := widths[last]
+	if !right[last] {
+		room := s.Width - lineWidth(widths[:last]) - len(gap)
+		if below = s.Wrap && natural > room && room < leastText; below {
+			natural = 0
+		}
+		widths[last] = min(natural, leastText)
 	}
-	widths = s.giveWay(head, natural, least, leastFirst)
-	if s.Wrap && !head[last].Right {
-		room := widths[last] + s.Width - lineWidth(widths)
-		if below = room < least || s.height(rows, s.Width-2*len(gap))+len(rows) < s.height(rows, room); below {
-			widths = s.giveWay(head, natural, 0, leastFirst)
+	for _, name := range leastFirst {
+		for i, c := range rows[0] {
+			if c.Text == name && lineWidth(widths) > s.Width {
+				widths[i] = 0
+			}
 		}
 	}
 	for lineWidth(widths) > s.Width {
 		widest := -1
 		for i := range last {
-			if !head[i].Right && widths[i] > leastName && (widest < 0 || widths[i] > widths[widest]) {
+			if !right[i] && widths[i] > leastName && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -138,36 +153,13 @@ func (s Style) fit(rows [][]Cell, leastFirst []string) (widths []int, below bool
 		}
 		widths[widest]--
 	}
-	if !head[last].Right && widths[last] > 0 {
-		widths[last] = max(1, min(natural[last], widths[last]+s.Width-lineWidth(widths)))
+	if !right[last] && widths[last] > 0 {
+		widths[last] = max(1, min(natural, widths[last]+s.Width-lineWidth(widths)))
 	}
 	return widths, below
 }
 
-// height is how many lines the texts of the last column take in a width.
-func (s Style) height(rows [][]Cell, width int) (lines int) {
-	for _, row := range rows {
-		lines += len(wrap(row[len(row)-1].Text, width, width))
-	}
-	return lines
-}
-
-// giveWay leaves out columns, in the order of their names, until the others fit beside the last one, of a
-// width.
-func (s Style) giveWay(head []Cell, natural []int, last int, leastFirst []string) []int {
-	widths := slices.Clone(natural)
-	widths[len(widths)-1] = last
-	for _, name := range leastFirst {
-		for i, c := range head {
-			if c.Text == name && lineWidth(widths) > s.Width {
-				widths[i] = 0
-			}
-		}
-	}
-	return widths
-}
-
-// lineWidth is that of columns beside each other.
+// lineWidth is the width of columns beside each other.
 func lineWidth(widths []int) int {
 	sum := 0
 	for _, w := range widths {
@@ -178,7 +170,8 @@ func lineWidth(widths []int) int {
 	return max(0, sum-len(gap))
 }
 
-// Wrap breaks a line at its blanks, those behind the first with an indent. A width of 0 is any.
+// Wrap breaks a line at its blanks. Lines after the first have an indent. A width of 0 is
+// unlimited.
 func Wrap(line, indent string, width int) string {
 	if width <= 0 {
 		return line
@@ -186,7 +179,8 @@ func Wrap(line, indent string, width int) string {
 	return strings.Join(wrap(line, width, width-len(indent)), "\n"+indent)
 }
 
-// wrapLines breaks each line of a text to the width of the terminal; what follows is indented by two more.
+// wrapLines wraps each line of a text to the width, and indents what follows by two more
+// characters.
 func (s Style) wrapLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -197,14 +191,15 @@ func (s Style) wrapLines(text string) string {
 	return b.String()
 }
 
-// color is what paints, and takes no room.
+// color matches any code that colors; it takes no room.
 var color = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // room is how many characters of a line a text takes.
 func room(text string) int { return utf8.RuneCountInString(color.ReplaceAllString(text, "")) }
 
-// wrap breaks a text into lines at its blanks; first is the width of the first line. A word that is longer
-// than a line is broken after a sign, such as those in an address, or at the end of the line.
+// wrap breaks a text into lines at its blanks; first is the width of the first line. A word that is
+// longer than a line is broken after a sign, such as those in an address, or at the end of the
+// line.
 func wrap(text string, first, others int) (lines []string) {
 	line, width := "", max(1, first)
 	for i, word := range strings.Split(strings.TrimRight(text, " "), " ") {
@@ -227,8 +222,8 @@ func wrap(text string, first, others int) (lines []string) {
 	return append(lines, line)
 }
 
-// cut shortens a line to a width in characters, at a blank in its second half if there is one, and never
-// inside a number; 0 is any.
+// cut shortens a line to a width in characters, at a blank in its second half if there is one, and
+// never inside a number; 0 is any.
 func cut(line string, width int) string {
 	runes := []rune(line)
 	if width <= 0 || len(runes) <= width {

@@ -13,10 +13,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// unknown is what stands for a value that could not be measured.
+// unknown is the text of a value that could not be measured.
 const unknown = "?"
 
-// Number is a count; "?" where it is unknown.
+// Number is a count; "?" if it is unknown.
 func Number(n *int64) string {
 	if n == nil {
 		return unknown
@@ -24,11 +24,12 @@ func Number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// longestCatchUp is the longest time that is shown, in seconds: rates that are close to nothing tell no more.
+// longestCatchUp is the longest time that is shown, in seconds: rates close to zero are not precise
+// enough.
 const longestCatchUp = 1000 * 3600
 
-// catchUp is how long the lag takes to drain with the replicas that were decided; "-" where nothing is
-// pending or a rate is not known yet.
+// catchUp is how long the lag takes to drain with the replicas that were decided; "-" if that is
+// not known.
 func catchUp(s state.State) string {
 	seconds, known := report.CatchUpSeconds(s)
 	switch {
@@ -44,7 +45,7 @@ func catchUp(s state.State) string {
 	}
 }
 
-// replicas is the decision with an arrow where it changes something; "?" where there is none.
+// replicas is the decision, with an arrow if it is a change; "?" if there is none.
 func replicas(desired *int, direction *scaling.Direction) string {
 	if desired == nil {
 		return unknown
@@ -53,7 +54,7 @@ func replicas(desired *int, direction *scaling.Direction) string {
 	return fmt.Sprintf("%s%d", arrow, *desired)
 }
 
-// partitions is how many partitions have lag, of how many.
+// partitions is how many partitions have lag, of all.
 func partitions(r report.Processor) string {
 	switch {
 	case r.PartitionCount == nil:
@@ -65,7 +66,7 @@ func partitions(r report.Processor) string {
 	}
 }
 
-// Brief is a duration to the second as people write it: 1h30m rather than 1h30m0s.
+// Brief is a duration to the second, as 1h30m and not 1h30m0s.
 func Brief(d time.Duration) string {
 	if d < time.Second {
 		return d.String()
@@ -84,7 +85,7 @@ func compact(n float64) string {
 	return fmt.Sprintf("%.0e", n*1e18)
 }
 
-// WriteJSON writes a value as one line of JSON, in which < and > stand as they are.
+// WriteJSON writes a value as one line of JSON. It does not escape < and >.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(Lines{w})
 	enc.SetEscapeHTML(false)

@@ -39,8 +39,8 @@ func TestTheLastColumnOfATableIsCutToTheTerminal(t *testing.T) {
 	t.Parallel()
 	rows := [][]console.Cell{
 		console.Head("NAME", ">LAG", "WHY"),
-		{{Text: "orders"}, {Text: "1200", Right: true}, {Text: "it is far behind", Color: console.Dim}},
-		{{Text: "a"}, {Text: "7", Right: true}, {}},
+		{{Text: "orders"}, {Text: "1200"}, {Text: "it is far behind", Color: console.Dim}},
+		{{Text: "a"}, {Text: "7"}, {}},
 	}
 	for _, c := range []struct {
 		rule  string

@@ -7,23 +7,22 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// throughputRow is a container in the columns of the processor that it follows: what only a processor has
-// is empty, and its request units a second stand where the reasons do.
+// throughputRow is a container in the columns of the processor that it follows. STATUS is its mode,
+// and WHY its request units per second.
 func throughputRow(t report.Throughput) []Cell {
-	mode := Cell{t.Mode, Plain, false}
-	if t.AtLimit || t.Note != nil || t.Error != nil {
-		mode.Color = Yellow
-	}
 	what := t.RUPerSecond() + " RU/s"
 	if why := t.Why(); why != "" {
 		what += "; " + oneLine(why)
 	}
-	cells := row("  "+t.Container, "", nil, nil, what)
-	cells[0].Color, cells[1], cells[2].Text, cells[3].Text = Dim, mode, "", ""
+	cells := Row("  "+t.Container, t.Mode, "", "", "", "", "", "", what)
+	cells[0].Color, cells[8].Color = Dim, Dim
+	if t.AtLimit || t.Note != nil || t.Error != nil {
+		cells[1].Color = Yellow
+	}
 	return cells
 }
 
-// throughput says what containers have, what they need, and what that costs.
+// throughput writes what containers have, what they need, and the RU/s-hours of both.
 func (s Style) throughput(b *strings.Builder, indent string, containers []report.Throughput) {
 	for _, t := range containers {
 		s.sentence(b, indent, "Throughput of "+s.Paint(t.Container, Bold)+": "+throughputHeadline(t)+".")
@@ -36,7 +35,7 @@ func (s Style) throughput(b *strings.Builder, indent string, containers []report
 		if t.Error != nil {
 			s.sentence(b, indent+"  ", s.Paint("Unknown:", Red)+" "+oneLine(*t.Error))
 		}
-		if most := ""; t.Bill.Hours > 0 { // each hour by its highest throughput
+		if most := ""; t.Bill.Hours > 0 { // an hour is billed by its highest throughput
 			if t.Autoscale {
 				most = "at most "
 			}

@@ -13,30 +13,30 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// Found is what an account holds of change feed processors.
+// Found is the change feed processors of an account.
 type Found struct {
 	Account       string
 	Databases     []string // that were looked at
 	Containers    int      // in them
-	Candidates    int      // of those, containers in which an SDK would keep leases
-	Leases        []Report // of those, containers that hold leases, in the order of the account
+	Candidates    int      // containers in which an SDK would keep leases
+	Leases        []Report // of containers that hold leases, in the order of the account
 	Skipped       []Skipped
 	RequestCharge float64
 }
 
-// Skipped is what was not looked at, or not in full.
+// Skipped is a container or database that was not searched.
 type Skipped struct {
 	What string // a container, or a database
 	Why  string
 }
 
-// glances bounds how many containers are looked at at once.
+// glances is how many containers are looked at at once.
 const glances = 8
 
-// Account looks for lease containers in a database of the account that a connection leads to, in all of
-// them where database is "". A container is looked at where an SDK would keep leases in it, and searched
-// where its first documents are leases. What cannot be read is skipped; the error is of an account, or of
-// the database asked for, that cannot be listed.
+// Account finds the processors with leases in a database of an account, or in all of them if
+// database is "". It searches a container that an SDK would use for leases, and whose first
+// documents are leases. A container that cannot be read is skipped. It is an error if the account,
+// or the given database, cannot be listed.
 func Account(ctx context.Context, account *cosmos.Account, connection config.CosmosConnection, database string, now func() time.Time) (Found, error) {
 	found := Found{Account: connection.Host, Databases: []string{database}}
 	if database == "" {
@@ -74,7 +74,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 			return nil
 		})
 	}
-	_ = looks.Wait() // none fails for all
+	_ = looks.Wait() // each has its own error
 	taken := make(map[string]bool)
 	for i, c := range candidates {
 		found.RequestCharge += seen[i].usage.Charge
@@ -96,7 +96,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 	return found, nil
 }
 
-// Entries counts those that can stand in the processors file.
+// Entries counts the complete entries for a processors file.
 func (f Found) Entries() (n int) {
 	for _, r := range f.Leases {
 		for _, p := range r.Processors {
@@ -108,8 +108,8 @@ func (f Found) Entries() (n int) {
 	return n
 }
 
-// mayHoldLeases reports whether an SDK takes a container with such a partition key for leases: /id, .NET
-// also /partitionKey, and the service's own key of containers that were made without one
+// mayHoldLeases reports whether an SDK accepts the partition key of a lease container: /id, for
+// .NET also /partitionKey, and the service's own key of containers that were made without one
 // (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreManagerBuilder.cs).
 func mayHoldLeases(partitionKey []string) bool {
 	return slices.Contains([]string{"", "/id", "/partitionKey", "/_partitionKey"}, strings.Join(partitionKey, ", "))
@@ -122,14 +122,14 @@ type glance struct {
 	err   error
 }
 
-// why says why a container with leases is not searched; "" where it is. Among many other documents that
-// would cost more than it may be worth.
+// why says why a container with leases is not searched; "" if it is. To search many other documents
+// costs many request units.
 func (g glance) why(c cosmos.Container, setting string) string {
 	switch {
 	case g.err != nil:
 		return g.err.Error()
 	case !g.Whole && 2*g.Leases < g.Seen:
-		return fmt.Sprintf("of its first %d documents %d are leases: it is not searched among so many others; feedscale leases --connection %s --database %s --container %s does", g.Seen, g.Leases, setting, c.Database, c.ID)
+		return fmt.Sprintf("only %d of its first %d documents are leases, so it is not searched; feedscale leases --connection %s --database %s --container %s searches it", g.Leases, g.Seen, setting, c.Database, c.ID)
 	}
 	return ""
 }

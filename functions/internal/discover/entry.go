@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// Entry is what has to stand in the processors file for feedscale to find a
-// processor's leases: fields that have their default are left out.
+// Entry is the fields of the processors file by which feedscale finds a processor's leases, without
+// those that have their default.
 type Entry struct {
 	Name             string `yaml:"name" json:"name"`
 	Connection       string `yaml:"connection" json:"connection"`
@@ -29,7 +29,7 @@ type Entry struct {
 	AccountHost      string `yaml:"accountHost,omitempty" json:"accountHost,omitempty"`
 }
 
-// YAML is the entry as an item of the list of processors. Characters that cannot be seen stand as escapes.
+// YAML is the entry as an item of the list of processors. Invisible characters are escaped.
 func (e Entry) YAML() (string, error) {
 	var list yaml.Node
 	if err := list.Encode([]Entry{e}); err != nil {
@@ -37,7 +37,7 @@ func (e Entry) YAML() (string, error) {
 	}
 	for _, n := range list.Content[0].Content {
 		if strings.ContainsFunc(n.Value, unseen) {
-			n.Style = yaml.DoubleQuotedStyle // the only one with escapes
+			n.Style = yaml.DoubleQuotedStyle // no other style has escapes
 		}
 	}
 	text, err := yaml.Marshal(&list)
@@ -57,7 +57,7 @@ func (e Entry) YAML() (string, error) {
 
 func unseen(r rune) bool { return !unicode.IsPrint(r) }
 
-// refused says what the configuration does not take of an entry; "" where it takes all of it.
+// refused is the first mistake that the configuration finds in an entry; "" if it finds none.
 func (s survey) refused(e Entry) string {
 	text, err := e.YAML()
 	if err == nil {
@@ -73,11 +73,10 @@ func (s survey) refused(e Entry) string {
 	return m.Field[strings.LastIndex(m.Field, ".")+1:] + ": " + m.Text
 }
 
-// toFill stands for what only the user can know.
+// toFill is a value that only the user can know.
 const toFill = "?"
 
-// propose writes the entry of a processor, or the draft of one where something
-// is left to the user, and says what that is.
+// propose makes the entry of a processor, or a draft with a note on what the user has to fill in.
 func (s survey) propose(r *Processor, o origin) {
 	e := Entry{Connection: s.connection.Setting, DatabaseID: toFill, ContainerID: toFill}
 	ownHost := r.AccountHost != nil
@@ -128,8 +127,8 @@ func (s survey) propose(r *Processor, o origin) {
 	r.Draft = &e
 }
 
-// differing is the host of the ids where feedscale would look for another: it
-// finds the connection's own as it is and in lower case.
+// differing is the host of the ids, if feedscale would not find it: it looks for the host of the
+// connection, as it is and in lower case.
 func (s survey) differing(host string) string {
 	if host == s.connection.Host || host == strings.ToLower(s.connection.Host) {
 		return ""
@@ -137,8 +136,7 @@ func (s survey) differing(host string) string {
 	return host
 }
 
-// elsewhere warns where the container was found by its names alone, which
-// another account may have too.
+// elsewhere warns that another account may have a container of the same names.
 func (s survey) elsewhere(o origin) string {
 	if o.byRID {
 		return ""
@@ -146,9 +144,9 @@ func (s survey) elsewhere(o origin) string {
 	return fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", s.connection.Host, s.connection.Setting)
 }
 
-// splitAnywhere parts a head whose host is not known so that both parts are
-// what the processors file allows: the ids are looked up by the two joined. The
-// host is "" where the head ends with none.
+// splitAnywhere splits a head with an unknown host into two parts that the processors file allows.
+// Where it splits does not matter, since leases are looked up by both joined. The host is "" if the
+// head ends with none.
 func splitAnywhere(head string) (processorName, host string) {
 	const others = "._-"
 	end := strings.LastIndexFunc(head, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune(others, r) })
@@ -169,8 +167,8 @@ func note(format string, args ...any) *string {
 	return &text
 }
 
-// suggest names the entries, and drops those that the configuration does not take, and those that
-// say the same as another's: a processor that goes over to another format has leases with two prefixes.
+// suggest names the entries. It drops those that the configuration refuses, and those that equal
+// another: a processor that changes its lease format has leases with two prefixes.
 func (s survey) suggest(processors []Processor, taken map[string]bool) {
 	first := make(map[Entry]*Processor)
 	for i := range processors {
@@ -183,7 +181,7 @@ func (s survey) suggest(processors []Processor, taken map[string]bool) {
 			same := *e
 			same.AccountHost = strings.ToLower(cmp.Or(e.AccountHost, s.connection.Host))
 			if twin := first[same]; twin != nil {
-				// Only a host as Java has it, in any case, finds both.
+				// The host with the case of Java's leases finds both.
 				twin.Entry.AccountHost = cmp.Or(e.AccountHost, twin.Entry.AccountHost)
 				p.Entry, p.Note = nil, note("the same processor as %s", twin.Prefix)
 				continue
@@ -201,39 +199,15 @@ func (s survey) suggest(processors []Processor, taken map[string]bool) {
 	}
 }
 
-// freeName names an entry after its processor, or both that and its container,
-// or the container alone, or the host; where that is taken, with a number.
+// freeName names an entry after its processor, or after both that and its container; without a
+// processor name, after the container or the host.
 func freeName(taken map[string]bool, e *Entry) string {
 	container := strings.Trim(e.ContainerID, toFill)
-	account, _, _ := strings.Cut(e.AccountHost, ".")
-	candidates := []string{e.ProcessorName, e.ProcessorName + "-" + container}
-	if entryName(e.ProcessorName) == "" {
-		candidates = []string{cmp.Or(entryName(container), entryName(account), "processor")}
+	if config.EntryName(e.ProcessorName) == "" {
+		account, _, _ := strings.Cut(e.AccountHost, ".")
+		return config.FreeName(taken, cmp.Or(config.EntryName(container), account))
 	}
-	var name string
-	for _, candidate := range candidates {
-		if name = entryName(candidate); !taken[name] {
-			return name
-		}
-	}
-	for n := 2; ; n++ {
-		number := fmt.Sprintf("-%d", n)
-		numbered := strings.TrimRight(name[:min(len(name), maxName-len(number))], "-") + number
-		if !taken[numbered] {
-			return numbered
-		}
-	}
-}
-
-// maxName is how long the name of an entry may be.
-const maxName = 63
-
-// entryName turns a text into the form that the names of entries have; "" where
-// nothing is left.
-func entryName(text string) string {
-	parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isAlphanumeric(r) })
-	name := strings.Join(parts, "-")
-	return strings.TrimRight(name[:min(len(name), maxName)], "-")
+	return config.FreeName(taken, e.ProcessorName, e.ProcessorName+"-"+container)
 }
 
 func isAlphanumeric(r rune) bool {

@@ -1,10 +1,10 @@
-// Package discover finds out which processors keep their leases where, as values: what `feedscale leases`
-// prints, with the entries of the processors file that would watch them.
+// Package discover finds the processors that keep leases in a container or an account, and makes
+// the entries of the processors file that watch them. It prints nothing.
 //
-// It prints nothing. Start with [Leases], or with [Account] for all lease containers of an account; origin.go asks the account which container a prefix of lease
-// ids means, entry.go writes the entry.
+// Start with [Leases] for a container, and with [Account] for an account. origin.go finds the
+// container that a prefix of lease ids means; entry.go makes the entry.
 //
-// The package is internal to the program: its API may change in any release.
+// The package is internal to feedscale: its API may change in any release.
 package discover
 
 import (
@@ -25,12 +25,13 @@ type survey struct {
 	container  cosmos.Container
 }
 
-// Leases looks into a lease container of the account that a connection leads to.
+// Leases finds the processors with leases in a container of an account.
 func Leases(ctx context.Context, account *cosmos.Account, connection config.CosmosConnection, container cosmos.Container, now func() time.Time) (Report, error) {
 	return survey{account: account, connection: connection, container: container}.look(ctx, make(map[string]bool), now)
 }
 
-// look reads all leases of the container. The entries get names that are not taken.
+// look reads all leases of the container. taken are names of entries; look adds those that it
+// gives.
 func (s survey) look(ctx context.Context, taken map[string]bool, now func() time.Time) (Report, error) {
 	documents, usage, err := s.account.FindLeases(ctx, s.container)
 	if errors.Is(err, cosmos.ErrMissing) {

@@ -11,17 +11,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// origin is where the leases of a processor come from: what their prefix says,
-// as far as the account confirms it.
+// origin is the monitored container of some leases: what their prefix says, and the account
+// confirms.
 type origin struct {
 	changefeed.FoundProcessor
-	readings  []changefeed.PrefixReading // what the prefix can say, one at best
-	byRID     bool                       // the reading has RIDs, not names
-	container cosmos.Container           // the monitored container; zero where the account has none, or several, that it can be
-	err       error                      // why that could not be asked
+	readings  []changefeed.PrefixReading // possible meanings of the prefix, one at best
+	byRID     bool                       // a reading has RIDs, not names
+	container cosmos.Container           // zero if the account has none of the readings, or several
+	err       error                      // the account could not be asked
 }
 
-// head is the processor name and the host; "" where it cannot be told.
+// head is the processor name and the host; "" if the readings differ.
 func (o origin) head() string {
 	if len(o.readings) == 0 {
 		return ""
@@ -34,8 +34,7 @@ func (o origin) head() string {
 	return o.readings[0].Head
 }
 
-// monitored names the monitored container as well as it can be: by its names,
-// or else as the ids have it.
+// monitored is the monitored container by its names, or else as the ids have it.
 func (o origin) monitored() string {
 	switch head := o.head(); {
 	case o.container != cosmos.Container{}:
@@ -49,24 +48,23 @@ func (o origin) monitored() string {
 	}
 }
 
-// maxReadings is how many readings of a prefix the account is asked about.
-// Names with so many underscores are left to the user.
+// maxReadings is the greatest number of readings that the account is asked about. Names with more
+// underscores are left to the user.
 const maxReadings = 16
 
-// question is what the account is asked: for the container that has these RIDs,
-// or whether there is one of these names.
+// question asks the account for the container with these RIDs, or whether one with these names
+// exists.
 type question struct {
 	database, container string
 	byRID               bool
 }
 
 type answer struct {
-	container cosmos.Container // zero where there is none
+	container cosmos.Container // zero if there is none
 	err       error
 }
 
-// origins finds where the leases of each processor come from. What several have
-// in common is asked once.
+// origins finds the origin of each processor's leases. Equal questions are asked once.
 func (s survey) origins(ctx context.Context, found []changefeed.FoundProcessor, usage *cosmos.Usage) []origin {
 	origins := make([]origin, len(found))
 	answers := make(map[question]*answer)
@@ -101,8 +99,7 @@ func (o origin) questions() []question {
 	return questions
 }
 
-// ask answers all questions. The account itself bounds how many requests are
-// under way.
+// ask answers all questions. The account bounds its concurrent requests.
 func (s survey) ask(ctx context.Context, answers map[question]*answer, usage *cosmos.Usage) {
 	var (
 		mu sync.Mutex // guards usage
@@ -136,7 +133,7 @@ func (s survey) find(ctx context.Context, q question) (cosmos.Container, cosmos.
 	return c, usage, err
 }
 
-// confirm keeps, of several readings, those whose container exists.
+// confirm keeps the readings whose container exists.
 func (o *origin) confirm(answers map[question]*answer) {
 	var confirmed []changefeed.PrefixReading
 	for i, q := range o.questions() {

@@ -9,8 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// Report is what `feedscale leases --output json` prints. Every field is
-// always present; null is unknown.
+// Report is the JSON of `feedscale leases`. Every field is always present; null is unknown.
 type Report struct {
 	LeaseContainer string      `json:"leaseContainer"`
 	Account        string      `json:"account"`
@@ -19,10 +18,10 @@ type Report struct {
 	Processors     []Processor `json:"processors"`
 }
 
-// Processor is what is said of the leases with one prefix.
+// Processor is the leases with one prefix.
 type Processor struct {
 	Prefix        string              `json:"prefix"`
-	ProcessorName *string             `json:"processorName"` // null where the ids do not tell it from the host, as accountHost
+	ProcessorName *string             `json:"processorName"` // null, as accountHost, if the ids do not separate the two
 	AccountHost   *string             `json:"accountHost"`
 	Head          string              `json:"head"` // both, joined
 	DatabaseID    *string             `json:"databaseId"`
@@ -32,14 +31,14 @@ type Processor struct {
 	Modes         []string            `json:"modes"`
 	Partitions    int                 `json:"partitions"`
 	Owners        []Owner             `json:"owners"`
-	NewestSeconds *int64              `json:"newestRenewalSeconds"` // since a lease was renewed last
-	OldestSeconds *int64              `json:"oldestRenewalSeconds"` // since the renewal of the lease that waits the longest
+	NewestSeconds *int64              `json:"newestRenewalSeconds"` // since the latest renewal of a lease
+	OldestSeconds *int64              `json:"oldestRenewalSeconds"` // since the earliest renewal of a lease
 	Unreadable    []Unreadable        `json:"unreadable"`
-	Note          *string             `json:"note"`  // what is left to the user
+	Note          *string             `json:"note"`  // what the user has to do
 	Error         *string             `json:"error"` // what could not be looked up
-	Entry         *Entry              `json:"entry"` // of the processors file; null where it cannot be written, or another processor's is the same
+	Entry         *Entry              `json:"entry"` // null if it is incomplete, or equals another
 
-	Draft *Entry `json:"-"` // where there is no Entry: what is known of it; nil where nothing is to be added
+	Draft *Entry `json:"-"` // an incomplete Entry; nil if there is nothing to fill in
 }
 
 type Owner struct {
@@ -136,7 +135,7 @@ func modeName(m changefeed.Mode) string {
 	return "incremental"
 }
 
-// secondsSince is null where t is unknown. Clocks that differ make no negative age.
+// secondsSince is at least 0, since clocks differ; nil if t is zero.
 func secondsSince(t, now time.Time) *int64 {
 	if t.IsZero() {
 		return nil

@@ -21,14 +21,14 @@ type authentication struct {
 // source is where KEDA finds the value of a parameter.
 type source struct {
 	at      *yamltree.Node
-	what    string // "key connection of Secret shop/cosmos"
-	id      string // tells it from others
-	wanted  string // the name of the setting to make of it
-	env     bool   // it is a variable in the environment of what is scaled, with the name in what
-	literal string // in the trigger itself
+	what    string // such as "key connection of Secret shop/cosmos"
+	id      string // of equal sources
+	wanted  string // the name of its setting, if that is free
+	env     bool   // what is a variable of the scaled workload
+	literal string // the value, if it is in the trigger itself
 }
 
-// authentication reads one, for the triggers that refer to it.
+// authentication keeps one, for the triggers that refer to it.
 func (k *keda) authentication(kind string, v *yamltree.Node) {
 	key := objectKey{kind, v.Get("metadata", "namespace").Text(), v.Get("metadata", "name").Text()}
 	spec := v.Get("spec")
@@ -50,8 +50,8 @@ func (k *keda) authentication(kind string, v *yamltree.Node) {
 	k.authentications[key] = a
 }
 
-// fromEnvironment is the source for a variable of the environment of what is scaled. A text that
-// cannot be the name of one is taken for its value.
+// fromEnvironment is a variable of the scaled workload. A text that cannot be the name of one is
+// taken for its value.
 func fromEnvironment(at *yamltree.Node, name string) source {
 	if !settingForm.MatchString(name) {
 		return literal(at, name)
@@ -76,8 +76,8 @@ func (k *keda) referred(t *yamltree.Node, namespace string) (a authentication, f
 	return authentication{identity: t.Get("podIdentity")}, false
 }
 
-// source finds the value of a parameter as KEDA does: in the authentication, then in the environment
-// of the workload, then in the trigger itself.
+// source finds a parameter as KEDA does: in the authentication, then in the environment of the
+// workload, then in the trigger.
 func (t trigger) source(parameter string) (source, bool) {
 	if s, ok := t.authentication.parameters[parameter]; ok {
 		return s, true
@@ -100,7 +100,7 @@ func (t trigger) need(suffix, what string, s source) need {
 	return need{suffix: suffix, what: what + ", that of " + s.what}
 }
 
-// connection returns the name of the setting for an account, and where the trigger names it; "" for
+// connection returns the name of the setting for an account, and its place in the trigger; "" for
 // leases in the account of the monitored container. prefix is "" or "lease".
 func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.Node) {
 	parameter := func(name string) string {
@@ -129,15 +129,15 @@ func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.N
 		need{what: "a connection string, or the endpoint in the same name with __accountEndpoint behind it, for the account of", from: []string{t.workload}}), t.Node
 }
 
-// literalConnection is the setting for a connection string that stands in the trigger itself. It is
-// named after the account, and nothing else of it is shown.
+// literalConnection is the setting for a connection string in the trigger itself. Its name has that
+// of the account, and nothing else of the string.
 func (k *keda) literalConnection(s source) string {
 	_, wanted, err := accountOf("", s.literal)
 	if err != nil {
 		wanted = s.wanted
 	}
 	name := k.account(s.id, wanted, need{what: "the connection string that stands in the trigger"})
-	k.remark(s.at, "a connection string stands here as it is, and is not repeated; put it into the setting %s, and change its key if others can read this file", name)
+	k.remark(s.at, "this connection string is not repeated: put it into the setting %s, and change its key if others can read this file", name)
 	return name
 }
 
@@ -154,7 +154,7 @@ func (k *keda) endpoint(t trigger, keyParameter string, endpoint source) string 
 	}
 	if key, ok := t.source(keyParameter); ok {
 		if key.literal != "" {
-			k.remark(key.at, "a key stands here as it is, which KEDA does not read and which is not repeated; put it into the setting that is listed")
+			k.remark(key.at, "this key, which KEDA does not read, is not repeated: put it into the setting that is listed")
 		}
 		return k.account(id+" key "+key.id, wanted, at, t.need("__accountKey", "a key of the account", key))
 	}
@@ -162,7 +162,7 @@ func (k *keda) endpoint(t trigger, keyParameter string, endpoint source) string 
 	return k.account(id+identity, wanted, append([]need{at}, needs...)...)
 }
 
-// principal returns the settings for a service principal, where the trigger has one.
+// principal returns the settings for the service principal of a trigger, if it has one.
 func (k *keda) principal(t trigger) (id string, needs []need) {
 	for _, parameter := range []struct{ name, what string }{
 		{"tenantId", "the tenant of the service principal"}, {"clientId", "the client id of the service principal"}, {"clientSecret", "a secret of the service principal"},
@@ -176,7 +176,7 @@ func (k *keda) principal(t trigger) (id string, needs []need) {
 		case parameter.name != "clientSecret":
 			n.value = s.literal
 		case s.literal != "":
-			k.remark(s.at, "a secret stands here as it is, which is not repeated; put it into the setting that is listed, and replace it if others can read this file")
+			k.remark(s.at, "this secret is not repeated: put it into the setting that is listed, and replace it if others can read this file")
 		}
 		id, needs = id+" "+s.id, append(needs, n)
 	}

@@ -14,7 +14,7 @@ import (
 type apps struct {
 	*output
 	*settings
-	local    map[string]*yamltree.Node // the local.settings.json, whose values are secrets, by its folder
+	local    map[string]*yamltree.Node // local.settings.json by folder; its values are secrets
 	triggers []functionTrigger
 }
 
@@ -27,7 +27,7 @@ type functionTrigger struct {
 	disabled       *yamltree.Node
 }
 
-// function keeps the trigger of a function, if it is one of Cosmos DB.
+// function keeps the Cosmos DB trigger of a function.
 func (a *apps) function(v *yamltree.Node, name, folder string) {
 	for _, binding := range v.Get("bindings").Items {
 		if strings.EqualFold(binding.Get("type").Text(), "cosmosDBTrigger") {
@@ -38,8 +38,8 @@ func (a *apps) function(v *yamltree.Node, name, folder string) {
 	a.remark(v, "this function has no cosmosDBTrigger; it is passed over")
 }
 
-// functions makes entries of the triggers. Those of one app run in the same instances, as a group
-// does.
+// functions makes entries of the triggers. Several of one app are a group, since they share its
+// instances.
 func (a *apps) functions() {
 	members := map[string]int{}
 	for _, t := range a.triggers {
@@ -62,11 +62,11 @@ func (a *apps) functions() {
 		}
 		e.name = a.freeName(t.name, e.get("containerId"))
 		a.processors = append(a.processors, e)
-		a.remark(t.Get("target"), "nothing says what runs the function; give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}, if feedscale is to scale it, and none if a plan of Azure Functions does")
+		a.remark(t.Get("target"), "no file names what runs the function: to have feedscale scale it, give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}; with a plan of Azure Functions it needs none")
 	}
 }
 
-// processor makes the entry of a trigger; nil if the trigger lacks a field that every entry needs.
+// processor makes the entry of a trigger; nil if a required field is missing.
 func (a *apps) processor(t functionTrigger) *entry {
 	e := &entry{at: t.Node}
 	a.rest(t.Fields, "there is nothing to write for it",
@@ -111,8 +111,7 @@ func (a *apps) processor(t functionTrigger) *entry {
 			e.set("leaseExpiration", text(d.String()), v)
 		}
 	}
-	// As many items per instance are what the target scaler of the extension aims at
-	// (CosmosDBTargetScaler).
+	// It is the target of the extension's target-based scaling (CosmosDBTargetScaler).
 	if v := t.Get("maxItemsPerInvocation"); v.Present() {
 		e.set("changeFeedLagThreshold", plain(v.Text()), v)
 		a.remark(v, "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
@@ -126,8 +125,8 @@ func (a *apps) processor(t functionTrigger) *entry {
 	return e
 }
 
-// connection is the connection that a property names: the same name, since both look settings up
-// alike. fallback is that of the extension.
+// connection is the connection of a property, of the same name, since feedscale looks settings up
+// as the extension does. fallback is the name that the extension assumes.
 func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) string {
 	name := a.resolved(t, v)
 	if name == "" {
@@ -154,9 +153,8 @@ func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) 
 	return a.account("env "+name, name, needs...) // KEDA triggers name the same variables
 }
 
-// resolved puts the values of settings in place of %NAME%, as the host does. A value is taken from
-// the settings of this process, else from local.settings.json; it is shown only if it can be the
-// name of something, and is no secret.
+// resolved replaces %NAME% by the value of the setting, as the host does: from this process, or
+// else from local.settings.json. A value that may be a secret is not used.
 func (a *apps) resolved(t functionTrigger, v *yamltree.Node) string {
 	return placeholder.ReplaceAllStringFunc(v.Text(), func(found string) string {
 		return a.setting(t, v, strings.Trim(found, "%"))

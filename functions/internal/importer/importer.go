@@ -1,13 +1,13 @@
 // Package importer makes a processors file (docs/configure.md) from files that already describe
 // change feed processors: KEDA's ScaledObjects with their TriggerAuthentications, and the
-// function.json and host.json of Azure Functions. What it does not carry over it says, line by line
+// function.json of Azure Functions. A remark says, by line, what it does not carry over
 // (docs/import.md).
 //
-// It reads no file and no environment by itself, knows neither KEDA's nor Kubernetes' packages, and
-// repeats no secret that it comes across. What a processors file allows it leaves to package config:
-// a field that config refuses is left out, and said.
+// It reads no file and no environment, imports no package of KEDA or Kubernetes, and repeats no
+// secret. Package config decides what a processors file allows: a field that it refuses is left
+// out, with a remark.
 //
-// Start with Convert. keda.go and functions.go say what becomes of each field.
+// Start with Convert. keda.go and functions.go have the fields.
 package importer
 
 import (
@@ -26,20 +26,20 @@ import (
 
 // File is one of the files to import.
 type File struct {
-	Name string // as the user gave it; the folder of a function.json is the name of its function
+	Name string // a path; the folder of a function.json is the name of its function
 	Text []byte
 }
 
-// Result is what comes of an import.
+// Result is the outcome of an import.
 type Result struct {
 	Processors []byte            // a processors file
-	Remarks    yamltree.Mistakes // what was not carried over, or otherwise than expected, by file and line
-	Settings   []Setting         // what the connections of Processors still need, by name
+	Remarks    yamltree.Mistakes // what was not carried over, or changed, by file and line
+	Settings   []Setting         // that the connections still need, by name
 }
 
-// Convert makes a processors file from files. lookup finds the settings that are there already; their
-// values replace %NAME%, and they are not listed as missing. The error is a yamltree.Mistakes with
-// everything that cannot be read.
+// Convert makes a processors file from files. lookup finds existing settings: their values replace
+// %NAME%, and Result.Settings leaves them out. The error is a yamltree.Mistakes with all that
+// cannot be read.
 func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	said := &remarks{}
 	out := &output{remarks: said, names: map[string]bool{}}
@@ -60,22 +60,22 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	if err := out.settle(); err != nil {
 		return Result{}, err
 	}
-	sorted, _ := said.list.Err().(yamltree.Mistakes) // each once: the members of a group share fields
+	sorted, _ := said.list.Err().(yamltree.Mistakes) // without repeats: the members of a group share fields
 	if len(out.processors) == 0 {
 		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
 	}
 	return Result{Processors: out.render(), Remarks: sorted, Settings: settings.missing()}, nil
 }
 
-// remarks collects what is said about the files.
+// remarks collects the remarks.
 type remarks struct{ list yamltree.Mistakes }
 
 func (r *remarks) remark(at *yamltree.Node, format string, args ...any) {
-	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // what a file says stays in one line
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // a remark is one line, whatever the file holds
 	r.list.Add(yamltree.Mistake{File: at.File, Line: at.NameLine, Field: at.Path(), Text: text})
 }
 
-// rest says what to do about the fields that were not carried over; otherwise is for those that
+// rest remarks on the fields that were not carried over; otherwise is the text for those that
 // config does not know.
 func (r *remarks) rest(fields []*yamltree.Node, otherwise string, carried ...string) {
 	for _, f := range fields {
@@ -85,7 +85,7 @@ func (r *remarks) rest(fields []*yamltree.Node, otherwise string, carried ...str
 	}
 }
 
-// instead is what to do in place of a field of KEDA or Functions, "" if config does not know it.
+// instead is what replaces a field of KEDA or Functions; "" if config does not know it.
 func instead(field string) string {
 	text, _ := config.Instead(field)
 	return strings.TrimSuffix(text, "; leave it out")
@@ -93,12 +93,12 @@ func instead(field string) string {
 
 const importable = "allowed are ScaledObjects and TriggerAuthentications of KEDA, and function.json, functions.metadata, host.json and local.settings.json of Azure Functions"
 
-// read sorts what a file holds by its kind.
+// read sorts the documents of a file by their kind.
 func read(f File, k *keda, a *apps) yamltree.Mistakes {
 	folder, base := path.Split(filepath.ToSlash(f.Name))
 	folder = path.Clean(folder)
 	if base == "host.json" {
-		return nil // what it says of Cosmos DB is the application's own
+		return nil // it has nothing that feedscale needs
 	}
 	if path.Ext(base) == ".json" {
 		f.Text = withoutComments(f.Text)
@@ -128,22 +128,22 @@ func read(f File, k *keda, a *apps) yamltree.Mistakes {
 		case document.Get("Values").IsObject():
 			a.local[folder] = document
 		case document.Get("processors").IsList():
-			mistakes.Add(document.Mistake("is a processors file already; feedscale check looks at it"))
+			mistakes.Add(document.Mistake("is a processors file already; feedscale check reads it"))
 		default:
-			mistakes.Add(document.Mistake("is nothing that can be imported; " + importable))
+			mistakes.Add(document.Mistake("cannot be imported; " + importable))
 		}
 		used = true
 	}
 	if !used && len(all) > 0 {
-		k.remark(all[0], "there is no object of KEDA in this file; it is passed over")
+		k.remark(all[0], "this file has no object of KEDA; it is skipped")
 	}
 	return mistakes
 }
 
-const isTemplate = `is a template of Helm ("{{"), which nothing filled in; import what helm template CHART prints`
+const isTemplate = `is an unfilled template of Helm ("{{"); import the output of helm template CHART`
 
-// templates returns a mistake for each value that Helm would replace. Objects of other kinds may hold
-// such texts: alerting rules do.
+// templates returns a mistake for each value that Helm would replace. It is for objects of KEDA
+// alone: others, such as alerting rules, may have such texts.
 func templates(v *yamltree.Node) (mistakes yamltree.Mistakes) {
 	if strings.Contains(v.Text(), "{{") {
 		mistakes.Add(v.Mistake(isTemplate))
@@ -156,8 +156,8 @@ func templates(v *yamltree.Node) (mistakes yamltree.Mistakes) {
 
 var stringOrComment = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?s:.*?)\*/`)
 
-// withoutComments leaves out the comments of JSON, which the Functions host allows. Each line keeps
-// its number.
+// withoutComments removes the comments that the Functions host allows in JSON. Lines keep their
+// numbers.
 func withoutComments(text []byte) []byte {
 	return stringOrComment.ReplaceAllFunc(text, func(found []byte) []byte {
 		if found[0] == '"' {
@@ -167,7 +167,7 @@ func withoutComments(text []byte) []byte {
 	})
 }
 
-// everySetting is a lookup in which every connection is there, each to an account of its own.
+// everySetting is a lookup with every connection, each to an account of its own.
 func everySetting(name string) (string, bool) {
 	if strings.HasSuffix(name, "tokenScope") {
 		return "", false // a key signs in

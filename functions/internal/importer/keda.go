@@ -19,7 +19,8 @@ type keda struct {
 	authentications map[objectKey]authentication
 }
 
-// object keeps a Kubernetes object, or those of a list of them. It reports whether any is KEDA's.
+// object keeps the objects of KEDA in a Kubernetes object or list. It reports whether there are
+// any.
 func (k *keda) object(v *yamltree.Node) (used bool) {
 	switch kind := v.Get("kind").Text(); kind {
 	case "ScaledObject":
@@ -27,7 +28,7 @@ func (k *keda) object(v *yamltree.Node) (used bool) {
 	case "TriggerAuthentication", "ClusterTriggerAuthentication":
 		k.authentication(kind, v)
 	case "ScaledJob":
-		k.remark(v, "a ScaledJob starts a job for each piece of work; a change feed processor runs on, and owns leases: run it in a Deployment, and give that a ScaledObject")
+		k.remark(v, "a ScaledJob starts a job for each piece of work, but a change feed processor keeps running: run it in a Deployment with a ScaledObject")
 	default:
 		if strings.HasSuffix(kind, "List") {
 			for _, item := range v.Get("items").Items {
@@ -56,11 +57,11 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		case isExternal(kind) && m.Get("processor").Present():
 			k.remark(t, "asks feedscale for processor %q already", m.Get("processor").Text())
 		default:
-			k.remark(t, "a trigger of type %q measures something else than Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md)", kind)
+			k.remark(t, "a trigger of type %q does not measure Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md)", kind)
 		}
 	}
 	if len(triggers) == 0 {
-		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; KEDA goes on with it")
+		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; leave it with KEDA")
 		return
 	}
 	shared, targets := k.shared(v, triggers, windows), []field(nil)
@@ -91,8 +92,8 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 	k.groups = append(k.groups, group)
 }
 
-// scaleTarget returns the labels for what a ScaledObject scales (docs/consume.md), nil if it
-// has no name, and what to call it.
+// scaleTarget returns the target labels of what a ScaledObject scales (docs/consume.md), nil if it
+// has no name, and a name of it for remarks.
 func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node, workload string) {
 	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")
 	kind := cmp.Or(ref.Get("kind").Text(), "Deployment")
@@ -115,7 +116,7 @@ func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node, workl
 	return onOneLine(target), workload
 }
 
-// scalars are fields that are carried over as they are.
+// scalars copies fields.
 func scalars(v *yamltree.Node, names ...string) []field {
 	var all []field
 	for _, name := range names {
@@ -126,7 +127,7 @@ func scalars(v *yamltree.Node, names ...string) []field {
 	return all
 }
 
-// shared is what a ScaledObject says for each of its triggers. It says what has no equivalent.
+// shared is the fields of a ScaledObject for each of its triggers.
 func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.Node) []field {
 	spec := v.Get("spec")
 	all := append(k.interval(spec, triggers), scalars(spec, "cooldownPeriod")...)
@@ -154,13 +155,12 @@ func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.
 	return append(all, k.annotations(v.Get("metadata", "annotations"))...)
 }
 
-const hpaInterval = 15 // seconds, in which the HorizontalPodAutoscaler asks, and feedscale polls, by default
+const hpaInterval = 15 // seconds between two polls of the HorizontalPodAutoscaler, and of feedscale, by default
 
-// interval carries over pollingInterval. KEDA's own loop decides at its pace on the way from and to
-// zero alone; in between the HorizontalPodAutoscaler asks for the metric, every 15 s, unless the
-// trigger caches it (IsPollingIntervalRelevant in
-// https://github.com/kedacore/keda, apis/keda/v1alpha1/scaledobject_types.go). So it is the pace of a
-// processor that has nothing to do.
+// interval carries over pollingInterval as idleSchedule. KEDA uses it only from and to zero
+// replicas; else the HorizontalPodAutoscaler asks every 15 s, unless the trigger caches the metric
+// (IsPollingIntervalRelevant in https://github.com/kedacore/keda,
+// apis/keda/v1alpha1/scaledobject_types.go).
 func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 	v, name := spec.Get("pollingInterval"), "idleSchedule"
 	if slices.ContainsFunc(triggers, func(t trigger) bool { return isTrue(t.Get("useCachedMetrics")) }) {
@@ -198,7 +198,7 @@ func (k *keda) advanced(v *yamltree.Node) []field {
 	return []field{{name: "behavior", node: made, at: behavior}}
 }
 
-// copied is a value as it stands in its file, without comments and quotes that are not needed.
+// copied is a value of a file, without its comments and needless quotes.
 func copied(v *yamltree.Node) *yaml.Node {
 	switch {
 	case v.IsObject():
@@ -243,7 +243,7 @@ func (k *keda) annotations(v *yamltree.Node) (paused []field) {
 	return paused
 }
 
-// annotations says what becomes of each
+// annotations are the remarks on each
 // (https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling).
 var annotations = map[string]string{
 	"paused":           "is carried over as paused: true: it is measured and shown, and nothing is published",

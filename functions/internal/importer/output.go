@@ -2,7 +2,6 @@ package importer
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,7 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// schemaLine is for yaml-language-server (docs/configure.md, Completion in an editor).
+// schemaLine is for editors (docs/configure.md, Completion in an editor).
 const schemaLine = "# yaml-language-server: $schema=pkg/config/processors.schema.json\n"
 
 // output is the processors file in the making.
@@ -29,7 +28,7 @@ type output struct {
 
 // entry is a processor or a group.
 type entry struct {
-	at     *yamltree.Node // where it comes from
+	at     *yamltree.Node // its origin
 	name   string
 	fields []field
 }
@@ -37,8 +36,8 @@ type entry struct {
 type field struct {
 	name  string
 	node  *yaml.Node
-	at    *yamltree.Node   // where it comes from
-	items []*yamltree.Node // where the items of a list come from, if each may be left out
+	at    *yamltree.Node   // its origin
+	items []*yamltree.Node // the origins of a list's items, if each may be left out
 }
 
 // set adds a field.
@@ -64,30 +63,18 @@ func (e *entry) object() *yaml.Node {
 	return all
 }
 
-// freeName returns the first of some names, in the form that names of entries have, that is not
-// taken; if all are, one with a number.
+// freeName takes a name that no entry has.
 func (o *output) freeName(candidates ...string) string {
-	const longest = 63
-	for n := 1; ; n++ {
-		for _, candidate := range candidates {
-			name := cmp.Or(strings.Join(strings.FieldsFunc(strings.ToLower(candidate), notAlphanumeric), "-"), "processor")
-			if n > 1 {
-				name = fmt.Sprintf("%s-%d", name[:min(len(name), longest-8)], n)
-			}
-			name = strings.TrimRight(name[:min(len(name), longest)], "-")
-			if !o.names[name] {
-				o.names[name] = true
-				return name
-			}
-		}
-	}
+	name := config.FreeName(o.names, candidates...)
+	o.names[name] = true
+	return name
 }
 
 var placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?([a-zA-Z]*)(?:\[(\d+)\])?\.?(.*)$`)
 var lineOfOutput = regexp.MustCompile(`, on line \d+`)
 
-// settle leaves out what config refuses, and says so: a field, or the whole entry. Several rounds may
-// be needed, since one mistake may hide another.
+// settle leaves out the fields and entries that config refuses, with remarks. It repeats, since one
+// mistake may hide another.
 func (o *output) settle() error {
 	for {
 		o.groups = slices.DeleteFunc(o.groups, func(g *entry) bool {
@@ -101,7 +88,7 @@ func (o *output) settle() error {
 		if len(mistakes) == 0 {
 			return err
 		}
-		repaired := map[*entry]bool{} // whether the entry can do without the field with its first mistake
+		repaired := map[*entry]bool{} // by entry with a mistake: whether it stays, without the field
 		for _, m := range mistakes {
 			place := placeOfMistake.FindStringSubmatch(m.Field)
 			if place == nil {
@@ -123,8 +110,8 @@ func (o *output) settle() error {
 	}
 }
 
-// repair leaves out the field with a mistake, or the item of it; inner is the place within. It reports
-// whether the entry can do without.
+// repair leaves out a field with a mistake, or one item of it; inner is the place of the mistake in
+// it. It reports whether the entry is complete without it.
 func (o *output) repair(e *entry, name, item, inner, why string) bool {
 	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
 	if i < 0 {
@@ -154,8 +141,7 @@ func (o *output) repair(e *entry, name, item, inner, why string) bool {
 	return true
 }
 
-// render writes the processors file, in the style of docs/configure.md. The nodes are made in this
-// package, and have only kinds that can be written.
+// render writes the processors file, in the style of docs/configure.md.
 func (o *output) render() []byte {
 	document := object()
 	for _, part := range []struct {
@@ -175,7 +161,7 @@ func (o *output) render() []byte {
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
 	if err := encoder.Encode(document); err != nil {
-		panic(fmt.Sprintf("a processors file cannot be written: %v", err))
+		panic(fmt.Sprintf("a processors file cannot be written: %v", err)) // this package made the nodes
 	}
 	return out.Bytes()
 }
@@ -185,13 +171,13 @@ func text(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// plain is a scalar of the type that it looks like: the values in the metadata of a trigger are
-// texts, also the numbers.
+// plain is a scalar of the type that its text has: the metadata of a trigger has texts only, also
+// for numbers.
 func plain(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(s)}
 }
 
-// object has names and values in turn.
+// object is an object of alternating names and values.
 func object(members ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for i := 0; i+1 < len(members); i += 2 {

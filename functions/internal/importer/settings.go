@@ -14,7 +14,7 @@ import (
 // Setting is a setting to make.
 type Setting struct {
 	Name  string
-	Value string // "" if it is a secret or not known
+	Value string // "" if it is a secret or unknown
 	What  string // says what the value is
 }
 
@@ -26,10 +26,10 @@ func (s Setting) String() string {
 	return s.Name + "=" + s.Value + ": " + s.What
 }
 
-// settings collects what the connections of the processors file need.
+// settings collects the needs of the connections.
 type settings struct {
 	lookup func(string) (string, bool)
-	names  map[string]string // of the connections, by what tells their accounts apart
+	names  map[string]string // of the connections, by the identity of the account
 	needs  []need
 }
 
@@ -39,11 +39,11 @@ type need struct {
 	suffix     string   // after the name of the connection, such as __accountKey
 	value      string   // if it is known and no secret
 	what       string   // what the value is
-	from       []string // where it is found; those of several workloads have to be the same
+	from       []string // workloads that have it, all with the same value
 }
 
-// account returns the name of the connection for an account, and remembers what it needs. wanted is
-// its name, unless another has it.
+// account returns the name of the connection for an account, and adds its needs. It is wanted, or
+// wanted with a number if another account has that name.
 func (s *settings) account(id, wanted string, needs ...need) string {
 	name, known := s.names[id]
 	for n := 1; !known; n++ {
@@ -88,8 +88,8 @@ func (s *settings) missing() []Setting {
 	return all
 }
 
-// accountOf reads a connection string or, with the suffix __accountEndpoint, an endpoint, and returns
-// it with the name of its account; an error if it is none that feedscale can use.
+// accountOf reads a connection string or, with the suffix __accountEndpoint, an endpoint. name is
+// that of a setting for the account. An error says that feedscale cannot use it.
 func accountOf(suffix, text string) (c config.CosmosConnection, name string, err error) {
 	c, err = config.ParseCosmosConnection(func(setting string) (string, bool) { return text, setting == "X"+suffix }, "X")
 	name, _, _ = strings.Cut(c.Host, ".")

@@ -16,7 +16,7 @@ type trigger struct {
 	external       bool
 	metadata       *yamltree.Node
 	authentication authentication
-	workload       string // whose environment ...FromEnv names: "Deployment shop/orders"
+	workload       string // the owner of variables of ...FromEnv, such as "Deployment shop/orders"
 }
 
 func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
@@ -32,8 +32,8 @@ func (k *keda) newTrigger(v *yamltree.Node, namespace, workload string) trigger 
 	return t
 }
 
-// processor makes the entry of a trigger, without what the ScaledObject says for all of its
-// triggers; nil if the trigger lacks a field that every entry needs.
+// processor makes the entry of a trigger, without the fields of the ScaledObject; nil if a required
+// field is missing.
 func (k *keda) processor(t trigger) *entry {
 	e := &entry{at: t.Node}
 	m := t.metadata
@@ -57,25 +57,25 @@ func (k *keda) processor(t trigger) *entry {
 	if v := m.Get("processorName"); v.Text() != "" {
 		e.set("processorName", text(v.Text()), v)
 	} else {
-		k.remark(v, "is missing, without which KEDA counts nothing; the entry is for leases without a name, as Functions triggers write them")
+		k.remark(v, "is missing, and KEDA counts nothing without it; the entry is for leases without a processor name, as Functions triggers write them")
 	}
 	k.sizing(e, t)
 	return e
 }
 
-// there reports whether fields are there without which there is no entry.
+// there reports whether all required fields are present.
 func (r *remarks) there(fields ...*yamltree.Node) bool {
 	all := true
 	for _, v := range fields {
 		if v.Text() == "" {
-			r.remark(v, "is missing, without which nothing can be measured; fill the entry in by hand")
+			r.remark(v, "is missing, and nothing can be measured without it; fill the entry in by hand")
 			all = false
 		}
 	}
 	return all
 }
 
-// sizing carries over how many replicas a trigger asks for.
+// sizing carries over the fields that size a workload.
 func (k *keda) sizing(e *entry, t trigger) {
 	m := t.metadata
 	if t.external {
@@ -103,7 +103,7 @@ func (k *keda) sizing(e *entry, t trigger) {
 
 func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }
 
-// restOfMetadata says what was not carried over.
+// restOfMetadata remarks on fields that were not carried over.
 func (k *keda) restOfMetadata(t trigger) {
 	carried := []string{
 		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
@@ -112,7 +112,7 @@ func (k *keda) restOfMetadata(t trigger) {
 		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
 		"clientId",
 	}
-	otherwise := "KEDA's scaler does not read it, and nothing is to be written for it"
+	otherwise := "KEDA's scaler does not read it; nothing is written for it"
 	if !t.external {
 		carried = append(carried, "tenantId", "tenantIdFromEnv", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
 	} else {
@@ -122,7 +122,7 @@ func (k *keda) restOfMetadata(t trigger) {
 	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
 }
 
-// every is a schedule that fires each so many seconds; "" if there is none.
+// every is the schedule of an interval in seconds; "" if NCRONTAB has none.
 func every(seconds int) string {
 	for _, unit := range []struct {
 		seconds, most int

@@ -52,13 +52,26 @@ func (c *container) self() string { return "dbs/" + c.database.rid + "/colls/" +
 
 // ContainerSpec describes a container to create.
 type ContainerSpec struct {
-	ID           string
-	PartitionKey []string // paths such as /id; more than one is a hierarchical key
-	Partitions   int      // partition key ranges at the start; default 1
-	Throughput   int      // request units per second, divided between the ranges; 0: no limit
-	DefaultTTL   int      // seconds; -1: only documents with a ttl of their own expire; 0: none do
+	ID           string `yaml:"id"`
+	PartitionKey Paths  `yaml:"partitionKey"` // such as /id; more than one is a hierarchical key
+	Partitions   int    `yaml:"partitions"`   // partition key ranges at the start; default 1
+	Throughput   int    `yaml:"throughput"`   // request units per second, divided between the ranges; 0: no limit
+	DefaultTTL   int    `yaml:"defaultTtl"`   // seconds; -1: only documents with a ttl of their own expire; 0: none do
 	// VersionRetention is how far the feed of all versions and deletes reaches back; 0: as the account's.
-	VersionRetention time.Duration
+	VersionRetention time.Duration `yaml:"-"`
+}
+
+// Paths are the paths of a partition key. In YAML, a single one needs no list.
+type Paths []string
+
+// UnmarshalYAML reads one path or a list of them.
+func (p *Paths) UnmarshalYAML(read func(any) error) error {
+	var path string
+	if read(&path) == nil {
+		*p = Paths{path}
+		return nil
+	}
+	return read((*[]string)(p))
 }
 
 // CreateContainer creates a container, as a client would. It is an error if one of that name exists.

@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"cmp"
@@ -11,16 +11,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Screen shows what a process does: lines that stay and, on a terminal, a picture below them that is drawn
-// over itself.
+// Screen shows what a process does: lines that stay and, on a terminal, a picture below them that
+// is drawn again and again in the same place.
 type Screen struct {
-	Live bool // there is a terminal, and so a picture
+	Live bool // there is a picture
 
 	env            Env
 	mu             sync.Mutex
@@ -28,11 +27,11 @@ type Screen struct {
 	drawn          int // lines of the picture on the terminal
 	ticks          int
 	polled, groups []state.State  // by the last poll of each
-	provisioned    map[string]int // what was told last of a container's throughput
+	provisioned    map[string]int // the RU/s of each container that a line last announced
 }
 
-// View is what a Screen shows. The picture is Head, Table and Foot; one that is too high is cut above
-// Foot. More is lines that are told with the next picture. What is nil is left out.
+// View is the content of a Screen. The picture is Head, Table and Foot; Table is cut if the picture
+// is too high. More returns lines to print above the next picture. A nil part is left out.
 type View struct {
 	Head, Foot func(style console.Style) []string
 	Table      func(polled, groups []state.State, style console.Style) string
@@ -43,23 +42,24 @@ const (
 	drawEvery    = 500 * time.Millisecond
 	summaryEvery = 10 // polls between two tables without a terminal
 
-	// The size of a terminal that does not say it.
+	// The size of a terminal that does not report it.
 	usualWidth  = 80
 	usualHeight = 24
 )
 
-// NewScreen makes the screen of a process. plain has it draw no picture.
+// NewScreen makes the screen of a process. A plain screen draws no picture.
 func NewScreen(env Env, plain bool) *Screen {
-	_, _, terminal := env.size()
+	_, _, terminal := size(env.Terminal)
 	return &Screen{Live: terminal && !plain, env: env, provisioned: make(map[string]int)}
 }
 
-// Log logs to standard error. What would tear a picture there is a sentence above it.
+// Log logs to Stderr. If that is the terminal of the picture, each line becomes a sentence above
+// the picture.
 func (s *Screen) Log(level slog.Level) *slog.Logger {
-	if _, ok := s.env.errTerminal(); ok && s.Live {
-		return newLog(sentences{to: s}, level)
+	if s.Live && s.env.Person() {
+		return NewLog(Sentences{To: s}, level)
 	}
-	return newLog(s.env.Stderr, level)
+	return NewLog(s.env.Stderr, level)
 }
 
 // Write writes lines above the picture.
@@ -69,7 +69,7 @@ func (s *Screen) Write(lines []byte) (int, error) {
 	return len(lines), s.draw(string(lines))
 }
 
-// Show has the screen show a view.
+// Show draws a view.
 func (s *Screen) Show(v View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *Screen) Show(v View) {
 	_ = s.draw("")
 }
 
-// Follow polls as the timer of a host says, and shows what comes of it, until ctx ends.
-func (s *Screen) Follow(ctx context.Context, h *app.Host) error {
+// Follow polls until ctx ends, and shows each tick. The poll that it runs passes each tick on.
+func (s *Screen) Follow(ctx context.Context, poll func(context.Context, func(report.Tick)) error) error {
 	var drawing sync.WaitGroup
 	defer drawing.Wait()
 	ctx, end := context.WithCancel(ctx)
@@ -93,10 +93,10 @@ func (s *Screen) Follow(ctx context.Context, h *app.Host) error {
 			}
 		}
 	})
-	return h.TickForever(ctx, s.redraw)
+	return poll(ctx, s.redraw)
 }
 
-// Close ends the picture, which stays.
+// Close ends the picture, which stays on the terminal.
 func (s *Screen) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Screen) Close() {
 	}
 }
 
-// redraw takes up what came of a tick, if anything did, and tells it.
+// redraw shows the result of a tick; the zero Tick changes only times.
 func (s *Screen) redraw(result report.Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,10 +123,10 @@ func (s *Screen) redraw(result report.Tick) {
 	if s.view.More != nil {
 		lines.WriteString(s.view.More())
 	}
-	_ = s.draw(lines.String()) // there is nobody to tell where this fails
+	_ = s.draw(lines.String()) // nobody could be told of an error
 }
 
-// latest replaces the states of those that were polled.
+// latest replaces the states of the processors that were polled.
 func latest(states, polled []state.State) []state.State {
 	for _, p := range polled {
 		at := slices.IndexFunc(states, func(s state.State) bool { return s.Processor == p.Processor })
@@ -139,7 +139,7 @@ func latest(states, polled []state.State) []state.State {
 	return states
 }
 
-// tell writes a line for a decision that this poll published, and for each change of throughput.
+// tell writes a line for each change of throughput, and for a decision that this poll published.
 func (s *Screen) tell(b *strings.Builder, p state.State) {
 	at, r := Clock(p.AttemptedAt), report.New(p)
 	for _, t := range r.Throughput {
@@ -159,11 +159,10 @@ func (s *Screen) tell(b *strings.Builder, p state.State) {
 	fmt.Fprintln(b, console.Wrap(line, "           ", s.env.Style().Width))
 }
 
-// Clock is a time of day as every line has it.
+// Clock is the time of day of a line, in UTC.
 func Clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
-// draw writes lines in place of the picture, and the picture anew below them, as large as the terminal is
-// now.
+// draw replaces the picture by lines and, below them, a new picture.
 func (s *Screen) draw(lines string) error {
 	if !s.Live {
 		_, err := io.WriteString(console.Lines{Writer: s.env.Stdout}, lines)
@@ -176,7 +175,7 @@ func (s *Screen) draw(lines string) error {
 	}
 	if lines != "" {
 		b.WriteString("\x1b[J")
-		io.WriteString(console.Lines{Writer: &b}, lines)
+		_, _ = io.WriteString(console.Lines{Writer: &b}, lines) // a Builder never fails
 	}
 	picture := s.picture()
 	for i, line := range picture {
@@ -187,30 +186,28 @@ func (s *Screen) draw(lines string) error {
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(picture)
-	_, err := io.WriteString(s.env.Stdout, strings.ReplaceAll(b.String(), "\n", "\r\n")) // keys may be read raw
+	_, err := io.WriteString(s.env.Stdout, strings.ReplaceAll(b.String(), "\n", "\r\n")) // a raw terminal needs both
 	return err
 }
 
-// picture is what stands still, no line of which fills the terminal to its end.
+// picture returns lines that are shorter than the terminal's.
 func (s *Screen) picture() []string {
-	_, height, _ := s.env.size()
+	_, height, _ := size(s.env.Terminal)
 	style := s.env.Style()
 	style.Width, height = cmp.Or(style.Width, usualWidth)-1, cmp.Or(height, usualHeight)-1
-	var head, foot []string
-	if s.view.Head != nil {
-		head = s.view.Head(style)
+	part := func(of func(console.Style) []string) []string {
+		if of == nil {
+			return nil
+		}
+		return of(style)
 	}
-	if s.view.Foot != nil {
-		foot = s.view.Foot(style)
-	}
-	var table []string
+	lines, foot := part(s.view.Head), part(s.view.Foot)
 	switch {
 	case len(s.polled) > 0:
-		table = strings.Split(strings.TrimSuffix(s.view.Table(s.polled, s.groups, style), "\n"), "\n")
+		lines = append(lines, strings.Split(strings.TrimSuffix(s.view.Table(s.polled, s.groups, style), "\n"), "\n")...)
 	case s.view.Table != nil:
-		table = []string{"waiting for the first poll"}
+		lines = append(lines, "waiting for the first poll")
 	}
-	lines := append(head, table...)
 	if room := max(1, height-len(foot)); len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("… %d more lines", len(lines)-room+1))
 	}

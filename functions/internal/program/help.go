@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"cmp"
@@ -12,40 +12,39 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
-// environment is the annotation of a command that names its settings.
+// environment is the annotation with the settings of a command.
 const environment = "environment"
 
-// Settings annotates a command with the settings that matter to it, for its help.
+// Settings annotates a command with the settings that it reads, for its help.
 func Settings(names ...string) map[string]string {
 	return map[string]string{environment: strings.Join(names, " ")}
 }
 
-// settingMeanings is a line for each setting that the help of a command names; docs/configure.md has all
-// of each.
+// settingMeanings has a line of help for each setting, in the order of the help. docs/configure.md
+// describes them in full.
 var settingMeanings = [][2]string{
-	{"FEEDSCALE_CONFIG", "the processors file, where --config is not given; processors.yaml by default"},
-	{"FEEDSCALE_PROCESSORS", "the same document inline; wins over the file"},
-	{"FEEDSCALE_STATE", "where states are kept: bolt:PATH, table:SETTING/TABLE, or the https address of a table"},
+	{"FEEDSCALE_CONFIG", "the processors file, unless --config names it; processors.yaml by default"},
+	{"FEEDSCALE_PROCESSORS", "the content of the processors file; it wins over the file"},
+	{"FEEDSCALE_STATE", "where states are stored: bolt:PATH, table:SETTING/TABLE, or the https address of a table"},
 	{"FEEDSCALE_EVENTS", "where decisions go: stdout: or servicebus:SETTING/QUEUE"},
-	{"FEEDSCALE_TIMER_SCHEDULE", "when ticks are, as NCRONTAB; */15 * * * * * by default"},
+	{"FEEDSCALE_TIMER_SCHEDULE", "when to poll, as NCRONTAB; */15 * * * * * by default"},
 	{"FEEDSCALE_LISTEN", "host:port of HTTP; 127.0.0.1:7071 by default"},
 	{"FEEDSCALE_HEALTH_LISTEN", "host:port of /healthz alone, for probes"},
 	{"FEEDSCALE_SCALER_LISTEN", "host:port of KEDA's external scaler"},
-	{"FEEDSCALE_URL", "the feedscale that is asked, where --url is not given"},
-	{"FEEDSCALE_API_KEY", "the key that HTTP is asked with, and asks for beyond loopback"},
-	{"FEEDSCALE_WEBHOOK_SECRET", "what the webhook is signed with"},
+	{"FEEDSCALE_URL", "the address of a running feedscale, unless --url names it"},
+	{"FEEDSCALE_API_KEY", "the key of the HTTP API: callers send it; beyond loopback feedscale requires it"},
+	{"FEEDSCALE_WEBHOOK_SECRET", "the secret that signs the webhook's requests"},
 	{"FEEDSCALE_RU_BUDGET", "request units a second that polls may use"},
 	{"FEEDSCALE_TICK_TIMEOUT", "deadline of one tick; 60s by default"},
 	{"FEEDSCALE_LOG_LEVEL", "debug, info, warn or error"},
-	{"NO_COLOR", "anything: no colors"},
-	{"COLUMNS", "width of what is printed, where it goes to no terminal"},
+	{"NO_COLOR", "any value switches colors off"},
+	{"COLUMNS", "the width of the output, in characters, without a terminal"},
 }
 
-// helpWidth bounds the lines of help where there is no terminal, or a wider one.
+// helpWidth is the greatest length of a line of help, in characters.
 const helpWidth = 100
 
-// writeHelp prints how a command is called, its flags, the settings that matter to it, and examples; of
-// the whole program, its commands.
+// writeHelp prints the usage of a command, its subcommands, flags, settings and examples.
 func writeHelp(w io.Writer, c *cobra.Command, style console.Style) {
 	c.InitDefaultHelpFlag()
 	width := min(cmp.Or(style.Width, helpWidth), helpWidth)
@@ -79,5 +78,5 @@ func writeHelp(w io.Writer, c *cobra.Command, style console.Style) {
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n'%s COMMAND --help' lists a command's flags.\n", c.CommandPath())
 	}
-	io.WriteString(w, b.String()) // there is nobody to tell where this fails
+	_, _ = io.WriteString(w, b.String()) // nobody could be told of an error
 }

@@ -1,19 +1,22 @@
-// Package cli is the command line: one file for each command, which has its flags, calls what does the
-// work, and prints what comes of it. print.go has those that only print a text. What a program offers is
-// the list of commands that its main hands to [Main]; the commands that need a stand-in or client-go are
-// in functions/cmd/feedscale, since the deployed handler must not link them.
+// Package program is what all commands share: the process around them ([Env]), the way from
+// arguments to an exit status ([Main]), their flags and help, and what a terminal shows while they
+// work. It knows no command and opens nothing; the commands are in functions/internal/cli and
+// functions/cmd/feedscale.
 //
-// Start with [Main], [Env] and, for a command, leases.go. What reads the arguments is cobra
+// Start with [Main] and [Env]. Cobra reads the arguments
 // (docs/decisions/0017-command-line-library.md).
 //
-// The package is internal to the program: its API may change in any release.
-package cli
+// The package is internal to feedscale: its API may change in any release.
+package program
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,8 +33,8 @@ const (
 	StatusUsage      = 2 // bad usage or configuration: nothing was started or written
 )
 
-// Failure is how a command ends other than well: with an exit status and, where Err is not nil, a
-// sentence for standard error.
+// Failure is the error of a command: its exit status and, unless Err is nil, a sentence for
+// standard error.
 type Failure struct {
 	Status int
 	Err    error
@@ -48,31 +51,32 @@ func (f Failure) Error() string {
 // Unwrap returns the cause.
 func (f Failure) Unwrap() error { return f.Err }
 
-// Usage is the Failure of bad usage or configuration; nil is one that was said already.
+// Usage is the Failure of bad usage or configuration. The err of a mistake that was printed already
+// is nil.
 func Usage(err error) error { return Failure{StatusUsage, err} }
 
-// Incomplete is the Failure of what was tried and did not work; nil is one that was said already.
+// Incomplete is the Failure of work that was tried and did not succeed. The err of one that was
+// printed already is nil.
 func Incomplete(err error) error { return Failure{StatusIncomplete, err} }
 
-// Command makes a subcommand for the process around it. Its RunE returns nil, or an error: a Failure has
-// its own exit status, any other has that of Incomplete. Where it has no Args, it takes none.
+// Command makes a subcommand for a process. Its RunE returns nil, or an error: a Failure has its
+// own exit status, any other error that of Incomplete. A command whose Args is nil takes no
+// arguments.
 type Command func(env Env) *cobra.Command
 
-// handlerPort is set by a Functions host for the custom handler it starts.
-const handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
-
 // Main runs the command that the arguments name, prints why it failed, and returns the exit status.
-// Under a Functions host the command may be left out: it is serve. elsewhere says, for a command that
-// this program does not have, where it is to be found; "" = nowhere.
+// Each line of an error begins with "feedscale: ". Under a Functions host the default command is
+// serve. elsewhere ends the error of a command that this program does not have; it says where to
+// find it.
 func Main(ctx context.Context, env Env, commands []Command, elsewhere string) int {
 	env.Stderr = console.Lines{Writer: env.Stderr} // errors quote what others wrote
-	args := append([]string{}, env.Args...)        // nil would be the arguments of the process
+	args := append([]string{}, env.Args...)        // for cobra, nil means os.Args
 	for i, arg := range args {
-		if arg == "-help" { // to pflag it is four flags of a letter each
+		if arg == "-help" { // pflag reads it as four flags of one letter
 			args[i] = "--help"
 		}
 	}
-	if len(args) == 0 && env.Getenv(handlerPort) != "" {
+	if len(args) == 0 && env.Getenv("FUNCTIONS_CUSTOMHANDLER_PORT") != "" { // a Functions host sets it
 		args = []string{"serve"}
 	}
 	root := newRoot(env, commands, elsewhere)
@@ -86,7 +90,6 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 		failure = Failure{StatusIncomplete, err}
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			failure.Err = errors.New("interrupted")
-			wipe(env)
 		}
 	}
 	if failure.Err != nil {
@@ -97,7 +100,19 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 	return failure.Status
 }
 
-// The groups of the commands in the help.
+// minusToken is the beginning of an EPK lease's token whose range has no lower bound.
+var minusToken = regexp.MustCompile(`^-[0-9A-F]+…?$`)
+
+// tokenLast puts such a token after the flags, of which it is none.
+func tokenLast(args []string) []string {
+	at := slices.IndexFunc(args, minusToken.MatchString)
+	if at < 1 || args[0] != "inspect" || args[at-1] == "--count" || slices.Contains(args, "--") {
+		return args
+	}
+	return slices.Concat(args[:at], args[at+1:], []string{"--", args[at]})
+}
+
+// The groups of commands in the help, in its order.
 const (
 	GroupWork = "work" // set it up and let it run
 	GroupLook = "look" // read, and change nothing
@@ -110,7 +125,7 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 		Use: "feedscale COMMAND", Short: "scale Azure Cosmos DB change feed processors by how far behind they are",
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		SuggestionsMinimumDistance: 2,                   // edits
-		Args:                       cobra.ArbitraryArgs, // RunE says which command there is none of
+		Args:                       cobra.ArbitraryArgs, // RunE names the unknown command
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
@@ -119,7 +134,7 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	}
 	ask := root.Flags().Bool("version", false, "print the version")
 	unknown := func(name string) error {
-		hint := meant(strings.Join(root.SuggestionsFor(name), " or "))
+		hint := Meant(strings.Join(root.SuggestionsFor(name), " or "))
 		return Usage(fmt.Errorf("there is no command %q%s\n'feedscale --help' lists the commands", name, cmp.Or(hint, elsewhere)))
 	}
 	root.RunE = func(_ *cobra.Command, args []string) error {
@@ -134,7 +149,7 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); c == root && len(args) > 0 {
-			return unknown(args[0]) // the flag is one of a command that there is none of
+			return unknown(args[0]) // a flag of an unknown command
 		}
 		return flagMistake(c, err)
 	})
@@ -160,16 +175,29 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	return root
 }
 
-// noArguments refuses what stands beside the flags.
-func noArguments(c *cobra.Command, args []string) error {
+// Version is the command that prints the version.
+func Version(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the version",
+		RunE: func(*cobra.Command, []string) error { return printVersion(env) },
+	}
+}
+
+func printVersion(env Env) error {
+	_, err := fmt.Fprintf(env.Stdout, "feedscale %s %s %s/%s\n", env.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// noArguments refuses arguments other than flags.
+func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage(fmt.Errorf("%s: unexpected argument %q", c.Name(), args[0]))
+		return Usage(fmt.Errorf("unexpected argument %q", args[0]))
 	}
 	return nil
 }
 
-// flagMistake says what is wrong with a flag, and which one may have been meant: one with a single dash,
-// too.
+// flagMistake says what is wrong with a flag, and suggests the nearest name, also for a single
+// dash.
 func flagMistake(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		dashes, name := "--", unknown.GetSpecifiedName()
@@ -182,16 +210,13 @@ func flagMistake(c *cobra.Command, err error) error {
 		if near != "" {
 			near = "--" + near
 		}
-		err = fmt.Errorf("there is no flag %s%s%s", dashes, name, meant(near))
-	}
-	if c.HasParent() {
-		err = fmt.Errorf("%s: %w", c.Name(), err)
+		err = fmt.Errorf("there is no flag %s%s%s", dashes, name, Meant(near))
 	}
 	return Usage(fmt.Errorf("%w\n'%s --help' lists the flags", err, c.CommandPath()))
 }
 
-// meant asks for the nearest name; "" where none is near.
-func meant(near string) string {
+// Meant asks whether the nearest name was meant; "" if there is none.
+func Meant(near string) string {
 	if near == "" {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // hostLog logs as the handler does, and returns what is on which stream.
 func hostLog(level slog.Level, say func(*slog.Logger)) (stdout, stderr string) {
 	var out, err bytes.Buffer
-	say(newHostLog(&out, &err, level))
+	say(NewHostLog(&out, &err, level))
 	return out.String(), err.String()
 }
 
@@ -81,7 +81,7 @@ func TestAnErrorThatQuotesAWarningReadsTheSameAndIsNone(t *testing.T) {
 			t.Parallel()
 			_, line := hostLog(slog.LevelInfo, say)
 			var plain bytes.Buffer
-			say(newLog(&plain, slog.LevelInfo))
+			say(NewLog(&plain, slog.LevelInfo))
 			if strings.Contains(strings.ToLower(line), "warn") || strings.Count(line, "\n") != 1 {
 				t.Errorf("the host takes it for a warning, or for several lines: %s", line)
 			}

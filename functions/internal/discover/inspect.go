@@ -1,0 +1,219 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/poller"
+)
+
+// Inspection is what `inspect --output json` prints (docs/operate.md).
+type Inspection struct {
+	Processor string            `json:"processor"`
+	Lease     string            `json:"lease"` // lease token
+	Range     *changefeed.Range `json:"range"` // of an EPK lease; else null
+	Owner     *string           `json:"owner"`
+	Position  *string           `json:"position"`  // the lease's continuation; null where it has none
+	Splitting bool              `json:"splitting"` // documents are those of the ranges that replaced the lease's
+	Note      *string           `json:"note"`      // why no document is pending, or none can be told
+	Documents []Pending         `json:"documents"` // oldest first within a range
+}
+
+// Pending is a document that is not processed yet.
+type Pending struct {
+	RangeID   string            `json:"rangeId"`          // partition key range
+	ID        *string           `json:"id"`               // null where the service tells none
+	Key       []json.RawMessage `json:"partitionKey"`     // one value for each path; {} where the document has none
+	Bytes     *int              `json:"bytes"`            // of the document as it was sent; null for a delete without its earlier version
+	LSN       *int64            `json:"lsn"`              // of its transaction
+	Written   *time.Time        `json:"written"`          // in seconds
+	Age       *int64            `json:"changeAgeSeconds"` // when it was read
+	Operation *string           `json:"operation"`        // in all-versions mode: create, replace or delete
+	Document  json.RawMessage   `json:"document"`         // null without --document
+}
+
+// ErrPartition is of a partition that a processor does not have, or not only one of.
+var ErrPartition = errors.New("feedscale poll --dry-run --partitions lists the partitions")
+
+// Inspect reads the leases of a processor as a poll does, and what follows the position of one of them.
+func Inspect(ctx context.Context, p poller.Processor, partition string, count int, contents bool, now time.Time) (*Inspection, error) {
+	described, _, err := p.Account.Describe(ctx, p.Container)
+	if err != nil {
+		return nil, err
+	}
+	prefixes, err := p.Identity(described.RID).Prefixes()
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		texts[i] = prefix.Text
+	}
+	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, texts)
+	if err != nil && !errors.Is(err, cosmos.ErrMissing) {
+		return nil, err
+	}
+	for i := range documents {
+		documents[i].LimitTime(now)
+	}
+	leases, err := changefeed.Sorted(documents).Select(prefixes, p.LeaseFormat)
+	if err != nil {
+		return nil, err
+	}
+	token, err := tokenOf(leases, p.Name, partition)
+	if err != nil {
+		return nil, err
+	}
+	ranges, _, err := p.Account.Ranges(ctx, p.Container)
+	if err != nil {
+		return nil, err
+	}
+	planned := changefeed.Plan(leases, ranges, p.StartFrom)
+	l := planned[slices.IndexFunc(planned, func(l *changefeed.Planned) bool { return l.Token == token })]
+	if l.Err != nil {
+		return nil, fmt.Errorf("lease %s: %w", l.ID, l.Err)
+	}
+	found := &Inspection{
+		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: given(l.Owner), Position: given(l.Continuation), Splitting: l.Splitting, Documents: []Pending{},
+	}
+	switch {
+	case l.Leftover:
+		found.Note = given("other leases replaced this one: inspect those")
+	case l.Uncheckpointed(l.Start):
+		found.Note = given("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
+	default:
+		for _, share := range l.Shares {
+			if err := found.read(ctx, p, l, share, described.PartitionKey, count, contents); err != nil {
+				return nil, err
+			}
+		}
+		if len(found.Documents) == 0 {
+			found.Note = given("nothing is pending")
+		}
+	}
+	return found, nil
+}
+
+// read adds the first documents of a share of the lease.
+func (f *Inspection) read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) error {
+	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
+	position.Continuation, position.Since = l.From(l.Start)
+	var documents []json.RawMessage
+	var answered time.Time
+	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
+		position.Continuation = continuation
+		answer, page, err := p.Account.Documents(ctx, p.Container, position, count)
+		documents, answered = page, answer.Date
+		return answer, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		return fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
+	case reading.More:
+		return fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
+	}
+	for _, item := range documents {
+		d := newPending(item, l.Mode, share.Of.ID, paths, answered)
+		if !contents {
+			d.Document = nil
+		}
+		f.Documents = append(f.Documents, d)
+	}
+	return nil
+}
+
+// newPending reads an item of the feed: a document or, in all-versions mode, an envelope. What cannot be
+// read stays unknown, since the document may be the odd one that the processor is stuck on.
+func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, paths []string, answered time.Time) Pending {
+	d, document, about, lsn, written := Pending{RangeID: rangeID}, item, item, "_lsn", "_ts"
+	if mode == changefeed.FullFidelity {
+		about, lsn, written = field(item, "metadata"), "lsn", "crts"
+		d.Operation = read[string](about, "operationType")
+		if document = field(item, "current"); d.Operation != nil && *d.Operation == "delete" {
+			document = field(item, "previous") // the current one is an empty object
+		}
+	}
+	d.ID, d.LSN = cmp.Or(read[string](document, "id"), read[string](about, "id")), read[int64](about, lsn)
+	if seconds := read[int64](about, written); seconds != nil {
+		d.Written = new(time.Unix(*seconds, 0).UTC())
+		if !answered.IsZero() {
+			d.Age = new(max(0, int64(answered.Sub(*d.Written)/time.Second)))
+		}
+	}
+	if document != nil {
+		d.Bytes, d.Document = new(len(document)), document
+	}
+	for _, path := range paths {
+		names := strings.Split(strings.TrimPrefix(path, "/"), "/")
+		key := field(document, names...)
+		if key == nil {
+			key = field(about, "partitionKey", names[len(names)-1]) // of a delete
+		}
+		if key == nil {
+			key = json.RawMessage("{}") // as the service writes a key that is not defined
+		}
+		d.Key = append(d.Key, key)
+	}
+	return d
+}
+
+// field is a value in JSON objects within each other; nil if there is none. Upper case matters.
+func field(of json.RawMessage, names ...string) json.RawMessage {
+	for _, name := range names {
+		var fields map[string]json.RawMessage
+		_ = json.Unmarshal(of, &fields) // what is no object has no fields
+		of = fields[strings.Trim(name, `"`)]
+	}
+	return of
+}
+
+// read is a field of some type; nil if there is none or it is of another type.
+func read[T any](of json.RawMessage, names ...string) *T {
+	var v *T
+	if raw := field(of, names...); raw == nil || json.Unmarshal(raw, &v) != nil {
+		return nil
+	}
+	return v
+}
+
+// given is nil for what is empty.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// tokenOf finds the lease token that is a text, or else the only one that begins with it.
+func tokenOf(leases []changefeed.LeaseDocument, name, partition string) (string, error) {
+	var all, fit []string
+	for _, l := range leases {
+		if l.Token == partition {
+			return l.Token, nil
+		}
+		all = append(all, l.Token)
+		if strings.HasPrefix(l.Token, strings.TrimSuffix(partition, "…")) { // as a narrow terminal has it
+			fit = append(fit, l.Token)
+		}
+	}
+	switch {
+	case len(fit) == 1:
+		return fit[0], nil
+	case len(all) == 0:
+		return "", fmt.Errorf("processor %s has no lease; feedscale poll --dry-run --explain %s says why; %w", name, name, ErrPartition)
+	case len(fit) == 0:
+		return "", fmt.Errorf("processor %s has no partition %q; it has %s; %w", name, partition, strings.Join(all, ", "), ErrPartition)
+	default:
+		return "", fmt.Errorf("several partitions of processor %s begin with %q: %s; %w", name, partition, strings.Join(fit, ", "), ErrPartition)
+	}
+}

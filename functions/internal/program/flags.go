@@ -1,0 +1,154 @@
+package program
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/feedscale/feedscale/functions/internal/console"
+)
+
+// Flags are the flags of a command. They collect mistakes, so that all are reported at once.
+type Flags struct {
+	*pflag.FlagSet
+	command *cobra.Command
+	wrong   []error
+}
+
+// FlagsOf returns the flags of a command.
+func FlagsOf(c *cobra.Command) *Flags { return &Flags{FlagSet: c.Flags(), command: c} }
+
+// Wrong adds errors; nil is none.
+func (f *Flags) Wrong(errs ...error) { f.wrong = append(f.wrong, errs...) }
+
+// Mistake adds an error if a condition holds.
+func (f *Flags) Mistake(holds bool, format string, args ...any) {
+	if holds {
+		f.Wrong(fmt.Errorf(format, args...))
+	}
+}
+
+// Mistakes is the Failure of all mistakes; nil if there are none.
+func (f *Flags) Mistakes() error {
+	if err := errors.Join(f.wrong...); err != nil {
+		return Usage(err)
+	}
+	return nil
+}
+
+// Output adds the flag for the form of the output. The first form is the default.
+func (f *Flags) Output(value *string, forms ...string) {
+	*value = forms[0]
+	f.Choice(value, "output", "o", "format", strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1], forms...)
+}
+
+// Choice adds a flag that takes one of some words. Help calls its value kind.
+func (f *Flags) Choice(at *string, name, short, kind, usage string, allowed ...string) {
+	f.Add(name, short, kind, usage, func() string { return *at }, func(text string) string {
+		if !slices.Contains(allowed, text) {
+			return Listed(allowed)
+		}
+		*at = text
+		return ""
+	})
+	f.Complete(name, allowed...)
+}
+
+// Complete has shells offer values of a flag.
+func (f *Flags) Complete(name string, values ...string) {
+	if err := f.command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// Text adds a flag of any text. Help calls its value kind.
+func (f *Flags) Text(at *string, name, kind, usage string) {
+	f.Add(name, "", kind, usage, func() string { return *at }, func(text string) string {
+		*at = text
+		return ""
+	})
+}
+
+// Add adds a flag. Help calls its value kind, and shows what shown returns as the default. set
+// takes a value and returns ""; it refuses one by returning what is allowed.
+func (f *Flags) Add(name, short, kind, usage string, shown func() string, set func(text string) (allowed string)) {
+	f.VarP(value{f, name, kind, shown, set}, name, short, usage)
+}
+
+type value struct {
+	flags      *Flags
+	name, kind string
+	shown      func() string
+	set        func(text string) (allowed string)
+}
+
+func (v value) String() string { return v.shown() }
+func (v value) Type() string   { return v.kind }
+
+// Set does not fail: a failure would hide the mistakes of later flags.
+func (v value) Set(text string) error {
+	allowed := v.set(text)
+	v.flags.Mistake(allowed != "", "--%s is %q; allowed are %s", v.name, text, allowed)
+	return nil
+}
+
+// Kind is a type of numbers.
+type Kind[T any] struct {
+	one, all string // names of a value, in help, and of all values, in mistakes
+	parse    func(text string) (T, error)
+	shown    func(value T) string
+}
+
+// The kinds of numbers.
+var (
+	Durations    = Kind[time.Duration]{"duration", "durations, such as 90s or 1h30m,", time.ParseDuration, console.Brief}
+	WholeNumbers = Kind[int]{"number", "whole numbers", strconv.Atoi, strconv.Itoa}
+	Seeds        = Kind[uint64]{
+		"number", "whole numbers", func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) },
+		func(n uint64) string { return strconv.FormatUint(n, 10) },
+	}
+	Rates = Kind[float64]{
+		"number", "transactions per second", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) },
+		func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) },
+	}
+)
+
+// Number adds a flag for a number from low to high. Its default is the value that at points to.
+func Number[T cmp.Ordered](f *Flags, at *T, name string, k Kind[T], low, high T, usage string) {
+	f.Add(name, "", k.one, usage, func() string { return k.shown(*at) }, func(text string) string {
+		n, err := k.parse(text)
+		if err != nil || !(n >= low && n <= high) {
+			return fmt.Sprintf("%s from %s to %s", k.all, k.shown(low), k.shown(high))
+		}
+		*at = n
+		return ""
+	})
+}
+
+// Removed adds hidden flags of an earlier release. Their mistake says what replaces them. A flag
+// that took no value needs a NoOptDefVal.
+func (f *Flags) Removed(instead string, names ...string) {
+	for _, name := range names {
+		f.Add(name, "", "removed", "", func() string { return "" }, func(string) string {
+			f.Mistake(true, "--%s is removed: %s", name, instead)
+			return ""
+		})
+		f.Lookup(name).Hidden = true
+	}
+}
+
+// Listed joins names as a sentence does: a, b and c.
+func Listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
