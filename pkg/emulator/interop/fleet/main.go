@@ -176,6 +176,7 @@ func (f *fleet) turn() (what string, err error) {
 	case dice < 13 && len(f.hosts) > 0:
 		h := f.hosts[0]
 		f.hosts = f.hosts[1:]
+		f.throttled.Store(false) // while every write is refused, no lease can be handed back
 		return "stop", h.end()
 	case dice == 13:
 		f.java.kill()
