@@ -150,6 +150,15 @@ func TestSizing(t *testing.T) {
 			t.Errorf("four were held for %s", held)
 		}
 	})
+	t.Run("with evenPartitions replicas that were never busy go, too", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(8, 5, 25, 0)
+		p.spread(8)
+		w := polled(t, p, sized(evenly))
+		w.follow = true
+		w.polls(480)
+		w.wantReplicas(2, 2)
+	})
 	t.Run("half of the replicas wait for nothing", func(t *testing.T) {
 		t.Parallel()
 		w := level(t, 40)

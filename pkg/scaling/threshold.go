@@ -76,7 +76,8 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 	}
 	return sizing.Rates{}.Size(sizing.Input{
 		Now: in.Now, Lag: m.lag, Replicas: current, Owners: m.owners, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
-		CatchUpWithin: in.Policy.CatchUpWithin, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "", Memory: in.Memory.Sizing,
+		CatchUpWithin: in.Policy.CatchUpWithin, Even: in.Policy.EvenPartitions, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "",
+		Memory: in.Memory.Sizing,
 	})
 }
 

@@ -52,6 +52,7 @@ type Input struct {
 	Threshold       int                     // replicas that step 2 asks for; 0 = the processor is inactive: it is measured alone
 	Capacity        float64                 // of a replica, as the last Answer has it; 0 = unknown
 	CatchUpWithin   time.Duration           // in which a backlog should be gone; 0 = it may stay
+	Even            bool                    // only counts that divide the number of partitions are used
 	LeaseExpiration time.Duration           // an owner is live while its lease was renewed within this time
 	Partial         bool                    // too much is unknown to scale in
 	Memory          Memory                  // of the last Answer; zero for the first
@@ -197,7 +198,11 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	}
 	in.level(a, m)
 	slow := (!proven || in.Now.Sub(m.Began) < provenFor) && !m.ScaleOut.holds(in.Now)
-	if least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas)))); slow && a.Replicas < least {
+	least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas))))
+	for in.Even && least > a.Replicas && d.partitions%least != 0 {
+		least-- // evenPartitions would raise it again
+	}
+	if slow && a.Replicas < least {
 		a.Replicas = least
 		a.because("sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
 	}
