@@ -84,6 +84,9 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	list, err := s.store(ctx)
+	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
+		list, err = s.store(ctx)
+	}
 	if errors.Is(err, state.ErrConflict) {
 		return false
 	}
@@ -102,8 +105,8 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 }
 
 // store brings the stored list in line with the configuration: a new queue is added, and one that
-// was left gets the time and is removed in the end. If another process writes in between, the next
-// tick tries again.
+// was left gets the time and is removed in the end. The error is state.ErrConflict if another process
+// writes in between.
 func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
 	defer cancel()
