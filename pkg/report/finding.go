@@ -97,7 +97,6 @@ type finder struct {
 
 const (
 	readTheError = "read the error: it says what to correct"
-	findTheLimit = "check what limits it: maxReplicaCount, the number of partitions, the request units, the handler"
 	seeTheMember = "see the findings of that member"
 )
 
@@ -133,8 +132,8 @@ var finders = []finder{
 		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container"},
 	{"uncheckpointed", Warning, Lookup.uncheckpointed,
 		"nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning"},
-	{"lagging", Warning, Lookup.growing, findTheLimit},
-	{"lagging", Warning, Lookup.limited, findTheLimit},
+	{"lagging", Warning, Lookup.lagging,
+		"check what limits it: maxReplicaCount, the number of partitions, the request units, the handler"},
 	{"rewound", Warning, Lookup.rewound,
 		"ask who reset or restored the leases. Handlers see changes again, and have to tolerate that"},
 	{"leftover", Info, Lookup.leftover,
@@ -337,38 +336,53 @@ func (l Lookup) uncheckpointed() []string {
 		partitions(uncheckpointed))
 }
 
-// lagging reports whether a backlog is processed that no other finding describes.
-func lagging(l Lookup) bool {
+// limiting are the steps that say why more replicas do not help, the most useful one first.
+var limiting = []string{"throughput", "hotPartition", "notEffective"}
+
+// overdue are the steps that say only that the oldest change is too old.
+var overdue = []string{"retention", "maxChangeAge"}
+
+// lagging says what keeps a backlog from going away, if no other finding describes it. Only the most
+// useful cause is told, since all have the same remedy.
+func (l Lookup) lagging() []string {
 	status := l.Lag.Status()
-	return l.Decision != nil && (status == changefeed.StatusLagging || status == changefeed.StatusExpiring)
-}
-
-func (l Lookup) growing() []string {
-	seconds, known := CatchUpSeconds(l.State)
-	if !lagging(l) || !known || !math.IsInf(seconds, 1) {
+	if l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
 		return nil
 	}
-	return one(true, "%s, and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
-		backlog(l.Lag), *l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), l.Memory.DrainPerReplica)
+	why := cmp.Or(l.capped(), l.why(limiting), l.growing(), l.why(overdue))
+	return one(why != "", "%s%s", backlog(l.Lag), why)
 }
 
-// limiting are the steps of a decision whose reason says that replicas alone do not help, or not enough.
-var limiting = []string{"maxChangeAge", "retention", "throughput", "hotPartition", "notEffective"}
-
-func (l Lookup) limited() (all []string) {
-	if !lagging(l) {
-		return nil
-	}
-	backlog, before := backlog(l.Lag), 0
+// capped says that the decision has fewer replicas than its steps asked for.
+func (l Lookup) capped() (text string) {
+	needed, before := 0, 0
 	for i, r := range l.Decision.Reasons {
 		if r.Step == "clamp" && i > 0 && r.Replicas < before {
-			all = append(all, fmt.Sprintf("%s: it needs %s and gets %d, since %s", backlog, Count(before, "replica"), r.Replicas, r.Why))
-		} else if slices.Contains(limiting, r.Step) {
-			all = append(all, backlog+": "+r.Why)
+			needed = max(needed, before)
+			text = fmt.Sprintf(": it needs %s and gets %d, since %s", Count(needed, "replica"), r.Replicas, r.Why)
 		}
 		before = r.Replicas
 	}
-	return all
+	return text
+}
+
+// why returns the sentence of the first of some steps that had a say.
+func (l Lookup) why(steps []string) string {
+	for _, step := range steps {
+		if why := reason(l.Decision, step); why != "" {
+			return ": " + why
+		}
+	}
+	return ""
+}
+
+func (l Lookup) growing() string {
+	seconds, known := CatchUpSeconds(l.State)
+	if !known || !math.IsInf(seconds, 1) {
+		return ""
+	}
+	return fmt.Sprintf(", and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
+		*l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), l.Memory.DrainPerReplica)
 }
 
 func (l Lookup) rewound() (all []string) {

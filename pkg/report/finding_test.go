@@ -55,7 +55,21 @@ func member(name string, replicas *int, status changefeed.Status) state.Member {
 	return state.Member{Processor: name, Replicas: replicas, Totals: changefeed.Totals{Status: status}}
 }
 
-// findingCase is a State, and what is found of it.
+// limitedThrice is a State whose backlog grows, whose oldest change is too old, and whose replicas are
+// capped.
+func limitedThrice() report.Lookup {
+	s := of(leases(partition("0", "orders-1", 313, 700, changefeed.StatusLagging)))
+	s.Memory.Arrival, s.Memory.DrainPerReplica = new(41.0), 8
+	s.Decision.Reasons = []scaling.Reason{
+		{Step: "threshold", Replicas: 4, Why: "lag 313 at 100 per replica"},
+		{Step: "maxChangeAge", Replicas: 20, Why: "the oldest change is 700 s old, the limit is 1m0s, and 1 owner is live"},
+		{Step: "clamp", Replicas: 4, Why: "more replicas than 4 partitions have nothing to do"},
+		{Step: "clamp", Replicas: 3, Why: "maxReplicaCount is 3"},
+	}
+	return report.Lookup{State: s}
+}
+
+// findingCase is a State and the findings that are expected of it.
 type findingCase struct {
 	rule string
 	of   report.Lookup
@@ -204,8 +218,18 @@ func findingCases() []findingCase {
 		{"a floor is no limit", lookup(of(leases(partition("0", "orders-1", 1, 1, changefeed.StatusLagging)),
 			scaling.Reason{Step: "threshold", Replicas: 1, Why: "lag 1"}, scaling.Reason{Step: "clamp", Replicas: 3, Why: "minReplicaCount is 3"})), nil},
 		{"beyond its objective", lookup(of(leases(partition("0", "orders-1", 1, 700, changefeed.StatusLagging)),
-			scaling.Reason{Step: "maxChangeAge", Replicas: 3, Why: "the oldest change is 700 s old, the limit is 1m0s, and 1 owners are live"})), []string{
-			"lagging warning: 1 transaction pending, the oldest for 11m: the oldest change is 700 s old, the limit is 1m0s, and 1 owners are live",
+			scaling.Reason{Step: "maxChangeAge", Replicas: 3, Why: "the oldest change is 700 s old, the limit is 1m0s, and 1 owner is live"})), []string{
+			"lagging warning: 1 transaction pending, the oldest for 11m: the oldest change is 700 s old, the limit is 1m0s, and 1 owner is live",
+		}},
+		{"beyond its objective, at the cap and growing", limitedThrice(), []string{
+			"lagging warning: 313 transactions pending, the oldest for 11m: it needs 20 replicas and gets 3, since maxReplicaCount is 3",
+		}},
+		{"beyond its objective and growing", func() report.Lookup {
+			l := limitedThrice()
+			l.Decision.Reasons = l.Decision.Reasons[:2]
+			return l
+		}(), []string{
+			"lagging warning: 313 transactions pending, the oldest for 11m, and the backlog grows: 41 arrive a second, and each of 3 replicas does 8",
 		}},
 		{"positions that went back", lookup(of(rewound)), []string{
 			"rewound warning: partition 0 went back from 4711 to 12, as was seen at 02:14 UTC: changes are delivered again",

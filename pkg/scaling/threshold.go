@@ -124,7 +124,11 @@ func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
 		owners := max(1, m.owners)
 		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
 		if c.raise(float64(owners) * float64(*m.age) / l.limit.Seconds()) {
-			reason := because(l.step, "the oldest change is %d s old, %s is %s, and %d owners are live", *m.age, l.what, l.limit, owners)
+			live := "1 owner is live"
+			if owners > 1 {
+				live = fmt.Sprintf("%d owners are live", owners)
+			}
+			reason := because(l.step, "the oldest change is %d s old, %s is %s, and %s", *m.age, l.what, l.limit, live)
 			reason[0].Replicas = c.replicas
 			why = append(why, reason...)
 		}

@@ -1,5 +1,5 @@
 // Package check tries every name and permission that a configuration needs, measures each processor
-// once, and says what fixes what does not hold, as values. It sends no event and decides nothing; of the
+// once, and names a fix for each failure, as values. It sends no event and decides nothing; of the
 // state it writes a row that it deletes again.
 //
 // Start with [Run]. What is tried of a target is a section (report.go). network.go looks at names, ports and

@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// forCopying are the lines that a terminal may break, so that they are copied in one piece: what mends a
-// check.
+// forCopying matches the lines that are not wrapped, so that a command can be copied in one piece:
+// the fix of a failed check.
 var forCopying = regexp.MustCompile(`^        fix: `)
 
 var painted = regexp.MustCompile("\x1b\\[[0-9]*m")
