@@ -10,32 +10,35 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// ErrUnknownName is of a name that no processor and no group has. Its text says where to look.
+// ErrUnknownName is the error of a name that no processor and no group has. Its text says where to
+// look.
 var ErrUnknownName = errors.New("the processors file says which there are")
 
-// UnknownName is the error of a name that no processor and no group has: it wraps ErrUnknownName.
+// UnknownName returns an error for a name that no processor and no group has. It wraps
+// ErrUnknownName.
 func UnknownName(name string) error {
 	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
 }
 
-// Asked is a State, with what decides whether a scaler may act upon it. The HTTP API and KEDA's external scaler
-// both answer by it (docs/http.md).
+// Asked is a State with what decides whether a scaler may act on it. The HTTP API and KEDA's
+// external scaler both use it (docs/http.md).
 type Asked struct {
-	Subject string // "processor orders", say
+	Subject string // such as "processor orders"
 	State   state.State
-	// Next is when the subject in a state is polled for the first time after t.
+	// Next returns the first time after t at which a subject in state s is polled.
 	Next        func(s state.State, t time.Time) time.Time
-	NeverPolled string // why nothing is polled; "" if nothing keeps it from that
+	NeverPolled string // why it is never polled; "" = it is
 }
 
-// staleAfter is how many of its own poll intervals a decision may be old.
+// staleAfter is the age, in poll intervals of the subject, at which a decision is too old.
 const staleAfter = 3
 
-// overdueAfter is how many of its own poll intervals an event may wait.
+// overdueAfter is how many poll intervals of its subject an event may wait.
 const overdueAfter = 2
 
-// Decision returns what a scaler is to act upon. The error says why there is no such decision, so that the
-// scaler's own fallback applies: the subject was never polled, not for too long, or nothing could be decided.
+// Decision returns the decision that a scaler should act on. The error says why there is none, so
+// that the scaler uses its own fallback: the subject was never polled, or not for too long, or
+// nothing could be decided.
 func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	standing := a.State.Standing()
 	switch {
@@ -54,7 +57,7 @@ func (a Asked) Decision(now time.Time) (*scaling.Decision, error) {
 	return standing, nil
 }
 
-// NeverPolled says that a subject was never polled and, if it is known, why.
+// NeverPolled says that a subject was never polled and, if why is not "", why.
 func NeverPolled(subject, why string) string {
 	if why == "" {
 		return subject + " was never polled"
@@ -62,22 +65,23 @@ func NeverPolled(subject, why string) string {
 	return subject + " was never polled, since " + why
 }
 
-// Stale reports whether the subject was polled once, and not for too long.
+// Stale reports whether the last poll is too long ago. A subject that was never polled is not
+// stale.
 func (a Asked) Stale(now time.Time) bool {
 	return !a.State.AttemptedAt.IsZero() && now.After(a.after(staleAfter, a.State.AttemptedAt))
 }
 
-// Overdue reports whether an event that was decided at a time should have been published since: two polls
-// have tried.
+// Overdue reports whether an event decided at a time should have been published: two polls have
+// passed since.
 func (a Asked) Overdue(decided, now time.Time) bool {
 	return !decided.IsZero() && now.After(a.after(overdueAfter, decided))
 }
 
-// settles is how long a poll may take until its result is stored.
+// settles is the time from the start of a poll until its result is stored.
 const settles = 5 * time.Second
 
-// Until returns the last moment at which a State that was read at now may be shown. After that, the next
-// poll has probably replaced it, the subject is stale, or the event that was decided at a time is overdue.
+// Until returns how long a State that was read at now may be cached. After that, the next poll has
+// probably replaced it, the subject is stale, or the event decided at decided is overdue.
 func (a Asked) Until(decided, now time.Time) time.Time {
 	until := now.Add(settles)
 	sooner := func(polls int, from time.Time) {
@@ -97,7 +101,7 @@ func (a Asked) Until(decided, now time.Time) time.Time {
 	return until
 }
 
-// after returns when the last of so many polls is due from a time on.
+// after returns the time of the nth poll after from.
 func (a Asked) after(polls int, from time.Time) time.Time {
 	for range polls {
 		from = a.Next(a.State, from)

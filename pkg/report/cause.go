@@ -9,19 +9,23 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Cause is what keeps one or more processors or groups from their work: one account, container, queue or
-// store that refuses in one way (docs/status.md, Causes).
+// Cause is a failure of one account, container, queue or store, with the processors and groups that
+// it affects (docs/status.md, Causes).
 type Cause struct {
-	Sentence string     `json:"sentence"` // what refuses, since when and how, on one line and without a full stop
-	Remedy   string     `json:"remedy"`   // what to do about it
-	Since    *time.Time `json:"since"`    // when it was seen first; null if that is unknown
-	Beside   bool       `json:"beside"`   // it explains no failure of these: a clock that is wrong, say
-	Shared   bool       `json:"shared"`   // it is said before all else: several have it, or it is of what all of them use
-	Names    []string   `json:"names"`    // of the processors and groups, as they are listed
+	// what fails, since when and how, on one line without a full stop
+	Sentence string     `json:"sentence"`
+	Remedy   string     `json:"remedy"` // what to do about it
+	Since    *time.Time `json:"since"`  // when it was first seen; null if unknown
+	// it does not cause the failures of these, such as a wrong clock
+	Beside bool `json:"beside"`
+	// it is shown first: it affects several, or what all of them use
+	Shared bool `json:"shared"`
+	// the affected processors and groups, in the order of the list
+	Names []string `json:"names"`
 }
 
-// Causes returns what several entries of a list may have in common, that of the most first. Several containers
-// of an account that refuse alike are one cause, of the account.
+// Causes returns the failures in a list, the one that affects the most entries first. Containers of
+// an account that fail in the same way are one cause, of the account.
 func Causes(l List) []Cause {
 	type key struct{ of, says, effect string }
 	type found struct {
@@ -78,14 +82,14 @@ func Causes(l List) []Cause {
 	return all
 }
 
-// Outbox is what waits to be published of a processor or a group.
+// Outbox says which events of a processor or a group are not published yet.
 type Outbox struct {
 	Count  int        `json:"count"`  // events
 	Oldest *time.Time `json:"oldest"` // when the oldest was decided; null if none waits
-	Error  *string    `json:"error"`  // why the last tick did not publish; null if it did, or nothing waits
+	// why the last tick did not publish; null if it did, or if nothing waits
+	Error *string `json:"error"`
 }
 
-// outboxOf returns what waits.
 func outboxOf(l Lookup) Outbox {
 	o := Outbox{Count: len(l.Waiting)}
 	if o.Count > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// refusing is an error that names its cause.
+// refusing is an error with a cause.
 type refusing struct {
 	error
 	cause changefeed.Cause
@@ -80,7 +80,7 @@ func waiting(decided time.Time) state.Event {
 	s.Decision.Time, s.Decision.Direction = decided, scaling.None
 	body, err := report.NewEvent(s, nil).Encode()
 	if err != nil {
-		panic(err) // of the test itself
+		panic(err) // a mistake in the test itself
 	}
 	return state.Event{Processor: "orders", Sequence: 1, Body: body}
 }
@@ -115,7 +115,7 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	}
 }
 
-// TestAWrongClockExplainsNoFailure holds that what is beside the failures is told as such.
+// TestAWrongClockExplainsNoFailure: a cause beside the failures is shown as such.
 func TestAWrongClockExplainsNoFailure(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))

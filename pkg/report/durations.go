@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Durations collects how long the parts of a tick took that wait for somebody else: an account, the
-// store, the queue. The zero value is empty. It is safe for concurrent use.
+// Durations collects how long a tick waited for each account, the store and the queue. The zero
+// value is empty. It is safe for concurrent use.
 type Durations struct {
 	mu   sync.Mutex
 	took map[string]time.Duration
 }
 
-// Add notes that somebody took so long; the longest of each counts.
+// Add records one wait. Of several waits for the same name, the longest counts.
 func (d *Durations) Add(who string, took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,13 +24,13 @@ func (d *Durations) Add(who string, took time.Duration) {
 	d.took[who] = max(d.took[who], took)
 }
 
-// Took is how long a tick waited for somebody.
+// Took is how long a tick waited for one of them.
 type Took struct {
 	Who  string
 	Time time.Duration
 }
 
-// Longest returns what was added, the longest first.
+// Longest returns all waits, the longest first.
 func (d *Durations) Longest() []Took {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// NewEvent is the scale event of what the State of a processor, or of a group, decided. The State's Published is still that of the
-// event before; its Decision is not nil.
+// NewEvent returns the scale event for the decision of a processor or a group. s.Decision must not
+// be nil, and s.Published must still be the event before.
 func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 	d, totals := s.Decision, s.Totals()
 	data := events.Data{

@@ -16,13 +16,13 @@ import (
 
 // Finding is something that an operator should know about a processor or a group.
 type Finding struct {
-	Code     string   `json:"code"` // a status or another word, with a section in docs/status.md
+	Code     string   `json:"code"` // a status or another word; docs/status.md has a section on it
 	Severity Severity `json:"severity"`
-	Sentence string   `json:"sentence"` // what was found, on one line and without a full stop
+	Sentence string   `json:"sentence"` // what was found, on one line without a full stop
 	Remedy   string   `json:"remedy"`   // what to do about it
 }
 
-// Page returns where the documentation says more.
+// Page returns the address of the section in the documentation.
 func (f Finding) Page() string {
 	return "https://github.com/feedscale/feedscale/blob/main/docs/status.md#" + f.Code
 }
@@ -51,17 +51,18 @@ func SeverityOf(s changefeed.Status) Severity {
 	return Warning
 }
 
-// Lookup is a State, with what looking it up showed beside it.
+// Lookup is a State with what was found when it was read.
 type Lookup struct {
 	state.State
-	Stale   bool          // it was not polled for more than three of its poll intervals
-	Problem string        // why the State cannot be read, or why nothing is ever polled; "" = neither
-	Err     error         // why the State cannot be read; nil where it can
+	Stale   bool          // its last poll is more than three poll intervals ago
+	Problem string        // why the State cannot be read or is never polled; "" = neither
+	Err     error         // why the State cannot be read; nil if it can
 	Waiting []state.Event // its outbox, oldest first
-	Overdue bool          // one of these waits for longer than two of its poll intervals
+	Overdue bool          // one of them has waited for more than two poll intervals
 }
 
-// Oldest is when the oldest event was decided that waits; zero where none does, or it does not tell.
+// Oldest returns when the oldest waiting event was decided; zero if none waits, or if it cannot be
+// decoded.
 func (l Lookup) Oldest() time.Time {
 	if len(l.Waiting) == 0 {
 		return time.Time{}
@@ -73,7 +74,7 @@ func (l Lookup) Oldest() time.Time {
 	return e.Time
 }
 
-// causes are what the processor or group may have in common with others.
+// causes returns the failures that other processors or groups may have as well.
 func (l Lookup) causes() []changefeed.Cause {
 	causes := append(changefeed.AddCause([]changefeed.Cause{}, l.Err), l.Lag.Causes...)
 	if l.Overdue && l.Undelivered != nil {
@@ -84,10 +85,10 @@ func (l Lookup) causes() []changefeed.Cause {
 	return causes
 }
 
-// Unpublished is the code of the finding that an event waits for too long to be published.
+// Unpublished is the code of the finding that an event has waited too long to be published.
 const Unpublished = "unpublished"
 
-// finder finds one kind of finding: a sentence for each.
+// finder returns the sentences of one kind of finding.
 type finder struct {
 	code      string
 	severity  Severity
@@ -100,8 +101,8 @@ const (
 	seeTheMember = "see the findings of that member"
 )
 
-// finders are everything that is looked for, in the order in which people read it. A new one has its line and
-// its function here, its cases in finding_test.go, and its section in docs/status.md.
+// finders are all kinds of findings, in the order in which people read them. A new one needs a line
+// and a function here, cases in finding_test.go, and a section in docs/status.md.
 var finders = []finder{
 	{"unknown", Critical, Lookup.unreadable, readTheError},
 	{"stale", Critical, Lookup.stale,
@@ -143,7 +144,7 @@ var finders = []finder{
 	{"group", Warning, Lookup.members, seeTheMember},
 }
 
-// Findings returns what an operator should know, the worst first; empty where there is nothing.
+// Findings returns what an operator should know, the most urgent first; empty if there is nothing.
 func Findings(l Lookup) []Finding {
 	all := []Finding{}
 	for _, f := range finders {
@@ -154,7 +155,7 @@ func Findings(l Lookup) []Finding {
 	return all
 }
 
-// one makes a sentence, where a condition holds.
+// one returns a sentence if a condition holds, otherwise nothing.
 func one(holds bool, format string, args ...any) []string {
 	if !holds {
 		return nil
@@ -202,7 +203,7 @@ func (l Lookup) unknown() []string {
 	return []string{text}
 }
 
-// onlySplits reports whether nothing is unknown but ranges that are being split or merged.
+// onlySplits reports whether the only unknown ranges are being split or merged.
 func onlySplits(lag changefeed.ProcessorLag) bool {
 	return len(lag.Partitions) > 0 && !slices.ContainsFunc(lag.Partitions, func(p changefeed.Partition) bool {
 		return !p.Known() && p.Status != changefeed.StatusSplitting
@@ -218,14 +219,14 @@ func (l Lookup) unpublished() []string {
 		countIs(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
 }
 
-// stalled has a sentence for the handlers that hang, and one for those that throw.
+// stalled has one sentence for handlers that hang, and one for those that throw.
 func (l Lookup) stalled() []string {
 	return append(
 		l.stood(changefeed.StallHung, "the handler does not return, and the lease stays with"),
 		l.stood(changefeed.StallFlapping, "the handler throws or its process dies, since the lease is released and taken again by")...)
 }
 
-// stood says since when the partitions that are stalled in one way have not moved, why, and on which hosts.
+// stood says since when partitions with one kind of stall have not moved, why, and on which hosts.
 func (l Lookup) stood(kind changefeed.StallKind, why string) []string {
 	var (
 		found changefeed.ProcessorLag
@@ -287,7 +288,7 @@ func (l Lookup) uncovered() []string {
 	return one(l.Lag.Uncovered(), "no lease covers %s: no replica reads their changes", list("key range", holes))
 }
 
-// uncheckedAfter is how long reads of the ranges may fail until that is a finding.
+// uncheckedAfter is how long reads of the key ranges may fail before that is a finding.
 const uncheckedAfter = 15 * time.Minute
 
 func (l Lookup) unchecked() []string {

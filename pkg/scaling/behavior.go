@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// behavior is step 9 of docs/decide.md: the tolerance, stabilization windows and rate policies of
-// the HPA, applied between the last decision and what the steps before ask for. Both count as at
-// least 1: the step from 1 to zero is made by cooldown alone. pkg/emulator/interop/hpa holds it
-// against the HPA's own code.
+// behavior is step 9 of docs/decide.md: it applies the HPA's tolerance, stabilization windows and
+// rate policies to the change from the last decision to c. Both counts are at least 1 here: only
+// cooldown takes the step from 1 to zero. pkg/emulator/interop/hpa compares the results with the
+// HPA's own code.
 func (in Input) behavior(c count, tolerated int, recommendations []Recommendation) (count, []Reason) {
 	last, _ := in.current()
 	current, asked := max(1, last), max(1, c.replicas)
@@ -29,8 +29,8 @@ func (in Input) behavior(c count, tolerated int, recommendations []Recommendatio
 	return c, nil
 }
 
-// tolerate returns the current replicas if the metric is within the tolerance of the direction, else
-// what is asked for.
+// tolerate returns the current replicas if the metric is within the tolerance of its direction,
+// else asked.
 func (in Input) tolerate(c count, current, asked int) int {
 	ratio := 0.0
 	if c.usage.target > 0 {
@@ -43,11 +43,13 @@ func (in Input) tolerate(c count, current, asked int) int {
 	return asked
 }
 
-// recommendations remembers a recommendation. It forgets those older than both windows, and of equal
-// ones all but the latest, which outlasts the others. What is held or fallen back to because nothing,
-// or too little, could be measured is none, unless it is the first decision: an HPA that has no
-// metric does nothing, and begins with the replicas that it finds. At zero replicas there is none
-// either, since no HPA acts there. An incomplete poll that scales out recommends at least that many.
+// recommendations returns the remembered recommendations and, if something was measured, this one.
+// It drops those older than both windows. Of equal ones it keeps the latest, which expires last.
+//
+// A count that is held or a fallback is no recommendation, since an HPA without a metric does
+// nothing. The first decision is one, as an HPA begins with the replicas that it finds. At zero
+// replicas nothing is recommended, since no HPA acts there. An incomplete poll that scales out
+// recommends a minimum.
 func (in Input) recommendations(c count, replicas int) []Recommendation {
 	longest := max(in.Policy.Behavior.ScaleUp.StabilizationWindow, in.Policy.Behavior.ScaleDown.StabilizationWindow)
 	recent := within(in.Memory.Recommendations, in.Now, longest, func(r Recommendation) time.Time { return r.Time })
@@ -62,9 +64,9 @@ func (in Input) recommendations(c count, replicas int) []Recommendation {
 	return append(recent, now)
 }
 
-// stabilize returns the count nearest to the current replicas between the lowest recommendation
-// within the scale-up window and the highest within the scale-down window. One that says no more than
-// that fewer are not enough does not hold a scale-out back.
+// stabilize returns the count nearest to current that lies between the lowest recommendation of the
+// scale-up window and the highest of the scale-down window. A recommendation that is only a minimum
+// (AtLeast) does not hold a scale-out back.
 func (b Behavior) stabilize(now time.Time, current, wanted int, recommendations []Recommendation) int {
 	lowest, highest := wanted, wanted
 	for _, r := range recommendations {
@@ -79,8 +81,7 @@ func (b Behavior) stabilize(now time.Time, current, wanted int, recommendations 
 	return min(max(current, lowest), highest)
 }
 
-// limitRate returns wanted, or the count up to which the rate policies of its direction allow to
-// go.
+// limitRate returns wanted, or the nearest count that the rate policies of its direction allow.
 func (b Behavior) limitRate(now time.Time, current, wanted int, changes []Change) int {
 	switch {
 	case wanted > current:
@@ -92,7 +93,7 @@ func (b Behavior) limitRate(now time.Time, current, wanted int, changes []Change
 	}
 }
 
-// limit returns the count up to which the rules allow to go in a direction, +1 or -1. Each policy
+// limit returns the farthest count that the rules allow in a direction, +1 or -1. Each policy
 // counts from the replicas at the beginning of its period.
 func (r Rules) limit(now time.Time, current, direction int, changes []Change) int {
 	if r.SelectPolicy == SelectDisabled {
@@ -120,8 +121,8 @@ func (r Rules) limit(now time.Time, current, direction int, changes []Change) in
 	return farthest
 }
 
-// changes records a change of replicas for the rate policies, and forgets those older than every
-// period. The step between zero and one does not count, since the HPA does not make it.
+// changes returns the remembered changes of replicas and this one, without those older than every
+// period. The step between zero and one is left out, since the HPA does not take it.
 func (in Input) changes(replicas int) []Change {
 	current, _ := in.current()
 	delta := max(1, replicas) - max(1, current)
@@ -136,9 +137,9 @@ func (in Input) changes(replicas int) []Change {
 	return recent
 }
 
-// cooldown is the part of step 9 of docs/decide.md that goes to zero: once cooldownPeriod has
-// passed since the last active poll, as in KEDA. The windows and policies of behavior neither delay
-// nor hasten it.
+// cooldown is the second part of step 9 of docs/decide.md, the step to zero: as in KEDA, it is
+// taken once cooldownPeriod has passed since the last active poll. The windows and policies of
+// behavior do not affect it.
 func (in Input) cooldown(c count) (count, []Reason) {
 	if c.active || in.Policy.MinReplicas > 0 {
 		return c, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// poll is one poll of a story in which the lag asks for a number of replicas.
+// poll is one poll of a story: the lag asks for a number of replicas.
 type poll struct {
 	after time.Duration
 	asked int
@@ -21,7 +21,7 @@ func unlimited(change ...func(*scaling.Policy)) scaling.Policy {
 	return p
 }
 
-// behaves is a policy with this behavior alone.
+// behaves returns a policy that sets only this behavior.
 func behaves(up, down scaling.Rules) scaling.Policy {
 	p := unlimited()
 	p.Behavior = scaling.Behavior{ScaleUp: up, ScaleDown: down}
@@ -34,7 +34,7 @@ func (s *story) from(n int) *story {
 	return s
 }
 
-// asks polls with 100 partitions and a lag of one threshold per replica asked for.
+// asks polls with 100 partitions and one threshold of lag for each replica asked for.
 func (s *story) asks(after time.Duration, replicas int) *scaling.Decision {
 	lags := repeat(0, 100)
 	lags[0] = int64(replicas) * s.policy.Threshold
@@ -57,8 +57,8 @@ func slowest(policies ...scaling.RatePolicy) scaling.Rules {
 
 func window(d time.Duration) scaling.Rules { return scaling.Rules{StabilizationWindow: d} }
 
-// TestBehavior is step 9: the examples of the HPA's documentation, and what its controller computes
-// where the documentation leaves it open.
+// TestBehavior is step 9: the examples of the HPA's documentation, and the HPA controller's results
+// where the documentation leaves a case open.
 func TestBehavior(t *testing.T) {
 	t.Parallel()
 	const second, minute = time.Second, time.Minute
@@ -211,8 +211,8 @@ func TestTolerance(t *testing.T) {
 	})
 }
 
-// TestBehaviorEndsAtOne: the windows and policies of step 9 have no effect on the step between one
-// and zero, which is cooldown's, nor on the bounds of step 10.
+// TestBehaviorEndsAtOne: the windows and policies of step 9 affect neither the step between one and
+// zero, which is cooldown's, nor the bounds of step 10.
 func TestBehaviorEndsAtOne(t *testing.T) {
 	t.Parallel()
 	frozen := scaling.Rules{SelectPolicy: scaling.SelectDisabled}
@@ -270,7 +270,7 @@ func TestBehaviorEndsAtOne(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoRecommendation: the windows of step 9 remember what was measured, and nothing else.
+// TestWhatIsNoRecommendation: the windows of step 9 remember only what was measured.
 func TestWhatIsNoRecommendation(t *testing.T) {
 	t.Parallel()
 	const second, minute = time.Second, time.Minute
@@ -289,7 +289,7 @@ func TestWhatIsNoRecommendation(t *testing.T) {
 		s.lags(0, 300, 0, 0)
 		s.lags(100*second, 300, unknown, 0)
 		s.lags(100*second, 300, unknown, 0)
-		s.memory.Recommendations[0].Time = start // those before are of no concern
+		s.memory.Recommendations[0].Time = start // earlier recommendations do not matter here
 		s.lags(99*second, 10, unknown, 0)
 		s.want("3 active 300 none [threshold=1 incomplete=3]")
 		s.lags(second, 10, 0, 0)
@@ -321,7 +321,7 @@ func TestWhatIsNoRecommendation(t *testing.T) {
 	for name, unmeasured := range map[string]func(*story){
 		"failed": func(s *story) { s.poll(30*second, failed) },
 		"incomplete": func(s *story) {
-			s.healthy = nil // nothing is known of the partition
+			s.healthy = nil // the partition becomes unknown
 			s.lags(30*second, 10, unknown, 0)
 		},
 	} {

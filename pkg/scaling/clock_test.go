@@ -8,13 +8,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// TestAClockAheadStopsNothingForGood: one poll by a clock that is ten years ahead, between polls by
-// the right one, delays what is to come by no more than as if it had been made at the right time.
+// TestAClockAheadStopsNothingForGood: one poll by a clock that is ten years ahead delays later
+// steps no more than a poll at the right time would have done.
 func TestAClockAheadStopsNothingForGood(t *testing.T) {
 	t.Parallel()
 	const ahead = 10 * 365 * 24 * time.Hour
 	const m = time.Minute
-	// back returns to the right time, a second after the poll before the one by the wrong clock.
+	// back returns to the right time, one second after the last poll by the right clock.
 	back := func(s *story) { s.now = s.now.Add(time.Second - ahead) }
 	t.Run("cooldown", func(t *testing.T) {
 		t.Parallel()
@@ -73,16 +73,16 @@ func TestAClockAheadStopsNothingForGood(t *testing.T) {
 	})
 }
 
-// TestAClockSetBackStopsNothingForGood: everything was remembered by a clock an hour ahead, which is
-// put right. What is to come then comes no later than as if the processor had begun anew.
+// TestAClockSetBackStopsNothingForGood: a clock that was an hour ahead wrote the memory, and is
+// then corrected. Later steps come no later than for a new processor.
 func TestAClockSetBackStopsNothingForGood(t *testing.T) {
 	t.Parallel()
 	const m, h = time.Minute, time.Hour
 	for _, c := range []struct {
 		what   string
 		policy scaling.Policy
-		before []int64 // by the clock that is ahead, each after a minute
-		lags   []int64 // after that
+		before []int64 // one a minute, by the clock that is ahead
+		lags   []int64 // by the corrected clock
 		after  time.Duration
 		want   string
 	}{

@@ -8,7 +8,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// uncovered is a measurement of a processor some of whose keys no lease covers.
+// uncovered is a measurement of a processor in which no lease covers some of the keys.
 func uncovered(at time.Time, lags ...int64) changefeed.ProcessorLag {
 	l := measured(at, lags...)
 	l.Coverage.Holes = []changefeed.Range{{Min: "40", Max: "80"}, {Min: "C0", Max: "FF"}}
@@ -37,7 +37,7 @@ func TestUncoveredKeysWakeWithOneHoweverManyThereAre(t *testing.T) {
 	})
 }
 
-// ahead is a measurement whose first partitions are ahead of the feed, of several polls in a row.
+// ahead is a measurement whose first partitions have been ahead of the feed for several polls.
 func ahead(at time.Time, n int, lags ...int64) changefeed.ProcessorLag {
 	l := measured(at, lags...)
 	for i := range n {
@@ -67,7 +67,7 @@ func TestAPositionAheadOfTheFeedMovesNoReplica(t *testing.T) {
 				st.poll(after, func(at time.Time) changefeed.ProcessorLag { return ahead(at, c.ahead, lags...) })
 			}
 			st.lags(0, 0, 150, 150, 0)
-			for range 3 { // they count 0 until it is certain
+			for range 3 { // they count as 0 until the position is certain to be ahead
 				seen(20*time.Second, 0, 150, 150, 0)
 			}
 			seen(20*time.Second, 0, 150, 150, 0)
@@ -99,7 +99,7 @@ func TestASplitAloneAsksForNoMoreThanOneReplicaPerNewLease(t *testing.T) {
 	st.want("3 active 300 out [threshold=3]")
 	st.poll(time.Minute, func(at time.Time) changefeed.ProcessorLag {
 		l := measured(at, 290, 300, 280, 0, 0, 0, 0, 0, 0, 0)
-		for i := range 3 { // each counts what was pending before
+		for i := range 3 { // each new lease counts what was pending before the split
 			l.Partitions[i].Inherited = true
 		}
 		return l

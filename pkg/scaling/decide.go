@@ -11,20 +11,20 @@ import (
 // Input is everything that a decision depends on.
 type Input struct {
 	Now    time.Time
-	Lag    changefeed.ProcessorLag // as package health assessed it
+	Lag    changefeed.ProcessorLag // with the statuses that package health set
 	Policy Policy
 	Memory Memory // from the Outcome of the last decision; zero for the first
-	Limit  *Limit // a container of the processor that is at its limit of throughput; nil = none is
+	Limit  *Limit // the container of the processor that is at its limit of throughput; nil = none
 }
 
-// Outcome is a decision, and what the next one needs.
+// Outcome is a decision, and the memory for the next one.
 type Outcome struct {
 	Decision *Decision // nil if nothing can be decided: steps 7 and 8 say when
 	Memory   Memory
 }
 
-// Decide takes the steps of docs/decide.md in their order. The same Input always gives the same
-// Outcome. The Input is not changed.
+// Decide takes the steps of docs/decide.md in order. It is deterministic and does not change its
+// Input.
 func Decide(in Input) Outcome {
 	next := in.Memory
 	m := in.measure()
@@ -76,36 +76,36 @@ func Decide(in Input) Outcome {
 	return Outcome{Decision: in.conclude(c, t), Memory: next}
 }
 
-// count is what the steps so far ask for. A step takes one and returns the next.
+// count is the result of the steps so far. A step takes one and returns the next.
 type count struct {
 	replicas int
-	usage    usage // the metric behind replicas, for the tolerance of step 9
-	metric   int64 // metricValue: the lag, capped, in transactions
-	active   bool  // whether the processor is to have replicas at all
+	usage    usage // the metric that replicas were computed from, for the tolerance of step 9
+	metric   int64 // metricValue: the capped lag, in transactions
+	active   bool  // whether the processor has work
 	basis    basis
 }
 
-// basis is what a count rests on.
+// basis says how much of the measurement a count rests on.
 type basis int
 
 const (
 	measured basis = iota // enough is known to scale in
-	recent                // earlier readings stand in for some partitions: no step to zero
+	recent                // old readings replace unknown partitions: no step to zero
 	partial               // too much is unknown to scale in
-	held                  // too much is unknown: the last decision
-	fallen                // nothing is known: a fallback
-	nothing               // nothing is known, and nothing can be decided
+	held                  // too much is unknown: the last decision is repeated
+	fallen                // nothing is known: the fallback of step 8
+	nothing               // nothing is known, and there is nothing to fall back to
 )
 
-// refusesScaleIn reports whether the count may not go below that of the last decision.
+// refusesScaleIn reports whether the count may not go below the last decision.
 func (b basis) refusesScaleIn() bool { return b == partial || b == held }
 
-// usage is a metric and its target for one replica, or a number of replicas and 1. The two are kept
-// apart so that their ratio at the current replicas is rounded once, as the HPA rounds it.
+// usage is a metric and its target per replica; for a plain count, the count and 1. They are kept
+// apart because the HPA rounds their ratio at the current replicas only once.
 type usage struct{ metric, target float64 }
 
-// raise raises the replicas to n, rounded up, and reports whether that changed them. A number that
-// exceeds 32 bits counts as the greatest that does not.
+// raise sets the replicas to n, rounded up, if that is more. It reports whether it did. Counts
+// beyond 32 bits become the greatest of 32 bits.
 func (c *count) raise(n float64) bool { return c.raiseFor(usage{n, 1}) }
 
 // raiseFor is raise for a metric and its target.
@@ -121,7 +121,8 @@ func (c *count) raiseFor(u usage) bool {
 // trail is the reasons of the steps so far.
 type trail []Reason
 
-// take records why a step returns its count; a reason without replicas gets those of the count.
+// take records the reasons of a step and returns its count. A reason without replicas gets those of
+// the count.
 func (t *trail) take(c count, why []Reason) count {
 	for _, r := range why {
 		if r.Replicas == 0 {
@@ -132,7 +133,7 @@ func (t *trail) take(c count, why []Reason) count {
 	return c
 }
 
-// because is the reason of a step.
+// because returns the single reason of a step.
 func because(step, why string, args ...any) []Reason {
 	return []Reason{{Step: step, Why: fmt.Sprintf(why, args...)}}
 }
@@ -145,9 +146,9 @@ func (in Input) current() (int, bool) {
 	return *in.Memory.Replicas, true
 }
 
-// clamp is step 10 of docs/decide.md: to the number of partitions, which is no scale-in while steps 7
-// and 8 refuse one, then to minReplicaCount..maxReplicaCount, which always hold. asked is what steps
-// 1 to 8 asked for.
+// clamp is step 10 of docs/decide.md. It first caps the count at the number of partitions, but not
+// below the last decision while steps 7 and 8 refuse a scale-in. Then it applies minReplicaCount
+// and maxReplicaCount, which always hold. asked is the count after steps 1 to 8.
 func (in Input) clamp(m measurement, c count, asked int) (count, []Reason) {
 	var why []Reason
 	useful := m.partitions
@@ -177,7 +178,8 @@ func (in Input) paused(c count) (count, []Reason) {
 	return c, nil
 }
 
-// asked returns since when decisions ask for replicas; zero if this one does not.
+// asked returns since when decisions ask for replicas, for [Memory]; zero if this one asks for
+// none.
 func (in Input) asked(replicas int) time.Time {
 	switch current, _ := in.current(); {
 	case replicas == 0:

@@ -30,7 +30,7 @@ func policy(change ...func(*scaling.Policy)) scaling.Policy {
 	return p
 }
 
-// measured is a measurement with one partition per lag; -1 is unknown.
+// measured is a measurement with one partition for each lag; -1 means unknown.
 func measured(at time.Time, lags ...int64) changefeed.ProcessorLag {
 	l := changefeed.ProcessorLag{Time: at}
 	for i, lag := range lags {
@@ -56,7 +56,7 @@ func bootstrap(at time.Time) changefeed.ProcessorLag {
 	return changefeed.ProcessorLag{Time: at, Bootstrap: true}
 }
 
-// story is one processor over several polls, as a poller sees it.
+// story is one processor over several polls.
 type story struct {
 	t       *testing.T
 	policy  scaling.Policy
@@ -250,7 +250,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := tell(t, policy())
 		s.lags(0, 40, 0)
-		s.healthy = nil // nothing is known of the partition
+		s.healthy = nil // the partition becomes unknown
 		s.lags(time.Minute, 30, -1)
 		s.want("1 active 40 none [threshold=1 incomplete=1]")
 	})
@@ -270,8 +270,8 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
-// TestIncompletePartitions: while anything is unknown there are no fewer partitions than the last
-// complete poll counted, and no step lowers the replicas, the clamp included.
+// TestIncompletePartitions: while anything is unknown, the partitions count as no fewer than at the
+// last complete poll, and no step lowers the replicas, clamp included.
 func TestIncompletePartitions(t *testing.T) {
 	t.Parallel()
 	type found struct {
@@ -331,7 +331,8 @@ func TestIncompletePartitions(t *testing.T) {
 	}
 }
 
-// TestCarried: a reading of an earlier tick counts with its value, and too old a one as unknown.
+// TestCarried: a reading of an earlier tick counts with its value; one that is too old counts as
+// unknown.
 func TestCarried(t *testing.T) {
 	t.Parallel()
 	window := func(d time.Duration) func(*scaling.Policy) {
@@ -460,9 +461,9 @@ func TestFailure(t *testing.T) {
 			s.want(c.want)
 		})
 	}
-	// KEDA's count and its replicas: GetMetricsWithFallback and doFallback of pkg/fallback/fallback.go,
-	// v2.21.0. It falls back with the first poll that makes more than failureThreshold in a row, up to
-	// which the HPA has no metric and does nothing.
+	// The counts and replicas are KEDA's: GetMetricsWithFallback and doFallback of
+	// pkg/fallback/fallback.go, v2.21.0. KEDA falls back at the first poll beyond failureThreshold
+	// failures in a row. Until then the HPA has no metric and does nothing.
 	for _, c := range []struct {
 		behavior                     scaling.FallbackBehavior
 		replicas, fromOne, fromThree int
@@ -475,7 +476,7 @@ func TestFailure(t *testing.T) {
 		{scaling.FallbackCurrentIfHigher, 0, 1, 3},
 		{scaling.FallbackCurrentIfLower, 2, 1, 2},
 		{scaling.FallbackCurrentIfLower, 9, 1, 3},
-		{scaling.FallbackMax, 2, 4, 4}, // feedscale's own
+		{scaling.FallbackMax, 2, 4, 4}, // not in KEDA
 	} {
 		for _, threshold := range []int{0, 1, 3} {
 			for from, want := range map[int]int{1: c.fromOne, 3: c.fromThree} {
@@ -484,7 +485,7 @@ func TestFailure(t *testing.T) {
 					p := with(threshold, c.behavior, c.replicas)
 					p.Behavior = scaling.Behavior{}
 					s := tell(t, p)
-					for range 2 { // a poll that succeeds counts anew
+					for range 2 { // a poll that succeeds starts the count again
 						s.lags(15*time.Second, int64(from)*100, 0, 0, 0)
 						for range threshold {
 							if got := s.poll(15*time.Second, failed).Replicas; got != from {
@@ -579,7 +580,7 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// TestCooldown is the part of step 9 that goes to zero.
+// TestCooldown is the part of step 9 that takes the step to zero.
 func TestCooldown(t *testing.T) {
 	t.Parallel()
 	t.Run("one replica stays until cooldownPeriod has passed since the last active poll, whatever the windows say", func(t *testing.T) {
@@ -658,7 +659,7 @@ func TestDecideLeavesItsInputAlone(t *testing.T) {
 	}
 }
 
-// TestUncheckpointed: the position of a lease without a continuation is in its owner's memory.
+// TestUncheckpointed: if a lease has no continuation, only its owner knows the position.
 func TestUncheckpointed(t *testing.T) {
 	t.Parallel()
 	t.Run("the first checkpoint ends it", func(t *testing.T) {

@@ -12,8 +12,8 @@ const (
 	None Direction = "none"
 )
 
-// Reason is one step of a decision: the name that docs/decide.md gives the step, the replicas after
-// it, and a sentence for the operator.
+// Reason is one step of a decision: its name in docs/decide.md, the replicas after it, and a
+// sentence for the operator.
 type Reason struct {
 	Step     string `json:"step"`
 	Replicas int    `json:"replicas"`
@@ -22,11 +22,12 @@ type Reason struct {
 
 // Decision says how many replicas a processor needs, and why.
 type Decision struct {
-	Time        time.Time `json:"time"`
-	Replicas    int       `json:"replicas"`
-	Previous    *int      `json:"previous"` // nil for the first decision of a processor
-	Direction   Direction `json:"direction"`
-	Active      bool      `json:"active"`      // whether the processor has work, which keeps it above zero replicas; docs/decide.md, step 1
-	MetricValue int64     `json:"metricValue"` // the capped lag, in transactions, for a scaler whose target is the threshold
-	Reasons     []Reason  `json:"reasons"`     // every step that had a say, in order
+	Time      time.Time `json:"time"`
+	Replicas  int       `json:"replicas"`
+	Previous  *int      `json:"previous"` // nil for the first decision of a processor
+	Direction Direction `json:"direction"`
+	// the processor has work, so it stays above zero replicas; docs/decide.md, step 1
+	Active      bool     `json:"active"`
+	MetricValue int64    `json:"metricValue"` // the capped lag, in transactions, for a scaler whose target is the threshold
+	Reasons     []Reason `json:"reasons"`     // of every step that changed the count, in order
 }

@@ -5,32 +5,34 @@ import (
 	"time"
 )
 
-// GroupPolicy says how a group is to be scaled: processors that run in one deployment.
+// GroupPolicy says how to scale a group: processors that run in one deployment.
 type GroupPolicy struct {
-	MinReplicas int  // minReplicaCount, at least 0
-	MaxReplicas *int // maxReplicaCount, at least 1 and MinReplicas; nil = what its members ask for
+	MinReplicas int // minReplicaCount, at least 0
+	// maxReplicaCount, at least 1 and MinReplicas; nil = no limit beyond that of the members
+	MaxReplicas *int
 }
 
-// Member is what a group needs of the decision of one of its processors.
+// Member is what a group uses of a processor's decision.
 type Member struct {
 	Processor string // its name
-	Replicas  *int   // of its last decision; nil where there never was one
+	Replicas  *int   // of its last decision; nil if there never was one
 	Active    bool   // of that decision
-	Held      bool   // that decision is not of now: nothing could be decided, or it was not polled for too long
-	Paused    bool   // that decision is of before the pause
+	// the decision is old: nothing could be decided now, or the last poll is too long ago
+	Held   bool
+	Paused bool // the decision was made before the pause
 }
 
-// Group is step 11 of docs/decide.md: a group gets the highest count that any of its members asks
-// for, as KEDA does over the triggers of a ScaledObject; a member that is unknown, stale or paused
-// holds its last decision; then the group's own bounds hold. The windows of the members have held
-// what there is to hold, so that a group needs none.
+// Group is step 11 of docs/decide.md. A group gets the highest count that any member asks for, as
+// KEDA takes the highest of a ScaledObject's triggers. A member that is unknown, stale or paused
+// repeats its last decision. Then the group's own bounds apply. A group has no windows: those of
+// its members have already acted.
 //
-// A member that never had a decision, and is not paused, may ask for any number: until it has one, the group does not go
-// below its own last decision, and decides nothing where no other member asks for a replica.
+// A member that was never decided, and is not paused, may need any number. Until it is decided, the
+// group does not go below its own last decision. If no other member asks for a replica, nothing is
+// decided: the Decision is nil.
 //
-// Of the Memory only Replicas, Active and MetricValue are used. A group has no threshold: its
-// metricValue is the number of replicas, for a scaler whose target is 1. The Decision is nil where
-// nothing can be decided.
+// Of the Memory, only Replicas, Active and MetricValue are used. A group has no threshold: its
+// metricValue is the number of replicas, for a scaler whose target is 1.
 func Group(now time.Time, members []Member, policy GroupPolicy, memory Memory) (*Decision, Memory) {
 	replicas, active, undecided, top := 0, false, 0, -1
 	for i, m := range members {

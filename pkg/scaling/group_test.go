@@ -83,8 +83,8 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestAGroupNeverFlipsWhileItsMembersHold: its decision changes only where a member's does; it never
-// asks for more than the highest member, its minimum or, with an undecided member, its last decision.
+// TestAGroupNeverFlipsWhileItsMembersHold: its decision changes only when a member's does. It never
+// exceeds the highest member, the group's minimum or, with an undecided member, its last decision.
 func TestAGroupNeverFlipsWhileItsMembersHold(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(stories) {
@@ -105,7 +105,7 @@ func TestAGroupNeverFlipsWhileItsMembersHold(t *testing.T) {
 			for i := range members {
 				switch m := &members[i]; r.IntN(12) {
 				case 0:
-					m.Held = m.Replicas != nil // it cannot be measured: it keeps what it has
+					m.Held = m.Replicas != nil // a failed measurement keeps the last decision
 				case 1:
 					n := r.IntN(12)
 					changed = changed || m.Replicas == nil || *m.Replicas != n

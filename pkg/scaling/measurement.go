@@ -9,40 +9,46 @@ import (
 )
 
 const (
-	// minCarried is the least time for which a reading may be carried and still count as known.
+	// minCarried is the shortest time for which a carried reading counts as known.
 	minCarried = time.Minute
-	// longUnknown is how long a partition is unknown until it counts as the mean of the others: one
-	// that can never be read would otherwise refuse every scale-in.
+	// longUnknown is how long a partition is unknown before it counts as the mean of the others.
+	// Without this, a partition that can never be read would refuse every scale-in.
 	longUnknown = time.Hour
 )
 
-// measurement is what the steps see of a ProcessorLag.
+// measurement is a ProcessorLag with the sums that the steps use.
 type measurement struct {
-	lag    changefeed.ProcessorLag // partitions that are unknown now have what still counts of them
-	known  bool                    // at least one partition, or that there are no leases, was measured
-	gaps   string                  // in one sentence, which partitions step 7 cannot count on; "" = none
-	owners int                     // live ones
+	// unknown partitions have their last reading, if that still counts
+	lag changefeed.ProcessorLag
+	// at least one partition was measured, or the lease container is known to have no lease
+	known bool
+	// one sentence that names the partitions without a usable reading, for step 7; "" = there are
+	// none
+	gaps   string
+	owners int // live owners of leases
 
-	wake           changefeed.Status // worst status that wakes the processor; "" = none
+	wake           changefeed.Status // the worst status that wakes the processor; "" = none
 	uncheckpointed int               // partitions without a checkpoint
 
 	partitions int // the cap of steps 1 and 10; 0 if no poll ever measured it
-	remembered int // of partitions, for the next decision
+	remembered int // the number of partitions for the next decision's Memory
 
 	all     int64  // pending transactions
-	pending int64  // of those, in partitions that ask for replicas
-	age     *int64 // seconds since the oldest pending change in them was written; nil if nothing is pending
-	lagging int    // of them, those with pending changes
-	unknown int    // partitions that nothing is known of
-	unsure  bool   // a partition was not measured, whether or not an earlier reading still counts
+	pending int64  // of these, in partitions that ask for replicas
+	age     *int64 // age of the oldest change in pending, in seconds; nil if nothing is pending
+	lagging int    // partitions with changes in pending
+	unknown int    // partitions without a usable reading
+	// a partition was not measured at this poll, even if an earlier reading still counts
+	unsure bool
 
-	excluded    int   // partitions that ask for no replica, by excludeStalled
+	excluded    int   // partitions that ask for no replica, because of excludeStalled
 	excludedLag int64 // pending transactions in them
 }
 
-// measure sums up the measurement. Here alone excludeStalled, step 5 of docs/decide.md, leaves
-// partitions out: those that an earlier poll reported as stalled, and whose position has not moved
-// since. More replicas do not help them; KEDA's excludePersistentLag is the same rule for Kafka.
+// measure sums up the measurement. It also applies excludeStalled, part of step 5 of
+// docs/decide.md: it leaves out partitions that an earlier poll reported as stalled and whose
+// position has not moved since, because more replicas do not help them. KEDA's excludePersistentLag
+// is the same rule for Kafka.
 func (in Input) measure() measurement {
 	m := measurement{known: in.Lag.Known()}
 	m.lag, m.gaps = in.fill()
@@ -76,7 +82,7 @@ func (in Input) measure() measurement {
 			m.age = p.Age
 		}
 	}
-	if in.Lag.Uncovered() { // as ProcessorLag.Lag has it
+	if in.Lag.Uncovered() { // as ProcessorLag.Lag does
 		m.wake, m.pending = changefeed.Worse(m.wake, changefeed.StatusUncovered), changefeed.AddLag(m.pending, 1)
 	}
 	if m.uncheckpointed > 0 {
@@ -92,9 +98,9 @@ func (in Input) measure() measurement {
 	return m
 }
 
-// limitInherited keeps a split from asking for more than one replica per new lease. Leases that began at the
-// position of one that was split each count what was pending before. The greatest of them counts in full,
-// the others up to one changeFeedLagThreshold each.
+// limitInherited keeps a split from asking for more than one replica for each new lease. New leases
+// begin at the position of the old one, so each counts the changes that were pending before the
+// split. The greatest lag counts in full, the others up to one changeFeedLagThreshold each.
 func limitInherited(partitions []changefeed.Partition, threshold int64) {
 	inherits := func(p *changefeed.Partition) bool { return p.Inherited && p.Lag != nil }
 	most := -1
@@ -110,12 +116,12 @@ func limitInherited(partitions []changefeed.Partition, threshold int64) {
 	}
 }
 
-// partitions counts the partitions that cap the replicas. While anything is unknown there are no
-// fewer than the last complete poll counted.
+// partitions returns the number of partitions that caps the replicas. While anything is unknown, it
+// is at least that of the last complete poll.
 func (in Input) partitions(m measurement) (useful, remembered int) {
 	n := in.Lag.PartitionCount()
 	switch {
-	case !m.known: // the leases may have been read, though no partition could be measured
+	case !m.known: // the leases may have been read, but no partition was measured
 		if n = max(n, in.Memory.Partitions); in.Memory.Partitions == 0 {
 			return n, 0
 		}
@@ -127,11 +133,10 @@ func (in Input) partitions(m measurement) (useful, remembered int) {
 	return n, n
 }
 
-// fill returns the measurement with what still counts of partitions that are unknown now: their last
-// reading, if it is recent, or the mean of the others, if they have been unknown for an hour. It says
-// in one sentence which partitions step 7 cannot count on, "" if there are none: those that nothing
-// is known of, and those that were carried for longer than the scale-down window, since a scale-in
-// would rest on nothing but old readings.
+// fill replaces unknown partitions by their last reading, if it is recent, or by the mean of the
+// others, if they have been unknown for an hour. It also returns a sentence that names the
+// partitions that step 7 cannot use, "" if there are none: the unknown ones, and those carried for
+// longer than the scale-down window, since a scale-in would then rest only on old readings.
 func (in Input) fill() (changefeed.ProcessorLag, string) {
 	lag := in.Lag
 	lag.Partitions = slices.Clone(lag.Partitions)

@@ -8,28 +8,37 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
-// Memory is what a decision leaves for the next one. Its size is bounded by the longest window of
-// the policy and by the number of partitions. It is stored as JSON in the State of the processor.
+// Memory is the input that a decision leaves for the next one. It is stored as JSON in the State of
+// the processor. The longest window of the policy and the number of partitions bound its size.
 type Memory struct {
-	Replicas        *int             `json:"replicas,omitempty"`        // of the last decision made while not paused; nil if there was none
-	Asked           time.Time        `json:"asked,omitzero"`            // since when decisions have asked for replicas; zero if the last one did not
-	Active          bool             `json:"active,omitempty"`          // of that decision
-	MetricValue     int64            `json:"metricValue,omitempty"`     // of that decision, in transactions
-	LastActive      time.Time        `json:"lastActive,omitzero"`       // of the last poll that was active; zero if none was
-	Failures        int              `json:"failures,omitempty"`        // polls in a row in which no partition was known
-	Partitions      int              `json:"partitions,omitempty"`      // of the last complete poll, or the most that an incomplete one found since; 0 if no poll ever measured anything
-	Arrival         *float64         `json:"arrival,omitempty"`         // LSNs that arrive per second, over all partitions; nil if the last poll could not tell
-	DrainPerReplica float64          `json:"drainPerReplica,omitempty"` // LSNs that one live owner can process per second, as far as it was seen; 0 = never measured
-	Sizing          sizing.Memory    `json:"sizing,omitzero"`           // of step 3
-	Recommendations []Recommendation `json:"recommendations,omitempty"` // not older than the longer stabilization window
-	Changes         []Change         `json:"changes,omitempty"`         // not older than the longest policy period
+	// of the last decision while not paused; nil if there was none
+	Replicas *int `json:"replicas,omitempty"`
+	// since when decisions have asked for replicas; zero if the last one asked for none
+	Asked       time.Time `json:"asked,omitzero"`
+	Active      bool      `json:"active,omitempty"`      // of that decision
+	MetricValue int64     `json:"metricValue,omitempty"` // of that decision, in transactions
+	LastActive  time.Time `json:"lastActive,omitzero"`   // of the last poll that was active; zero if none was
+	Failures    int       `json:"failures,omitempty"`    // polls in a row in which no partition was known
+	// of the last complete poll, or the most that a later incomplete one found; 0 if no poll ever
+	// measured it
+	Partitions int `json:"partitions,omitempty"`
+	// LSNs that arrive per second, over all partitions; nil if the last poll could not measure it
+	Arrival *float64 `json:"arrival,omitempty"`
+	// LSNs per second that one live owner can process, or a lower bound; 0 = never measured
+	DrainPerReplica float64       `json:"drainPerReplica,omitempty"`
+	Sizing          sizing.Memory `json:"sizing,omitzero"` // of step 3
+	// none older than the longer stabilization window
+	Recommendations []Recommendation `json:"recommendations,omitempty"`
+	// none older than the longest policy period
+	Changes []Change `json:"changes,omitempty"`
 }
 
-// Recommendation is what steps 1 to 8 asked for at one poll, after the tolerance of step 9.
+// Recommendation is the result of steps 1 to 8 at one poll, after the tolerance of step 9.
 type Recommendation struct {
 	Time     time.Time `json:"time"`
 	Replicas int       `json:"replicas"`
-	AtLeast  bool      `json:"atLeast,omitempty"` // of an incomplete poll: no more is known than that fewer are not enough
+	// the poll was incomplete: fewer are not enough, more may be needed
+	AtLeast bool `json:"atLeast,omitempty"`
 }
 
 // Change is one past change of replicas; Delta is negative if they went down.
@@ -38,8 +47,8 @@ type Change struct {
 	Delta int       `json:"delta"`
 }
 
-// Until returns the memory with each time that is after now, by a clock that was ahead, set to now:
-// it would otherwise hold a window open or a cooldown off for as long as the clock was ahead.
+// Until returns the memory with each time after now set to now. Otherwise a clock that was ahead
+// would hold a window open, or delay a cooldown, until that time comes.
 func (m Memory) Until(now time.Time) Memory {
 	m.Recommendations, m.Changes = slices.Clone(m.Recommendations), slices.Clone(m.Changes)
 	times := []*time.Time{&m.LastActive, &m.Asked}
@@ -58,9 +67,9 @@ func (m Memory) Until(now time.Time) Memory {
 	return m
 }
 
-// CatchUp returns how many seconds a number of replicas needs to drain a lag (transactions) at the
-// rates measured last: lag / (replicas x drain rate - arrival rate), +Inf if changes arrive at least
-// as fast as they are drained. known is false if nothing is pending, or if a rate is not known.
+// CatchUp returns how many seconds so many replicas need to drain lag (transactions) at the rates
+// measured last: lag / (replicas x drain rate - arrival rate). It is +Inf if changes arrive at
+// least as fast as they are drained. known is false if nothing is pending or a rate is unknown.
 func (m Memory) CatchUp(lag *int64, replicas int) (seconds float64, known bool) {
 	if lag == nil || *lag <= 0 || m.Arrival == nil || m.DrainPerReplica <= 0 {
 		return 0, false

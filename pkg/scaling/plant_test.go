@@ -12,17 +12,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// plant is a processor whose rates a test knows: what arrives in each partition, and what its owners do.
+// plant is a simulated processor whose rates the test knows: what arrives in each partition, and
+// how fast its owners work.
 type plant struct {
-	now      time.Time
-	arrive   []float64     // changes per second and partition
-	replica  float64       // changes per second that one owner does, shared evenly among its partitions with work
-	handler  float64       // changes per second of one partition that the handler does at most; 0 = no limit but the replica's
-	batch    time.Duration // between two checkpoints of a partition; 0 = each second
+	now    time.Time
+	arrive []float64 // changes per second and partition
+	// changes per second that one owner processes, shared evenly among its partitions with work
+	replica float64
+	// changes per second that the handler processes of one partition; 0 = only replica limits it
+	handler  float64
+	batch    time.Duration // time between two checkpoints of a partition; 0 = one second
 	owners   []string      // of each partition; "" = nobody
-	database float64       // changes per second that all owners together can do; 0 = no limit
+	database float64       // changes per second that all owners together process; 0 = no limit
 
-	arrived, worked, done []float64 // done = checkpointed
+	arrived, worked, done []float64 // by partition; done = checkpointed
 }
 
 func newPlant(partitions int, each, replica float64, batch time.Duration) *plant {
@@ -34,7 +37,7 @@ func newPlant(partitions int, each, replica float64, batch time.Duration) *plant
 	return p
 }
 
-// spread gives the partitions to so many owners, evenly by count.
+// spread assigns the partitions to n owners, evenly by count.
 func (p *plant) spread(owners int) {
 	for i := range p.owners {
 		p.owners[i] = ""
@@ -44,14 +47,14 @@ func (p *plant) spread(owners int) {
 	}
 }
 
-// run lets some time pass.
+// run advances the time.
 func (p *plant) run(d time.Duration) {
 	for range int(d / time.Second) {
 		p.now = p.now.Add(time.Second)
 		p.work()
 		for i, o := range p.owners {
 			p.arrived[i] += p.arrive[i]
-			// The checkpoints of the partitions are not at the same moment.
+			// Partitions write their checkpoints at different moments.
 			if at := p.now.Unix() + int64(i)*7; o != "" && (p.batch == 0 || at%int64(p.batch/time.Second) == 0) {
 				p.done[i] = p.worked[i]
 			}
@@ -59,7 +62,8 @@ func (p *plant) run(d time.Duration) {
 	}
 }
 
-// work is a second of every owner: what one partition leaves of its share, the others get.
+// work is one second of every owner. What one partition leaves of its share goes to the owner's
+// others.
 func (p *plant) work() {
 	left, spare := map[string]float64{}, make([]float64, len(p.owners))
 	database := p.database
@@ -99,7 +103,7 @@ func (p *plant) work() {
 	}
 }
 
-// measure is what a poll finds.
+// measure returns what a poll would find.
 func (p *plant) measure(at time.Time) changefeed.ProcessorLag {
 	l := changefeed.ProcessorLag{Time: at}
 	for i := range p.owners {
@@ -121,14 +125,14 @@ func (p *plant) measure(at time.Time) changefeed.ProcessorLag {
 type watched struct {
 	*plant
 	*story
-	follow bool // whether the decision is acted upon, within a poll
+	follow bool // the plant gets the decided replicas before the next poll
 }
 
 func polled(t *testing.T, p *plant, policy scaling.Policy) *watched {
 	return &watched{plant: p, story: tell(t, policy)}
 }
 
-// polls lets the plant run for so many polls.
+// polls runs the plant for n polls.
 func (w *watched) polls(n int) *watched {
 	for range n {
 		w.plant.run(15 * time.Second)
@@ -140,7 +144,7 @@ func (w *watched) polls(n int) *watched {
 	return w
 }
 
-// away lets some time pass in which nobody owns a partition, without a poll.
+// away advances the time without owners and without polls.
 func (w *watched) away(d time.Duration) {
 	owners := slices.Clone(w.owners)
 	w.spread(0)
@@ -149,7 +153,7 @@ func (w *watched) away(d time.Duration) {
 	w.story.now = w.story.now.Add(d)
 }
 
-// reason is the sentence of a step of the last decision, "" where it had no say.
+// reason is the sentence of a step of the last decision, "" if the step did not act.
 func (w *watched) reason(step string) string {
 	w.t.Helper()
 	if w.last == nil {
@@ -176,7 +180,8 @@ func (w *watched) wantReplicas(least, most int) {
 	}
 }
 
-// held polls until so many replicas are asked for, and returns for how long they would have done before.
+// held polls until n replicas are asked for. It returns how long before that n would have been
+// enough.
 func (w *watched) held(replicas int) (held time.Duration) {
 	w.t.Helper()
 	would := fmt.Sprint(replicas, " would do, for ")

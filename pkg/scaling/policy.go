@@ -6,35 +6,43 @@ import (
 	"github.com/feedscale/feedscale/pkg/health"
 )
 
-// Policy says how one processor is to be scaled. Its fields are those of the processors file
-// (docs/configure.md), which use the words of KEDA and of the HPA. Package config validates them;
-// Decide assumes the ranges given here.
+// Policy says how to scale one processor. Its fields are those of the processors file
+// (docs/configure.md), in the words of KEDA and of the HPA. Package config validates them; Decide
+// relies on the ranges given here.
 type Policy struct {
-	Threshold                int64         // changeFeedLagThreshold: transactions of lag per replica, at least 1
-	Activation               int64         // activationChangeFeedLagThreshold: the processor is active where the lag is above; 0 <= Activation < Threshold
-	LimitToPartitionsWithLag bool          // cap the metric, and what steps 3 to 5 ask for, by the partitions with lag instead of by all
-	EvenPartitions           bool          // use only replica counts that divide the number of partitions
-	MaxLeasesPerReplica      int           // no fewer replicas than the leases need at so many each, while changes are pending; 0 = no such limit
-	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replica but the one that owns them
-	MaxChangeAge             time.Duration // greatest age of the oldest pending change, see step 4; 0 = no limit
-	Sizing                   Sizing        // how step 3 takes part; "" = SizingThreshold
-	CatchUpWithin            time.Duration // time in which a backlog is to be gone, see step 3; 0 = the rates only hold what arrives, and with SizingThreshold take no part
-	MinReplicas              int           // minReplicaCount, at least 0
-	MaxReplicas              *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
-	Cooldown                 time.Duration // cooldownPeriod: time from the last active poll to the step to zero
-	Health                   health.Policy // by which the Lag of an Input was assessed
-	Behavior                 Behavior
-	Fallback                 Fallback
-	Schedules                []Schedule
-	Paused                   bool // the processor is measured and shown; its decisions are not published
+	Threshold int64 // changeFeedLagThreshold: transactions of lag per replica, at least 1
+	// activationChangeFeedLagThreshold: the processor is active above this lag; 0 <= Activation <
+	// Threshold
+	Activation int64
+	// limitToPartitionsWithLag: only partitions with lag count for the cap of steps 1 and 5
+	LimitToPartitionsWithLag bool
+	EvenPartitions           bool // only counts that divide the number of partitions
+	// leases per replica at most, while changes are pending; 0 = no limit
+	MaxLeasesPerReplica int
+	// partitions that were reported as stalled ask for no replica beyond their owner
+	ExcludeStalled bool
+	// greatest age of the oldest pending change, for step 4; 0 = no limit
+	MaxChangeAge time.Duration
+	Sizing       Sizing // which count step 3 returns; "" = SizingThreshold
+	// time to drain a backlog, for step 3; 0 = SizingAuto does not drain it faster than it arrives,
+	// and SizingThreshold skips step 3
+	CatchUpWithin time.Duration
+	MinReplicas   int           // minReplicaCount, at least 0
+	MaxReplicas   *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
+	Cooldown      time.Duration // cooldownPeriod: time from the last active poll to the step to zero
+	Health        health.Policy // the policy that assessed the Lag of an Input
+	Behavior      Behavior
+	Fallback      Fallback
+	Schedules     []Schedule
+	Paused        bool // decisions are shown, and not published
 }
 
-// Sizing says what replicas are computed from.
+// Sizing says what the replicas are computed from.
 type Sizing string
 
 // The sizings, as configured.
 const (
-	SizingAuto      Sizing = "auto"      // what was measured, and the threshold until enough was
+	SizingAuto      Sizing = "auto"      // measured rates; the threshold until they are known
 	SizingThreshold Sizing = "threshold" // the threshold, which catchUpWithin may raise
 )
 
@@ -47,10 +55,11 @@ type Behavior struct {
 
 // Rules are the limits of one direction.
 type Rules struct {
-	StabilizationWindow time.Duration // 0..3600 s; within it the most cautious recommendation counts
+	StabilizationWindow time.Duration // 0..3600 s; the most cautious recommendation in it counts
 	SelectPolicy        SelectPolicy  // "" = Max
 	Policies            []RatePolicy  // empty = no limit
-	Tolerance           float64       // deviation from the metric's target, as a fraction of it, up to which nothing changes; at least 0
+	// fraction of the target by which the metric may differ without a change; at least 0
+	Tolerance float64
 }
 
 // SelectPolicy says which of several rate policies applies.
@@ -79,9 +88,10 @@ const (
 	RatePercent RateType = "Percent"
 )
 
-// Fallback says what is decided where no partition could be measured: step 8 of docs/decide.md.
+// Fallback says what step 8 of docs/decide.md decides if no partition could be measured.
 type Fallback struct {
-	FailureThreshold int // polls in a row that may fail: the fallback counts with one more; 0 = none
+	// failed polls in a row before the fallback; 0 = the first failure falls back
+	FailureThreshold int
 	Behavior         FallbackBehavior
 	Replicas         int // ignored by max and currentReplicas
 }
@@ -90,25 +100,26 @@ type Fallback struct {
 type FallbackBehavior string
 
 // KEDA's fallback behaviors (https://keda.sh/docs/latest/reference/scaledobject-spec/#fallback),
-// and FallbackMax, which is feedscale's own.
+// and FallbackMax, which KEDA does not have.
 const (
-	FallbackMax             FallbackBehavior = "max"                     // as if every partition lagged by a whole threshold
+	// as if every partition had a lag of one threshold
+	FallbackMax             FallbackBehavior = "max"
 	FallbackStatic          FallbackBehavior = "static"                  // Replicas
 	FallbackCurrent         FallbackBehavior = "currentReplicas"         // the last decision
 	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher" // the greater of the last decision and Replicas
 	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // the smaller of the last decision and Replicas
 )
 
-// Schedule is a floor in a time window, as KEDA's cron trigger has it: at least DesiredReplicas
-// while the next End comes before the next Start.
+// Schedule is a minimum in a time window, as in KEDA's cron trigger: at least DesiredReplicas while
+// the next End comes before the next Start.
 type Schedule struct {
 	Location        *time.Location
 	Start, End      Cron
 	DesiredReplicas int
 }
 
-// Cron returns the next time at which a cron expression fires, strictly after t and in t's
-// location. *cron.SpecSchedule of robfig/cron/v3 is one.
+// Cron returns the next time after t, in t's location, at which a cron expression fires.
+// *cron.SpecSchedule of robfig/cron/v3 implements it.
 type Cron interface {
 	Next(t time.Time) time.Time
 }

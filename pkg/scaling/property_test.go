@@ -23,11 +23,11 @@ const stories = 3000
 type tick struct {
 	in   scaling.Input
 	out  scaling.Outcome
-	seen time.Time     // of the poll, or of the earliest later one by a clock that was set back
-	aged time.Duration // the most that a later poll took it to be old
+	seen time.Time     // of the poll; of an earlier later one if the clock was set back
+	aged time.Duration // the greatest age that a later poll computed for it
 }
 
-// later is a poll at the given time, by which the ticks before it get older.
+// later polls at the given time, which makes the earlier ticks older.
 func later(told []tick, now time.Time) {
 	for i := range told {
 		k := &told[i]
@@ -38,7 +38,7 @@ func later(told []tick, now time.Time) {
 	}
 }
 
-// previous is the decision before, 0 where there was none.
+// previous is the replicas of the decision before, 0 if there was none.
 func (k tick) previous() int {
 	if k.in.Memory.Replicas == nil {
 		return 0
@@ -54,7 +54,7 @@ type generator struct {
 	leases     []string
 	session    []int64 // newest LSN by partition
 	checkpoint []int64
-	named      int // leases there ever were
+	named      int // leases created so far
 }
 
 func newGenerator(story uint64, windows []scaling.Schedule) *generator {
@@ -157,8 +157,8 @@ func (g *generator) policy() scaling.Policy {
 	return p
 }
 
-// measure lets some changes arrive and some be processed, and returns what the account would
-// answer: now and then only a part of it, an old one, or nothing.
+// measure lets changes arrive and be processed. It returns what the account would answer: sometimes
+// only a part, an old reading, or nothing.
 func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 	if g.happens(15) {
 		g.rearrange()
@@ -202,14 +202,14 @@ func (g *generator) measure(at time.Time) changefeed.ProcessorLag {
 			}
 		}
 		if short && p.Lag != nil && g.happens(2) {
-			p.Measured = at.Add(-g.seconds(900)) // the budget left it out
+			p.Measured = at.Add(-g.seconds(900)) // the request budget skipped this partition
 		}
 		l.Partitions = append(l.Partitions, p)
 	}
 	return l
 }
 
-// TestProperties_Long plays random stories; every property has to hold after each poll. A property
+// TestProperties_Long plays random stories and checks every property after each poll. A property
 // returns what is wrong, or "".
 func TestProperties_Long(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestProperties_Long(t *testing.T) {
 				now = now.Add(g.seconds(1200))
 			}
 			if g.happens(25) {
-				now = now.Add(-g.seconds(5000)) // the clock is put right
+				now = now.Add(-g.seconds(5000)) // the clock is corrected
 				memory, healthy = memory.Until(now), healthy.Until(now)
 			}
 			later(told, now)
@@ -266,7 +266,7 @@ func TestProperties_Long(t *testing.T) {
 	}
 }
 
-// asked is what a step asked for, -1 where it had no say.
+// asked is the count after a step, -1 if the step did not act.
 func (k tick) asked(step string) int {
 	if k.out.Decision != nil {
 		for _, r := range k.out.Decision.Reasons {
@@ -278,8 +278,7 @@ func (k tick) asked(step string) int {
 	return -1
 }
 
-// complete reports whether everything is known, or was a short time ago, and nothing by a reading that
-// is too old.
+// complete reports whether every partition has a reading that is not too old.
 func (k tick) complete() bool {
 	oldest := k.in.Now.Add(-max(time.Minute, k.in.Policy.Behavior.ScaleDown.StabilizationWindow))
 	known := 0
@@ -300,14 +299,13 @@ func (k tick) complete() bool {
 	return k.in.Lag.Error == "" && (k.in.Lag.Bootstrap || len(k.in.Lag.Partitions) > 0)
 }
 
-// outOfBounds reports whether the decision before is more than the partitions there are, so that
-// step 10 lowers it.
+// outOfBounds reports whether the last decision exceeds the number of partitions, so that step 10
+// lowers it.
 func (k tick) outOfBounds() bool {
 	return k.complete() && k.in.Lag.Complete() && k.previous() > max(k.in.Policy.MinReplicas, k.in.Lag.PartitionCount())
 }
 
-// fellBack reports whether polls failed often enough for the fallback, which decides what the user
-// configured whatever is pending.
+// fellBack reports whether the fallback applies, which ignores what is pending.
 func (k tick) fellBack() bool {
 	return !k.in.Lag.Known() && k.out.Memory.Failures > k.in.Policy.Fallback.FailureThreshold
 }
@@ -329,8 +327,8 @@ func boundsHold(story []tick) string {
 	return ""
 }
 
-// useful is how many replicas have something to do, as far as is known: what the last complete poll
-// counted, and the incomplete ones since then, which take nothing back either.
+// useful is how many replicas can have work: the partitions of the last complete poll, or more if
+// an incomplete poll since then found more.
 func useful(story []tick) int {
 	most := 0
 	for _, k := range slices.Backward(story) {
@@ -359,8 +357,8 @@ func noScaleInWhileUnknown(story []tick) string {
 	return ""
 }
 
-// nothingKnownNothingDecided: whatever the policy, nothing is decided before anything was measured,
-// except by a fallback that has a number of its own.
+// nothingKnownNothingDecided: nothing is decided before anything was measured, except by a fallback
+// with a count of its own.
 func nothingKnownNothingDecided(story []tick) string {
 	for _, k := range story {
 		if k.in.Lag.Known() {
@@ -375,9 +373,9 @@ func nothingKnownNothingDecided(story []tick) string {
 	return ""
 }
 
-// noFlapping: within the window of a direction no decision reverses the other direction, except for
-// the steps between one and zero, which are cooldown's and activation's, and for what was done
-// without a recommendation: because of fewer partitions, or as a fallback.
+// noFlapping: within the window of its direction, no decision reverses an earlier one. Exempt are
+// the steps between one and zero, and changes without a recommendation: fewer partitions, or a
+// fallback.
 func noFlapping(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -400,8 +398,9 @@ func noFlapping(story []tick) string {
 	return ""
 }
 
-// unmeasuredIsNoRecommendation: a poll that fails, or that is incomplete and asks for less than there
-// is, leaves the windows as they were, unless a window of schedules asks, or nothing was decided before.
+// unmeasuredIsNoRecommendation: a poll leaves the windows unchanged if it fails, or if it is
+// incomplete and asks for fewer replicas than there are. Exempt are schedules and the first
+// decision.
 func unmeasuredIsNoRecommendation(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -419,8 +418,8 @@ func unmeasuredIsNoRecommendation(story []tick) string {
 	return ""
 }
 
-// levelEnds: what step 3 holds is the last decision, of which it asks for more than half, and for no
-// longer than nine minutes after fewer were enough. No incomplete poll does.
+// levelEnds: when step 3 holds a count, it is the last decision, more than half of it is needed,
+// and it is held for at most nine minutes after fewer were enough. No incomplete poll holds.
 func levelEnds(story []tick) string {
 	k := story[len(story)-1]
 	held := k.asked("level")
@@ -439,8 +438,8 @@ func levelEnds(story []tick) string {
 	return ""
 }
 
-// rateIsLimited: in each direction no period of a policy sees a greater change than the most
-// generous policy allows, counted from the replicas at its beginning.
+// rateIsLimited: in each direction, no period of a policy has a greater change than the most
+// generous policy allows from the replicas at its beginning.
 func rateIsLimited(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -473,7 +472,7 @@ func rateIsLimited(story []tick) string {
 		}
 		room := float64(rate.Value)
 		if rate.Type == scaling.RatePercent {
-			room = float64(from)*float64(rate.Value)/100 + 1 // at most one more, by rounding
+			room = float64(from)*float64(rate.Value)/100 + 1 // rounding adds at most one
 		}
 		moved := d.Replicas - from
 		if d.Direction == scaling.In {
@@ -501,8 +500,8 @@ func zeroOnlyAfterCooldown(story []tick) string {
 	return ""
 }
 
-// zeroComesAfterCooldown is the other half of that rule: no window and no rate keeps an idle
-// processor above zero any longer.
+// zeroComesAfterCooldown: no window and no rate policy keeps an idle processor above zero after its
+// cooldown.
 func zeroComesAfterCooldown(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -517,7 +516,7 @@ func zeroComesAfterCooldown(story []tick) string {
 	return "above zero without an active poll in all of cooldownPeriod"
 }
 
-// evenDivides: where evenPartitions had a say, each replica owns as many partitions as the others.
+// evenDivides: if evenPartitions acted, each replica owns the same number of partitions.
 func evenDivides(story []tick) string {
 	k := story[len(story)-1]
 	if k.out.Decision == nil {
@@ -566,7 +565,7 @@ func memoryIsBounded(story []tick) string {
 	return ""
 }
 
-// reasonsExplain: the last reason has the replicas that were decided.
+// reasonsExplain: the last reason has the decided replicas.
 func reasonsExplain(story []tick) string {
 	k := story[len(story)-1]
 	d := k.out.Decision
@@ -582,7 +581,7 @@ func reasonsExplain(story []tick) string {
 	return ""
 }
 
-// sameInputSameOutcome: the outcome depends on the input alone, and the input is not changed.
+// sameInputSameOutcome: the outcome depends only on the input, which is not changed.
 func sameInputSameOutcome(story []tick) string {
 	k := story[len(story)-1]
 	copied := k.in
@@ -600,8 +599,8 @@ func sameInputSameOutcome(story []tick) string {
 	return ""
 }
 
-// memoryMayBeStored: a memory that went through JSON leads to the same outcome. Every twentieth
-// poll is enough: JSON is slow.
+// memoryMayBeStored: a memory that went through JSON gives the same outcome. Only every twentieth
+// poll checks it, since JSON is slow.
 func memoryMayBeStored(story []tick) string {
 	k := story[len(story)-1]
 	if len(story)%20 != 0 {
@@ -622,7 +621,7 @@ func memoryMayBeStored(story []tick) string {
 	return ""
 }
 
-// TestMonotoneInLag_Long: where nothing was decided before, more lag never asks for fewer replicas.
+// TestMonotoneInLag_Long: a first decision never has fewer replicas for more lag.
 func TestMonotoneInLag_Long(t *testing.T) {
 	t.Parallel()
 	for number := range uint64(stories) {

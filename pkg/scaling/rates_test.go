@@ -9,9 +9,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// reading is what a poll finds about one partition.
+// reading is what a poll finds of one partition.
 type reading struct {
-	session, checkpoint int64 // LSNs; what lies between is the lag; 0 is none
+	session, checkpoint int64 // LSNs, whose difference is the lag; 0 is none
 	owner               string
 	renewed             time.Duration // ago
 }
@@ -102,7 +102,7 @@ func TestMaxChangeAge(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rule      string
-		retention time.Duration // as assessed
+		retention time.Duration // as the estimator found it
 		limit     time.Duration // maxChangeAge
 		age       int64
 		want      string
@@ -136,4 +136,4 @@ func TestMaxChangeAge(t *testing.T) {
 	})
 }
 
-// TestCarriedReadingsSayNothingAboutRates: 1,800 in 100 s; in 20 s 1,000 arrived and 200 were done.
+// 1,800 changes in 100 s, but in the last 20 s 1,000 arrived and 200 were processed.

@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	_ "time/tzdata" // so that time zones are the same on every machine
+	_ "time/tzdata" // the same time zones on every machine
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// floor is an entry of schedules, as in the processors file.
+// floor is an entry of schedules in the processors file.
 type floor struct {
 	timezone, start, end string
 	desiredReplicas      int
 }
 
-// schedules reads floors as a processors file would have them.
+// schedules parses floors as package config does.
 func schedules(t *testing.T, floors ...floor) []scaling.Schedule {
 	t.Helper()
 	document := "processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, schedules: ["
@@ -122,7 +122,7 @@ func TestSchedules(t *testing.T) {
 	}
 	type tick struct {
 		after time.Duration
-		lags  []int64 // none: the poll fails
+		lags  []int64 // empty = the poll fails
 		want  string
 	}
 	idle, busy, unknown := repeat(0, 8), append(repeat(0, 7), 700), append(repeat(0, 7), -1)

@@ -57,7 +57,7 @@ func TestEvenPartitions(t *testing.T) {
 	}
 }
 
-// TestMaxLeasesPerReplica is the rule of KEDA's maxActiveLeasesPerReplica, over all leases.
+// TestMaxLeasesPerReplica is the rule of KEDA's maxActiveLeasesPerReplica, applied to all leases.
 func TestMaxLeasesPerReplica(t *testing.T) {
 	t.Parallel()
 	at := func(n int) func(*scaling.Policy) { return func(p *scaling.Policy) { p.MaxLeasesPerReplica = n } }
@@ -91,7 +91,8 @@ func TestMaxLeasesPerReplica(t *testing.T) {
 	}
 }
 
-// TestHotPartition is the cap by partitions with lag of step 5, which holds whatever asks for more.
+// TestHotPartition is the cap of step 5 by partitions with lag. It applies after every step that
+// raises.
 func TestHotPartition(t *testing.T) {
 	t.Parallel()
 	hurry := func(p *scaling.Policy) { p.MaxChangeAge = 10 * time.Second }
@@ -135,7 +136,7 @@ func TestExcludeStalled(t *testing.T) {
 	type found struct {
 		after time.Duration
 		stuck int64 // lag of the partition whose checkpoint never moves
-		other int64 // lag of one whose checkpoint does
+		other int64 // lag of a partition whose checkpoint moves
 		want  string
 	}
 	const minute = time.Minute
@@ -146,7 +147,7 @@ func TestExcludeStalled(t *testing.T) {
 	}{
 		{"it counts until it was reported, and is left out from the next poll on", policy(excluding), []found{
 			{0, 300, 50, "4 active 350 out [threshold=4]"},
-			{5 * minute, 300, 50, "4 active 350 none [threshold=4]"}, // the poll that reports it
+			{5 * minute, 300, 50, "4 active 350 none [threshold=4]"}, // this poll reports it
 			{10 * minute, 300, 50, "1 active 50 in [threshold=1 excludeStalled=1]"},
 		}},
 		{"one replica stays for it, and the metric keeps a scaler from zero", policy(excluding), []found{
@@ -201,8 +202,8 @@ func TestExcludeStalled(t *testing.T) {
 	}
 }
 
-// TestExcludeStalledSurvivesItsOwnScaleIn: the scale-in may stop the owner of the partition that is
-// left out, whose lease then has no owner for a while.
+// TestExcludeStalledSurvivesItsOwnScaleIn: the scale-in may stop the owner of the excluded
+// partition, whose lease then has no owner for a while.
 func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
 	t.Parallel()
 	s := tell(t, policy(excluding))
@@ -237,7 +238,7 @@ func TestExcludeStalledSurvivesItsOwnScaleIn(t *testing.T) {
 	}
 	nobody(time.Minute)
 	status(changefeed.StatusStalled)
-	nobody(5 * time.Minute) // nobody tries any more
+	nobody(5 * time.Minute) // no host tries it any more
 	status(changefeed.StatusUnclaimed)
 	poll(time.Minute, "b", "stuck", left)
 	status(changefeed.StatusStalled)

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// sized is the default policy, but for the windows.
+// sized is the default policy without windows.
 func sized(change ...func(*scaling.Policy)) scaling.Policy {
 	return unlimited(append([]func(*scaling.Policy){func(p *scaling.Policy) {
 		p.Sizing, p.CatchUpWithin = scaling.SizingAuto, 90*time.Second
@@ -81,7 +81,8 @@ func TestADatabaseThatGetsSlowerIsSeen(t *testing.T) {
 
 func TestSizing(t *testing.T) {
 	t.Parallel()
-	// learnt is a plant of 8 partitions whose replicas were seen to do 25 a second, and have caught up.
+	// learnt is a plant of 8 partitions whose replicas were measured at 25 changes a second, and
+	// have caught up.
 	learnt := func(t *testing.T, policy scaling.Policy) *watched {
 		p := newPlant(8, 10, 25, 0)
 		p.spread(2)
@@ -92,7 +93,7 @@ func TestSizing(t *testing.T) {
 		w.follow = true
 		return w.polls(60)
 	}
-	// held is that plant once its database got slower, and further replicas were seen not to help.
+	// held is the learnt plant after its database became slower and more replicas did not help.
 	held := func(t *testing.T) *watched {
 		w := learnt(t, sized())
 		w.database = 15
@@ -105,7 +106,8 @@ func TestSizing(t *testing.T) {
 		w.wantReason("notEffective", "look at what the handler waits for")
 		return w
 	}
-	// level is the first plant after four replicas were needed for so many polls, where three would do now.
+	// level is the first plant after four replicas were needed for some polls, when three are
+	// enough.
 	level := func(t *testing.T, polls int) *watched {
 		w := learnt(t, sized())
 		for i := range w.arrive {
@@ -287,11 +289,11 @@ func TestSizing(t *testing.T) {
 	})
 }
 
-// TestAnUpgradeTakesNoMoreThanAThirdAtATime: a State of an earlier release, or a lost one, has no memory of
-// how the load behaves. Replicas that are busy now may be idle in a minute.
+// TestAnUpgradeTakesNoMoreThanAThirdAtATime: the State of an earlier release, or a lost one, does
+// not know how the load varies. Replicas that are busy now may be idle in a minute.
 func TestAnUpgradeTakesNoMoreThanAThirdAtATime(t *testing.T) {
 	t.Parallel()
-	p := newPlant(64, 20, 25, 10*time.Second) // so that as much is pending as with the SDKs
+	p := newPlant(64, 20, 25, 10*time.Second) // as much is pending as with the SDKs
 	p.spread(64)
 	policy := sized()
 	policy.Behavior.ScaleDown.StabilizationWindow = 225 * time.Second
@@ -315,8 +317,8 @@ func TestAnUpgradeTakesNoMoreThanAThirdAtATime(t *testing.T) {
 	w.wantReplicas(3, 8)
 }
 
-// TestSizingKnowsWhatItCannotKnow has loads on which a rule that trusts its measurements too much goes
-// wrong for hours.
+// TestSizingKnowsWhatItCannotKnow has loads that mislead, for hours, a rule that trusts its
+// measurements too much.
 func TestSizingKnowsWhatItCannotKnow(t *testing.T) {
 	t.Parallel()
 	follow := func(t *testing.T, p *plant, owners int) *watched {
@@ -330,7 +332,8 @@ func TestSizingKnowsWhatItCannotKnow(t *testing.T) {
 	t.Run("batches about as long as the poll interval are no backlog: the replicas do not climb", func(t *testing.T) {
 		t.Parallel()
 		for _, batch := range []time.Duration{10 * time.Second, 15 * time.Second, 20 * time.Second, 45 * time.Second} {
-			w := follow(t, newPlant(16, 5, 25, batch), 4).polls(4 * 20) // until then the threshold has a say
+			// until then the threshold counts
+			w := follow(t, newPlant(16, 5, 25, batch), 4).polls(4 * 20)
 			for range 4 * 60 * 2 {
 				w.polls(1)
 				w.wantReplicas(2, 11)

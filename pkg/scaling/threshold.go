@@ -12,7 +12,7 @@ import (
 // threshold is steps 1 and 2 of docs/decide.md. Step 1: metricValue is the lag, at most one
 // changeFeedLagThreshold per partition (or per partition with lag). The processor is active if the
 // lag is above the activation threshold or a status wakes it. Step 2: one replica per
-// changeFeedLagThreshold of metricValue, rounded up; none if the processor is inactive.
+// changeFeedLagThreshold of metricValue, rounded up; 0 if the processor is inactive.
 func (in Input) threshold(m measurement) (count, []Reason) {
 	policy := in.Policy
 	capBy, capped := m.partitions, "partitions"
@@ -23,7 +23,8 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 	if m.gaps != "" {
 		c.basis = partial
 	}
-	// What excludeStalled leaves out keeps the processor active, so that its owner keeps trying.
+	// The partitions that excludeStalled leaves out keep the processor active, so that their owner
+	// keeps trying.
 	woken := m.wake != "" || m.excluded > 0
 	c.active = m.all > policy.Activation || woken
 	if !c.active {
@@ -47,7 +48,7 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 	return c, why
 }
 
-// wakeReason says why a status asks for a replica whatever the activation threshold.
+// wakeReason says why a status keeps one replica, even below the activation threshold.
 func (m measurement) wakeReason() string {
 	switch m.wake {
 	case changefeed.StatusUncovered:
@@ -66,8 +67,8 @@ func (m measurement) wakeReason() string {
 	}
 }
 
-// size measures the rates and sizes by them, also while that has no say, so that they are known when
-// it has.
+// size runs step 3's measurements at every poll, so that the rates are known when step 3 needs
+// them.
 func (in Input) size(m measurement, c count) sizing.Answer {
 	current, _ := in.current()
 	most := m.partitions
@@ -82,7 +83,7 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 }
 
 // sizing is step 3 of docs/decide.md: the count that the measured rates need. With SizingAuto it
-// replaces that of step 2. With SizingThreshold and catchUpWithin it can only raise.
+// replaces the count of step 2. With SizingThreshold and catchUpWithin it can only raise it.
 func (in Input) sizing(c count, a sizing.Answer) (count, []Reason) {
 	auto := in.Policy.Sizing == SizingAuto
 	switch {
@@ -102,13 +103,13 @@ func (in Input) sizing(c count, a sizing.Answer) (count, []Reason) {
 	return c, why
 }
 
-// ageTolerance is the fraction by which the age may exceed maxChangeAge before step 4 counts it.
+// ageTolerance is the fraction by which the age may exceed its limit before step 4 acts.
 const ageTolerance = 0.1
 
 // maxChangeAge is step 4 of docs/decide.md: if the age of the oldest pending change is beyond a
-// limit, it raises the replicas to live owners (at least 1) times age / limit, rounded up, as the
-// HPA multiplies its pods by the ratio of a metric to its target. The limits are maxChangeAge and
-// half of the retention, beyond which changes are lost.
+// limit by more than ageTolerance, it raises the replicas to live owners (at least 1) times age /
+// limit, rounded up, as the HPA multiplies its pods by the ratio of a metric to its target. The
+// limits are maxChangeAge and half of the retention, beyond which changes are lost.
 func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
 	var why []Reason
 	for _, l := range []struct {
@@ -136,9 +137,10 @@ func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
 	return c, why
 }
 
-// maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the replicas
-// to as many as the leases need at so many each, as maxActiveLeasesPerReplica of KEDA 2.22's
-// azure-cosmosdb scaler does, but over all leases, not only those with lag. metricValue follows.
+// maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the
+// replicas until none has more than maxLeasesPerReplica leases. maxActiveLeasesPerReplica of KEDA
+// 2.22's azure-cosmosdb scaler does the same, but only for leases with lag. metricValue is raised
+// accordingly.
 func (in Input) maxLeasesPerReplica(m measurement, c count) (count, []Reason) {
 	most := in.Policy.MaxLeasesPerReplica
 	if most <= 0 || !c.active || m.lagging == 0 {
@@ -153,9 +155,9 @@ func (in Input) maxLeasesPerReplica(m measurement, c count) (count, []Reason) {
 }
 
 // evenPartitions is step 5 of docs/decide.md: it raises the replicas to the next count that divides
-// the number of partitions, as KEDA's kafka scaler does with ensureEvenDistributionOfPartitions.
-// The replica with the most partitions determines when the lag is drained, and one that has fewer
-// cannot take work off it. metricValue follows, so that a scaler that reads it arrives at the same
+// the number of partitions, as ensureEvenDistributionOfPartitions of KEDA's kafka scaler does. The
+// replica with the most partitions determines when the lag is drained, and the others cannot take
+// work from it. metricValue is raised accordingly, so that a scaler that reads it gets the same
 // count.
 func (in Input) evenPartitions(m measurement, c count) (count, []Reason) {
 	if !in.Policy.EvenPartitions || !c.active {
@@ -169,10 +171,10 @@ func (in Input) evenPartitions(m measurement, c count) (count, []Reason) {
 	return c, nil
 }
 
-// hotPartition is step 5 of docs/decide.md, if limitToPartitionsWithLag is set: it lowers the
-// replicas to the number of partitions with lag, unknown ones included, at least 1. Only one replica
-// works on a partition, so more would have nothing to do, whatever steps 3 and 4 ask for. As in
-// KEDA, this cap comes after the even count.
+// hotPartition is step 5 of docs/decide.md, if limitToPartitionsWithLag is set: it caps the
+// replicas at the number of partitions with lag, unknown ones included, but at least at 1. One
+// partition is read by one replica at a time, so more replicas would be idle. As in KEDA, this cap
+// comes after the even count.
 func (in Input) hotPartition(m measurement, c count) (count, []Reason) {
 	if !in.Policy.LimitToPartitionsWithLag || !c.active {
 		return c, nil
@@ -186,8 +188,8 @@ func (in Input) hotPartition(m measurement, c count) (count, []Reason) {
 	return c, because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
 }
 
-// even returns the smallest count from n up that divides the number of partitions; n itself if it is
-// greater than that.
+// even returns the smallest count from n up that divides the number of partitions; n itself if n
+// exceeds it.
 func even(n, partitions int) int {
 	for count := max(1, n); count <= partitions; count++ {
 		if partitions%count == 0 {
@@ -197,9 +199,9 @@ func even(n, partitions int) int {
 	return n
 }
 
-// throughput is step 5 of docs/decide.md: it holds scale-out while a container is at its limit and
-// the lag does not fall, since more replicas would share what is throttled already. It never scales
-// in, wakes a processor as ever, and leaves the floors of schedules alone.
+// throughput is step 5 of docs/decide.md: it refuses a scale-out while a container is at its limit
+// and the lag does not fall, since more replicas would share the same throttled request units. It
+// never scales in. It lets a processor wake from zero, and schedules raise the count.
 func (in Input) throughput(m measurement, c count) (count, []Reason) {
 	current, known := in.current()
 	if in.Limit == nil || !known || current == 0 || !c.active || in.Limit.LagBefore == nil || m.all < *in.Limit.LagBefore {
@@ -214,8 +216,8 @@ func (in Input) throughput(m measurement, c count) (count, []Reason) {
 		in.Limit.Container, in.Limit.RUPerSecond, m.all, *in.Limit.LagBefore)
 }
 
-// schedules is step 6 of docs/decide.md: it raises the replicas to the highest floor whose window
-// is open. As in KEDA, an open window keeps the processor active.
+// schedules is step 6 of docs/decide.md: it raises the replicas to the highest minimum among the
+// open windows. As in KEDA, an open window keeps the processor active.
 func (in Input) schedules(m measurement, c count) (count, []Reason) {
 	var open *Schedule
 	for i := range in.Policy.Schedules {
@@ -234,7 +236,7 @@ func (in Input) schedules(m measurement, c count) (count, []Reason) {
 		}
 	}
 	if floor >= c.replicas && c.basis == held {
-		c.basis = partial // a window that is open is known without a measurement
+		c.basis = partial // an open window is known without a measurement
 	}
 	if c.raise(float64(floor)) {
 		return c, because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
@@ -243,7 +245,7 @@ func (in Input) schedules(m measurement, c count) (count, []Reason) {
 }
 
 // Open reports whether the window is open at t: its next end comes before its next start, both
-// strictly after t, which is the rule of KEDA's cron trigger (cron_scaler.go).
+// strictly after t. This is the rule of KEDA's cron trigger (cron_scaler.go).
 func (w *Schedule) Open(t time.Time) bool {
 	t = t.In(w.Location)
 	return !w.Start.Next(t).Before(w.End.Next(t))

@@ -9,20 +9,21 @@ import (
 
 // ThroughputPolicy bounds the throughput of one container (docs/throughput.md).
 type ThroughputPolicy struct {
-	Min            int           // request units a second; 0 = what was there before the first change
-	Max            int           // what it is never raised above, at least Min
-	ScaleDownAfter time.Duration // less has to be enough for so long before it is lowered
+	Min            int           // request units a second; 0 = the throughput before the first change
+	Max            int           // upper bound of what feedscale sets, request units a second; at least Min
+	ScaleDownAfter time.Duration // how long less must be enough before it is lowered
 }
 
-// Provisioned is the throughput of a container as the service told it.
+// Provisioned is the throughput of a container, as the service reports it.
 type Provisioned struct {
-	RUPerSecond int  // of autoscaled throughput its maximum
+	RUPerSecond int  // with autoscale, the maximum
 	Autoscale   bool // it scales itself below RUPerSecond
-	Minimum     int  // the least that the service allows; 0 where it does not say
-	Pending     bool // a change of it is under way
+	Minimum     int  // lowest value that the service allows; 0 if it does not say
+	Pending     bool // an earlier change is still under way
 }
 
-// step is what throughput is a multiple of (https://learn.microsoft.com/azure/cosmos-db/concepts-limits).
+// step is the unit in which throughput is provisioned
+// (https://learn.microsoft.com/azure/cosmos-db/concepts-limits).
 func (p Provisioned) step() int {
 	if p.Autoscale {
 		return 1000
@@ -30,31 +31,32 @@ func (p Provisioned) step() int {
 	return 100
 }
 
-// roundUp rounds up to a step.
+// roundUp rounds up to the next step.
 func (p Provisioned) roundUp(n float64) int {
 	return int(math.Ceil(min(n, math.MaxInt32)/float64(p.step()))) * p.step()
 }
 
-// Demand is what one processor needs of a container.
+// Demand is what one processor needs from a container.
 type Demand struct {
 	Processor  string  // its name
-	Replicas   int     // that it is to have
-	PerReplica float64 // request units a second that each of them uses; 0 where that is not known
-	Undecided  bool    // it is not known how many replicas it is to have
+	Replicas   int     // that were decided for it
+	PerReplica float64 // request units a second of one replica; 0 if unknown
+	Undecided  bool    // its replicas are unknown
 }
 
-// ThroughputMemory is what a decision about a container leaves for the next one.
+// ThroughputMemory is the input that a decision about a container leaves for the next one.
 type ThroughputMemory struct {
-	Lower time.Time `json:"lower,omitzero"` // since when less than what is provisioned is enough; zero while it is not
-	Most  int       `json:"most,omitempty"` // request units a second: the most that was enough since then
+	// since when less than is provisioned is enough; zero if it is not
+	Lower time.Time `json:"lower,omitzero"`
+	Most  int       `json:"most,omitempty"` // request units a second: the highest need since Lower
 }
 
 // ThroughputInput is everything that a decision about a container's throughput depends on.
 type ThroughputInput struct {
 	Now         time.Time
 	Provisioned Provisioned
-	Before      int      // what was provisioned before the first change; 0 = nothing was changed
-	Demands     []Demand // of all processors that name the container
+	Before      int      // provisioned before the first change; 0 = feedscale changed nothing
+	Demands     []Demand // of every processor that names the container
 	Policy      ThroughputPolicy
 	Memory      ThroughputMemory
 }
@@ -67,17 +69,18 @@ type ThroughputReason struct {
 	Why         string `json:"why"`
 }
 
-// ThroughputDecision says what a container's throughput is to be, and why.
+// ThroughputDecision says what throughput a container should have, and why.
 type ThroughputDecision struct {
-	RUPerSecond int                `json:"ruPerSecond"` // to provision; of autoscaled throughput the maximum
-	Provisioned int                `json:"provisioned"` // there was when it was decided
-	Autoscale   bool               `json:"autoscale"`
-	Needed      *int               `json:"needed"`  // by the replicas wanted, before every bound; nil where that is not known of all of them
-	AtLimit     bool               `json:"atLimit"` // they need more than what it may be raised to
-	Reasons     []ThroughputReason `json:"reasons"`
+	RUPerSecond int  `json:"ruPerSecond"` // to provision; with autoscale, the maximum
+	Provisioned int  `json:"provisioned"` // at the time of the decision
+	Autoscale   bool `json:"autoscale"`
+	// by the decided replicas, before any bound; nil if it is unknown of one of them
+	Needed  *int               `json:"needed"`
+	AtLimit bool               `json:"atLimit"` // they need more than Policy.Max allows
+	Reasons []ThroughputReason `json:"reasons"`
 }
 
-// Why returns all reasons in one line.
+// Why joins the sentences of all reasons.
 func (d ThroughputDecision) Why() string {
 	text := make([]string, len(d.Reasons))
 	for i, r := range d.Reasons {
@@ -105,8 +108,8 @@ func DecideThroughput(in ThroughputInput) (ThroughputDecision, ThroughputMemory)
 	return d, d.settle(in, unknown)
 }
 
-// demand is step 1: what the replicas need that the processors are to have, in the steps of the service. It
-// returns of how many processors that is not known.
+// demand is step 1: the throughput that the decided replicas need, rounded up to the service's
+// step. It returns how many processors have an unknown need.
 func (d *ThroughputDecision) demand(in ThroughputInput) (unknown int) {
 	sum := 0.0
 	for _, p := range in.Demands {
@@ -129,7 +132,7 @@ func (d *ThroughputDecision) demand(in ThroughputInput) (unknown int) {
 	return unknown
 }
 
-// bound is steps 2 and 3: never above max, nor below min and what the service allows, which win.
+// bound is steps 2 and 3: at most max, at least min and what the service allows. The minimum wins.
 func (d *ThroughputDecision) bound(in ThroughputInput) {
 	p := in.Provisioned
 	if most := in.Policy.Max / p.step() * p.step(); d.RUPerSecond > most {
@@ -151,13 +154,13 @@ func (d *ThroughputDecision) bound(in ThroughputInput) {
 	}
 }
 
-// settle is steps 4 to 6: what is to be changed now. Up is at once, before the replicas that need it are
-// there; down takes its time, since an hour is billed by its highest throughput.
+// settle is steps 4 to 6. It raises at once, so that the throughput is there before the replicas.
+// It lowers only after scaleDownAfter, since an hour is billed by its highest throughput.
 func (d *ThroughputDecision) settle(in ThroughputInput, unknown int) (next ThroughputMemory) {
 	wanted, now, pending := d.RUPerSecond, d.Provisioned, in.Provisioned.Pending
 	if wanted < now && unknown == 0 {
 		next = ThroughputMemory{Lower: in.Memory.Lower, Most: max(in.Memory.Most, wanted)}
-		if next.Lower.After(in.Now) { // by a clock that was ahead
+		if next.Lower.After(in.Now) { // the clock was ahead
 			next.Lower = in.Now
 		}
 		if in.Memory.Lower.IsZero() || next.Most >= now {
@@ -184,9 +187,9 @@ func (d *ThroughputDecision) settle(in ThroughputInput, unknown int) (next Throu
 	return next
 }
 
-// Limit says that a container of a processor is at its limit: its throughput cannot be raised further.
+// Limit is a container of a processor whose throughput cannot be raised further.
 type Limit struct {
 	Container   string // DATABASE/ID
 	RUPerSecond int
-	LagBefore   *int64 // of the poll before, in transactions; nil where it was not known
+	LagBefore   *int64 // lag at the last poll, in transactions; nil if unknown
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// noon is when the decisions of these tests are made.
+// noon is the time of the decisions in these tests.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// shownThroughput is a decision in one line: what it is to be, with the step behind each reason.
+// shownThroughput is a decision in one line: the throughput, and the step of each reason.
 func shownThroughput(d scaling.ThroughputDecision) string {
 	text := fmt.Sprint(d.RUPerSecond)
 	if d.AtLimit {
@@ -52,7 +52,7 @@ func TestThroughput(t *testing.T) {
 		before      int
 		demands     demands
 		policy      scaling.ThroughputPolicy
-		lower       time.Duration // since when less is enough; 0 = not yet
+		lower       time.Duration // how long less has been enough; 0 = not yet
 		most        int
 		want        string
 	}{
@@ -101,7 +101,7 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// TestThroughputRisesAtOnceAndFallsOncePerBurst has two bursts within the time to scale down.
+// TestThroughputRisesAtOnceAndFallsOncePerBurst has two bursts within scaleDownAfter.
 func TestThroughputRisesAtOnceAndFallsOncePerBurst(t *testing.T) {
 	t.Parallel()
 	now := scaling.Provisioned{RUPerSecond: 400, Minimum: 400}
@@ -127,7 +127,7 @@ func TestThroughputRisesAtOnceAndFallsOncePerBurst(t *testing.T) {
 	}
 }
 
-// TestThroughputKeepsItsBounds holds for random inputs what no step may break.
+// TestThroughputKeepsItsBounds checks, for random inputs, the bounds that no step may break.
 func TestThroughputKeepsItsBounds(t *testing.T) {
 	t.Parallel()
 	for story := range uint64(20_000) {
@@ -191,7 +191,7 @@ func TestThroughputKeepsItsBounds(t *testing.T) {
 	}
 }
 
-// TestAContainerAtItsLimitHoldsScaleOut is the step throughput of a decision about replicas.
+// TestAContainerAtItsLimitHoldsScaleOut is the step throughput of [scaling.Decide].
 func TestAContainerAtItsLimitHoldsScaleOut(t *testing.T) {
 	t.Parallel()
 	lag := func(n int64) changefeed.ProcessorLag {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// incomplete is step 7 of docs/decide.md: while a partition is unknown, the known ones may scale
-// out, but replicas, activity and metricValue do not go below those of the last decision, in this
-// step or any later one. If there is none, and no known partition makes the processor active,
-// nothing is decided: zero replicas might be wrong.
+// incomplete is step 7 of docs/decide.md. While a partition is unknown, the known ones may scale
+// out, but replicas, activity and metricValue do not go below the last decision, in this step or a
+// later one. Without a last decision, and if no known partition makes the processor active, nothing
+// is decided: zero replicas might be wrong.
 func (in Input) incomplete(m measurement, c count) (count, []Reason) {
 	if c.basis != partial {
 		return in.uncertain(m, c)
@@ -36,8 +36,8 @@ func (in Input) incomplete(m measurement, c count) (count, []Reason) {
 	return c, nil
 }
 
-// uncertain keeps a processor from zero, a part of step 7 too: while earlier readings stand in for
-// partitions that are unknown now, replicas may go down, but activity does not end.
+// uncertain is the other part of step 7: while earlier readings replace unknown partitions, the
+// replicas may go down, but not to zero.
 func (in Input) uncertain(m measurement, c count) (count, []Reason) {
 	if current, _ := in.current(); !m.unsure || current == 0 || c.active {
 		return c, nil
@@ -50,7 +50,7 @@ func (in Input) uncertain(m measurement, c count) (count, []Reason) {
 	return c, because("incomplete", "a partition could not be measured: its last reading counts, but not for the step to zero")
 }
 
-// hold is a part of step 8 of docs/decide.md: the last decision, if there is one.
+// hold returns the last decision, if there is one: part of step 8 of docs/decide.md.
 func (m Memory) hold(step, why string) (count, []Reason) {
 	if m.Replicas == nil {
 		return count{basis: nothing}, nil
@@ -60,9 +60,9 @@ func (m Memory) hold(step, why string) (count, []Reason) {
 	return c, because(step, "%s", why)
 }
 
-// failure is step 8 of docs/decide.md, taken in place of steps 1 to 5 and 7 if no partition could be
-// measured. Up to failureThreshold polls in a row that failed hold the last decision; beyond, the
-// fallback counts, as in KEDA.
+// failure is step 8 of docs/decide.md. It replaces steps 1 to 5 and 7 if no partition could be
+// measured. Up to failureThreshold failed polls in a row, the last decision holds. After that, the
+// fallback applies, as in KEDA.
 func (in Input) failure(m measurement, failures int) (count, []Reason) {
 	current, known := in.current()
 	fallback := in.Policy.Fallback
@@ -94,7 +94,7 @@ func (in Input) failure(m measurement, failures int) (count, []Reason) {
 		replicas = m.partitions
 		why = because("fallback", "%d polls failed: as if each of the %d partitions last known lagged by a threshold", failures, replicas)
 	}
-	// The metricValue of a fallback is that of as many partitions as replicas.
+	// A fallback has the metricValue of as many partitions as replicas.
 	c := count{active: replicas > 0, metric: min(int64(replicas), math.MaxInt64/in.Policy.Threshold) * in.Policy.Threshold, basis: fallen}
 	c.raise(float64(replicas))
 	return c, why

@@ -8,22 +8,22 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// load is what one partition brings, with what is remembered of it.
+// load is the work of one partition, with its memory.
 type load struct {
 	Partition
-	lease, owner string  // the owner is live; "" = nobody
-	excluded     bool    // it asks for nothing
-	rate         float64 // LSNs per second that arrived since its last measurement; -1 = unknown
-	came, moved  int64   // LSNs that arrived since then, and by which its owner moved its position
-	backlog      float64 // LSNs that have waited for longer than an owner that keeps up lets them
-	waited       bool    // its oldest change has
+	lease, owner string  // a live owner; "" = none
+	excluded     bool    // it asks for no replica
+	rate         float64 // LSNs per second that arrived since the last measurement; -1 = unknown
+	came, moved  int64   // LSNs since then: that arrived, and that the position moved
+	backlog      float64 // LSNs that are older than an owner that keeps up would leave them
+	waited       bool    // its oldest change is older than that
 }
 
-// loads measures each partition, takes what arrived into the means, and returns what arrived since the
-// last poll; nil if that cannot be told.
+// loads measures each partition and updates the means of arrivals. It returns LSNs that arrived per
+// second since the last poll, over all partitions; nil if that is unknown.
 func (in Input) loads(m *Memory) ([]load, *float64) {
 	loads := make([]load, len(in.Lag.Partitions))
-	m.Partitions = nil // stays so without partitions, as if it came from a store
+	m.Partitions = nil // nil, as it is after it was stored as JSON
 	if len(loads) > 0 {
 		m.Partitions = make(map[string]Partition, len(loads))
 	}
@@ -43,7 +43,7 @@ func (in Input) loads(m *Memory) ([]load, *float64) {
 		}
 		told = told || l.rate >= 0
 	}
-	arrived, latest := 0.0, 0.0 // what was measured; with what can be expected of the others
+	arrived, latest := 0.0, 0.0 // measured; with the expected value of the partitions that were not
 	for i := range loads {
 		p, l := &in.Lag.Partitions[i], &loads[i]
 		if !l.Known && known > 0 {
@@ -54,7 +54,7 @@ func (in Input) loads(m *Memory) ([]load, *float64) {
 		} else {
 			latest += l.Arrival
 		}
-		// An owner that keeps up with long batches leaves a change for up to two of them.
+		// With long batches, a change waits for up to two of them even if the owner keeps up.
 		keepsUp := patience.Seconds() + 2*l.Batch
 		if l.waited = p.Lag != nil && p.Age != nil && float64(*p.Age) >= keepsUp; l.waited {
 			l.backlog = max(0, float64(*p.Lag)-2*keepsUp*l.Arrival)
@@ -69,11 +69,10 @@ func (in Input) loads(m *Memory) ([]load, *float64) {
 	return loads, &arrived
 }
 
-// read takes a measurement of the partition.
+// read updates the memory of the partition from a measurement.
 //
-// Each move of a position reaches at least what was there at the poll before the last move, however
-// long the batches are, if each of them takes all that waits. What stays below that was left by a
-// full batch.
+// A batch takes every change that waits, up to its size. So a move of the position that stays below
+// the head of the poll before the last move shows that a full batch left changes behind.
 func (l *load) read(p *changefeed.Partition, now time.Time) {
 	last := l.Partition
 	span := now.Sub(last.Time)
@@ -94,25 +93,27 @@ func (l *load) read(p *changefeed.Partition, now time.Time) {
 	switch {
 	case !p.Pending():
 		l.Behind, l.Head, l.Waits, l.Batch = false, l.Session, time.Time{}, 0
-	case again && l.Checkpoint > last.Checkpoint: // a batch is over; one that began and ended between two polls is short
+	case again && l.Checkpoint > last.Checkpoint:
+		// A batch has ended. If it also began since the last poll, it counts as short.
 		l.Behind, l.Head, l.Waits, l.Batch = l.Checkpoint < last.Head, last.Session, now, 0
 		if last.Waits.Before(last.Time) && !last.Waits.IsZero() {
 			l.Batch = now.Sub(last.Waits).Seconds()
 		}
-	case l.Checkpoint < last.Checkpoint: // it was set back
+	case l.Checkpoint < last.Checkpoint: // the position was set back
 		l.Behind, l.Head, l.Waits = false, last.Session, now
 	case last.Waits.IsZero():
 		l.Waits = now
 	}
 }
 
-// capacity measures what a replica can do, in LSNs per second. An owner that is behind shows all that
-// it can do. What it does otherwise is a lower bound.
+// capacity returns how many LSNs per second a replica can process. An owner that is behind works at
+// its full rate. Otherwise its rate is a lower bound.
 //
-// The age of its changes alone does not tell that it is behind: its batches may be long. So a window
-// counts in full only if a batch was full, or if the owners did not do about what arrived.
+// A high age alone does not show that an owner is behind: its batches may be long. So a window
+// counts in full only if a batch was full, or if the owners processed clearly more or less than
+// arrived.
 func (in Input) capacity(m *Memory, loads []load) float64 {
-	now := make(map[string]Owner) // since the last poll
+	now := make(map[string]Owner) // each owner's work since the last poll
 	left, done := make(map[string]bool), 0.0
 	for i := range loads {
 		l := &loads[i]
@@ -126,10 +127,11 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		}
 		now[l.owner], done, left[l.owner] = o, done+float64(l.moved), left[l.owner] || l.Behind
 	}
-	if m.Owners = nil; len(now) > 0 { // stays so without owners, as if it came from a store
+	if m.Owners = nil; len(now) > 0 { // nil, as it is after it was stored as JSON
 		m.Owners = make(map[string]Owner, len(now))
 	}
-	full, all, working := make(map[string]Owner), Owner{}, 0.0 // windows that are full; those of all that may be behind
+	// full windows; the sum of those that may be behind; owners that work
+	full, all, working := make(map[string]Owner), Owner{}, 0.0
 	for name, o := range now {
 		if o.Moves > 0 {
 			working++
@@ -149,22 +151,23 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		if w.Behind && (left[name] || all.differs()) {
 			exact = append(exact, rate)
 		} else {
-			bound = max(bound, rate*(1-1/float64(w.Moves))) // it may hold one batch too many
+			// the window may contain one batch too many
+			bound = max(bound, rate*(1-1/float64(w.Moves)))
 		}
 	}
 	span := in.Lag.Time.Sub(m.Time)
 	if !m.Time.IsZero() && span > 0 {
 		m.Done = mean(m.Done, true, done/span.Seconds(), span, window)
 		if in.Capacity == 0 && bound == 0 && working > 0 {
-			bound = done / span.Seconds() / working // better than nothing, until a window is full
+			bound = done / span.Seconds() / working // until a window is full
 		}
 	}
 	return in.learn(m, exact, bound)
 }
 
-// add takes what an owner did since the last poll into its window. It returns the window that goes on
-// and the one that is full, if it is: it begins and ends with a move, and holds either polls at which
-// the owner was behind or none.
+// add adds an owner's work since the last poll to its window. It returns the open window and, if it
+// is now full, the closed one. A full window begins and ends with a move of a position, and its
+// owner was behind at all of its polls or at none.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	begin := Owner{}
 	if o.Moves > 0 {
@@ -180,17 +183,17 @@ func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	return begin, w
 }
 
-// differs reports whether owners did more or less than what arrived, by more than chance and the
-// batches at both ends of a window make.
+// differs reports whether owners processed more or less than arrived, by more than chance and the
+// batches at both ends of a window explain.
 func (w Owner) differs() bool {
 	off := math.Abs(float64(w.Done - w.Came))
 	return off > chance*math.Sqrt(float64(w.Done+w.Came)) && off > chance*float64(w.Done)*math.Sqrt(float64(w.Leases))/float64(w.Moves)
 }
 
-// learn takes the windows of this poll into the capacity.
+// learn updates the capacity from the windows that this poll closed.
 func (in Input) learn(m *Memory, exact []float64, bound float64) float64 {
 	capacity, seen := in.Capacity, 0.0
-	slices.Sort(exact) // so that the sum is always the same
+	slices.Sort(exact) // so that the sum does not depend on the order of a map
 	for _, rate := range exact {
 		seen += rate / float64(len(exact))
 	}
@@ -206,12 +209,12 @@ func (in Input) learn(m *Memory, exact []float64, bound float64) float64 {
 	return capacity + follow*max(0, bound-capacity)
 }
 
-// proven reports whether an owner was lately seen to do all that it can.
+// proven reports whether an owner was recently seen to work at its full rate.
 func (m *Memory) proven(now time.Time) bool {
 	return !m.ProvenAt.IsZero() && now.Sub(m.ProvenAt) < provenFor
 }
 
-// mean takes a value into an exponential mean. The first one counts in full.
+// mean updates an exponential mean. The first value counts in full.
 func mean(last float64, known bool, value float64, span, over time.Duration) float64 {
 	if !known {
 		return value

@@ -1,9 +1,9 @@
 // Package sizing computes from measured rates how many replicas a processor needs: step 3 of
 // docs/decide.md, which has the formula and a worked example.
 //
-// It measures three things from poll to poll (measure.go): what arrives, what one replica can do, and
-// what has waited. This file turns them into a number. It is pure, and knows nothing of policies,
-// events or stores. Start with [Rates.Size].
+// It measures three things from poll to poll (measure.go): the arrivals, the capacity of a replica,
+// and the backlog. This file turns them into a count. It is pure: it imports the domain, and no
+// policies, events or stores. Start with [Rates.Size].
 //
 // The package is internal to the program: its API may change in any release.
 package sizing
@@ -19,67 +19,83 @@ import (
 )
 
 const (
-	window      = 45 * time.Second // for which a rate is measured, at least: three polls, so that one busy poll is no trend
-	longMean    = 4 * time.Minute  // of arrivals: long enough to even out bursts of a minute
-	jump        = 1.3              // times the long mean from which the latest arrivals count alone: the means would follow for minutes
-	patience    = 15 * time.Second // age that an owner with short batches leaves no change: three times the SDKs' feed poll delay
-	follow      = 0.5              // weight of the latest windows in the capacity: four fifths of a change count after two of them
-	provenFor   = time.Hour        // for which a capacity counts once it was seen; as long, a new memory does not know how the load behaves
-	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: what arrives varies by about as much
-	worth       = 0.2              // share of the fullest owner's work that as many replicas again have to take over: else they would stand idle
-	startUp     = 45 * time.Second // from a decision until its replicas work: a pod's start, and its first look for leases
-	slowScaleIn = 2.0 / 3          // of the replicas stay at a scale-in that nothing proven supports
-	levelHeld   = 9 * time.Minute  // for which a slightly lower count has to be enough: the period of short waves in a load
-	chance      = 2.5              // standard deviations beyond which a difference is none of chance: one in 80 is beyond it nevertheless
-	effective   = 0.1              // share of what further replicas should have added that has to have come
-	settling    = 3 * time.Minute  // from a scale-out until the leases are there and the rates show it
-	notAgain    = 15 * time.Minute // for which a scale-out that did not help is not repeated
+	// shortest time over which a rate is measured: three polls, so that one busy poll is no trend
+	window   = 45 * time.Second
+	longMean = 4 * time.Minute // mean of arrivals that evens out bursts of a minute
+	// factor over the long mean at which only the latest arrivals count: the means would take
+	// minutes to follow
+	jump = 1.3
+	// changes younger than this are normal for an owner that keeps up: three times the SDKs' feed
+	// poll delay
+	patience = 15 * time.Second
+	// weight of the latest windows in the capacity: two of them make up three quarters of it
+	follow = 0.5
+	// how long a measured capacity counts, and how long a new memory does not know how the load
+	// varies
+	provenFor = time.Hour
+	// share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
+	spare = 0.1
+	// share of the fullest owner's work that a doubling must take over; otherwise the new replicas
+	// would be idle
+	worth = 0.2
+	// from a decision until its replicas work: the start of a pod, and its first search for leases
+	startUp = 45 * time.Second
+	// share of the replicas that stays at a scale-in without a proven capacity
+	slowScaleIn = 2.0 / 3
+	// how long a slightly lower count must be enough: the period of short waves in a load
+	levelHeld = 9 * time.Minute
+	// standard deviations beyond which a difference is not chance: one in 80 still is
+	chance    = 2.5
+	effective = 0.1              // share of the expected gain that a scale-out must bring
+	settling  = 3 * time.Minute  // from a scale-out until leases have moved and the rates show it
+	notAgain  = 15 * time.Minute // how long a scale-out that did not help is not repeated
 )
 
-// Strategy computes how many replicas a processor needs. The same Input always gets the same Answer;
-// it is not changed.
+// Strategy computes how many replicas a processor needs. It is deterministic and does not change
+// its Input.
 type Strategy interface {
 	Size(Input) Answer
 }
 
 // Input is everything that a size depends on. Rates are in LSNs per second.
 type Input struct {
-	Now             time.Time
-	Lag             changefeed.ProcessorLag // as assessed, with at least one known partition
-	Replicas        int                     // of the last decision; 0 = none, or there was none
-	Owners          int                     // live ones, of the leases
-	MaxReplicas     int                     // that there can be; at least 1
-	Threshold       int                     // replicas that step 2 asks for; 0 = the processor is inactive: it is measured alone
-	Capacity        float64                 // of a replica, as the last Answer has it; 0 = unknown
-	CatchUpWithin   time.Duration           // in which a backlog should be gone; 0 = it may stay
-	Even            bool                    // only counts that divide the number of partitions are used
-	LeaseExpiration time.Duration           // an owner is live while its lease was renewed within this time
-	Partial         bool                    // too much is unknown to scale in
-	Memory          Memory                  // of the last Answer; zero for the first
+	Now time.Time
+	// assessed by package health, with at least one known partition
+	Lag         changefeed.ProcessorLag
+	Replicas    int // of the last decision; 0 also if there was none
+	Owners      int // live owners of leases
+	MaxReplicas int // upper bound, at least 1
+	// count of step 2; 0 = the processor is inactive: rates are measured, and no count is computed
+	Threshold       int
+	Capacity        float64       // LSNs per second of a replica, from the last Answer; 0 = unknown
+	CatchUpWithin   time.Duration // time in which a backlog should be drained; 0 = no limit
+	Even            bool          // only counts that divide the number of partitions are used
+	LeaseExpiration time.Duration // an owner is live if it renewed a lease within this time
+	Partial         bool          // too much is unknown to scale in
+	Memory          Memory        // of the last Answer; zero for the first
 }
 
-// Answer is how many replicas the measured rates need, and what the next one needs to know.
+// Answer is how many replicas the measured rates need, with the memory for the next Answer.
 type Answer struct {
-	Known    bool     // the rates are known; else Replicas and Needed mean nothing
-	Needed   int      // replicas that the formula yields
-	Replicas int      // replicas to ask for: Needed, or what the steps after the formula leave of it
-	Reasons  []Reason // why; the first one is of the formula
-	Arrival  *float64 // that arrived since the last poll, over all partitions; nil if that cannot be told
-	Capacity float64  // of a replica, or a lower bound of it; 0 = unknown
+	Known    bool     // the rates are known; otherwise Replicas and Needed mean nothing
+	Needed   int      // result of the formula
+	Replicas int      // to ask for: Needed, after the rules that follow the formula
+	Reasons  []Reason // the first one explains the formula
+	Arrival  *float64 // LSNs per second since the last poll, over all partitions; nil if unknown
+	Capacity float64  // LSNs per second of a replica, or a lower bound; 0 = unknown
 	Memory   Memory
 }
 
-// Reason is one step that had a say, with the replicas after it.
+// Reason is one step that changed the count, with the replicas after it.
 type Reason struct {
 	Step     string
 	Replicas int
 	Why      string
 }
 
-// Rates is the Strategy of docs/decide.md.
+// Rates is the Strategy that docs/decide.md describes.
 type Rates struct{}
 
-// Size measures, and answers.
 func (Rates) Size(in Input) Answer {
 	m := in.Memory
 	if m.Began.IsZero() {
@@ -95,25 +111,26 @@ func (Rates) Size(in Input) Answer {
 	return a
 }
 
-// demand is what the partitions ask of their owners.
+// demand is what the partitions need of their owners, in LSNs per second.
 type demand struct {
-	asks             []float64 // of each partition that asks for something, the highest first
-	outrun           []load    // partitions of which more arrives than one replica does
+	asks             []float64 // of each partition that needs something, highest first
+	outrun           []load    // partitions with more arrivals than one replica can process
 	arrival, backlog float64
-	waited, jumped   bool // a change has waited; arrivals have jumped
+	waited, jumped   bool // a change has waited too long; arrivals have jumped
 	capacity         float64
 	partitions       int
 	current          int // replicas, at least 1
 }
 
-// demand joins arrivals and backlogs. Arrivals are the greater of the two means and, if they jumped,
-// of the latest value. No partition asks for more than one replica.
+// demand adds arrivals and backlogs. Arrivals are the greater of the two means and, after a jump,
+// the latest value. No partition needs more than one replica.
 func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
 	d := demand{arrival: max(m.Short, m.Long), capacity: capacity, partitions: len(loads), current: max(1, in.Replicas)}
-	if d.jumped = m.Latest > jump*m.Long+1; d.jumped { // a few changes are no trend
+	if d.jumped = m.Latest > jump*m.Long+1; d.jumped { // + 1: a few changes are no trend
 		d.arrival = max(d.arrival, m.Latest)
 	}
-	late := max(0, d.arrival-float64(in.Replicas)*capacity) * startUp.Seconds() // arrives until more replicas work
+	// arrives before more replicas work
+	late := max(0, d.arrival-float64(in.Replicas)*capacity) * startUp.Seconds()
 	for _, l := range loads {
 		if l.excluded {
 			continue
@@ -136,9 +153,9 @@ func (in Input) demand(loads []load, m *Memory, capacity float64) demand {
 	return d
 }
 
-// fewest returns the fewest replicas at which, with leases spread evenly by count, neither all
-// partitions together nor the owner of the heaviest one ask for more than a replica can do. What
-// outruns a replica is left out of the second: its owner can do no more, whatever else it has.
+// fewest returns the smallest count that is enough in two ways, with leases spread evenly by count:
+// for all partitions together, and for the owner of the heaviest one. The second ignores partitions
+// that outrun a replica: no other count helps their owners.
 func (d demand) fewest() int {
 	total := 0.0
 	for _, ask := range d.asks {
@@ -165,7 +182,7 @@ func (d demand) fewest() int {
 	return best
 }
 
-// fullest is what the owner of the heaviest partition gets with so many leases.
+// fullest is the demand on the owner of the heaviest partition if it has so many leases.
 func fullest(asks []float64, leases int) float64 {
 	if len(asks) == 0 {
 		return 0
@@ -208,8 +225,8 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	}
 }
 
-// notEffective judges the last scale-out, or begins to watch this one. One that did not help is taken
-// back, and not repeated for a while.
+// notEffective judges the last scale-out, or starts to watch this one. A scale-out that did not
+// help is undone and not repeated for a while.
 func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	s, asked := m.ScaleOut, min(a.Replicas, in.MaxReplicas)
 	switch {
@@ -224,7 +241,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 		s.At, s.To = in.Now, asked
 	case in.Owners >= s.To && in.Now.Sub(s.At) >= settling:
 		due := s.Rate * float64(s.To-s.From) / float64(s.From)
-		if m.Done < (1-effective)*d.arrival && m.Done-s.Rate < effective*due { // what does all that arrives can do no more
+		// if nearly all arrivals are processed, there was no more to gain
+		if m.Done < (1-effective)*d.arrival && m.Done-s.Rate < effective*due {
 			s.Until = in.Now.Add(notAgain)
 		} else {
 			s = ScaleOut{}
@@ -239,8 +257,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 
 func (s ScaleOut) holds(now time.Time) bool { return now.Before(s.Until) }
 
-// level holds the replicas until a lower count, but more than half of them, has been enough for a
-// while: a load that stays about where one more replica is needed would otherwise start and stop it
+// level holds the replicas until a lower count, but more than half of them, has been enough for
+// levelHeld. Otherwise a load that varies around the limit of one replica would start and stop it
 // every few minutes.
 func (in Input) level(a *Answer, m *Memory) {
 	switch {
@@ -265,7 +283,7 @@ func (a *Answer) because(step, why string, args ...any) {
 	a.Reasons = append(a.Reasons, Reason{Step: step, Replicas: a.Replicas, Why: fmt.Sprintf(why, args...)})
 }
 
-// why says what the formula saw.
+// why explains the formula's inputs.
 func (d demand) why(n int, proven bool) string {
 	does := "one replica does"
 	if !proven {
