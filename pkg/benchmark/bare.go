@@ -16,8 +16,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// bareLoop makes the requests of a tick with net/http alone, and looks into none of the answers: the least
-// that any client of the service has to do.
+// bareLoop sends the requests of a tick with net/http and ignores the answers: the minimum that any
+// client of the service must do.
 type bareLoop struct {
 	standIn *standIn
 	key     []byte
@@ -34,7 +34,7 @@ type bareRequest struct {
 	rangeID   int
 }
 
-// run makes the query of the leases, and one request per lease.
+// run queries the leases, and sends one request for each.
 func (b *bareLoop) run() error {
 	if err := b.query(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (b *bareLoop) query() error {
 	}
 }
 
-// request is a signed request about the documents of a container.
+// request returns a signed request for the documents of a container.
 func (b *bareLoop) request(method, container string, body io.Reader) (*http.Request, error) {
 	link := "dbs/" + database + "/colls/" + container
 	request, err := http.NewRequest(method, b.standIn.endpoint+link+"/docs", body)
@@ -126,7 +126,7 @@ func (b *bareLoop) request(method, container string, body io.Reader) (*http.Requ
 	return request, nil
 }
 
-// send reads the answer to its end and returns its headers.
+// send discards the body of the answer and returns its headers.
 func (b *bareLoop) send(request *http.Request) (http.Header, error) {
 	response, err := b.client.Do(request)
 	if err != nil {

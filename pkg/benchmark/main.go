@@ -1,7 +1,7 @@
 // Command benchmark measures the cost of a tick, in ratio to a bare net/http loop that makes the
-// same feed requests to the same stand-in. `make bench` runs it as `benchmark [NAME] HANDLER`, where
-// HANDLER is the stripped executable. It prints measured values next to those wanted and fails on
-// none, since machines differ; ratios differ less.
+// same feed requests to the same stand-in. `make bench` runs it as `benchmark [NAME] HANDLER`,
+// where HANDLER is the stripped executable. It prints each measured value with its goal. It never
+// fails, since machines differ; ratios differ less.
 //
 // The stand-in is this program in another process, so that its CPU time is not counted. Start with
 // measure, which lists the measurements.
@@ -26,7 +26,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-const concurrency = 64 // FEEDSCALE_CONCURRENCY's default
+const concurrency = 64 // the default of FEEDSCALE_CONCURRENCY
 
 func main() {
 	var err error
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// measure prints the measurement of a name, or every one if it is "", next to the value wanted.
+// measure prints one measurement, or all if name is "", each with its goal.
 func measure(name, handler string) error {
 	handler, err := filepath.Abs(handler)
 	if err != nil {
@@ -71,8 +71,8 @@ func measure(name, handler string) error {
 
 func row(what, got, wanted string) { fmt.Printf("%-58s %14s   %s\n", what, got, wanted) }
 
-// standIn is a stand-in account in another process. Its containers have the same number of
-// partitions, and each partition has a lease of every processor in the container leases.
+// standIn is a stand-in account in another process. All its containers have the same number of
+// partitions. For each partition, the container leases has a lease of every processor.
 type standIn struct {
 	command    *exec.Cmd
 	stdin      io.Closer
@@ -84,8 +84,8 @@ type standIn struct {
 	processors int // on each container
 }
 
-// startStandIn starts a stand-in that delays the answers of the change feed by delay, and whose oldest
-// pending changes have so many bytes; 0 is some small ones.
+// startStandIn starts a stand-in that delays answers of the change feed by delay. The oldest
+// pending change of each partition has so many bytes; 0 = a few small changes.
 func startStandIn(containers, partitions, processors int, delay time.Duration, bytes int) (*standIn, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -120,7 +120,7 @@ func startStandIn(containers, partitions, processors int, delay time.Duration, b
 	return s, nil
 }
 
-// stop closes the standard input of the stand-in, which ends it.
+// stop ends the stand-in by closing its standard input.
 func (s *standIn) stop() {
 	s.stdin.Close()
 	_ = s.command.Wait()
@@ -148,11 +148,11 @@ func (s *standIn) list() ([]estimator.Processor, error) {
 	return processors, nil
 }
 
-// entry is an object of the processors file.
+// entry is an entry of the processors file.
 type entry map[string]any
 
-// document returns the processors file for the handler, with one processor for each container of the
-// accounts, of which each is in the setting that settingOf names.
+// document returns the processors file for the handler: one processor for each container of the
+// accounts. settingOf names the setting of each account.
 func document(accounts ...*standIn) string {
 	var list []entry
 	for n, s := range accounts {
@@ -167,10 +167,10 @@ func document(accounts ...*standIn) string {
 	return string(text)
 }
 
-// settingOf is the name of the setting with the nth account.
+// settingOf is the name of the setting of the nth account.
 func settingOf(n int) string { return fmt.Sprint("COSMOS", n) }
 
-// estimate measures all processors once, and fails where one is incomplete.
+// estimate measures all processors once. It fails if one is incomplete.
 func (s *standIn) estimate(e *estimator.Estimator, processors []estimator.Processor) error {
 	for _, l := range e.EstimateAll(context.Background(), processors) {
 		if !l.Complete() {

@@ -19,10 +19,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-const runs = 5 // runs per measurement, of which the median is printed
+const runs = 5 // per measurement; the median is printed
 
-// cpuPerPartition compares the CPU time of a tick, the lease query included, with that of the bare
-// loop: in the same process, with the same stand-in, in turns.
+// cpuPerPartition compares the CPU time of a tick, including the query of the leases, with that of
+// the bare loop. Both run in this process and use the same stand-in, in turns.
 func cpuPerPartition(string) error {
 	s, err := startStandIn(10, 200, 1, 0, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func cpuPerPartition(string) error {
 	e := estimator.New(concurrency, time.Now)
 	b := newBareLoop(s)
 	var ticks, loops, ratios []float64
-	for run := range 3*runs + 1 { // short ones, on machines that others use, too
+	for run := range 3*runs + 1 { // short runs, since others may use the machine
 		tick, err := cpuOf(func() error { return s.estimate(e, processors) })
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func cpuPerPartition(string) error {
 		if err != nil {
 			return err
 		}
-		if run > 0 { // the first run warms both up
+		if run > 0 { // the first run warms up both
 			ticks, loops, ratios = append(ticks, tick), append(loops, loop), append(ratios, tick/loop)
 		}
 	}
@@ -103,7 +103,7 @@ func wallOfSlowAnswers(string) error {
 	return nil
 }
 
-// requestsPerTick counts the requests of a tick once RIDs are known.
+// requestsPerTick counts the requests of a tick after RIDs are cached.
 func requestsPerTick(string) error {
 	for _, c := range []struct {
 		what                               string
@@ -145,7 +145,7 @@ func countRequests(s *standIn, what string, reads int, processors []estimator.Pr
 	return nil
 }
 
-// polled is what a poll of the handler took.
+// polled is the cost of a poll of the handler.
 type polled struct {
 	partitions int
 	charge     float64 // RU
@@ -153,7 +153,7 @@ type polled struct {
 	wall       time.Duration
 }
 
-// poll has the handler poll everything in the accounts once.
+// poll makes the handler poll all processors of the accounts once.
 func poll(handler string, accounts ...*standIn) (polled, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
@@ -194,13 +194,13 @@ func poll(handler string, accounts ...*standIn) (polled, error) {
 	return p, nil
 }
 
-// peakOf watches a process until it has ended, and returns the most resident memory that it had, in MiB.
-// What the system says of a process that has ended is no less than what its parent had.
+// peakOf returns the peak resident memory of a process in MiB, read until the process ends. The
+// system's own figure is at least that of its parent.
 func peakOf(pid int) (peak float64) {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		_, line, found := strings.Cut(string(status), "VmHWM:")
-		if err != nil || !found { // it has ended
+		if err != nil || !found { // the process has ended
 			return peak
 		}
 		var kilobytes float64
@@ -227,8 +227,8 @@ func memory(handler string) error {
 	return nil
 }
 
-// memoryOfLargeItems compares the peak resident memory of a poll whose pages have a document of 2 MB each
-// with that of small ones: all partitions are read at once.
+// memoryOfLargeItems compares the peak resident memory of polls with documents of 2 MB and of polls
+// with small ones. All partitions are read at once.
 func memoryOfLargeItems(handler string) error {
 	const partitions, megabytes = 64, 2
 	for _, accounts := range []int{1, 2} {
@@ -246,7 +246,7 @@ func memoryOfLargeItems(handler string) error {
 	return nil
 }
 
-// residentOf is the median of the peaks of some polls of new accounts.
+// residentOf is the median peak of several polls of new accounts.
 func residentOf(handler string, accounts, partitions, bytes int) (float64, error) {
 	var all []*standIn
 	defer func() {
@@ -267,7 +267,7 @@ func residentOf(handler string, accounts, partitions, bytes int) (float64, error
 		if err != nil {
 			return 0, err
 		}
-		// A kilobyte that is read costs a request unit.
+		// Reading a kilobyte costs one request unit.
 		if least := accounts * partitions * bytes / 1100; p.partitions != accounts*partitions || p.charge < float64(least) {
 			return 0, fmt.Errorf("%d partitions were polled for %.0f RU, want %d for at least %d", p.partitions, p.charge, accounts*partitions, least)
 		}
@@ -276,7 +276,7 @@ func residentOf(handler string, accounts, partitions, bytes int) (float64, error
 	return median(peaks), nil
 }
 
-// firstRequest measures the wall time of serve from its start to its first answer.
+// firstRequest measures the wall time from the start of serve to its first answer.
 func firstRequest(handler string) error {
 	var times []float64
 	for range runs {

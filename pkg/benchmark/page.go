@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// page measures what the handler takes to answer the page and Prometheus, with 5,000 processors: CPU of its
-// process and, of metrics, its memory above that before.
+// page measures the handler's answers of the page and of Prometheus metrics with 5,000 processors:
+// CPU time and, for metrics, the added memory.
 func page(handler string) error {
 	s, err := startStandIn(5_000, 4, 1, 0, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func page(handler string) error {
 		if _, err := h.get("/api/metrics", "", http.StatusOK); err != nil {
 			return err
 		}
-		if run > 0 { // the first answers read every row
+		if run > 0 { // the first answers read every row of the state
 			list, unchanged = append(list, listed-before), append(unchanged, same-listed)
 			metrics, above = append(metrics, h.cpu()-same), append(above, h.status("VmHWM")-resident)
 		}
@@ -54,7 +54,7 @@ func page(handler string) error {
 	return nil
 }
 
-// get asks the handler for a path, and returns the ETag of the answer.
+// get requests a path of the handler and returns the ETag of the answer.
 func (h *served) get(path, tag string, status int) (string, error) {
 	request, err := http.NewRequest(http.MethodGet, h.url+path, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *served) get(path, tag string, status int) (string, error) {
 	return response.Header.Get("ETag"), nil
 }
 
-// fromHere returns what is resident, from which on the peak counts anew (proc(5), clear_refs).
+// fromHere returns the resident memory and resets the peak (proc(5), clear_refs).
 func (h *served) fromHere() (float64, error) {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", h.command.Process.Pid), []byte("5"), 0)
 	return h.status("VmRSS"), err

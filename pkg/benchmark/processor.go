@@ -15,16 +15,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// What the change feed processor is measured on.
+// The load of the change feed processor's measurement.
 const (
 	feedRanges    = 8
 	feedDocuments = 80_000
 	feedPage      = 100
 )
 
-// processorThroughput compares a host of the change feed processor with a loop over azcosmos that does
-// the least: it reads each range page by page and, after each page, replaces a document with the
-// continuation. Neither does anything with the changes. Both have the same stand-in in this process.
+// processorThroughput compares a host of the change feed processor with a minimal loop over
+// azcosmos, which reads each range page by page and replaces a document with the continuation after
+// each page. Neither does anything with the changes. Both use the same stand-in in this process.
 func processorThroughput(string) (err error) {
 	account, err := cosmosfake.Start(cosmosfake.Options{})
 	if err != nil {
@@ -44,7 +44,7 @@ func processorThroughput(string) (err error) {
 		}
 	}
 	var bare, host float64
-	for range 3 { // the best of three each, in turn
+	for range 3 { // the best of three runs each, in turns
 		bare = max(bare, pages(bareFeed, account))
 		host = max(host, pages(hostFeed, account))
 	}
@@ -54,7 +54,7 @@ func processorThroughput(string) (err error) {
 	return nil
 }
 
-// pages is how many pages a second a reader handles; 0 if it fails.
+// pages returns how many pages a second a reader handles; 0 if it fails.
 func pages(read func(context.Context, *cosmosfake.Server) (int64, error), account *cosmosfake.Server) float64 {
 	ctx, end := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer end()

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// scale measures ticks of the handler as a Functions host runs it, by how many leases there are: as few
-// processors with many leases each, and as processors of ten. Each row is a handler of its own, with a
-// state of its own: the first tick finds nothing stored, and the figures are of the ticks behind it.
+// scale measures ticks of the handler under a Functions host by the number of leases: few
+// processors with many leases each, and processors with ten. Each row has a new handler and a new
+// state. The first tick finds no state, so the figures are those of the later ticks.
 func scale(handler string) error {
 	fmt.Printf("\n%-8s %10s %9s %9s %10s %10s %9s %9s %9s\n", "leases", "processors", "wall", "CPU", "CPU/lease", "peak", "at rest", "requests", "RU")
 	for _, c := range []struct {
-		processors, leases int // leases of each
+		processors, leases int // leases of each processor
 		wanted             float64
 	}{
 		{1, 10, 0}, {1, 100, 0}, {10, 10, 0}, {1, 1_000, 0}, {100, 10, 0}, {1, 10_000, 128}, {1_000, 10, 128}, {500, 200, 512}, {10_000, 10, 512},
@@ -74,7 +74,7 @@ func scaleRow(handler string, processors, leases int, wanted float64) error {
 	return nil
 }
 
-// served is a handler in a process of its own, in the place that a Functions host gives it.
+// served is a handler process, started as a Functions host does.
 type served struct {
 	command *exec.Cmd
 	folder  string
@@ -82,8 +82,8 @@ type served struct {
 	output  bytes.Buffer
 }
 
-// startHandler starts a handler whose next slot is far off: a tick is not cut short, and nothing grows old,
-// however slow the machine is.
+// startHandler starts a handler whose next slot is hours away, so that no tick is cut short and no
+// reading expires on a slow machine.
 func startHandler(handler string, s *standIn) (*served, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
@@ -138,7 +138,7 @@ func (h *served) tick() error {
 	return nil
 }
 
-// status returns a figure of the process in MiB.
+// status returns a memory figure of the process in MiB.
 func (h *served) status(name string) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.command.Process.Pid))
 	_, line, _ := strings.Cut(string(text), name+":")
@@ -147,7 +147,7 @@ func (h *served) status(name string) float64 {
 	return kilobytes / 1024
 }
 
-// cpu returns the seconds of the process so far, user and system.
+// cpu returns the CPU seconds of the process so far, user and system.
 func (h *served) cpu() float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.command.Process.Pid))
 	_, behindName, _ := strings.Cut(string(text), ") ")
@@ -163,13 +163,13 @@ func (h *served) cpu() float64 {
 
 var tickLine = regexp.MustCompile(`(?m)^feedscale_processor_(poll_requests|poll_request_charge|complete|last_measured_timestamp_seconds)\{.*\} (\S+)$`)
 
-// costs are of the last tick, as Prometheus is told.
+// costs are the metrics of the last tick, from /api/metrics.
 type costs struct {
-	requests, charge float64 // to the account, and RU
-	measured         int     // processors of which all is known, and that this tick measured
+	requests, charge float64 // requests to the account, and their RU
+	measured         int     // processors that are fully known, and that this tick measured
 }
 
-// costs returns those of a tick that began at a time.
+// costs returns the metrics of a tick that began at a time.
 func (h *served) costs(began time.Time) (c costs, err error) {
 	response, err := http.Get(h.url + "/api/metrics")
 	if err != nil {

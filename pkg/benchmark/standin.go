@@ -24,8 +24,8 @@ const (
 func containerID(i int) string   { return fmt.Sprintf("container-%d", i) }
 func processorName(i int) string { return fmt.Sprintf("projection-%d-", i) }
 
-// serveStandIn is the other process: it prints its connection string, and serves until its standard
-// input ends. Its arguments are those of startStandIn.
+// serveStandIn is the other process. It prints its connection string and serves until its standard
+// input is closed. Its arguments are those of startStandIn.
 func serveStandIn(args []string) error {
 	containers, err1 := strconv.Atoi(args[0])
 	partitions, err2 := strconv.Atoi(args[1])
@@ -57,7 +57,7 @@ func serveStandIn(args []string) error {
 	return server.Close()
 }
 
-// fill makes the containers, their leases at LSN 0, and changes: some small ones in each partition, or
+// fill makes the containers, leases at LSN 0, and changes: several small ones in each partition, or
 // one of so many bytes.
 func fill(server *cosmosfake.Server, containers, partitions, processors, bytes int) error {
 	if err := server.CreateDatabase(database); err != nil {
@@ -85,7 +85,7 @@ func fillContainer(server *cosmosfake.Server, id string, partitions, processors,
 	}
 	for lease := range partitions * processors {
 		of.Name = processorName(lease / partitions)
-		whole := leasefake.Range{Max: "FF"} // of every lease: only a split, of which there is none here, looks at it
+		whole := leasefake.Range{Max: "FF"} // the same for every lease: only a split would use it
 		document := of.DotNetPK(strconv.Itoa(lease%partitions), whole, leasefake.Fields{Owner: "worker-1", Continuation: leasefake.At(0), Updated: time.Now()})
 		if err := server.Upsert(database, leaseContainer, document); err != nil {
 			return err
@@ -102,8 +102,8 @@ func fillContainer(server *cosmosfake.Server, id string, partitions, processors,
 	return nil
 }
 
-// fillLarge writes one document to each partition. Whose ids belong to which partition it finds out in
-// another container, of the same number of partitions.
+// fillLarge writes one document to each partition. It learns which id belongs to which partition in
+// another container with the same number of partitions.
 func fillLarge(server *cosmosfake.Server, id string, partitions, bytes int) error {
 	const trial = "trial"
 	if err := server.CreateContainer(database, cosmosfake.ContainerSpec{ID: trial, PartitionKey: []string{"/id"}, Partitions: partitions}); err != nil {

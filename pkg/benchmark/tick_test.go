@@ -10,7 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// TestMain is the stand-in where a benchmark has started this program as one.
+// TestMain is the stand-in if a benchmark started this program as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 7 && os.Args[1] == "standin" {
 		if err := serveStandIn(os.Args[2:]); err != nil {
@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkPartition measures what a tick takes for each partition, and what the bare loop does, in
-// CPU time of this process and in allocations: the wall time is the stand-in's. Its output is for
-// benchstat (docs/decisions/0022-speed.md).
+// BenchmarkPartition measures CPU time and allocations for each partition, of a tick and of the
+// bare loop. Wall time would be the stand-in's. Its output is for benchstat
+// (docs/decisions/0022-speed.md).
 func BenchmarkPartition(b *testing.B) {
 	s, err := startStandIn(10, 200, 1, 0, 0)
 	if err != nil {

@@ -10,50 +10,50 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// The scale events are published to a topic. Each of its subscriptions has a copy of all: the world's own,
-// and one for whoever runs commands against the world.
+// The scale events are published to a topic. Each subscription gets a copy of every event: one for
+// the world itself, and one for a visitor who runs commands against the world.
 const (
 	topic               = "scale-events"
 	ownSubscription     = "workers"
 	visitorSubscription = "you"
 )
 
-// visitorTTL is how long the visitor's copies wait.
+// visitorTTL is how long the visitor's copies stay.
 const visitorTTL = time.Minute
 
-// reconnectAfter is the first pause before the broker is tried again. It doubles up to thirty times as
-// much, and in a demo somebody waits.
+// reconnectAfter is the first pause before the broker is tried again. It doubles up to thirty times
+// this. It is short because somebody watches a demo.
 const reconnectAfter = 100 * time.Millisecond
 
-// Event is a scale event that was acted on.
+// Event is a scale event that the world acted on.
 type Event struct {
 	Time      time.Time // of the decision
 	Processor string
 	Sequence  int64
-	From, To  int    // replicas asked for before and from now on
-	Status    string // of the processor, as the event has it
+	From, To  int    // replicas before and after
+	Status    string // of the processor, at the decision
 }
 
-// recentEvents is how many events of each processor are kept for Snapshot.
+// recentEvents is how many events of each processor a Snapshot has.
 const recentEvents = 5
 
-// consumer scales fleets as the events on the queue say. Which events it gets to act on, and how they are settled, is up to the
-// consumer of a deployment.
+// consumer scales the fleets by the scale events. The consumer of package events chooses and
+// settles the events.
 type consumer struct {
 	queue   *servicebus.Consumer
 	fleets  map[string]*fleet // by processor
 	onEvent func(Event)
 
 	mu     sync.Mutex
-	recent map[string][]Event // by processor, the oldest first
+	recent map[string][]Event // by processor, oldest first
 }
 
-// run consumes until ctx ends, and with it the replicas that were started.
+// run consumes until ctx ends, which also ends the replicas.
 func (c *consumer) run(ctx context.Context) error {
 	return c.queue.Run(ctx, func(_ context.Context, e events.ScaleEvent) error { return c.act(ctx, e) })
 }
 
-// act scales the fleet that the event is about. ctx is that of the replicas.
+// act scales the fleet of the event. ctx is the context of its replicas.
 func (c *consumer) act(ctx context.Context, e events.ScaleEvent) error {
 	fleet := c.fleets[e.Processor]
 	if fleet == nil {
@@ -71,7 +71,7 @@ func (c *consumer) act(ctx context.Context, e events.ScaleEvent) error {
 	return nil
 }
 
-// events returns a copy of the last events of a processor, the oldest first.
+// events returns a copy of the last events of a processor, oldest first.
 func (c *consumer) events(processor string) []Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// kept is after how many documents of a service an id is used again, in place of the old document.
-// It bounds the memory of a demo that is left running.
+// kept is how many documents a service has before it writes over the oldest. It bounds the memory
+// of a demo that runs for days.
 const kept = 50_000
 
-// place is the number that ids are made of. The partition key has to follow from it as well: an id
-// is unique only together with the key.
+// place is the number from which an id and its partition key are made. The key must follow from the
+// id's number, since an id is unique only within a key.
 func (w *writer) place() int64 { return w.number % kept }
 
-// parties is how many customers, accounts and actors there are: enough for every partition to get
-// its share.
+// parties is the number of customers, accounts and actors: enough for every partition to get a
+// share.
 const parties = 500
 
-// scatter spreads places over the parties without an order that shows; 7919 is prime to their
+// scatter spreads places over the parties in no visible order; 7919 has no common factor with their
 // number.
 func scatter(place int64) int64 { return place * 7919 % parties }
 

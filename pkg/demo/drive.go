@@ -10,12 +10,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// driven is how many changes the replica of Drive handles in a second.
+// driven is how many changes per second the replica of Drive handles.
 const driven = 40
 
-// Drive puts a container under load until ctx ends: it writes orders, perSecond of them, and runs one
-// replica that handles 40 in a second, with its leases in the container leases of the same database. The
-// replica has no processor name. Errors say what could not be written.
+// Drive puts a container under load until ctx ends. It writes perSecond orders a second, and runs
+// one replica that handles 40 a second, with its leases in the container leases of the same
+// database. The replica has no processor name. The error says what could not be written.
 func Drive(ctx context.Context, account *cosmosfake.Server, database, container string, perSecond int, log *slog.Logger) error {
 	ctx, end := context.WithCancel(ctx)
 	s := service{database: database, name: container, load: steady{perSecond}, document: newOrder, throughput: driven}

@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestADrivenContainerIsWrittenToAndProcessed waits until the replica asks for what follows its first page.
+// TestADrivenContainerIsWrittenToAndProcessed waits until the replica asks for its second page.
 func TestADrivenContainerIsWrittenToAndProcessed(t *testing.T) {
 	t.Parallel()
 	account, err := cosmosfake.Start(cosmosfake.Options{})

@@ -13,9 +13,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// Fault is something that can be done to the world, and undone.
+// Fault is something that can be switched on and off in the world.
 type Fault struct {
-	Name  string `json:"name"`  // in lower case, one word
+	Name  string `json:"name"`  // one word in lower case
 	Label string `json:"label"` // what switching it does now, such as "hang the handler of orders"
 	On    bool   `json:"on"`
 }
@@ -31,11 +31,11 @@ const (
 	faultAhead    = "ahead"
 )
 
-// script is what a fault is called, and what it shows, while it is off and while it is on.
+// script has the texts about a fault, while it is off and while it is on.
 type script struct {
 	name     string
 	do, undo string // labels
-	on, off  string // what to watch once it is on, and once it is off again
+	on, off  string // what to watch after it was switched on or off
 }
 
 var scripts = []script{
@@ -76,21 +76,21 @@ var scripts = []script{
 	},
 }
 
-// ErrNoFault is returned where no fault has a name.
+// ErrNoFault is returned for a name that no fault has.
 var ErrNoFault = errors.New("there is no such fault")
 
-// faults are those that are on.
+// faults are the faults that are on.
 type faults struct {
 	throws, throttles, brokerDown atomic.Bool
 
 	mu    sync.Mutex
-	hangs chan struct{}  // closed once the handlers are freed; nil where they do not hang
-	lost  map[string]any // a lease that was deleted; nil where none is
-	was   map[string]any // a lease before it was restored from elsewhere; nil where none is
+	hangs chan struct{}  // closed when the handlers are freed; nil if they do not hang
+	lost  map[string]any // the deleted lease; nil if there is none
+	was   map[string]any // the lease before it was restored from elsewhere; nil if none was
 	watch string
 }
 
-// Faults returns what can be done to the world, in an order that stays.
+// Faults returns all faults, always in the same order.
 func (w *World) Faults() []Fault {
 	w.faults.mu.Lock()
 	defer w.faults.mu.Unlock()
@@ -104,14 +104,15 @@ func (w *World) Faults() []Fault {
 	return all
 }
 
-// Watch says what there is to see since a fault was switched last; "" before one ever was.
+// Watch says what to look at since a fault was last switched; "" if none ever was.
 func (w *World) Watch() string {
 	w.faults.mu.Lock()
 	defer w.faults.mu.Unlock()
 	return w.faults.watch
 }
 
-// Switch switches a fault on or off, where it is not. The error is ErrNoFault where none has the name.
+// Switch switches a fault on or off. It does nothing if the fault is in that state. The error is
+// ErrNoFault if no fault has the name.
 func (w *World) Switch(name string, on bool) error {
 	w.faults.mu.Lock()
 	defer w.faults.mu.Unlock()
@@ -132,7 +133,7 @@ func (w *World) Switch(name string, on bool) error {
 	return nil
 }
 
-// isOn reports whether a fault is on. The caller holds the lock of the faults, as for set.
+// isOn reports whether a fault is on. The caller of isOn and set holds the lock of the faults.
 func (w *World) isOn(name string) bool {
 	switch name {
 	case faultSplit:
@@ -182,7 +183,8 @@ func (w *World) set(name string, on bool) {
 	}
 }
 
-// strike has a handler throw, or hang until it is freed or its host is killed, where that was asked for.
+// strike makes a handler throw, or hang until it is freed or its host is killed, while such a fault
+// is on.
 func (f *faults) strike(life context.Context) error {
 	if f.throws.Load() {
 		return errors.New("the handler fails, as it was told to")
@@ -196,7 +198,7 @@ func (f *faults) strike(life context.Context) error {
 	return hang(life, freed)
 }
 
-// hang waits until it is freed, or until the host is killed.
+// hang waits until the handlers are freed or the host is killed.
 func hang(life context.Context, freed <-chan struct{}) error {
 	select {
 	case <-freed:
@@ -206,8 +208,8 @@ func hang(life context.Context, freed <-chan struct{}) error {
 	}
 }
 
-// throttle is a control function of the account: while it throttles, requests for documents are refused
-// as those are for which a container has no request units left, whoever asks.
+// throttle is a control function of the account. While the fault is on, every request for documents
+// is refused as if its container had no request units left.
 func (f *faults) throttle(r *cosmosfake.Request) *cosmosfake.Answer {
 	if !f.throttles.Load() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// fault is the one of a name.
+// fault returns the fault of a name.
 func fault(t *testing.T, w *demo.World, name string) demo.Fault {
 	t.Helper()
 	all := w.Faults()
@@ -26,7 +26,7 @@ func fault(t *testing.T, w *demo.World, name string) demo.Fault {
 	return all[at]
 }
 
-// toggle switches a fault, and holds that the world says so.
+// toggle switches a fault and checks that the world shows it.
 func toggle(t *testing.T, w *demo.World, name string, on bool) {
 	t.Helper()
 	before := fault(t, w, name)
@@ -66,7 +66,7 @@ func TestAPartitionIsSplitAndMergedWhenThatIsAsked(t *testing.T) {
 	testworld.Eventually(t, "the partition is split", func() bool {
 		return happened(w, "you: split a partition of orders", "partition 2 of orders is being split", "partition 2 of orders was split into 6 and 7")
 	})
-	testworld.Must(t, w.Switch("split", true)) // it is
+	testworld.Must(t, w.Switch("split", true)) // it is on already
 	toggle(t, w, "split", false)
 	testworld.Eventually(t, "it is merged, once", func() bool {
 		return happened(w, "you: split a partition of orders", "partition 2 of orders is being split", "partition 2 of orders was split into 6 and 7",

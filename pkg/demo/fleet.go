@@ -17,21 +17,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/lifeline"
 )
 
-// fleet is the replicas of one service, as a deployment has them.
+// fleet is the replicas of one service, as a deployment runs them.
 type fleet struct {
 	service service
 	account string                    // connection string
-	network http.RoundTripper         // by which it is reached
-	ledger  *azcosmos.ContainerClient // of a service that settles
-	faults  *faults                   // of a service that can be hung and broken; nil = of none
+	network http.RoundTripper         // transport to the account
+	ledger  *azcosmos.ContainerClient // of a service that settles payments
+	faults  *faults                   // that affect this service; nil = none can
 	log     *slog.Logger
 
 	processed atomic.Int64
 	running   atomic.Int64
 
 	mu       sync.Mutex
-	replicas []*replica // that are asked for, the oldest first
-	started  int        // ever, for names that are never used again
+	replicas []*replica // that were asked for, oldest first
+	started  int        // number of replicas ever started, so that no name is used twice
 	ended    sync.WaitGroup
 }
 
@@ -43,16 +43,17 @@ type replica struct {
 
 // Times of a replica, shorter than a container's so that there is something to see.
 const (
-	startUp = 500 * time.Millisecond // until it looks for work, and before it is started again after a failure
-	grace   = 5 * time.Second        // from being told to stop until it is killed
+	// until it takes leases; also the pause before it starts again after a failure
+	startUp = 500 * time.Millisecond
+	grace   = 5 * time.Second // from the stop signal until it is killed
 )
 
-// pageSize is how many changes a replica takes at a time. It bounds what is done twice where a
-// partition changes hands.
+// pageSize is how many changes a replica reads at once. It bounds how many are processed twice when
+// a partition changes its owner.
 const pageSize = 10
 
-// scale asks for a number of replicas, and returns how many were asked for before. The newest go
-// first. ctx ends them all, as a crash of the machine would.
+// scale sets the number of replicas and returns the number before. The newest stop first. The end
+// of ctx kills them all, as a crash of the machine would.
 func (f *fleet) scale(ctx context.Context, desired int) (before int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,16 +71,16 @@ func (f *fleet) scale(ctx context.Context, desired int) (before int) {
 	return before
 }
 
-// asked is how many replicas are asked for.
+// asked returns the number of replicas that were asked for.
 func (f *fleet) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.replicas)
 }
 
-// run is the life of a replica.
+// run is one replica from its start to its end.
 func (f *fleet) run(ctx context.Context, r *replica) {
-	// Whichever partition they are of, a replica's changes go through one after the other.
+	// A replica handles one change at a time, whichever partition it is of.
 	throughput := rate.NewLimiter(rate.Limit(f.service.throughput), 1)
 	for f.wait(ctx, r, startUp) {
 		f.running.Add(1)
@@ -91,22 +92,22 @@ func (f *fleet) run(ctx context.Context, r *replica) {
 	}
 }
 
-// work runs the host of a replica, until it is to stop or ctx ends. Either way what has not ended after
-// the grace is killed.
+// work runs the host of a replica until it must stop or ctx ends. In both cases the grace period is
+// the limit.
 func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) error {
 	life, kill := context.WithCancel(ctx)
 	defer kill()
 	line := lifeline.New(f.network)
 	defer line.Cut()
-	defer context.AfterFunc(life, line.Cut)() // a crash cuts off what is under way
+	defer context.AfterFunc(life, line.Cut)() // a crash breaks the connections
 	client, err := azcosmos.NewClientFromConnectionString(f.account,
 		changefeedprocessor.ClientOptions(&azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: line}}))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	// .NET's defaults scaled down to a tenth, so that what takes two minutes in a real deployment is seen
-	// in twelve seconds. A handler that fails has its lease released at once, as .NET has it.
+	// .NET's defaults, divided by ten, so that what takes two minutes in a deployment takes twelve
+	// seconds here. As in .NET, the lease of a failed handler is released at once.
 	p, err := changefeedprocessor.New(
 		changefeedprocessor.Container{Client: client, Database: f.service.in(), ID: f.service.name},
 		changefeedprocessor.Container{Client: client, Database: f.service.in(), ID: leaseContainer},
@@ -140,10 +141,10 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 	if err := p.Run(working); working.Err() == nil {
 		return err
 	}
-	return nil // what it did not hand back is as good as killed
+	return nil // leases that it did not release expire, as after a kill
 }
 
-// alive is the log of a host, which says nothing once it was killed.
+// alive is the log of a host. It is silent after the host was killed.
 type alive struct {
 	slog.Handler
 	life context.Context
@@ -153,8 +154,8 @@ func (a alive) Enabled(ctx context.Context, level slog.Level) bool {
 	return a.life.Err() == nil && a.Handler.Enabled(ctx, level)
 }
 
-// handler is what the service does with changes. A batch is finished even where the replica is told to
-// stop meanwhile; life is that of the replica.
+// handler processes the changes of the service. It finishes a batch even if the replica is told to
+// stop meanwhile. life ends when the replica is killed.
 func (f *fleet) handler(life context.Context, throughput *rate.Limiter) changefeedprocessor.Handler {
 	if f.service.stuck {
 		return func(context.Context, changefeedprocessor.Batch) error { return hang(life, nil) }
@@ -180,7 +181,7 @@ func (f *fleet) handler(life context.Context, throughput *rate.Limiter) changefe
 	}
 }
 
-// wait waits; false says that the replica is to end.
+// wait waits; it returns false if the replica must end.
 func (f *fleet) wait(ctx context.Context, r *replica, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Happening is something that was done to the world, by itself or by whoever watches.
+// Happening is a change to the world, made by itself or by a visitor.
 type Happening struct {
 	Time time.Time
-	Text string // for people, such as "partition 2 of orders was split into 6 and 7"
+	Text string // a sentence such as "partition 2 of orders was split into 6 and 7"
 }
 
-// recentHappenings is how many happenings are kept.
+// recentHappenings is how many happenings the journal keeps.
 const recentHappenings = 5
 
 // journal keeps the last happenings.
@@ -20,7 +20,7 @@ type journal struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	recent []Happening // the oldest first
+	recent []Happening // oldest first
 }
 
 func (j *journal) note(format string, args ...any) {
@@ -30,7 +30,7 @@ func (j *journal) note(format string, args ...any) {
 	j.recent = j.recent[max(0, len(j.recent)-recentHappenings):]
 }
 
-// happenings returns a copy of the last happenings, the oldest first.
+// happenings returns a copy of the last happenings, oldest first.
 func (j *journal) happenings() []Happening {
 	j.mu.Lock()
 	defer j.mu.Unlock()

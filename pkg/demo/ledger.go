@@ -13,15 +13,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// The payments that were settled are written to a container with throughput of its own, which several
-// replicas use up.
+// Settled payments are written to a container with throughput of its own, so small that several
+// replicas use it up.
 const (
 	ledger           = "ledger"
 	ledgerKey        = "/accountId"
-	ledgerThroughput = 400 // request units a second, the least there is
+	ledgerThroughput = 400 // request units a second, the lowest possible
 )
 
-// openContainer returns a container by an SDK of its own.
+// openContainer returns a client of a container, with an SDK instance of its own.
 func openContainer(endpoint, id string) (*azcosmos.ContainerClient, error) {
 	key, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
 	if err != nil {
@@ -34,8 +34,8 @@ func openContainer(endpoint, id string) (*azcosmos.ContainerClient, error) {
 	return client.NewContainer(database, id)
 }
 
-// settle writes a payment to the ledger. Where request units are used up the SDK waits and tries again, as
-// the service says; where that does not do, so does this.
+// settle writes a payment to the ledger. If the request units are used up, the SDK waits and tries
+// again as the service says. If that is not enough, settle tries again.
 func settle(ctx context.Context, to *azcosmos.ContainerClient, change json.RawMessage) error {
 	var p payment
 	if err := json.Unmarshal(change, &p); err != nil {

@@ -14,7 +14,7 @@ func TestAPaymentIsSettledThoughTheLedgerIsOutOfRequestUnitsForAWhile(t *testing
 	t.Parallel()
 	w := testworld.New(t, testworld.Options{})
 	w.Create(cosmosfake.ContainerSpec{ID: "ledger", PartitionKey: []string{"/accountId"}, Throughput: 400})
-	const throttled = 6 // more than the SDK tries by itself
+	const throttled = 6 // more than the SDK retries by itself
 	w.Account.Control(cosmosfake.Times(throttled, cosmosfake.UpsertDocument, cosmosfake.Answer{
 		Status: http.StatusTooManyRequests, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"1"}},
 	}))

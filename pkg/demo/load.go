@@ -10,24 +10,24 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// load says how many documents should have been written a time after the start. It never falls.
+// load returns how many documents should be written by a time after the start. It never falls.
 type load interface {
 	total(elapsed time.Duration) int64
 }
 
-// steady is the same number of documents every second.
+// steady writes the same number of documents every second.
 type steady struct{ perSecond int }
 
 func (s steady) total(elapsed time.Duration) int64 {
 	return int64(elapsed.Seconds() * float64(s.perSecond))
 }
 
-// bursty is nothing but, again and again, a burst.
+// bursty writes nothing between its bursts.
 type bursty struct {
 	size      int           // documents of one burst
-	perSecond int           // during it
+	perSecond int           // during a burst
 	first     time.Duration // until the first burst begins
-	every     time.Duration // from the beginning of a burst to that of the next, and longer than it lasts
+	every     time.Duration // from the beginning of a burst to the next; longer than a burst
 }
 
 func (b bursty) total(elapsed time.Duration) int64 {
@@ -39,19 +39,19 @@ func (b bursty) total(elapsed time.Duration) int64 {
 	return int64(whole)*int64(b.size) + min(int64(b.size), int64(part.Seconds()*float64(b.perSecond)))
 }
 
-// loadStep is how often documents are written. It is short enough for the load to look even.
+// loadStep is the pause between two writes, short enough for an even load.
 const loadStep = 50 * time.Millisecond
 
 // writer writes the documents of one service.
 type writer struct {
 	random  *rand.Rand
 	now     func() time.Time
-	number  int64 // of the document that is being written, from 0
+	number  int64 // of the next document, from 0
 	written atomic.Int64
-	paused  atomic.Bool // for tests: what is due waits
+	paused  atomic.Bool // for tests: nothing is written
 }
 
-// run writes, as the load asks for, until ctx ends.
+// run writes what the load asks for, until ctx ends.
 func (w *writer) run(ctx context.Context, account *cosmosfake.Server, s service) error {
 	start := w.now()
 	ticks := time.NewTicker(loadStep)

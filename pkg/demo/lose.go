@@ -9,9 +9,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// loseLease deletes the lease of a partition of payments, as the SDKs lose one at times, and returns it;
-// given a lease that was lost, it puts that back where it stood and returns nil. The error says why nothing
-// was done, with the lease as it was given.
+// loseLease deletes the lease of a partition of payments, as the SDKs sometimes do, and returns it.
+// If a lost lease is given, loseLease restores it and returns nil. On an error nothing was changed,
+// and the given lease is returned.
 func (w *World) loseLease(partition string, lost map[string]any) (map[string]any, error) {
 	if lost != nil {
 		return nil, w.account.Upsert(database, leaseContainer, lost)
@@ -30,8 +30,8 @@ func (w *World) loseLease(partition string, lost map[string]any) (map[string]any
 	return lost, nil
 }
 
-// replaceLease has a lease of payments restored from elsewhere, as after a failover without its data; given
-// the lease that it was, it puts that back.
+// replaceLease replaces a lease of payments by one from elsewhere, as after a failover without its
+// data, and returns the old one. If an old lease is given, replaceLease restores it.
 func (w *World) replaceLease(was map[string]any) (map[string]any, error) {
 	lost, err := w.loseLease("1", was)
 	if err == nil && lost != nil {

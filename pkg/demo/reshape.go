@@ -10,11 +10,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// Reshaping is when a partition is split and merged again. Zero stands for the default.
+// Reshaping is when a partition is split and merged. Zero values are replaced by the defaults.
 type Reshaping struct {
-	SplitAfter time.Duration // from the start, and again from each merge, until a split begins; default 35 s
-	SplitTakes time.Duration // during which the partition cannot be read; default 2 s
-	MergeAfter time.Duration // from the end of a split until its children are merged; default 35 s
+	// from the start, and from each merge, until a split begins; default 35 s
+	SplitAfter time.Duration
+	SplitTakes time.Duration // how long the partition cannot be read; default 2 s
+	MergeAfter time.Duration // from the end of a split until the merge; default 35 s
 }
 
 func (r Reshaping) withDefaults() Reshaping {
@@ -25,33 +26,32 @@ func (r Reshaping) withDefaults() Reshaping {
 	}
 }
 
-// reshaper splits one partition of a container and merges it, again and again. It always cuts the
-// same keys, so that neither the partitions nor the leases become more and more in a demo that is
-// left running.
+// reshaper splits one partition of a container and merges it again, repeatedly. It always cuts at
+// the same key, so that the numbers of partitions and leases stay bounded.
 type reshaper struct {
 	account   *cosmosfake.Server
 	container string
-	rangeID   string // of the partition, before the first split
+	rangeID   string // of the partition before the first split
 	timing    Reshaping
 	journal   *journal
 
 	mu      sync.Mutex
-	isSplit bool          // or is about to be
-	changed chan struct{} // holds one, where somebody else than the reshaper changed isSplit
+	isSplit bool          // or the split has begun
+	changed chan struct{} // has one element after somebody else changed isSplit
 }
 
 func newReshaper(account *cosmosfake.Server, timing Reshaping, j *journal) *reshaper {
 	return &reshaper{account: account, container: troubled, rangeID: reshapedRange, timing: timing.withDefaults(), journal: j, changed: make(chan struct{}, 1)}
 }
 
-// split reports whether the partition is split, or about to be.
+// split reports whether the partition is split, or is being split.
 func (r *reshaper) split() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isSplit
 }
 
-// ask has the partition split, or merged, without waiting for its time.
+// ask requests a split or a merge at once.
 func (r *reshaper) ask(split bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *reshaper) ask(split bool) {
 	}
 }
 
-// turn waits until it is time to split, or to merge, or until that is asked for.
+// turn waits until the next split or merge is due or requested.
 func (r *reshaper) turn(ctx context.Context, d time.Duration, split bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -77,7 +77,7 @@ func (r *reshaper) turn(ctx context.Context, d time.Duration, split bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isSplit = split
-	select { // what was asked for while the timer fired is what is done now
+	select { // a request that came when the timer fired is done now
 	case <-r.changed:
 	default:
 	}
@@ -100,7 +100,7 @@ func (r *reshaper) run(ctx context.Context) error {
 	}
 }
 
-// sleep waits, at most until ctx ends.
+// sleep waits, but not beyond the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

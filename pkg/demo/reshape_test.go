@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
-// orders measures the orders of a world as feedscale does.
+// orders measures the processor orders as feedscale does.
 type orders struct {
 	t         *testing.T
 	world     *demo.World
@@ -34,8 +34,8 @@ func newOrders(t *testing.T, w *demo.World) *orders {
 	}}
 }
 
-// measure measures once; all must be known, but for a partition while it is split, of which no more is known
-// than that something is pending.
+// measure measures once. Every partition must be known, except while one is split: then only that
+// something is pending is known.
 func (o *orders) measure() changefeed.ProcessorLag {
 	o.t.Helper()
 	measured := o.estimator.EstimateAll(o.t.Context(), []estimator.Processor{o.processor})[0]
@@ -48,8 +48,8 @@ func (o *orders) measure() changefeed.ProcessorLag {
 	return measured
 }
 
-// caughtUp waits until there are so many leases, none of which waits to be replaced, and all that was
-// written is processed. Meanwhile nothing is written: with that, the workers need CPU time to catch up.
+// caughtUp waits until there are n leases, all of which are current, and everything written is
+// processed. It pauses the load, since with it the workers need more CPU time to catch up.
 func (o *orders) caughtUp(leases int) {
 	o.t.Helper()
 	o.world.PauseLoad("orders", true)
@@ -60,14 +60,14 @@ func (o *orders) caughtUp(leases int) {
 	})
 }
 
-// happened reports whether just these things happened so far.
+// happened reports whether exactly these things happened so far.
 func happened(w *demo.World, texts ...string) bool {
 	return slices.EqualFunc(w.Happenings(), texts, func(h demo.Happening, text string) bool { return h.Text == text })
 }
 
 func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp_Long(t *testing.T) {
 	t.Parallel()
-	// Nothing is split or merged but by this test, and a split takes longer than a few measurements.
+	// Only this test splits and merges, and a split takes longer than a few measurements.
 	w := start(t, demo.Options{Reshaping: demo.Reshaping{SplitAfter: time.Hour, SplitTakes: 10 * time.Second, MergeAfter: time.Hour}})
 	o := newOrders(t, w)
 	p := newPublisher(t, w)
@@ -83,7 +83,7 @@ func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp_Long(t *testing.T) {
 	)
 	testworld.Eventually(t, "the split is seen while it goes on", func() bool {
 		measured := o.measure()
-		over := happened(w, asked, begun, split) // and not repaired, before the workers have replaced the lease
+		over := happened(w, asked, begun, split) // the workers have not replaced the lease yet
 		if over || happened(w, asked, begun) {
 			i := slices.IndexFunc(measured.Partitions, func(p changefeed.Partition) bool { return p.Lease == "2" })
 			return i >= 0 && measured.Partitions[i].Status == changefeed.StatusSplitting && (over || !measured.Complete()) && *measured.Partitions[i].Lag >= 1
@@ -94,7 +94,8 @@ func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp_Long(t *testing.T) {
 	o.caughtUp(7)
 	testworld.Must(t, w.Switch("split", false))
 	testworld.Eventually(t, "the children are merged", func() bool { return happened(w, asked, begun, split, undone, merged) })
-	// Changes of both children have the same LSNs: until those are done, a lag is less than the changes.
+	// Changes of both children have the same LSNs. Until those are processed, the lag is less than
+	// the number of changes.
 	before := service(w, "orders").Written
 	testworld.Eventually(t, "orders of the merged partition are processed", func() bool {
 		return service(w, "orders").Processed > before+200 && slices.ContainsFunc(o.measure().Partitions, func(p changefeed.Partition) bool { return p.Range != nil })
@@ -109,7 +110,7 @@ func TestOrdersAreSplitAndMergedAndTheWorkersKeepUp_Long(t *testing.T) {
 		if measured.Status() == changefeed.StatusSplitting {
 			return false
 		}
-		// The bound of the two parts of the merged partition is rounded down.
+		// The bound of each part of the merged partition is rounded down.
 		if pending := before.Written - before.Processed; pending < 0 || *measured.Lag()+1 < pending {
 			t.Errorf("got lag %d, want at least the %d changes that were written and not processed", *measured.Lag(), pending)
 		}

@@ -6,42 +6,41 @@ import (
 	"time"
 )
 
-// processors is the processors file that feedscale is run with. It names every service below.
+// processors is the processors file for feedscale. It names every service below.
 //
 //go:embed processors.yaml
 var processors string
 
-// database holds the containers of all services, and the leases.
+// database has the containers and leases of all services.
 const (
 	database       = "shop"
 	leaseContainer = "leases"
 )
 
-// Of this container one partition is split and merged while everything goes on, and its handlers are
-// those that faults hang and break.
+// One partition of this container is split and merged, and faults hang and break its handlers.
 const (
 	troubled      = "orders"
-	reshapedRange = "2" // id of the partition key range, at the start
+	reshapedRange = "2" // id of the partition key range at the start
 )
 
-// service is one application of the shop: a container that is written to, and a change feed
-// processor on it.
+// service is one application of the shop: a container with a load, and a change feed processor on
+// it.
 type service struct {
 	database      string // "" = database
-	name          string // of the container and, in processors.yaml, of the processor
+	name          string // of the container, and of the processor in processors.yaml
 	processorName string
 	key           string // path of the container's partition key
 	partitions    int
 	load          load
 	document      func(*writer) any
-	throughput    int  // changes a replica handles per second
-	stuck         bool // its replicas never finish the first page
+	throughput    int  // changes that one replica handles per second
+	stuck         bool // its replicas never finish their first page
 	settles       bool // its replicas write each change to the ledger
 }
 
 func (s service) in() string { return cmp.Or(s.database, database) }
 
-// services are what the world consists of. processors.yaml tells a reader what to expect of each.
+// services are all services of the world. processors.yaml says what to expect of each.
 func services() []service {
 	return []service{
 		{

@@ -17,16 +17,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// Options of a world. The zero value works.
+// Options configure a world. The zero value works.
 type Options struct {
-	// Seed decides what the documents say; how many there are does not depend on it.
+	// Seed determines the content of the documents, not their number.
 	Seed uint64
-	// Reshaping is when a partition of orders is split and merged.
+	// Reshaping says when a partition of orders is split and merged.
 	Reshaping Reshaping
-	// OnEvent is told of every scale event once the fleet was asked to follow it, one after the
-	// other. It must not wait.
+	// OnEvent is called for every scale event after the fleet was scaled, one call at a time. It
+	// must return at once.
 	OnEvent func(Event)
-	// Log receives what goes wrong. Default: nothing is logged.
+	// Log receives errors. Default: none are logged.
 	Log *slog.Logger
 }
 
@@ -34,7 +34,7 @@ type Options struct {
 type World struct {
 	account   *cosmosfake.Server
 	namespace *servicebusfake.Server
-	folder    string // of the processors file, and of what feedscale remembers
+	folder    string // has the processors file and the state of feedscale
 	services  []service
 	fleets    map[string]*fleet
 	writers   map[string]*writer
@@ -42,28 +42,29 @@ type World struct {
 	faults    *faults
 	journal   *journal
 	consumer  *consumer
-	network   *http.Transport // by which replicas reach the account
+	network   *http.Transport // transport of the replicas to the account
 
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
 
-// Service is how one service stands.
+// Service is the state of one service.
 type Service struct {
 	Name      string  // of its processor
-	Replicas  int     // running, those included that are about to stop
-	Asked     int     // asked for by the last scale event
+	Replicas  int     // running, including those that are stopping
+	Asked     int     // by the last scale event
 	Written   int64   // documents so far
-	Processed int64   // changes so far, as far as they were checkpointed
-	Events    []Event // the last few that were consumed, the oldest first
+	Processed int64   // changes up to the checkpoints
+	Events    []Event // the last few that were consumed, oldest first
 }
 
-// duplicateWindow is how long the topic remembers ids, so that an event that is published again
-// comes once.
+// duplicateWindow is how long the topic remembers message ids, so that an event that is published
+// twice arrives once.
 const duplicateWindow = 10 * time.Minute
 
-// Start brings a world up; when it returns, everything in it runs and the first documents are about to be written. It ends
-// with ctx; Close is needed in any case. Errors say what of it could not be started.
+// Start starts a world. When it returns, everything runs and the first documents are about to be
+// written. The world ends with ctx; the caller must call Close in any case. The error says what
+// could not be started.
 func Start(ctx context.Context, o Options) (*World, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -92,7 +93,7 @@ func (w *World) start(log *slog.Logger, run func() error) {
 	})
 }
 
-// build makes the parts of the world, none of which does anything yet.
+// build makes the parts of the world without starting them.
 func (w *World) build(o Options) (err error) {
 	if w.folder, err = os.MkdirTemp("", "feedscale-demo-"); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (w *World) createContainers() error {
 	if err := w.account.CreateDatabase(database); err != nil {
 		return err
 	}
-	// Time to live is switched on for the lock that a host holds while it creates leases.
+	// The lock that a host holds while it creates leases needs a time to live.
 	if err := w.account.CreateContainer(database, cosmosfake.ContainerSpec{ID: leaseContainer, PartitionKey: []string{"/id"}, DefaultTTL: -1}); err != nil {
 		return err
 	}
@@ -154,8 +155,8 @@ func (w *World) createContainers() error {
 	return nil
 }
 
-// Environ is the settings for feedscale to watch this world, as an environment. They name files that
-// Close removes.
+// Environ returns the settings with which feedscale watches this world. They name files that Close
+// removes.
 func (w *World) Environ() []string {
 	return []string{
 		"COSMOS=" + w.account.ConnectionString(),
@@ -169,7 +170,7 @@ func (w *World) Environ() []string {
 
 func (w *World) processorsFile() string { return filepath.Join(w.folder, "processors.yaml") }
 
-// Snapshot returns how the services stand, in the order of the processors file.
+// Snapshot returns the state of the services, in the order of the processors file.
 func (w *World) Snapshot() []Service {
 	all := make([]Service, 0, len(w.services))
 	for _, s := range w.services {
@@ -186,14 +187,14 @@ func (w *World) Snapshot() []Service {
 	return all
 }
 
-// Happenings returns the last few things that happened to the world, the oldest first.
+// Happenings returns the last changes to the world, oldest first.
 func (w *World) Happenings() []Happening { return w.journal.happenings() }
 
-// Close ends the world at once, as a power cut would, and returns when nothing of it runs any more.
-// Whoever uses Environ closes that first. Closing again does nothing more.
+// Close ends the world at once, as a power failure would, and returns when nothing of it runs. Stop
+// what uses Environ first. A second Close does nothing.
 func (w *World) Close() error {
 	w.end()
-	w.running.Wait() // behind this nobody scales a fleet any more
+	w.running.Wait() // after this nobody scales a fleet
 	for _, f := range w.fleets {
 		f.ended.Wait()
 	}

@@ -43,7 +43,7 @@ func service(w *demo.World, name string) demo.Service {
 	return demo.Service{}
 }
 
-// publisher puts scale events on the queue of a world, in the place of feedscale.
+// publisher publishes scale events to the topic of a world, as feedscale would.
 type publisher struct {
 	t      *testing.T
 	client *azservicebus.Client
@@ -95,7 +95,7 @@ func leases(t *testing.T, w *demo.World, processorName string) []leasefake.DotNe
 	return testworld.ReadLeases(t, testworld.SDK(t, setting(w, "COSMOS")), "shop", "leases", processorName)
 }
 
-// TestCloseLeavesNothingRunning counts goroutines, and therefore has no other test beside it.
+// TestCloseLeavesNothingRunning counts goroutines, so no test may run in parallel with it.
 func TestCloseLeavesNothingRunning(t *testing.T) {
 	before := runtime.NumGoroutine()
 	consumed := make(chan demo.Event, 10)
@@ -121,7 +121,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 			t.Errorf("a goroutine of %s outlived Close:\n%s", of, stacks)
 		}
 	}
-	// Those of the SDKs need a moment.
+	// The goroutines of the SDKs need a moment to end.
 	testworld.Eventually(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
@@ -161,7 +161,7 @@ func TestEventsAloneScaleAService(t *testing.T) {
 		return len(found) == 6
 	})
 	testworld.Eventually(t, "orders are processed", func() bool { return service(w, "orders").Processed > 100 })
-	w.PauseLoad("orders", true) // workers catch up with a load in time only where they get CPU time
+	w.PauseLoad("orders", true) // with the load, the workers need CPU time to catch up
 	testworld.Eventually(t, "the replicas have caught up", func() bool {
 		s := service(w, "orders")
 		return s.Processed == s.Written
@@ -229,7 +229,7 @@ func TestAnEventThatCameTooLateChangesNothing(t *testing.T) {
 		}
 	}
 	p.scale("payments", 5, 2)
-	wantNext(5, 0, 2) // before the others come, of which only the newest might be acted on
+	wantNext(5, 0, 2) // before the others arrive, of which only the newest may be acted on
 	p.scale("payments", 4, 7)
 	p.scale("payments", 5, 7)
 	p.scale("payments", 6, 1)

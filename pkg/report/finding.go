@@ -337,14 +337,15 @@ func (l Lookup) uncheckpointed() []string {
 		partitions(uncheckpointed))
 }
 
-// limiting are the steps that say why more replicas do not help, the most useful one first.
+// limiting are the steps whose reasons say why more replicas do not help, the most useful one
+// first.
 var limiting = []string{"throughput", "hotPartition", "notEffective"}
 
-// overdue are the steps that say only that the oldest change is too old.
+// overdue are the steps whose reasons only say that the oldest change is too old.
 var overdue = []string{"retention", "maxChangeAge"}
 
-// lagging says what keeps a backlog from going away, if no other finding describes it. Only the most
-// useful cause is told, since all have the same remedy.
+// lagging says why a backlog does not go away, unless another finding describes it. It names only
+// the most useful cause, since all have the same remedy.
 func (l Lookup) lagging() []string {
 	status := l.Lag.Status()
 	if l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
@@ -354,7 +355,7 @@ func (l Lookup) lagging() []string {
 	return one(why != "", "%s%s", backlog(l.Lag), why)
 }
 
-// capped says that the decision has fewer replicas than its steps asked for.
+// capped says that the decision has fewer replicas than its steps asked for; "" if it has not.
 func (l Lookup) capped() (text string) {
 	needed, before := 0, 0
 	for i, r := range l.Decision.Reasons {
@@ -367,7 +368,7 @@ func (l Lookup) capped() (text string) {
 	return text
 }
 
-// why returns the sentence of the first of some steps that had a say.
+// why returns the reason of the first of these steps that has one.
 func (l Lookup) why(steps []string) string {
 	for _, step := range steps {
 		if why := reason(l.Decision, step); why != "" {
@@ -430,7 +431,7 @@ func (l Lookup) members() (all []string) {
 	return all
 }
 
-// reason returns why a step of the decision had a say; "" where it had none.
+// reason returns the sentence of a step of the decision; "" if the step did not act.
 func reason(d *scaling.Decision, step string) string {
 	if d != nil {
 		for _, r := range d.Reasons {

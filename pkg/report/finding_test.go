@@ -36,7 +36,7 @@ func partition(lease, owner string, lag, age int64, status changefeed.Status) ch
 	return p
 }
 
-// stalled is a partition that has stood since 02:14.
+// stalled is a partition that has not moved since 02:14.
 func stalled(lease, owner string, kind changefeed.StallKind, seen ...string) changefeed.Partition {
 	p := partition(lease, owner, 300, 35_000, changefeed.StatusStalled)
 	p.CheckpointLSN, p.Stall = new(int64(4711)), &changefeed.Stall{Kind: kind, Since: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC), Owners: seen}
@@ -69,7 +69,7 @@ func limitedThrice() report.Lookup {
 	return report.Lookup{State: s}
 }
 
-// findingCase is a State and the findings that are expected of it.
+// findingCase is a State and its expected findings.
 type findingCase struct {
 	rule string
 	of   report.Lookup
@@ -276,10 +276,10 @@ func TestAnEventHasTheFindings(t *testing.T) {
 	}
 }
 
-// section is what docs/status.md says of a code.
+// section is the text of docs/status.md on a code.
 type section struct{ code, text string }
 
-// plain is a text in Markdown as a reader sees it.
+// plain returns Markdown as a reader sees it.
 func plain(text string) string {
 	text = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(text, "$1")
 	return strings.Join(strings.Fields(strings.NewReplacer("`", "", "*", "").Replace(text)), " ")

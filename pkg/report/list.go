@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// List is everything there is, as the API answers it and `feedscale status` prints it.
+// List is all processors and groups, as the API answers it and `feedscale status` prints it.
 type List struct {
 	Time       time.Time     `json:"time"` // of the answer
 	Processors []Stored      `json:"processors"`
 	Groups     []StoredGroup `json:"groups"`
-	Causes     []Cause       `json:"causes"` // what they have in common; nil from a release that has none
+	// failures that they share; nil in an answer of a release without causes
+	Causes []Cause `json:"causes"`
 }
 
-// NewList returns a List with what its entries have in common.
+// NewList returns a List with the causes of its entries.
 func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
 	l := List{Time: now, Processors: processors, Groups: groups}
 	l.Causes = Causes(l)
@@ -30,13 +31,14 @@ type Field struct {
 	Value any
 }
 
-// Fields returns the fields of the list's JSON.
+// Fields returns the top-level fields of the list's JSON, in order.
 func (l List) Fields() []Field {
 	return []Field{{"time", l.Time}, {"processors", l.Processors}, {"groups", l.Groups}, {"causes", l.Causes}}
 }
 
-// WriteObject writes a line of JSON, in which < and > are escaped for a browser or, for people, are not. A slice is
-// written an element at a time, so that the text of thousands of processors is never in memory.
+// WriteObject writes an object as a line of JSON. If escaped is set, < and > are escaped for a browser. A slice is
+// written element by element, so that the JSON of thousands of processors is never in memory at
+// once.
 func WriteObject(w io.Writer, fields []Field, escaped bool) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -9,7 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// chunks counts what is written at once.
+// chunks records the size of each write.
 type chunks struct {
 	strings.Builder
 	longest int

@@ -1,9 +1,9 @@
-// Package report is what is shown of a State: one projection for the HTTP API, the scale events and
-// the terminal, so that what is null, and why, is said in one place. What the history keeps of a poll
-// is [state.Sample], from the same totals.
+// Package report turns a State into what users see. The HTTP API, the scale events and the terminal
+// share this projection, so that null has one meaning everywhere. The history stores
+// [state.Sample], from the same totals.
 //
-// It is pure: it knows the domain, the State and the event, and neither a store nor a service. Start
-// with [New].
+// It is pure: it imports the domain, the State and the event, and neither a store nor a service.
+// Start with [New].
 //
 // The package is internal to the program: its API may change in any release.
 package report
@@ -20,13 +20,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Processor is what is said of a processor, in the terminal and over HTTP (docs/operate.md). Every
-// field is always present in its JSON; null is unknown.
+// Processor is the view of a processor, in the terminal and over HTTP (docs/operate.md). Its JSON
+// always has every field; null is unknown.
 type Processor struct {
-	Name              string             `json:"name"`
-	Group             *string            `json:"group"`            // that it is a member of; null where it is none
-	Lag               *int64             `json:"lag"`              // pending transactions
-	ChangeAgeSeconds  *int64             `json:"changeAgeSeconds"` // of the oldest pending change; null also where nothing is pending
+	Name  string  `json:"name"`
+	Group *string `json:"group"` // its group; null if it is in none
+	Lag   *int64  `json:"lag"`   // pending transactions
+	// of the oldest pending change; null also if nothing is pending
+	ChangeAgeSeconds  *int64             `json:"changeAgeSeconds"`
 	MetricValue       *int64             `json:"metricValue"`
 	Active            *bool              `json:"active"`
 	DesiredReplicas   *int               `json:"desiredReplicas"`
@@ -35,55 +36,65 @@ type Processor struct {
 	Status            changefeed.Status  `json:"status"`   // the worst of the partitions
 	PartitionCount    *int               `json:"partitionCount"`
 	PartitionsWithLag *int               `json:"partitionsWithLag"`
-	Uncovered         []changefeed.Range `json:"uncovered"`        // keys that no lease covers; null until they were looked for once
-	Leftover          []string           `json:"leftover"`         // leases that others replaced and nobody deleted
-	RetentionSeconds  *int64             `json:"retentionSeconds"` // how long the container keeps a change; null = without limit, or unknown
-	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
-	Requests          int                `json:"requests"`
-	Error             *string            `json:"error"`
-	Findings          []Finding          `json:"findings"` // the worst first; nil from a release that has none
-	Reasons           []scaling.Reason   `json:"reasons"`
-	Partitions        []Partition        `json:"partitions"`
-	Throughput        []Throughput       `json:"throughput"` // of the containers that follow it
+	// keys that no lease covers; null until they were checked once
+	Uncovered []changefeed.Range `json:"uncovered"`
+	// leases that were replaced after a split or merge, and not deleted
+	Leftover []string `json:"leftover"`
+	// how long the container keeps a change; null = for ever, or unknown
+	RetentionSeconds *int64  `json:"retentionSeconds"`
+	RequestCharge    float64 `json:"requestCharge"` // request units of the last poll
+	Requests         int     `json:"requests"`
+	Error            *string `json:"error"`
+	// the most urgent first; nil in an answer of a release without findings
+	Findings   []Finding        `json:"findings"`
+	Reasons    []scaling.Reason `json:"reasons"`
+	Partitions []Partition      `json:"partitions"`
+	// of the containers whose throughput follows it
+	Throughput []Throughput `json:"throughput"`
 }
 
-// Partition is what is said of one lease.
+// Partition is the view of one lease.
 type Partition struct {
-	Lease            string              `json:"lease"`
-	Range            *changefeed.Range   `json:"range"` // null where it was not needed
-	Owner            *string             `json:"owner"` // null where nobody owns the lease
-	Lag              *int64              `json:"lag"`
-	ChangeAgeSeconds *int64              `json:"changeAgeSeconds"`
-	CheckpointLSN    *int64              `json:"checkpointLSN"` // the position: LSN up to which changes are processed; null where there is none
-	Status           changefeed.Status   `json:"status"`
-	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
-	Rewound          *changefeed.Rewound `json:"rewound"` // the position went backwards within the last hour; else null
-	Ahead            *changefeed.Ahead   `json:"ahead"`   // the position is beyond all that the feed has; else null
-	Approximate      bool                `json:"approximate"`
-	Carried          *time.Time          `json:"carried"` // when this was measured, where it is of an earlier tick; else null
-	Error            *string             `json:"error"`
+	Lease            string            `json:"lease"`
+	Range            *changefeed.Range `json:"range"` // its keys; null if no poll needed them
+	Owner            *string           `json:"owner"` // null if nobody owns the lease
+	Lag              *int64            `json:"lag"`
+	ChangeAgeSeconds *int64            `json:"changeAgeSeconds"`
+	// the LSN up to which changes are processed; null if there is no checkpoint
+	CheckpointLSN *int64            `json:"checkpointLSN"`
+	Status        changefeed.Status `json:"status"`
+	Stall         *changefeed.Stall `json:"stall"` // of a stalled partition; else null
+	// if the position went backwards within the last hour; else null
+	Rewound *changefeed.Rewound `json:"rewound"`
+	// if the position is beyond the end of the feed; else null
+	Ahead       *changefeed.Ahead `json:"ahead"`
+	Approximate bool              `json:"approximate"`
+	// when this was measured, if at an earlier tick; else null
+	Carried *time.Time `json:"carried"`
+	Error   *string    `json:"error"`
 }
 
-// Group is what is said of a group of processors. Every field is always present in its JSON; null is
-// unknown.
+// Group is the view of a group of processors. Its JSON always has every field; null is unknown.
 type Group struct {
-	Name             string             `json:"name"`
-	DesiredReplicas  *int               `json:"desiredReplicas"`
-	Active           *bool              `json:"active"`
-	Direction        *scaling.Direction `json:"direction"`
-	Members          []Member           `json:"members"`
-	MetricValue      *int64             `json:"metricValue"` // the desired replicas again, for a scaler whose target is 1
-	Lag              *int64             `json:"lag"`         // of its members that are known
-	ChangeAgeSeconds *int64             `json:"changeAgeSeconds"`
-	Complete         bool               `json:"complete"`
-	Status           changefeed.Status  `json:"status"` // the worst of its members
-	Error            *string            `json:"error"`
-	Findings         []Finding          `json:"findings"`
-	Reasons          []scaling.Reason   `json:"reasons"`
-	Throughput       []Throughput       `json:"throughput"` // of the containers that follow its members
+	Name            string             `json:"name"`
+	DesiredReplicas *int               `json:"desiredReplicas"`
+	Active          *bool              `json:"active"`
+	Direction       *scaling.Direction `json:"direction"`
+	Members         []Member           `json:"members"`
+	// equals desiredReplicas, for a scaler whose target is 1
+	MetricValue      *int64            `json:"metricValue"`
+	Lag              *int64            `json:"lag"` // sum of its members that are known
+	ChangeAgeSeconds *int64            `json:"changeAgeSeconds"`
+	Complete         bool              `json:"complete"`
+	Status           changefeed.Status `json:"status"` // the worst of its members
+	Error            *string           `json:"error"`
+	Findings         []Finding         `json:"findings"`
+	Reasons          []scaling.Reason  `json:"reasons"`
+	// of the containers whose throughput follows its members
+	Throughput []Throughput `json:"throughput"`
 }
 
-// Member is what a group's last decision saw of one of its processors.
+// Member is a processor of a group, as the group's last decision saw it.
 type Member struct {
 	Processor       string            `json:"processor"`
 	DesiredReplicas *int              `json:"desiredReplicas"`
@@ -91,22 +102,27 @@ type Member struct {
 	Status          changefeed.Status `json:"status"`
 }
 
-// Kept is what only the store knows of a processor or a group.
+// Kept has the fields that come from the store, of a processor or a group.
 type Kept struct {
-	PolledAt         *time.Time `json:"polledAt"`    // last poll that measured something
-	AttemptedAt      *time.Time `json:"attemptedAt"` // last poll, whatever its result
-	Since            *time.Time `json:"since"`       // when a poll first saw the status; null where it is older than what is stored
-	Stale            bool       `json:"stale"`       // it was not polled for more than three of its poll intervals
-	FailedPolls      int        `json:"failedPolls"` // in a row in which nothing could be measured
-	Sequence         int64      `json:"sequence"`    // of the last scale event, 0 where there was none
-	Epoch            int64      `json:"epoch"`       // Unix seconds at which the state began, 0 where it never did
-	Paused           bool       `json:"paused"`
-	ArrivalPerSecond *float64   `json:"arrivalPerSecond"` // transactions; null also of a group
-	DrainPerReplica  *float64   `json:"drainPerReplica"`  // transactions per second; null also of a group
-	CatchUpSeconds   *float64   `json:"catchUpSeconds"`   // null also where the lag is not expected to end
-	Outbox           Outbox     `json:"outbox"`
+	PolledAt    *time.Time `json:"polledAt"`    // last poll that measured something
+	AttemptedAt *time.Time `json:"attemptedAt"` // last poll, even if it failed
+	// when a poll first saw the status; null if that is no longer stored
+	Since *time.Time `json:"since"`
+	// the last poll is more than three poll intervals ago
+	Stale       bool  `json:"stale"`
+	FailedPolls int   `json:"failedPolls"` // polls in a row that measured nothing
+	Sequence    int64 `json:"sequence"`    // of the last scale event; 0 if there was none
+	// Unix seconds at which the state began; 0 if there is none
+	Epoch            int64    `json:"epoch"`
+	Paused           bool     `json:"paused"`
+	ArrivalPerSecond *float64 `json:"arrivalPerSecond"` // transactions; always null for a group
+	// transactions per second; always null for a group
+	DrainPerReplica *float64 `json:"drainPerReplica"`
+	// seconds until the lag is drained; null also if it only grows
+	CatchUpSeconds *float64 `json:"catchUpSeconds"`
+	Outbox         Outbox   `json:"outbox"`
 
-	Causes []changefeed.Cause `json:"causes"` // of its errors, which other processors may have too
+	Causes []changefeed.Cause `json:"causes"` // of its errors; other processors may have the same
 }
 
 // Stored is a Processor as the store holds it.
@@ -121,7 +137,7 @@ type StoredGroup struct {
 	Kept
 }
 
-// New reports the last poll of a processor. Of a State that was never polled everything is unknown.
+// New returns the view of a processor's last poll. If it was never polled, everything is unknown.
 func New(s state.State) Processor { return newProcessor(Lookup{State: s}) }
 
 func newProcessor(s Lookup) Processor {
@@ -133,15 +149,16 @@ func newProcessor(s Lookup) Processor {
 		ChangeAgeSeconds: totals.Age,
 		Complete:         totals.Complete,
 		Status:           changefeed.StatusUnknown,
-		RequestCharge:    math.Round(s.Lag.Charge*100) / 100, // the service's own precision, which sums do not keep
-		Requests:         s.Lag.Requests,
-		Error:            optional(cmp.Or(s.Problem, s.Lag.Problem())),
-		Findings:         Findings(s),
-		Uncovered:        s.Lag.Coverage.Holes,
-		Leftover:         append([]string{}, s.Lag.Leftover...),
-		Reasons:          []scaling.Reason{},
-		Partitions:       make([]Partition, 0, len(s.Lag.Partitions)),
-		Throughput:       throughputOf(s.State),
+		// the service's own precision, which a sum of floats loses
+		RequestCharge: math.Round(s.Lag.Charge*100) / 100,
+		Requests:      s.Lag.Requests,
+		Error:         optional(cmp.Or(s.Problem, s.Lag.Problem())),
+		Findings:      Findings(s),
+		Uncovered:     s.Lag.Coverage.Holes,
+		Leftover:      append([]string{}, s.Lag.Leftover...),
+		Reasons:       []scaling.Reason{},
+		Partitions:    make([]Partition, 0, len(s.Lag.Partitions)),
+		Throughput:    throughputOf(s.State),
 	}
 	if s.Lag.Retention > 0 {
 		r.RetentionSeconds = new(int64(s.Lag.Retention / time.Second))
@@ -199,7 +216,8 @@ func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept
 func kept(s Lookup) Kept {
 	k := Kept{Outbox: outboxOf(s), Causes: s.causes(), Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
 	if !s.AttemptedAt.IsZero() {
-		k.AttemptedAt = new(s.AttemptedAt) // which else would keep the whole State
+		// a copy, since a pointer into s would keep the whole State in memory
+		k.AttemptedAt = new(s.AttemptedAt)
 	}
 	if !s.PolledAt.IsZero() {
 		k.PolledAt = new(s.PolledAt)
@@ -216,7 +234,7 @@ func kept(s Lookup) Kept {
 	return k
 }
 
-// Why is the reason that settled a decision, the last step that had a say; "" where there is none.
+// Why returns the last reason of a decision; "" if there is none.
 func Why(reasons []scaling.Reason) string {
 	if len(reasons) == 0 {
 		return ""
@@ -225,13 +243,13 @@ func Why(reasons []scaling.Reason) string {
 	return last.Step + ": " + last.Why
 }
 
-// growsAfter is the age in seconds from which on a backlog is said to grow. The measured rate of a replica is
-// a lower bound, so that a young backlog proves nothing.
+// growsAfter is the age in seconds from which a backlog may be said to grow. The measured rate of a
+// replica is a lower bound, so a young backlog proves nothing.
 const growsAfter = 60
 
-// CatchUpSeconds is how long the lag takes to drain with the replicas that were decided, at the measured rates:
-// +Inf if it only grows. It is not known if nothing is decided or pending, if a partition is stalled or
-// unclaimed, since nothing moves there, or if a rate is not known.
+// CatchUpSeconds returns how long the decided replicas need to drain the lag at the measured rates,
+// in seconds; +Inf if it only grows. It is unknown if nothing is decided or pending, if a rate is
+// unknown, or if a partition is stalled or unclaimed, since its lag does not move.
 func CatchUpSeconds(s state.State) (seconds float64, known bool) {
 	stands := func(p changefeed.Partition) bool {
 		return p.Status == changefeed.StatusStalled || p.Status == changefeed.StatusUnclaimed
@@ -253,7 +271,7 @@ func optional(s string) *string {
 	return &s
 }
 
-// countIs is a Count with its verb: 1 lease is, 2 leases are.
+// countIs returns a count with its verb: "1 lease is", "2 leases are".
 func countIs(n int, what string) string {
 	if n == 1 {
 		return Count(n, what) + " is"
@@ -261,7 +279,7 @@ func countIs(n int, what string) string {
 	return Count(n, what) + " are"
 }
 
-// Count is a number of things: 1 lease, 2 leases.
+// Count returns a number of things: "1 lease", "2 leases".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -8,32 +8,37 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Throughput is what is said of a container whose throughput follows a processor (docs/throughput.md).
-// Every field is always present in its JSON; null is unknown, and what there is not.
+// Throughput is the view of a container whose throughput follows a processor (docs/throughput.md).
+// Its JSON always has every field; null is unknown or absent.
 type Throughput struct {
-	Account     string                     `json:"account"`   // host
-	Container   string                     `json:"container"` // DATABASE/ID, or a database whose containers share it
-	Mode        string                     `json:"mode"`      // recommend or apply
-	Provisioned *int                       `json:"provisionedRUPerSecond"`
-	Desired     *int                       `json:"desiredRUPerSecond"` // recommended, or to be provisioned
-	Needed      *int                       `json:"neededRUPerSecond"`  // by the replicas, before every bound
-	Found       *int                       `json:"foundRUPerSecond"`   // before the first change; null if nothing was changed
-	Min         *int                       `json:"min"`                // null = what was found
-	Max         int                        `json:"max"`
-	Autoscale   bool                       `json:"autoscale"` // the numbers are those of its maximum
-	AtLimit     bool                       `json:"atLimit"`   // the replicas need more than it may be raised to
-	Bill        ThroughputBill             `json:"bill"`
-	Note        *string                    `json:"note"` // why it is left alone
-	Error       *string                    `json:"error"`
-	Reasons     []scaling.ThroughputReason `json:"reasons"`
+	Account     string `json:"account"`   // host
+	Container   string `json:"container"` // DATABASE/ID, or a database whose containers share it
+	Mode        string `json:"mode"`      // recommend or apply
+	Provisioned *int   `json:"provisionedRUPerSecond"`
+	// recommended, or to provision
+	Desired *int `json:"desiredRUPerSecond"`
+	// by the decided replicas, before any bound
+	Needed *int `json:"neededRUPerSecond"`
+	// throughput before the first change; null if nothing was changed
+	Found     *int `json:"foundRUPerSecond"`
+	Min       *int `json:"min"` // null = the value of foundRUPerSecond
+	Max       int  `json:"max"`
+	Autoscale bool `json:"autoscale"` // the numbers are maxima of autoscale
+	// the replicas need more than the maximum allows
+	AtLimit bool                       `json:"atLimit"`
+	Bill    ThroughputBill             `json:"bill"`
+	Note    *string                    `json:"note"` // why feedscale does not change it
+	Error   *string                    `json:"error"`
+	Reasons []scaling.ThroughputReason `json:"reasons"`
 }
 
-// ThroughputBill sums up the RU/s-hours of a container in the last hours, each by its highest throughput;
-// if that is autoscaled, at most.
+// ThroughputBill adds up the RU/s-hours of a container in the last hours, each by its highest
+// throughput. With autoscale it is an upper bound.
 type ThroughputBill struct {
-	Hours              int `json:"hours"` // that were polled, up to 24
+	Hours              int `json:"hours"` // hours with polls, up to 24
 	ProvisionedRUHours int `json:"provisionedRUHours"`
-	DesiredRUHours     int `json:"desiredRUHours"` // if it had always been as desired
+	// if the desired throughput had always been provisioned
+	DesiredRUHours int `json:"desiredRUHours"`
 }
 
 func newThroughput(c state.Container) Throughput {
@@ -64,7 +69,7 @@ func throughputOf(s state.State) []Throughput {
 	return all
 }
 
-// RUPerSecond is what there is and, if that is another number, what is desired: "500 → 1500".
+// RUPerSecond returns the provisioned and, if it differs, the desired throughput: "500 → 1500".
 func (t Throughput) RUPerSecond() string {
 	switch {
 	case t.Provisioned == nil:
@@ -75,7 +80,7 @@ func (t Throughput) RUPerSecond() string {
 	return fmt.Sprintf("%d → %d", *t.Provisioned, *t.Desired)
 }
 
-// Why is the note, the error or else the reason that settled it; "" if there is none.
+// Why returns the note, the error or the last reason, the first that exists; "" if none does.
 func (t Throughput) Why() string {
 	switch {
 	case t.Error != nil:
@@ -89,7 +94,7 @@ func (t Throughput) Why() string {
 	return last.Step + ": " + last.Why
 }
 
-// eventThroughput is what a scale event says of the containers.
+// eventThroughput is the throughput of the containers, for a scale event.
 func eventThroughput(s state.State) (all []events.Throughput) {
 	for _, t := range throughputOf(s) {
 		all = append(all, events.Throughput{

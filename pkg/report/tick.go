@@ -2,17 +2,17 @@ package report
 
 import "github.com/feedscale/feedscale/pkg/state"
 
-// Tick is what one tick did.
+// Tick is the result of one tick.
 type Tick struct {
 	Polled      []state.State // of each processor that was polled, in the order of the configuration
 	Groups      []state.State // of each group that was decided
-	Uncommitted int           // how many of both could not be committed, since the store failed
-	Unpublished int           // events that stay in the outbox for the next tick
-	TooLarge    int           // events that were dropped, since the queue takes none so large
-	Took        []Took        // whom it waited for, the longest first
+	Uncommitted int           // processors and groups that could not be committed, since the store failed
+	Unpublished int           // events that wait in the outbox for the next tick
+	TooLarge    int           // events that were dropped because the queue refuses their size
+	Took        []Took        // how long it waited, and for whom; the longest first
 }
 
-// Complete reports whether everything that was polled is known, and stored and published.
+// Complete reports whether everything was measured, stored and published.
 func (t Tick) Complete() bool {
 	for i := range t.Polled {
 		if !t.Polled[i].Lag.Complete() {

@@ -8,10 +8,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// shown is how many partitions the findings of one kind name.
+// shown is how many partitions a finding names.
 const shown = 3
 
-// list names things, the first ones if there are many.
+// list joins names, and counts those beyond the first few.
 func list(what string, names []string) string {
 	switch len(names) {
 	case 0:
@@ -26,7 +26,7 @@ func list(what string, names []string) string {
 	return what + "s " + strings.Join(first, ", ") + " and " + last
 }
 
-// with returns the partitions that have a status.
+// with returns a lag with only the partitions of a status.
 func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefeed.ProcessorLag) {
 	for _, p := range lag.Partitions {
 		if p.Status == status {
@@ -36,7 +36,7 @@ func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefe
 	return found
 }
 
-// partitions names those of a lag.
+// partitions lists the leases of a lag.
 func partitions(lag changefeed.ProcessorLag) string {
 	names := make([]string, len(lag.Partitions))
 	for i, p := range lag.Partitions {
@@ -45,7 +45,7 @@ func partitions(lag changefeed.ProcessorLag) string {
 	return list("partition", names)
 }
 
-// backlog says what is pending; "" where that is unknown.
+// backlog describes the pending changes; "" if they are unknown.
 func backlog(lag changefeed.ProcessorLag) string {
 	if lag.Lag() == nil {
 		return ""
@@ -55,10 +55,10 @@ func backlog(lag changefeed.ProcessorLag) string {
 
 const dayAndMinute = "2006-01-02 15:04 UTC"
 
-// at writes a time in UTC, without the day if that is the day of the poll.
+// at formats a time in UTC, with the day only if it is not the day of the last poll.
 func (l Lookup) at(t time.Time) string { return clock(t, l.AttemptedAt) }
 
-// clock writes a time in UTC, without the day if that is the day of another time.
+// clock formats a time in UTC, with the day only if it differs from that of the other time.
 func clock(t, day time.Time) string {
 	if t = t.UTC(); t.Format(time.DateOnly) == day.UTC().Format(time.DateOnly) {
 		return t.Format("15:04 UTC")
@@ -66,7 +66,7 @@ func clock(t, day time.Time) string {
 	return t.Format(dayAndMinute)
 }
 
-// Age writes a number of seconds as people say it; "-" if nothing is pending.
+// Age formats seconds for people; "-" if nothing is pending.
 func Age(seconds *int64) string {
 	switch {
 	case seconds == nil:

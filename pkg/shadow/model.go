@@ -9,23 +9,28 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Model is what policies would have run for the changes that arrived. It is no measurement.
+// Model is what policies would have run for the recorded arrivals. It is computed, not measured.
 type Model struct {
-	Since          time.Time `json:"since"` // first sample that is complete
-	Seconds        int64     `json:"seconds"`
-	GuessedSeconds int64     `json:"guessedSeconds"` // without a recorded arrival rate
+	Since   time.Time `json:"since"` // first complete sample
+	Seconds int64     `json:"seconds"`
+	// part of seconds whose arrival rate was not recorded
+	GuessedSeconds int64 `json:"guessedSeconds"`
 
-	Throughput         float64 `json:"throughputPerReplica"` // transactions per second
-	ThroughputMeasured bool    `json:"throughputMeasured"`   // or else a default
-	StartUpSeconds     float64 `json:"startUpSeconds"`       // that a replica is taken to need
-	StartUpMeasured    bool    `json:"startUpMeasured"`      // or else a default
+	Throughput float64 `json:"throughputPerReplica"` // transactions per second
+	// false = throughputPerReplica is a default
+	ThroughputMeasured bool    `json:"throughputMeasured"`
+	StartUpSeconds     float64 `json:"startUpSeconds"`  // assumed start-up time of a replica
+	StartUpMeasured    bool    `json:"startUpMeasured"` // false = startUpSeconds is a default
 
-	MeasuredReplicas *float64   `json:"measuredReplicas"` // mean by the leases in that time; null if never known
+	// mean of live owners in that time; null if never known
+	MeasuredReplicas *float64   `json:"measuredReplicas"`
 	Policies         []Modelled `json:"policies"`
 
-	Ran          *string  `json:"ran"`          // policy that the user says did run; null = the model is unchecked
-	ErrorPercent *float64 `json:"errorPercent"` // of the mean replicas modelled for Ran, against MeasuredReplicas
-	Error        *string  `json:"error"`        // why nothing is modelled
+	// the policy that scaled, according to the user; null = the model is not checked
+	Ran *string `json:"ran"`
+	// of the mean replicas modelled for ran, compared with measuredReplicas
+	ErrorPercent *float64 `json:"errorPercent"`
+	Error        *string  `json:"error"` // why nothing is modelled
 }
 
 // Modelled is what one policy would have run.
@@ -37,19 +42,19 @@ type Modelled struct {
 	WorstAge      int64   `json:"worstAgeSeconds"`
 }
 
-// defaultObjective is the age that a processor without maxChangeAge is to keep (docs/monitor.md).
+// defaultObjective is the age objective of a processor without maxChangeAge (docs/monitor.md).
 const defaultObjective = time.Minute
 
-// Question is what is to be modelled of a processor.
+// Question is the input of a Model.
 type Question struct {
 	Name      string
 	Samples   []state.Sample // oldest first
 	Policies  []simulate.Scaler
-	Objective time.Duration   // that the age is to keep; 0 = 60 s
-	Ran       simulate.Scaler // what did run; nil = unknown
+	Objective time.Duration   // greatest age of a change to keep; 0 = 60 s
+	Ran       simulate.Scaler // the policy that did scale; nil = unknown
 }
 
-// NewModel replays what arrived against policies.
+// NewModel replays the recorded arrivals against policies.
 func NewModel(q Question) *Model {
 	workers := simulate.DefaultWorkers()
 	m := &Model{StartUpSeconds: workers.StartUp.Seconds(), Policies: []Modelled{}}
@@ -61,7 +66,7 @@ func NewModel(q Question) *Model {
 	if recording.Drain != nil {
 		workers.Throughput, m.ThroughputMeasured = *recording.Drain, true
 	}
-	if q.Ran != nil && q.Ran.Name() == "own" { // only then did replicas follow these decisions
+	if q.Ran != nil && q.Ran.Name() == "own" { // only then did the replicas follow these decisions
 		if seen := startUp(q.Samples); seen > 0 {
 			workers.StartUp, m.StartUpSeconds, m.StartUpMeasured = seen, seen.Seconds(), true
 		}
@@ -83,7 +88,8 @@ func NewModel(q Question) *Model {
 		return m
 	}
 	m.Ran = new(q.Ran.Name())
-	if fixed, ok := q.Ran.(simulate.Fixed); ok { // the leases do not show more replicas than there are leases
+	// replicas without a lease are not visible in the leases
+	if fixed, ok := q.Ran.(simulate.Fixed); ok {
 		*m.Ran = fmt.Sprintf("fixed:%d", fixed)
 		q.Ran = min(fixed, simulate.Fixed(recording.Partitions))
 	}
@@ -95,15 +101,16 @@ func NewModel(q Question) *Model {
 }
 
 const (
-	leastStarts    = 3                // scale-outs by which a start-up is known
-	longestStartUp = 10 * time.Minute // that is taken for one
+	leastStarts    = 3                // fewest scale-outs from which a start-up time is taken
+	longestStartUp = 10 * time.Minute // a longer time is no start-up
 )
 
-// startUp is the median time from a scale-out until the leases show as many owners as were decided; 0 if too
-// few were seen. A decision that changes the count before is no measurement.
+// startUp returns the median time from a scale-out until the leases show the decided number of
+// owners; 0 if there are too few scale-outs. A scale-out that a later decision overtakes does not
+// count.
 func startUp(samples []state.Sample) time.Duration {
 	var seen []time.Duration
-	var decided *state.Sample // that is waited for
+	var decided *state.Sample // the scale-out whose owners are awaited
 	for i := range samples {
 		s := &samples[i]
 		if s.LiveOwners != nil && decided != nil && *s.LiveOwners >= *decided.Replicas && s.Time.After(decided.Time) {
@@ -123,7 +130,7 @@ func startUp(samples []state.Sample) time.Duration {
 	return seen[len(seen)/2]
 }
 
-// meanOwners is the mean of live owners from a time on; nil if they were never known.
+// meanOwners returns the mean of live owners since a time; nil if they were never known.
 func meanOwners(samples []state.Sample, since time.Time) *float64 {
 	seconds, replicaSeconds := 0.0, 0.0
 	for _, s := range samples {

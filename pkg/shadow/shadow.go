@@ -1,9 +1,9 @@
-// Package shadow compares what ran, measured by the leases, with what a policy would have run, which is modelled.
-// A team that scales with KEDA sees what feedscale would do before it acts (docs/beside-keda.md). Measured and
-// modelled values are kept apart.
+// Package shadow compares what ran, measured by the leases, with what a policy would have run,
+// which is modelled. A team that scales with KEDA sees what feedscale would do before it acts
+// (docs/beside-keda.md). Measured and modelled values are in separate fields.
 //
-// It is pure: hours, samples and policies come in as values. Start with Collector and, for what is
-// modelled, NewModel.
+// It is pure: hours, samples and policies come in as values. Start with Collector and, for the
+// model, NewModel.
 //
 // The package is internal to the program: its API may change in any release.
 package shadow
@@ -23,83 +23,85 @@ var schema string
 // Schema is the JSON Schema (2020-12) of a Report.
 func Schema() string { return schema }
 
-// LowerBound says what replicas by the leases are.
+// LowerBound is the note on counting replicas by their leases.
 const LowerBound = "replicas are counted by the leases, which is a lower bound: a replica that owns no lease is not seen, " +
 	"and a group counts, in each hour, the member with the most"
 
-// Report is what ran between two times. Every field is always present in its JSON; null is unknown.
+// Report is what ran between two times. Its JSON always has every field; null is unknown.
 type Report struct {
 	Note       string      `json:"note"`  // LowerBound
 	Since      time.Time   `json:"since"` // full hour
 	Until      time.Time   `json:"until"`
 	Processors []Processor `json:"processors"` // in the order of the configuration
 	Groups     []Group     `json:"groups"`
-	Total      Measured    `json:"total"`    // in which a group counts once
-	NextPage   *int        `json:"nextPage"` // of the API; null after the last, and in what the command prints
+	Total      Measured    `json:"total"` // a group counts once
+	// of the API; null on the last page and in the command's output
+	NextPage *int `json:"nextPage"`
 }
 
-// Measured is what the polls of a time measured.
+// Measured is the sum of what the polls of some time measured.
 type Measured struct {
-	RecordedSeconds float64  `json:"recordedSeconds"` // that polls stand for
-	GapSeconds      float64  `json:"gapSeconds"`      // the rest of the time
-	OwnersKnown     float64  `json:"ownersKnownSeconds"`
-	ReplicaHours    *float64 `json:"replicaHours"` // of OwnersKnown; null if the owners were never known
-	ScaleActions    int      `json:"scaleActions"` // changes of the number of live owners
-	OverObjective   float64  `json:"secondsOverObjective"`
-	WorstAge        *int64   `json:"worstAgeSeconds"` // null if nothing was pending
-	RequestUnits    float64  `json:"requestUnits"`    // spent on watching
+	RecordedSeconds float64 `json:"recordedSeconds"` // seconds that the polls cover
+	GapSeconds      float64 `json:"gapSeconds"`      // seconds without a poll
+	OwnersKnown     float64 `json:"ownersKnownSeconds"`
+	// in ownersKnownSeconds; null if the owners were never known
+	ReplicaHours  *float64 `json:"replicaHours"`
+	ScaleActions  int      `json:"scaleActions"` // changes of the number of live owners
+	OverObjective float64  `json:"secondsOverObjective"`
+	WorstAge      *int64   `json:"worstAgeSeconds"` // null if nothing was pending
+	RequestUnits  float64  `json:"requestUnits"`    // spent on polling
 
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds"`
 }
 
-// Processor is what was measured of a processor, and what is modelled of it.
+// Processor is the measured values of a processor, and its model.
 type Processor struct {
 	Name  string  `json:"name"`
-	Group *string `json:"group"` // that it is a member of; null if it is none
+	Group *string `json:"group"` // its group; null if it is in none
 	Measured
 	Gaps  []Gap   `json:"gaps"`  // oldest first
-	Error *string `json:"error"` // why its record cannot be read
-	Model *Model  `json:"model"` // null if nothing was to be modelled
+	Error *string `json:"error"` // why its history cannot be read
+	Model *Model  `json:"model"` // null if no policy was asked for
 }
 
-// Gap is hours in a row of which less than half is recorded.
+// Gap is a run of hours that are each recorded by less than half.
 type Gap struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }
 
-// Group is what ran of the deployment of several processors.
+// Group is what the shared deployment of several processors ran.
 type Group struct {
 	Name         string   `json:"name"`
 	ReplicaHours *float64 `json:"replicaHours"`
 	ScaleActions int      `json:"scaleActions"`
 }
 
-// Collector makes a Report, one processor after the other.
+// Collector builds a Report, one processor after the other.
 type Collector struct {
 	report Report
-	groups map[string][]groupHour // by the hours of the report
+	groups map[string][]groupHour // one entry for each hour of the report
 	names  []string               // of the groups, in the order of their first members
 }
 
-// groupHour is the greatest of the members of a group in an hour.
+// groupHour has the greatest values of a group's members in an hour.
 type groupHour struct {
 	replicaSeconds float64
 	known          bool
 	changes        int
 }
 
-// NewCollector begins a Report from the full hour of since on.
+// NewCollector begins a Report at the full hour of since.
 func NewCollector(since, until time.Time) *Collector {
 	return &Collector{groups: make(map[string][]groupHour), report: Report{
 		Note: LowerBound, Since: since.UTC().Truncate(time.Hour), Until: until.UTC(), Processors: []Processor{}, Groups: []Group{},
 	}}
 }
 
-// Span is the time of the Report.
+// Span returns the time of the Report.
 func (c *Collector) Span() (since, until time.Time) { return c.report.Since, c.report.Until }
 
-// Add adds a processor with its hours, oldest first, the running one among them. err is why they
+// Add adds a processor with its hours, oldest first, including the current one. err says why they
 // cannot be read; nil if they can.
 func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
 	p := Processor{Name: name, Gaps: []Gap{}, Measured: Measured{StatusSeconds: make(map[changefeed.Status]float64)}}
@@ -156,7 +158,7 @@ func measured(h state.Summary) Measured {
 	return m
 }
 
-// add adds what was measured at another time, or of another processor.
+// add adds the values of another time or another processor.
 func (m *Measured) add(o Measured) {
 	m.RecordedSeconds += o.RecordedSeconds
 	m.GapSeconds += o.GapSeconds
@@ -173,7 +175,7 @@ func (m *Measured) add(o Measured) {
 	}
 }
 
-// sum adds two numbers, of which nil is none.
+// sum adds two numbers; nil is unknown and does not count.
 func sum(a, b *float64) *float64 {
 	switch {
 	case a == nil:
@@ -184,7 +186,7 @@ func sum(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// Report is that of all processors that were added.
+// Report returns the Report of the processors added so far.
 func (c *Collector) Report() Report {
 	r := c.report
 	for _, name := range c.names {
@@ -201,8 +203,8 @@ func (c *Collector) Report() Report {
 	return r
 }
 
-// Join adds another page to r. The members of a group that are on two pages count on the page on which
-// the group has more.
+// Join adds another page to r. A group with members on two pages counts with the higher values of
+// both.
 func (r *Report) Join(page Report) {
 	if r.Note == "" {
 		*r = page
@@ -224,7 +226,7 @@ func (r *Report) Join(page Report) {
 	r.Total = total(*r)
 }
 
-// total is the sum of all processors. What a group ran counts in place of what its members ran.
+// total adds up all processors. The values of a group replace those of its members.
 func total(r Report) Measured {
 	all := Measured{StatusSeconds: make(map[changefeed.Status]float64)}
 	for _, p := range r.Processors {

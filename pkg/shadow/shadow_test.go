@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// hour is one of two live owners, recorded for some seconds.
+// hour has two live owners and is recorded for some seconds.
 func hour(offset int, seconds, replicaSeconds float64) state.Summary {
 	return state.Summary{
 		Hour: noon.Add(time.Duration(offset) * time.Hour), Seconds: seconds, OwnersKnown: seconds, ReplicaSeconds: replicaSeconds, Changes: 1,
@@ -81,8 +81,8 @@ func TestOwnersThatWereNeverKnownAreNull(t *testing.T) {
 	}
 }
 
-// TestTheReportIsWhatRan holds the sums against a record of every second: with restarts, gaps, and polls
-// that could not read the leases.
+// TestTheReportIsWhatRan compares the sums with a record of every second: with restarts, gaps, and
+// polls that could not read the leases.
 func TestTheReportIsWhatRan(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
@@ -103,11 +103,12 @@ func TestTheReportIsWhatRan(t *testing.T) {
 	var hours []state.Summary
 	ran, wasOver, gap, episodes, restarts := 0, 0, 0, 1, 0
 	for second, before := 0, 0; second < day; second += 15 {
-		if second/3600 == 7 || second/3600 == 8 { // nobody polls
+		if second/3600 == 7 || second/3600 == 8 { // no poll in these hours
 			gap, before = gap+15, second+15
 			continue
 		}
-		if second-int(last.AttemptedAt.Sub(noon).Seconds()) == 15 && random.IntN(100) == 0 { // a restart costs a poll
+		// a restart loses a poll
+		if second-int(last.AttemptedAt.Sub(noon).Seconds()) == 15 && random.IntN(100) == 0 {
 			restarts++
 			continue
 		}
@@ -160,7 +161,7 @@ func TestTheReportIsWhatRan(t *testing.T) {
 	}
 }
 
-// steady is what two owners recorded in a day that keep up with 20 transactions a second.
+// steady is a day of two owners that keep up with 20 transactions a second.
 func steady() []state.Sample {
 	var samples []state.Sample
 	for at := noon; at.Before(noon.Add(24 * time.Hour)); at = at.Add(15 * time.Second) {
@@ -196,8 +197,8 @@ func TestTheModelIsCheckedAgainstWhatRan(t *testing.T) {
 	}
 }
 
-// TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions has scale-outs whose replicas own leases
-// after 45 s, three of them or fewer, and one that a later decision overtakes.
+// TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions has scale-outs whose replicas
+// own leases after 45 s: three or fewer, and one that a later decision overtakes.
 func TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions(t *testing.T) {
 	t.Parallel()
 	record := func(starts int) []state.Sample {

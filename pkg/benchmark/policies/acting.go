@@ -6,20 +6,23 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Acting is a way in which a decision becomes a number of replicas (docs/act.md).
+// Acting is how a decision becomes a number of replicas (docs/act.md).
 type Acting string
 
-// The ways of acting. With all but the first KEDA takes the steps between zero and one, and an HPA
-// all others, each in its own time and with its own windows.
+// The ways of acting. With all but the first, KEDA takes the steps between zero and one, and an HPA
+// takes all others, each with its own interval and windows.
 const (
-	Consumer     Acting = "consumer"      // a consumer of the scale events
-	MetricsAPI   Acting = "metrics-api"   // KEDA's metrics-api trigger on desiredReplicas with target 1, as the sample has it
-	MetricValue  Acting = "metric-value"  // the same on metricValue, with the threshold as target and KEDA's own waits
-	ExternalPush Acting = "external-push" // KEDA's external-push trigger: desiredReplicas, and activity pushed
-	KEDATrigger  Acting = "keda"          // KEDA's own azure-cosmosdb trigger, which asks nobody for a decision
+	Consumer Acting = "consumer" // a consumer of the scale events
+	// KEDA's metrics-api trigger on desiredReplicas with target 1, as in the sample
+	MetricsAPI Acting = "metrics-api"
+	// the same on metricValue, with the threshold as target and KEDA's own windows
+	MetricValue Acting = "metric-value"
+	// KEDA's external-push trigger: desiredReplicas, with activity pushed
+	ExternalPush Acting = "external-push"
+	KEDATrigger  Acting = "keda" // KEDA's own azure-cosmosdb trigger, without feedscale
 )
 
-// ways are the ways of acting on a decision of feedscale.
+// ways are those that act on a decision of feedscale.
 var ways = []Acting{Consumer, MetricsAPI, MetricValue, ExternalPush}
 
 // pollingInterval of the samples, in seconds.
@@ -28,11 +31,12 @@ const (
 	pushPolling   = 15 // infra/keda/processor-external.yaml
 )
 
-// Contender is who decides, and who acts on it: a Scaler.
+// Contender is a policy with a way of acting. It implements simulate.Scaler.
 type Contender struct {
 	simulate.Scaler
 	Acting Acting
-	Delay  time.Duration // until the replicas change, beside the way of acting's own loops; whole seconds
+	// until the replicas change, in addition to the loops of the way of acting; whole seconds
+	Delay time.Duration
 }
 
 // Begin joins a replay.
@@ -41,7 +45,8 @@ func (c Contender) Begin(r *simulate.Replay) func(second int) int {
 	return func(second int) int { return delay(act(second)) }
 }
 
-// act returns what is called at every second, and returns the replicas that the way of acting wants.
+// act returns a function to call every second. It returns the replicas that the way of acting
+// wants.
 func (c Contender) act(r *simulate.Replay) func(second int) int {
 	policy, ok := c.Scaler.(simulate.Policy)
 	if !ok || c.Acting == Consumer {
@@ -51,12 +56,12 @@ func (c Contender) act(r *simulate.Replay) func(second int) int {
 	k := simulate.NewScaledObject(r)
 	activation := int64(0)
 	if c.Acting == MetricValue {
-		// KEDA's arithmetic with KEDA's waits. The ScaledObject has what the policy has.
+		// KEDA's arithmetic and waits. The ScaledObject has the values of the policy.
 		k.Target, activation = policy.Threshold, policy.Activation
 		k.Cooldown = int(policy.Cooldown / time.Second)
 	} else {
-		// As the samples have it (infra/keda): KEDA asks often, since that costs no request units, and
-		// adds no wait of its own to what was decided.
+		// As in the samples (infra/keda): KEDA asks often, since that costs no request units, and
+		// adds no window to the decision.
 		k.Target, k.AtOnce, k.Window, k.Cooldown, k.Polling = 1, true, 0, 0, samplePolling
 	}
 	if c.Acting == ExternalPush {
@@ -70,7 +75,7 @@ func (c Contender) act(r *simulate.Replay) func(second int) int {
 		m, polled := decisions(second)
 		return k.Step(second, polled && c.Acting == ExternalPush, func() (metric int64, active, ok bool) {
 			if m.Replicas == nil {
-				return 0, false, false // 503: nothing was ever decided
+				return 0, false, false // 503: nothing was decided yet
 			}
 			metric = int64(*m.Replicas)
 			if c.Acting == MetricValue {

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// changesUnder are the seconds in which the desired replicas changed, and to what, in a replay that is
-// short enough for a point per second.
+// changesUnder returns the seconds at which the desired replicas changed, with the new value. The
+// replay must be short enough to have one point per second.
 func changesUnder(tr simulate.Trace, w simulate.Workers, s simulate.Scaler, c simulate.Conditions) (all changes) {
 	last := 0
 	for second, p := range simulate.Run(tr, w, s, c, simulate.Objective{}).Series {
@@ -29,8 +29,8 @@ var aligned = simulate.Conditions{Aligned: true}
 
 func TestTheWaysOfActing(t *testing.T) {
 	t.Parallel()
-	// 650 pending in 8 partitions from the first second on, and nobody works it off: feedscale, which
-	// polls at 0, 20, 40 ..., asks for 7 from second 20 on.
+	// 650 are pending in 8 partitions from the first second, and nobody processes them. feedscale
+	// polls at 0, 20, 40 ... and asks for 7 from second 20.
 	rows := append([][]int64{{650, 0, 0, 0, 0, 0, 0, 0}}, quiet(8, 200)...)
 	idle := simulate.Workers{Throughput: 1, StartUp: time.Hour}
 	s := simulate.Feedscale("", policy(nil), 20*time.Second)
@@ -68,8 +68,8 @@ func TestTheWaysOfActing(t *testing.T) {
 
 func TestKEDACoolsDownOnTopOfKEDAsArithmeticAlone(t *testing.T) {
 	t.Parallel()
-	// Worked off in the second after the poll. feedscale decides zero 60 s after its last active poll,
-	// at 75; the sample's ScaledObject has no cooldown of its own.
+	// Everything is processed in the second after the poll. feedscale decides zero 60 s after its
+	// last active poll, at 75. The sample's ScaledObject has no cooldown of its own.
 	rows := append([][]int64{{50}}, quiet(1, 400)...)
 	s := simulate.Feedscale("", policy(func(p *scaling.Policy) { p.Cooldown = time.Minute }), 15*time.Second)
 	fast := simulate.Workers{Throughput: 100}
@@ -89,7 +89,7 @@ func TestEveryLoopBeginsAtRandom(t *testing.T) {
 	for _, c := range []struct {
 		scaler     simulate.Scaler
 		acting     Acting
-		first, end int // seconds from and up to which the first replica comes
+		first, end int // the first replica must come between these seconds
 	}{
 		{simulate.Feedscale("", policy(nil), 15*time.Second), Consumer, 3, 18},
 		{simulate.Feedscale("", policy(nil), 15*time.Second), MetricsAPI, 1, 44},

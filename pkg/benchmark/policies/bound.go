@@ -7,35 +7,33 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// credit is the unit in which capacity is counted, so that fractions of a transaction add up
-// exactly: a millionth.
+// credit is the unit of capacity, a millionth of a transaction, so that fractions add up exactly.
 const credit = 1_000_000
 
 func credits(rate float64) int64 { return int64(math.Round(rate * credit)) }
 
-// boundSlot is the step of the clairvoyant, in seconds: as often as the fastest of the loops looks.
+// boundSlot is the step of the clairvoyant in seconds: the interval of the fastest loop.
 const boundSlot = 15
 
-// boundName is the Scaler of the clairvoyant's results, which know only hours, times over the
-// objectives and changes.
+// boundName is the Scaler of the clairvoyant's results, which have only hours, times over the
+// objectives and actions.
 const boundName = "bound"
 
-// Bound is a clairvoyant: the fewest replica-hours with which anybody could have kept the objectives
-// wherever they can be kept at all. It is a lower bound of what a scaler of this model needs that
-// keeps them as well, not a plan: a dynamic programme over slots of 15 seconds, whose state is the
-// replicas and how much more is pending than in a full fleet.
+// Bound computes a lower bound: the fewest replica-hours of any scaler that keeps the objectives
+// whenever they can be kept. It is not a plan. A dynamic programme goes through slots of 15
+// seconds; its state is the number of replicas and how much more is pending than with a full fleet.
 //
-// The full fleet has a replica for each partition, all the time. Nobody can have less pending than
-// it has: a partition is worked on by one replica at a time. Wherever it keeps the objectives, so
-// does the clairvoyant at the end of each slot; wherever even the full fleet breaks them, the
-// clairvoyant may not be further behind than it is. So its time over the objectives is the full
-// fleet's, which is what the result says, and it is judged by replica-hours alone.
+// The full fleet always has one replica for each partition. Nobody can have less pending, since one
+// replica at a time works on a partition. When the full fleet keeps the objectives, the clairvoyant
+// must keep them at the end of each slot. When the full fleet breaks them, the clairvoyant may not
+// be further behind. So its time over the objectives is that of the full fleet, and only its
+// replica-hours are compared.
 //
-// The clairvoyant knows all that will arrive, pays for replicas while they start up, and is bound to
-// whole replicas of the given throughput. It is free of all else, which makes its hours too few
-// rather than too many: leases move at once and any share of the work is anybody's, handlers have no
-// batches and never wait for a poll delay, what arrives in a slot can be processed at any time of
-// it, and an age is kept where as much is processed as is due, whichever changes that are.
+// The clairvoyant knows all arrivals, pays for replicas while they start, and uses whole replicas
+// of the given throughput. All other limits are left out, so its hours are too few rather than too
+// many: leases move at once, any replica can do any share of the work, handlers have no batches and
+// no poll delay, and what arrives in a slot can be processed at any time in it. An age counts as
+// kept if as much is processed as is due, whichever changes that are.
 func Bound(t simulate.Trace, w simulate.Workers, o simulate.Objective) simulate.Result {
 	full := fullFleet(t, w, o)
 	d := newClairvoyant(w, t.Partitions)
@@ -50,14 +48,14 @@ func Bound(t simulate.Trace, w simulate.Workers, o simulate.Objective) simulate.
 	}
 }
 
-// slot is what the full fleet leaves to the clairvoyant for some seconds.
+// slot is the work that one slot leaves to the clairvoyant.
 type slot struct {
 	seconds int64
 	demand  int64 // what the full fleet processes, in credits
-	slack   int64 // how much more may be pending at the end, in credits
+	slack   int64 // how much more than with the full fleet may be pending at the end, in credits
 }
 
-// ideal is what becomes of the full fleet.
+// ideal runs the full fleet through the trace.
 type ideal struct {
 	slots            []slot
 	overLag, overAge time.Duration
@@ -66,8 +64,9 @@ type ideal struct {
 func fullFleet(t simulate.Trace, w simulate.Workers, o simulate.Objective) (i ideal) {
 	n, speed, age := t.Partitions, credits(w.Throughput), int(min(o.Age/time.Second, math.MaxInt32))
 	allowed := min(o.Lag, math.MaxInt64/credit) * credit
-	pending, recent := make([]int64, n), make([]int64, n) // recent: what is not older than the objective
-	var all, fresh int64                                  // their sums
+	// recent: changes younger than the objective
+	pending, recent := make([]int64, n), make([]int64, n)
+	var all, fresh int64 // their sums
 	var s slot
 	rows := len(t.Arrivals) / n
 	for row := range rows {
@@ -110,19 +109,19 @@ func fullFleet(t simulate.Trace, w simulate.Workers, o simulate.Objective) (i id
 	return i
 }
 
-// plan is one way to have come so far.
+// plan is one sequence of replicas up to a slot.
 type plan struct {
-	seconds int64 // replica-seconds paid
+	seconds int64 // replica-seconds so far
 	extra   int64 // pending beyond the full fleet, in credits
-	out, in int   // changes of the replicas
-	moved   bool  // whether one of them is this slot's
+	out, in int   // number of changes in each direction
+	moved   bool  // one of the changes is in this slot
 }
 
-// frontier are plans of which none is both dearer and further behind than another: the cheapest
-// first, each the next less behind.
+// frontier is a set of plans of which none is both dearer and further behind than another, the
+// cheapest first.
 type frontier []plan
 
-// add puts a plan that is no cheaper than the last one where it belongs.
+// add inserts a plan that is at least as dear as the last one.
 func (f frontier) add(p plan) frontier {
 	if last := len(f) - 1; last >= 0 && p.extra >= f[last].extra {
 		return f
@@ -132,8 +131,8 @@ func (f frontier) add(p plan) frontier {
 	return append(f, p)
 }
 
-// join makes one frontier, in the place of into, of stay and of from; each of from pays for a change
-// of the replicas, to more (out) or to fewer.
+// join merges stay and from into one frontier, in into. Each plan of from pays for a change of the
+// replicas, up if out is set.
 func join(into, stay, from frontier, pays int64, out bool) frontier {
 	into = into[:0]
 	for len(stay) > 0 || len(from) > 0 {
@@ -155,8 +154,8 @@ func join(into, stay, from frontier, pays int64, out bool) frontier {
 	return into
 }
 
-// maxPlans bounds a frontier. Where it is longer, two neighbours become one that is as cheap as the
-// one and as little behind as the other, which can only lower the bound.
+// maxPlans bounds a frontier. In a longer one, two neighbours become one plan with the lower cost
+// and the lower backlog of both, which can only lower the bound.
 const maxPlans = 256
 
 // thin keeps a frontier within maxPlans.
@@ -173,9 +172,9 @@ func (f frontier) thin() frontier {
 	return kept
 }
 
-// clairvoyant holds a frontier for each number of replicas.
+// clairvoyant has a frontier for each number of replicas.
 type clairvoyant struct {
-	speed   int64 // credits per second and replica
+	speed   int64 // credits per second of one replica
 	startUp int64 // seconds
 	plans   []frontier
 	grown   []frontier // scratch of slot
@@ -190,8 +189,8 @@ func newClairvoyant(w simulate.Workers, partitions int) *clairvoyant {
 	return d
 }
 
-// slot has every plan choose its replicas for a slot, and go through it. More replicas cost their
-// start-up, fewer nothing.
+// slot lets every plan choose its replicas for a slot, and processes the slot. New replicas cost
+// their start-up time; removing them costs nothing.
 func (d *clairvoyant) slot(s slot) {
 	for n := range d.plans {
 		var fewer frontier
@@ -221,7 +220,7 @@ func (d *clairvoyant) slot(s slot) {
 	}
 }
 
-// best is the cheapest plan.
+// best returns the cheapest plan.
 func (d *clairvoyant) best() (best plan) {
 	best.seconds = math.MaxInt64
 	for _, f := range d.plans {

@@ -10,9 +10,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// byHand tries every number of replicas in every slot of 15 s, over one partition's worth of work that
-// arrives at the beginning of each slot, and returns the fewest replica-seconds that leave no more
-// than allowed at the end of any.
+// byHand tries every number of replicas in every slot of 15 s, for one partition's work that
+// arrives at the beginning of each slot. It returns the fewest replica-seconds that never leave
+// more than allowed at the end of a slot.
 func byHand(arrivals []float64, replicas int, speed, allowed float64, startUp int) int {
 	best := math.MaxInt
 	var try func(slot, now, paid int, pending float64)
@@ -41,7 +41,8 @@ func TestTheBoundIsTheBestOfAllPlans(t *testing.T) {
 		tr := trace(partitions, quiet(partitions, slots*15)...)
 		arrivals := make([]float64, slots)
 		for slot := range slots {
-			// In the first second of a slot, evenly, and not more than the full fleet does in it.
+			// Arrivals are even, in the first second of a slot, and no more than the full fleet
+			// processes in it.
 			for p := range partitions {
 				n := int64(random.IntN(14 * speed))
 				tr.Arrivals[slot*15*partitions+p] = n
