@@ -7,26 +7,26 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Container is the throughput of the container that is read and written for the changes. The zero
-// value limits nothing.
+// Container is the throughput of the container whose changes are read and processed. The zero value
+// has no limit.
 type Container struct {
-	RUPerChange float64 // request units to read a change and to process it, above 0
-	RUPerSecond int     // provisioned at the start, and for good without Follow
-	// Follow has the throughput follow the replicas (docs/throughput.md), each of which uses what it
-	// does at its full speed; nil = it stays.
+	RUPerChange float64 // request units to read and process one change, above 0
+	RUPerSecond int     // provisioned at the start; without Follow it never changes
+	// Follow changes the throughput with the number of replicas (docs/throughput.md), each at its
+	// full speed; nil = it never changes.
 	Follow *scaling.ThroughputPolicy
 }
 
 // limited reports whether there is a limit.
 func (c Container) limited() bool { return c.RUPerChange > 0 && c.RUPerSecond > 0 }
 
-// rangeServes is what one partition serves at most, whatever is provisioned, in request units a second
+// rangeServes is the most that one partition serves, in request units a second
 // (https://learn.microsoft.com/azure/cosmos-db/partitioning-overview#physical-partitions).
 const rangeServes = 10_000
 
-// meter is a Scaler on a container, for one replay. Each partition has its even share of what is
-// provisioned, and what it does not use in a second is gone: beyond, requests are answered with 429,
-// and what they were for waits.
+// meter is a Scaler on a container, for one replay. Each partition has an equal share of the
+// throughput, and cannot save what it does not use in a second. Requests beyond the share get a
+// 429, and their changes wait.
 type meter struct {
 	simulate.Scaler
 	Container
@@ -34,12 +34,12 @@ type meter struct {
 	perReplica  float64 // request units a second
 	replay      *simulate.Replay
 	provisioned int
-	limit       *scaling.Limit // that holds scale-out at the next decision
+	limit       *scaling.Limit // holds back scale-out at the next decision
 	memory      scaling.ThroughputMemory
 
 	hour    time.Time
-	hours   int64 // request units a second of the hours that are over, each by its highest
-	highest int   // of this hour
+	hours   int64 // request units a second, summed over the past hours, each by its highest
+	highest int   // of the current hour
 	peak    int
 }
 
@@ -66,7 +66,7 @@ func (m *meter) Begin(r *simulate.Replay) func(second int) int {
 	}
 }
 
-// provision takes effect at once, as up to what the present partitions serve it does
+// provision takes effect at once, as the service does up to what the present partitions serve
 // (https://learn.microsoft.com/azure/cosmos-db/scaling-provisioned-throughput-best-practices).
 func (m *meter) provision(ruPerSecond int) {
 	m.provisioned = ruPerSecond
@@ -75,8 +75,8 @@ func (m *meter) provision(ruPerSecond int) {
 	m.highest, m.peak = max(m.highest, ruPerSecond), max(m.peak, ruPerSecond)
 }
 
-// begin ends the hour before, if another one begins. Every hour is billed by the highest that was
-// provisioned in it (https://learn.microsoft.com/azure/cosmos-db/understand-your-bill).
+// begin closes the last hour when a new one begins. An hour is billed by its highest throughput
+// (https://learn.microsoft.com/azure/cosmos-db/understand-your-bill).
 func (m *meter) begin(now time.Time) {
 	hour := now.Truncate(time.Hour)
 	if !hour.After(m.hour) {
@@ -89,7 +89,7 @@ func (m *meter) begin(now time.Time) {
 	m.hour = hour
 }
 
-// follow provisions what a decision needs.
+// follow provisions what a decision's replicas need.
 func (m *meter) follow(in scaling.Input, decided scaling.Memory) {
 	if decided.Replicas == nil {
 		return
@@ -108,5 +108,5 @@ func (m *meter) follow(in scaling.Input, decided scaling.Memory) {
 	}
 }
 
-// ruHours is what the container was billed for, in RU/s-hours.
+// ruHours returns the billed RU/s-hours of the container.
 func (m *meter) ruHours() float64 { return float64(m.hours + int64(m.highest)) }

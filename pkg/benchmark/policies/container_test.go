@@ -9,15 +9,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// on replays a trace on a container of so many RU/s, with workers of 25 transactions a second, each of
-// which takes 20 RU.
+// on replays a trace on a container with so many RU/s. A worker processes 25 transactions a second,
+// and each takes 20 RU.
 func on(t simulate.Trace, ruPerSecond int, follow *scaling.ThroughputPolicy, s simulate.Scaler, o simulate.Objective) (simulate.Result, *meter) {
 	w := simulate.Workers{Throughput: 25, StartUp: 10 * time.Second, Rebalance: time.Second, PollDelay: 5 * time.Second, Batch: 10}
 	m := newMeter(s, Container{20, ruPerSecond, follow}, t, w)
 	return simulate.Run(t, w, m, simulate.Conditions{Seed: 1}, o), m
 }
 
-// backlog is a trace with so many transactions in each partition at the start, and nothing after them.
+// backlog is a trace with so many transactions in each partition at the start and none later.
 func backlog(partitions, each int, start time.Time, replay time.Duration) simulate.Trace {
 	t := simulate.Trace{
 		Name: "backlog", Start: start, Partitions: partitions, Backlog: 1,
@@ -29,7 +29,8 @@ func backlog(partitions, each int, start time.Time, replay time.Duration) simula
 	return t
 }
 
-// TestAContainerHoldsBackWhatItHasNoRequestUnitsFor counts what a replica for each partition works off.
+// TestAContainerHoldsBackWhatItHasNoRequestUnitsFor counts what one replica for each partition
+// processes.
 func TestAContainerHoldsBackWhatItHasNoRequestUnitsFor(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -55,12 +56,13 @@ func TestAContainerHoldsBackWhatItHasNoRequestUnitsFor(t *testing.T) {
 
 func TestAnHourIsBilledByItsHighestThroughput(t *testing.T) {
 	t.Parallel()
-	// 150 minutes from 12:45 on are in four full hours.
+	// The 150 minutes from 12:45 touch four hours.
 	quarter := time.Date(2026, 1, 1, 12, 45, 0, 0, time.UTC)
 	if _, m := on(backlog(2, 0, quarter, 150*time.Minute), 700, nil, simulate.Fixed(1), simulate.Objective{}); m.ruHours() != 4*700 || m.peak != 700 {
 		t.Errorf("%g RU/s-hours at most %d RU/s, want 2800 and 700", m.ruHours(), m.peak)
 	}
-	// A backlog that is gone within the first quarter costs its hour, and that of scaleDownAfter.
+	// A backlog that is gone within the first quarter hour costs its hour, and the hour of
+	// scaleDownAfter.
 	follow := &scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: 30 * time.Minute}
 	policy := simulate.Feedscale("follows", config.DefaultPolicy(), time.Second)
 	r, m := on(backlog(2, 2000, quarter, 150*time.Minute), 700, follow, policy, simulate.Objective{})
@@ -69,8 +71,8 @@ func TestAnHourIsBilledByItsHighestThroughput(t *testing.T) {
 	}
 }
 
-// TestThroughputThatFollowsKeepsTheObjectiveAndCostsLessThanThePeak replays traces that one replica, or the
-// container as it is found, cannot hold.
+// TestThroughputThatFollowsKeepsTheObjectiveAndCostsLessThanThePeak replays traces that need more
+// than one replica, or more than the initial throughput.
 func TestThroughputThatFollowsKeepsTheObjectiveAndCostsLessThanThePeak(t *testing.T) {
 	t.Parallel()
 	objective := simulate.Objective{Lag: 2000, Age: 2 * time.Minute}
@@ -92,11 +94,12 @@ func TestThroughputThatFollowsKeepsTheObjectiveAndCostsLessThanThePeak(t *testin
 	}
 }
 
-// TestAContainerAtItsLimitHoldsScaleOutInAReplay has more arrive than max allows to be worked off.
+// TestAContainerAtItsLimitHoldsScaleOutInAReplay has more arrivals than max allows to process.
 func TestAContainerAtItsLimitHoldsScaleOutInAReplay(t *testing.T) {
 	t.Parallel()
 	tr := arrivals(t, shapesNamed([]string{"ramp"})[0], 1, Load{Duration: 2 * time.Hour, Partitions: 8, Rate: 100})
-	// By the threshold, which asks for replicas however little they help; sizing by rates would stop by itself.
+	// The threshold asks for replicas even if they do not help; sizing by rates would stop by
+	// itself.
 	policy := config.DefaultPolicy()
 	policy.Sizing, policy.CatchUpWithin = scaling.SizingThreshold, 0
 	base := simulate.Feedscale("p", policy, 15*time.Second)

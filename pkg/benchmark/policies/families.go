@@ -8,20 +8,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Drawn is a shape that a seed drew from a family. Nobody chose its numbers, so that a policy can be
+// Drawn is a shape that a seed drew from a family. Nobody chose its numbers, so a policy can be
 // judged on shapes that it was not tuned on: even seeds are for tuning, odd seeds for judging.
 type Drawn struct {
 	Family  string
 	Seed    uint64
-	Workers simulate.Workers // but for StartUp
+	Workers simulate.Workers // all fields but StartUp
 
-	rates   []float64                                 // of each second, in transactions per second
-	shares  func(second int) []float64                // of each partition; nil = evenly
-	backlog int                                       // seconds of rates before the replay begins
-	happens func(replay *simulate.Replay, second int) // beside what arrives; nil = nothing
+	rates   []float64                  // of each second, in transactions per second
+	shares  func(second int) []float64 // of each partition; nil = equal
+	backlog int                        // seconds of rates that are pending when the replay begins
+	// a change of the replay's conditions at a second; nil = none
+	happens func(replay *simulate.Replay, second int)
 }
 
-// families are what a seed draws from, in the order of the seeds: seeds 0 and 1 are of the first.
+// families are what seeds draw from, in the order of the seeds: seeds 0 and 1 are of the first.
 var families = []struct {
 	name  string
 	shape func(d *Drawn, partitions int, r *rand.Rand)
@@ -42,14 +43,15 @@ var families = []struct {
 	{"long batches", longBatches},
 }
 
-// throughputs are what a replica may do, in transactions per second; batches what its handler may get.
+// throughputs are the possible rates of a replica, in transactions per second; batches are the
+// possible batches of its handler.
 var (
 	throughputs = []float64{2, 8, 25, 25, 25, 80}
 	batches     = []int{20, 100, 100, 500}
 )
 
-// draw draws a shape of so many seconds. The mean of what arrives needs 0.6 to 2.2 replicas with 4
-// partitions, and with more partitions as many times more as the root of their number grows.
+// draw draws a shape of so many seconds. On average it needs 0.6 to 2.2 replicas with 4 partitions;
+// the need grows with the square root of the number of partitions.
 func draw(seed uint64, seconds, partitions int) Drawn {
 	family, r := families[int(seed/2)%len(families)], rand.New(rand.NewPCG(seed, 11))
 	d := Drawn{Family: family.name, Seed: seed, Workers: simulate.DefaultWorkers(), rates: make([]float64, seconds)}
@@ -67,7 +69,7 @@ func draw(seed uint64, seconds, partitions int) Drawn {
 	return d
 }
 
-// arrivals draws a trace of the shape: the same seed gives the same one.
+// arrivals draws a trace of the shape. It is the same for the same seed.
 func (d Drawn) arrivals(partitions int, seed uint64) (simulate.Trace, error) {
 	shape := simulate.Shape{Rate: func(second int) float64 { return d.rates[second] }, Shares: d.shares}
 	t, err := shape.Draw(d.Family, len(d.rates), partitions, rand.New(rand.NewPCG(seed, d.Seed)))
@@ -75,7 +77,7 @@ func (d Drawn) arrivals(partitions int, seed uint64) (simulate.Trace, error) {
 	return t, err
 }
 
-// mean is what arrives in a second of the replay.
+// mean is the average arrivals per second of the replay.
 func (d Drawn) mean() (mean float64) {
 	rates := d.rates[d.backlog:]
 	for _, rate := range rates {
@@ -84,15 +86,16 @@ func (d Drawn) mean() (mean float64) {
 	return mean
 }
 
-// between draws a number whose logarithm is even between two others.
+// between draws a number between two others, uniformly on a logarithmic scale.
 func between(r *rand.Rand, least, most float64) float64 {
 	return least * math.Pow(most/least, r.Float64())
 }
 
-// seconds draws a time between two numbers of minutes.
+// seconds draws a duration between two numbers of minutes.
 func seconds(r *rand.Rand, least, most float64) int { return int(60 * between(r, least, most)) }
 
-// episodes draws times that are over, each of some minutes: the first second of each, and the one after.
+// episodes draws separate periods of some minutes: the first second of each, and the second after
+// it.
 func episodes(r *rand.Rand, seconds, count int, least, most float64) (all [][2]int) {
 	for range count {
 		begin := r.IntN(seconds)
@@ -110,8 +113,8 @@ func within(episodes [][2]int, second int) bool {
 	return false
 }
 
-// wave is what the families begin with: a slow wave of any height up to three fifths, and each minute
-// up to a fifth off.
+// wave is the base of every family: a slow wave with an amplitude of up to three fifths, and noise
+// of up to a fifth in each minute.
 func wave(rates []float64, r *rand.Rand) {
 	height, period, phase, noise := 0.6*r.Float64(), 60*between(r, 60, 1440), 2*math.Pi*r.Float64(), 1.0
 	off := 0.2 * r.Float64()
@@ -138,8 +141,8 @@ func markov(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// flash has one to three crowds of 3 to 15 times as much, which come within two minutes and leave
-// slowly.
+// flash has one to three crowds of 3 to 15 times the normal rate, which rise within two minutes and
+// fade slowly.
 func flash(d *Drawn, _ int, r *rand.Rand) {
 	for range 1 + r.IntN(3) {
 		begin, peak, rise, decay := r.IntN(len(d.rates)), between(r, 2, 14), between(r, 10, 120), 60*between(r, 5, 60)
@@ -150,7 +153,8 @@ func flash(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// onOff is on for a part of any period from a minute to four hours, and else off or almost.
+// onOff is on for a part of its period, which is a minute to four hours, and otherwise off or
+// nearly off.
 func onOff(d *Drawn, _ int, r *rand.Rand) {
 	period, on, off := seconds(r, 1, 240), 0.1+0.6*r.Float64(), max(0, 0.3*r.Float64()-0.1)
 	for second := range d.rates {
@@ -160,7 +164,8 @@ func onOff(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// weekdaysOf is days of three hours, each from a week that begins anywhere; one in five is a holiday.
+// weekdaysOf has days of three hours from a week that begins on any day; one day in five is a
+// holiday.
 func weekdaysOf(d *Drawn, _ int, r *rand.Rand) {
 	hours, day, busy := &officeHours, r.IntN(7), 1.0
 	if r.IntN(2) == 0 {
@@ -179,8 +184,7 @@ func weekdaysOf(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// cliffs climbs or falls for 10 minutes to 3 hours, up to ten times, and is at its beginning again at
-// once.
+// cliffs rises or falls for 10 minutes to 3 hours by a factor of up to ten, and then jumps back.
 func cliffs(d *Drawn, _ int, r *rand.Rand) {
 	length, from, to := seconds(r, 10, 180), between(r, 0.1, 1), 1.0
 	if r.IntN(2) == 0 {
@@ -207,7 +211,8 @@ func replays(d *Drawn, _ int, r *rand.Rand) {
 // coldStart begins with what arrived in 10 minutes to 2 hours.
 func coldStart(d *Drawn, _ int, r *rand.Rand) { d.backlog = min(len(d.rates)/2, seconds(r, 10, 120)) }
 
-// downstream has one to three times in which all replicas together do three to twelve tenths of the mean.
+// downstream has one to three periods in which all replicas together process 0.3 to 1.2 times the
+// mean.
 func downstream(d *Drawn, partitions int, r *rand.Rand) {
 	slow, part := episodes(r, len(d.rates), 1+r.IntN(3), 10, 60), between(r, 0.3, 1.2)
 	d.happens = func(replay *simulate.Replay, second int) {
@@ -219,7 +224,8 @@ func downstream(d *Drawn, partitions int, r *rand.Rand) {
 	}
 }
 
-// hotPartition gives one partition 3 to 95 percent; in four of five it does not outrun a replica.
+// hotPartition gives one partition 3 to 95 percent. In four of five shapes one replica is enough
+// for it.
 func hotPartition(d *Drawn, partitions int, r *rand.Rand) {
 	hot, share := r.IntN(partitions), between(r, 0.3, 0.95)
 	if r.IntN(5) > 0 {
@@ -243,7 +249,8 @@ func zipfPartitions(d *Drawn, partitions int, r *rand.Rand) {
 	d.shares = func(int) []float64 { return shares }
 }
 
-// halfSpeed has one to three times, of up to half the trace, in which a replica does half as much.
+// halfSpeed has one to three periods, together up to half of the trace, in which a replica
+// processes half as much.
 func halfSpeed(d *Drawn, _ int, r *rand.Rand) {
 	slow := episodes(r, len(d.rates), 1+r.IntN(3), 10, float64(len(d.rates))/120)
 	full := d.Workers.Throughput
@@ -256,8 +263,8 @@ func halfSpeed(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// neighbour has three to twelve times of 1 to 15 minutes in which each partition is served half to twice
-// of what arrives in it on average, since somebody else uses the account's request units.
+// neighbour has three to twelve periods of 1 to 15 minutes in which somebody else uses the
+// account's request units. Each partition is then served 0.5 to 2 times its mean arrivals.
 func neighbour(d *Drawn, partitions int, r *rand.Rand) {
 	loud, part := episodes(r, len(d.rates), 3+r.IntN(10), 1, 15), between(r, 0.5, 2)
 	d.happens = func(replay *simulate.Replay, second int) {
@@ -269,7 +276,7 @@ func neighbour(d *Drawn, partitions int, r *rand.Rand) {
 	}
 }
 
-// jobs has 2 to 8 times as much for 1 to 15 minutes of every 15 minutes to 2 hours.
+// jobs has 2 to 8 times the normal rate for 1 to 15 minutes of every 15 minutes to 2 hours.
 func jobs(d *Drawn, _ int, r *rand.Rand) {
 	period, length, factor := []int{900, 1800, 3600, 3600, 7200}[r.IntN(5)], seconds(r, 1, 15), between(r, 2, 8)
 	for second := range d.rates {
@@ -279,8 +286,8 @@ func jobs(d *Drawn, _ int, r *rand.Rand) {
 	}
 }
 
-// longBatches has a handler that takes 5 to 60 seconds for each batch, however small it is: it waits for
-// an answer.
+// longBatches has a handler that needs 5 to 60 seconds for each batch of any size, because it waits
+// for an answer.
 func longBatches(d *Drawn, _ int, r *rand.Rand) {
 	d.Workers.BatchTime, d.Workers.Batch = time.Duration(seconds(r, 1.0/12, 1))*time.Second, 1000
 }

@@ -1,13 +1,15 @@
-// Command policies is the laboratory in which the default policy is judged: it replays shapes of load
-// against policies, in cells of partitions and start-up times, in every way of acting and with several
-// delays, beside KEDA with an HPA, the best fixed count and a clairvoyant bound. `make policies` writes
-// the tables of docs/decisions/0011-default-policy.md, and every number behind them into the CSVs beside
-// it; `make policies FLAGS="-shapes hot"` prints a summary of a part. With -unseen it compares the default
-// with KEDA on shapes that seeds draw (families.go, unseen.go).
+// Command policies is the laboratory in which the default policy is judged: it replays shapes of
+// load against policies, in cells of partitions and start-up times, in every way of acting and with
+// several delays, beside KEDA with an HPA, the best fixed count and a clairvoyant bound. `make
+// policies` writes the tables of docs/decisions/0011-default-policy.md, and every number behind
+// them into the CSVs beside it; `make policies FLAGS="-shapes hot"` prints a summary of a part.
+// With -unseen it compares the default with KEDA on shapes that seeds draw (families.go,
+// unseen.go).
 //
-// The model is that of package simulate. Here are what a user does not choose: shapes (shapes.go,
-// profiles.go), ways of acting (acting.go), a container whose request units run out (container.go) and
-// the bound (bound.go). Start with Matrix.Run in matrix.go; tables.go prints what came of it.
+// The model is that of package simulate. This package adds what a user does not choose: shapes
+// (shapes.go, profiles.go), ways of acting (acting.go), a container whose request units run out
+// (container.go) and the bound (bound.go). Start with Matrix.Run in matrix.go; tables.go prints
+// what came of it.
 //
 // The command is internal to the project: its flags and its output may change in any release.
 package main
@@ -117,7 +119,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return m.writeSummary(stdout, meetings)
 }
 
-// contenders are policies in every way of acting, and KEDA, with every delay.
+// contenders returns policies with every way of acting, and KEDA, with every delay.
 func contenders(policies []simulate.Policy, delays []time.Duration) (all []Contender) {
 	for _, delay := range delays {
 		for _, policy := range policies {
@@ -130,7 +132,7 @@ func contenders(policies []simulate.Policy, delays []time.Duration) (all []Conte
 	return all
 }
 
-// list adds a flag of values with commas between them.
+// list adds a flag whose value is a list with commas.
 func list[T any](f *flag.FlagSet, name, usage string, values *[]T, parse func(string) (T, error)) {
 	f.Func(name, usage+", with commas between them; by default "+fmt.Sprint(*values), func(text string) error {
 		*values = nil
@@ -145,7 +147,7 @@ func list[T any](f *flag.FlagSet, name, usage string, values *[]T, parse func(st
 	})
 }
 
-// write makes the tables of a decision record anew, and the CSV beside it.
+// write rewrites the tables of a decision record and the CSV beside it.
 func (m Matrix) write(record string, meetings []Meeting) error {
 	text, err := os.ReadFile(record + ".md")
 	if err != nil {
@@ -168,7 +170,7 @@ func (m Matrix) write(record string, meetings []Meeting) error {
 	return os.WriteFile(record+".md", []byte(page), 0o644)
 }
 
-// withTable replaces the lines of a page's table below its head.
+// withTable replaces the rows of a page's table below its header.
 func withTable(page, head, lines string) (string, error) {
 	before, after, found := strings.Cut(page, head)
 	if !found {

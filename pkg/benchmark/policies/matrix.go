@@ -19,7 +19,7 @@ type Cell struct {
 	StartUp    time.Duration // of a replica
 }
 
-// cells are all combinations.
+// cells returns all combinations.
 func cells(shapes []Shape, partitions []int, startUps []time.Duration) (all []Cell) {
 	for _, shape := range shapes {
 		for _, n := range partitions {
@@ -31,34 +31,34 @@ func cells(shapes []Shape, partitions []int, startUps []time.Duration) (all []Ce
 	return all
 }
 
-// Matrix is contenders, which meet in cells.
+// Matrix is contenders and the cells in which they are compared.
 type Matrix struct {
-	Load       Load // but for Partitions
+	Load       Load // all fields but Partitions
 	Workers    simulate.Workers
 	Objective  simulate.Objective
-	Container  Container // whose request units the replicas use
+	Container  Container // the container that the replicas use
 	Contenders []Contender
-	Seed       uint64 // the first one
-	Seeds      int    // at least 1
+	Seed       uint64 // of the first trace
+	Seeds      int    // number of seeds, at least 1
 }
 
-// Result is what one contender made of a cell: the mean over the seeds.
+// Result is the result of one contender in a cell: the mean over the seeds.
 type Result struct {
 	simulate.Result
 	RUHours float64 // of the container, in RU/s-hours; 0 if nothing is limited
 	PeakRU  float64 // the highest RU/s
 }
 
-// Meeting is the results of a cell.
+// Meeting is all results of a cell.
 type Meeting struct {
 	Cell
-	Results []Result // of the contenders, in their order
-	Fixed   Result   // the best fixed count
-	Bound   Result   // the clairvoyant's
+	Results []Result // in the order of the contenders
+	Fixed   Result   // of the best fixed count
+	Bound   Result   // of the clairvoyant
 }
 
-// Run replays every cell, in parallel over cells and seeds, and tells of each replay of a cell that is
-// done. What runs beside what makes no difference to the results.
+// Run replays every cell, in parallel over cells and seeds, and reports each cell and seed that is
+// done. The results do not depend on the parallelism.
 func (m Matrix) Run(ctx context.Context, cells []Cell, told func(done, all int)) ([]Meeting, error) {
 	var lock sync.Mutex
 	done, all := 0, len(cells)*m.Seeds
@@ -88,7 +88,7 @@ func (m Matrix) Run(ctx context.Context, cells []Cell, told func(done, all int))
 	return meetings, nil
 }
 
-// replay replays one cell with one seed: the contenders, every fixed count, and the bound.
+// replay runs one cell with one seed: the contenders, every fixed count, and the bound.
 func (m Matrix) replay(cell Cell, seed uint64) (results []Result, err error) {
 	load, w := m.Load, m.Workers
 	load.Partitions, load.Throughput, w.StartUp = cell.Partitions, w.Throughput, cell.StartUp
@@ -105,7 +105,7 @@ func (m Matrix) replay(cell Cell, seed uint64) (results []Result, err error) {
 		} else {
 			r.Result = simulate.Run(t, w, s, simulate.Conditions{Seed: seed}, m.Objective)
 		}
-		r.Series = nil // it would not fit into memory
+		r.Series = nil // the series of all cells would not fit into memory
 		results = append(results, r)
 	}
 	for _, c := range m.Contenders {
@@ -118,7 +118,7 @@ func (m Matrix) replay(cell Cell, seed uint64) (results []Result, err error) {
 	return append(results, Result{Result: Bound(t, w, m.Objective)}), nil
 }
 
-// meeting is the means of a cell, of which there are the replays of each seed.
+// meeting returns the means of a cell from the replays of its seeds.
 func (m Matrix) meeting(cell Cell, replays [][]Result) Meeting {
 	means := make([]Result, len(replays[0]))
 	for i := range means {

@@ -27,7 +27,7 @@ var (
 	nobody = func(int, int) {}
 )
 
-// TestTheSameWhateverRunsBesideIt changes GOMAXPROCS, and so is not parallel.
+// TestTheSameWhateverRunsBesideIt changes GOMAXPROCS, so it cannot run in parallel.
 func TestTheSameWhateverRunsBesideIt(t *testing.T) {
 	var all []string
 	for _, procs := range []int{1, 2, 7} {
@@ -69,7 +69,7 @@ func TestAMatrixHasEveryCellOfEveryContender(t *testing.T) {
 	if m.Fixed.Fixed < 1 || m.Bound.Scaler != "bound" || m.Bound.ReplicaHours <= 0 || m.Bound.ReplicaHours > m.Fixed.ReplicaHours {
 		t.Errorf("%d fixed for %v hours, a bound of %v", m.Fixed.Fixed, m.Fixed.ReplicaHours, m.Bound.ReplicaHours)
 	}
-	// A result is the mean of what single replays give.
+	// A result is the mean over single replays.
 	var hours float64
 	c, w := small.Contenders[6], small.Workers
 	w.StartUp = time.Minute
@@ -117,7 +117,7 @@ func TestTheSummarySaysInHowManyCellsAWishFails(t *testing.T) {
 	}
 }
 
-// recorded reads the CSV beside decision 0011.
+// recorded reads the CSV of decision 0011.
 func recorded(t *testing.T, text []byte) (m Matrix, meetings []Meeting) {
 	t.Helper()
 	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
@@ -149,7 +149,7 @@ func recorded(t *testing.T, text []byte) (m Matrix, meetings []Meeting) {
 		default:
 			of.Results = append(of.Results, r)
 			if len(meetings) == 1 {
-				// Who decides makes no difference to the tables.
+				// The tables do not depend on the deciding code.
 				m.Contenders = append(m.Contenders, Contender{simulate.Feedscale(line[5], policy(nil), 0), Acting(line[4]), seconds(line[3])})
 			}
 		}
@@ -158,7 +158,7 @@ func recorded(t *testing.T, text []byte) (m Matrix, meetings []Meeting) {
 	return m, meetings
 }
 
-// TestTheRecordIsMadeOfItsCSV writes the record from its own numbers.
+// TestTheRecordIsMadeOfItsCSV writes the record from its own CSV.
 func TestTheRecordIsMadeOfItsCSV(t *testing.T) {
 	t.Parallel()
 	const record = "../../../docs/decisions/0011-default-policy"
@@ -185,8 +185,8 @@ func TestTheRecordIsMadeOfItsCSV(t *testing.T) {
 	}
 }
 
-// TestTheModelGivesWhatIsRecorded replays one cell of the record, without the policies of feedscale: a
-// change of those needs no new record at once, a change of the model does.
+// TestTheModelGivesWhatIsRecorded replays one cell of the record, without feedscale's policies. So
+// a change of the model needs a new record at once, and a change of a policy does not.
 func TestTheModelGivesWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/decisions/0011-default-policy.csv")
@@ -219,7 +219,7 @@ func TestTheCommandSumsUpAPart(t *testing.T) {
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	// The default in four ways, and KEDA.
+	// The default policy in four ways, and KEDA.
 	if lines := strings.Count(out.String(), "\n"); lines != 1+4+1 || !strings.Contains(progress.String(), "1 of 1") {
 		t.Errorf("%d lines\n%s\n%s", lines, out.String(), progress.String())
 	}

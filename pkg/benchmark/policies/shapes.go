@@ -9,21 +9,22 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Load is how much arrives, and for how long.
+// Load is the size and length of a trace.
 type Load struct {
 	Duration   time.Duration // at least a second
 	Partitions int           // at least 1
-	Rate       float64       // transactions per second on average over all partitions
-	Throughput float64       // of one replica, in transactions per second, which overload and outrun exceed
+	Rate       float64       // transactions per second on average, over all partitions
+	// of one replica, in transactions per second; the shapes overload and outrun exceed it
+	Throughput float64
 }
 
 // Shape is a form in which changes arrive. To add one, add it to shapes.
 type Shape struct {
 	Name  string
-	Times int     // how many times as long as the others; 0 = 1
-	Share float64 // of the rate of the others; 0 = 1
+	Times int     // factor on the duration of the trace; 0 = 1
+	Share float64 // factor on the rate of the trace; 0 = 1
 
-	// draw is nil for a trace that package simulate has under that name.
+	// draw is nil if package simulate has a trace of this name.
 	draw func(l Load, seconds int, r *rand.Rand) simulate.Shape
 }
 
@@ -39,14 +40,15 @@ var shapes = []Shape{
 	{Name: "weekly", Times: 7, draw: weekly},
 	{Name: "herd"},
 	{Name: "sparse"},
-	{Name: "hot", Share: 0.5, draw: hot}, // at the whole rate one partition would outrun a replica
+	{Name: "hot", Share: 0.5, draw: hot}, // at the full rate, one partition would outrun a replica
 	{Name: "zipf", draw: zipf},
 	{Name: "moving", draw: moving},
 	{Name: "overload", draw: overload},
 	{Name: "outrun", draw: outrun},
 }
 
-// shapesNamed are those of the names; the error of Arrivals tells of a name that there is not.
+// shapesNamed returns the shapes with these names. For an unknown name, the error comes from
+// Arrivals.
 func shapesNamed(names []string) (named []Shape) {
 	for _, name := range names {
 		i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name })
@@ -59,7 +61,7 @@ func shapesNamed(names []string) (named []Shape) {
 	return named
 }
 
-// of is the load of this shape, where that is the load of the others.
+// of returns the load of this shape, given the load of the others.
 func (s Shape) of(l Load) Load {
 	if s.Times > 0 {
 		l.Duration *= time.Duration(s.Times)
@@ -70,7 +72,7 @@ func (s Shape) of(l Load) Load {
 	return l
 }
 
-// Arrivals draws a trace: the same seed gives the same one.
+// Arrivals draws a trace. It is the same for the same seed.
 func (s Shape) Arrivals(l Load, seed uint64) (simulate.Trace, error) {
 	l = s.of(l)
 	if s.draw == nil {
@@ -80,7 +82,7 @@ func (s Shape) Arrivals(l Load, seed uint64) (simulate.Trace, error) {
 	return s.draw(l, seconds, r).Draw(s.Name, seconds, l.Partitions, r)
 }
 
-// zipfShares are the shares of partitions of which the n-th gets an n-th of the first.
+// zipfShares returns the shares of partitions by Zipf's law: the nth has 1/n of the first.
 func zipfShares(partitions int) []float64 {
 	shares, sum := make([]float64, partitions), 0.0
 	for p := range shares {
@@ -93,7 +95,8 @@ func zipfShares(partitions int) []float64 {
 	return shares
 }
 
-// oneHot are shares of which one partition has at least so much, and the others the rest evenly.
+// oneHot returns shares of which one partition has at least the given share, and the others have
+// equal parts of the rest.
 func oneHot(shares []float64, hot int, share float64) {
 	share = max(share, 1/float64(len(shares)))
 	for p := range shares {
@@ -102,7 +105,7 @@ func oneHot(shares []float64, hot int, share float64) {
 	shares[hot] = share
 }
 
-// hot is steady, and one partition gets nine tenths of everything.
+// hot is steady; one partition gets nine tenths of all changes.
 func hot(l Load, _ int, _ *rand.Rand) simulate.Shape {
 	shares := make([]float64, l.Partitions)
 	oneHot(shares, 0, 0.9)
@@ -112,7 +115,7 @@ func hot(l Load, _ int, _ *rand.Rand) simulate.Shape {
 	}
 }
 
-// zipf is steady, and the partitions share it by Zipf's law, as keys that people choose do.
+// zipf is steady; the partitions share the changes by Zipf's law, as keys that people choose do.
 func zipf(l Load, _ int, _ *rand.Rand) simulate.Shape {
 	shares := zipfShares(l.Partitions)
 	return simulate.Shape{
@@ -121,7 +124,7 @@ func zipf(l Load, _ int, _ *rand.Rand) simulate.Shape {
 	}
 }
 
-// moving is steady, and four tenths of it go to one partition, to another one each half an hour: a
+// moving is steady; four tenths go to one partition, and to another one every half hour, as with a
 // partition key that follows time.
 func moving(l Load, _ int, r *rand.Rand) simulate.Shape {
 	const stay = 1800
@@ -137,8 +140,8 @@ func moving(l Load, _ int, r *rand.Rand) simulate.Shape {
 	}
 }
 
-// overload is steady, and for an eighth of the trace, from the middle on, more than a replica for
-// each partition could process, by a quarter.
+// overload is steady, except for an eighth of the trace from the middle on, in which arrivals
+// exceed the capacity of one replica for each partition by a quarter.
 func overload(l Load, seconds int, _ *rand.Rand) simulate.Shape {
 	return simulate.Shape{Rate: func(second int) float64 {
 		if second >= seconds/2 && second < seconds/2+seconds/8 {
@@ -148,8 +151,8 @@ func overload(l Load, seconds int, _ *rand.Rand) simulate.Shape {
 	}}
 }
 
-// outrun is steady, and one partition gets on top of that all the time a fifth more than one replica
-// could process: it falls behind for ever, whatever anybody does.
+// outrun is steady; one partition also gets, all the time, a fifth more than one replica can
+// process. Its lag grows for ever, whatever a scaler does.
 func outrun(l Load, _ int, _ *rand.Rand) simulate.Shape {
 	rate := l.Rate + 1.2*l.Throughput
 	shares := make([]float64, l.Partitions)

@@ -11,7 +11,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// trace is a trace whose rows are written out: transactions by second, and within a second by
+// trace is a trace given by its numbers of transactions: a row for each second, a column for each
 // partition.
 func trace(partitions int, rows ...[]int64) simulate.Trace {
 	return simulate.Trace{
@@ -20,7 +20,7 @@ func trace(partitions int, rows ...[]int64) simulate.Trace {
 	}
 }
 
-// quiet is a number of seconds in which nothing arrives.
+// quiet is so many seconds without arrivals.
 func quiet(partitions, seconds int) [][]int64 {
 	rows := make([][]int64, seconds)
 	for i := range rows {
@@ -29,7 +29,7 @@ func quiet(partitions, seconds int) [][]int64 {
 	return rows
 }
 
-// policy is the policy of a processor that sets little.
+// policy is the policy of a processor with few settings.
 func policy(change func(*scaling.Policy)) scaling.Policy {
 	p := scaling.Policy{
 		Threshold: 100, Cooldown: 300 * time.Second, Health: health.Policy{LeaseExpiration: time.Minute, StalledAfter: 5 * time.Minute, StalledPolls: 2},
@@ -70,7 +70,7 @@ func arrivals(t *testing.T, s Shape, seed uint64, l Load) simulate.Trace {
 func TestAShapeIsWhatItsNameSays(t *testing.T) {
 	t.Parallel()
 	const seconds = 24 * 3600
-	// shares are what each partition gets of a part of a trace.
+	// shares returns each partition's share of a part of a trace.
 	shares := func(tr simulate.Trace, from, to int) []float64 {
 		of, all := make([]float64, tr.Partitions), 0.0
 		for i, n := range tr.Arrivals[from*tr.Partitions : to*tr.Partitions] {

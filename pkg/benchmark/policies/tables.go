@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// columns are those of the CSV: a line for each contender in each cell.
+// columns are the columns of the CSV, which has a line for each contender in each cell.
 var columns = []string{
 	"trace", "partitions", "startUpSeconds", "delaySeconds", "acting", "policy", "seeds",
 	"replicaHours", "secondsOverLag", "secondsOverAge", "actions", "scaleOuts", "scaleIns",
@@ -21,10 +21,11 @@ var columns = []string{
 }
 
 // writeCSV writes a line for each contender in each cell. The best fixed count and the bound follow
-// the contenders of each delay; nobody acts on them. What the bound cannot know is empty.
+// the contenders of each delay, without a way of acting. Columns that do not apply to the bound are
+// empty.
 func (m Matrix) writeCSV(w io.Writer, meetings []Meeting) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(columns) // an error stays with the writer until the end
+	_ = out.Write(columns) // the writer keeps an error until the end
 	for _, meeting := range meetings {
 		line := func(c Contender, r simulate.Result) {
 			_ = out.Write(append([]string{
@@ -44,10 +45,10 @@ func (m Matrix) writeCSV(w io.Writer, meetings []Meeting) error {
 	return out.Error()
 }
 
-// whole is a duration as its number of seconds.
+// whole formats a duration as whole seconds.
 func whole(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// numbers are the columns of a result.
+// numbers are the columns with the numbers of a result.
 func numbers(r simulate.Result) []string {
 	line := []string{
 		strconv.FormatFloat(r.ReplicaHours, 'f', -1, 64), whole(r.OverLag), whole(r.OverAge),
@@ -65,14 +66,14 @@ func numbers(r simulate.Result) []string {
 		arrived, strconv.FormatInt(r.Processed, 10), strconv.FormatInt(r.Left, 10), fixed)
 }
 
-// duel is what a contender and KEDA made of a cell, with the same delay.
+// duel is the results of a contender and of KEDA in a cell, with the same delay.
 type duel struct {
 	Cell
 	Contender
 	own, keda, bound, fixed Result
 }
 
-// duels are those of the contenders that a function wants, by the shape of the cell.
+// duels returns the duels of the contenders that a function selects, by the shape of the cell.
 func (m Matrix) duels(meetings []Meeting, want func(Contender) bool) map[string][]duel {
 	of := make(map[string][]duel)
 	for _, meeting := range meetings {
@@ -92,15 +93,16 @@ func (m Matrix) duels(meetings []Meeting, want func(Contender) bool) map[string]
 	return of
 }
 
-// wish is what is wanted of a policy in a cell.
+// wish is a goal for a policy in a cell.
 type wish struct {
 	name string
-	miss func(own, keda, bound simulate.Result) float64 // by how much it fails; not above 0 if it does not
+	// by how much the goal is missed; 0 or less if it is met
+	miss func(own, keda, bound simulate.Result) float64
 	says func(miss float64) string
 	of   []string // shapes; nil = all
 }
 
-// wishes are those of decision 0011.
+// wishes are the goals of decision 0011.
 var wishes = []wish{
 	{
 		name: "hours",
@@ -137,13 +139,13 @@ const (
 	mostBound   = 1.3
 )
 
-// The heads of the tables of decision 0011.
+// The headers of the tables of decision 0011.
 const (
 	figuresHead = "| trace | KEDA + HPA | default, consumer | metrics-api | external-push | metric-value | best fixed count | bound | × bound |\n|---|---|---|---|---|---|---|---|---|\n"
 	missesHead  = "| trace | wanted | cells that fail, of 9 | the worst: start-up, delay, way |\n|---|---|---|---|\n"
 )
 
-// figures are the lines of the first table of decision 0011.
+// figures returns the rows of the first table of decision 0011.
 func (m Matrix) figures(meetings []Meeting) string {
 	var b strings.Builder
 	for _, name := range shapesIn(meetings) {
@@ -164,7 +166,7 @@ func (m Matrix) figures(meetings []Meeting) string {
 	return b.String()
 }
 
-// follows reports whether a way of acting follows the decision of feedscale.
+// follows reports whether a way of acting uses feedscale's decision.
 func follows(c Contender) bool { return c.Acting != KEDATrigger && c.Acting != MetricValue }
 
 func average(duels []duel, value func(duel) float64) (mean float64) {
@@ -174,7 +176,7 @@ func average(duels []duel, value func(duel) float64) (mean float64) {
 	return mean
 }
 
-// fails counts the duels in which a wish fails, and returns the worst of them.
+// fails counts the duels that miss a goal, and returns the worst.
 func (w wish) fails(duels []duel) (n int, most float64, worst duel) {
 	for _, d := range duels {
 		miss := w.miss(d.own.Result, d.keda.Result, d.bound.Result)
@@ -188,7 +190,7 @@ func (w wish) fails(duels []duel) (n int, most float64, worst duel) {
 	return n, most, worst
 }
 
-// misses are the lines of the second table of decision 0011, over the ways that follow the decision.
+// misses returns the rows of the second table of decision 0011, for the ways that use the decision.
 func (m Matrix) misses(meetings []Meeting) string {
 	var b strings.Builder
 	duels := m.duels(meetings, follows)
@@ -206,8 +208,8 @@ func (m Matrix) misses(meetings []Meeting) string {
 	return b.String()
 }
 
-// writeSummary writes a line for each shape, policy and way of acting: the means over the cells, and in
-// how many of them each wish fails.
+// writeSummary writes a line for each shape, policy and way of acting: the means over the cells,
+// and how many cells miss each goal.
 func (m Matrix) writeSummary(w io.Writer, meetings []Meeting) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(out, "TRACE\tPOLICY\tACTING\tHOURS\tx BOUND\tFIXED\tOVER LAG\tOVER AGE\tACTIONS\tRU/S-HOURS\tCELLS\t")
@@ -218,7 +220,7 @@ func (m Matrix) writeSummary(w io.Writer, meetings []Meeting) error {
 	for _, name := range shapesIn(meetings) {
 		for _, c := range m.Contenders {
 			if c.Delay != m.Contenders[0].Delay {
-				break // the same ones again
+				break // the same shapes again
 			}
 			duels := m.duels(meetings, func(o Contender) bool { return o.Acting == c.Acting && o.Name() == c.Name() })[name]
 			of := func(value func(duel) float64) float64 { return average(duels, value) }
@@ -237,7 +239,7 @@ func (m Matrix) writeSummary(w io.Writer, meetings []Meeting) error {
 	return out.Flush()
 }
 
-// shapesIn are the names of the shapes, in order.
+// shapesIn returns the names of the shapes, in order.
 func shapesIn(meetings []Meeting) (names []string) {
 	for _, m := range meetings {
 		if !slices.Contains(names, m.Shape.Name) {

@@ -20,21 +20,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/simulate"
 )
 
-// Unseen is a comparison of the default policy with KEDA on drawn shapes.
+// Unseen compares the default policy with KEDA on drawn shapes.
 type Unseen struct {
 	Shapes     []uint64 // seeds of shapes
-	Seconds    int      // of a trace
+	Seconds    int      // length of a trace
 	Partitions []int
 	StartUps   []time.Duration
-	Polls      []time.Duration // of the default; KEDA polls as it does
-	Seeds      int             // of arrivals and of all chances; at least 1
-	Java       bool            // leases move as Java moves them
+	Polls      []time.Duration // poll intervals of the default; KEDA polls at the same
+	Seeds      int             // for arrivals and all other randomness; at least 1
+	Java       bool            // leases move as in Java
 }
 
-// actingDelay is what a decision takes to have an effect, beside the consumer's own time.
+// actingDelay is the time until a decision takes effect, in addition to the consumer's own.
 const actingDelay = 5 * time.Second
 
-// Trial is a shape under some conditions: means over the seeds.
+// Trial is the results for a shape under some conditions: means over the seeds.
 type Trial struct {
 	Family     string
 	Shape      uint64
@@ -44,7 +44,7 @@ type Trial struct {
 	Own        []simulate.Result // by poll interval
 }
 
-// inWorld is a Scaler to whose workers something happens.
+// inWorld is a Scaler that applies the events of a shape to its workers.
 type inWorld struct {
 	simulate.Scaler
 	happens func(r *simulate.Replay, second int)
@@ -62,7 +62,7 @@ func (w inWorld) Begin(r *simulate.Replay) func(second int) int {
 	}
 }
 
-// Run replays every shape under every condition, in parallel, and tells of each one that is done.
+// Run replays every shape under every condition, in parallel, and reports each one that is done.
 func (u Unseen) Run(ctx context.Context, told func(done, all int)) ([]Trial, error) {
 	var trials []Trial
 	for _, shape := range u.Shapes {
@@ -98,7 +98,8 @@ func (u Unseen) Run(ctx context.Context, told func(done, all int)) ([]Trial, err
 func (u Unseen) try(t *Trial) error {
 	d := draw(t.Shape, u.Seconds, t.Partitions)
 	t.Family, d.Workers.StartUp, d.Workers.Java = d.Family, t.StartUp, u.Java
-	// Over: more is pending than arrives in 25 s, or a change is older than a minute.
+	// Over the objectives: more is pending than arrives in 25 s, or a change is older than a
+	// minute.
 	objective := simulate.Objective{Lag: int64(25 * d.mean()), Age: time.Minute}
 	contenders := []Contender{{simulate.KEDA(), KEDATrigger, actingDelay}}
 	for _, poll := range u.Polls {
@@ -112,7 +113,7 @@ func (u Unseen) try(t *Trial) error {
 		}
 		for i, c := range contenders {
 			r := simulate.Run(trace, d.Workers, inWorld{c, d.happens}, simulate.Conditions{Seed: seed}, objective)
-			r.Series = nil // it would not fit into memory
+			r.Series = nil // the series would not fit into memory
 			results[i] = append(results[i], r)
 		}
 	}
@@ -123,7 +124,8 @@ func (u Unseen) try(t *Trial) error {
 	return nil
 }
 
-// judge prints the tables, or writes them into a decision record, and the figures of each cell beside it.
+// judge prints the tables, or writes them into a decision record with the figures of each cell
+// beside it.
 func (u Unseen) judge(ctx context.Context, record string, stdout, stderr io.Writer) error {
 	trials, err := u.Run(ctx, func(done, all int) { fmt.Fprintf(stderr, "\r%d of %d cells", done, all) })
 	fmt.Fprintln(stderr)
@@ -155,11 +157,11 @@ func (u Unseen) judge(ctx context.Context, record string, stdout, stderr io.Writ
 	return os.WriteFile(record+".md", []byte(text), 0o644)
 }
 
-// sums are what the trials of a family come to.
+// sums are the totals of the trials of a family.
 type sums struct {
 	hours, over, actions float64
 	cells, dominated     int
-	worst                float64 // most times KEDA's hours
+	worst                float64 // highest ratio to KEDA's hours
 }
 
 func (s *sums) add(own, keda simulate.Result) {
@@ -171,22 +173,22 @@ func (s *sums) add(own, keda simulate.Result) {
 	s.worst = max(s.worst, own.ReplicaHours/keda.ReplicaHours)
 }
 
-// dominated reports whether the first is worse than the second in both: more than 1 % and 0.05
-// replica-hours more, and more than 1 % and 10 s longer over the objectives.
+// dominated reports whether a is worse than b in both respects: over 1 % and 0.05 replica-hours
+// more, and over 1 % and 10 s longer over the objectives.
 func dominated(own, keda simulate.Result) bool {
 	return own.ReplicaHours > max(1.01*keda.ReplicaHours, keda.ReplicaHours+0.05) &&
 		own.Over.Seconds() > max(1.01*keda.Over.Seconds(), keda.Over.Seconds()+10)
 }
 
-// The heads of the tables of decision 0011.
+// The headers of the tables of decision 0011.
 const (
 	unseenHead = "| family | KEDA + HPA | default, polls of 15 s | 30 s | 60 s | dominated, of | most × KEDA's hours |\n|---|---|---|---|---|---|---|\n"
 	worstHead  = "| shape | family | partitions | start-up | poll | hours, KEDA's | seconds over, KEDA's | × hours |\n|---|---|---|---|---|---|---|---|\n"
 	all        = "all"
 )
 
-// families are the lines of the first table: for each family, and for all, hours / seconds over /
-// actions of KEDA and with each poll interval.
+// families returns the rows of the first table: for each family, and for all, hours / seconds over
+// / actions, of KEDA and of the default with each poll interval.
 func (u Unseen) families(trials []Trial) string {
 	keda, own := make(map[string]*sums), make(map[string][]*sums)
 	names := []string{}
@@ -229,7 +231,8 @@ func (u Unseen) families(trials []Trial) string {
 	return b.String()
 }
 
-// worst are the lines of the second table: the ten trials with the most times KEDA's hours.
+// worst returns the rows of the second table: the ten trials with the highest ratio to KEDA's
+// hours.
 func (u Unseen) worst(trials []Trial) string {
 	type line struct {
 		Trial
@@ -256,7 +259,8 @@ func (u Unseen) worst(trials []Trial) string {
 func (u Unseen) writeCSV(w io.Writer, trials []Trial) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"shape", "family", "partitions", "startUpSeconds", "policy", "pollSeconds", "replicaHours", "secondsOver", "secondsOverLag",
-		"secondsOverAge", "actions", "maxAgeSeconds", "left"}) // an error stays with the writer until the end
+		// the writer keeps an error until the end
+		"secondsOverAge", "actions", "maxAgeSeconds", "left"})
 	for _, t := range trials {
 		for i, r := range slices.Concat([]simulate.Result{t.KEDA}, t.Own) {
 			poll := ""
