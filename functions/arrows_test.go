@@ -15,13 +15,14 @@ import (
 
 const module = "github.com/feedscale/feedscale/"
 
-// listed is a package of the module, tests aside. Packages of the module come without its name.
+// listed is a package of the module, without its tests. Packages of the module are named relative
+// to it.
 type listed struct {
 	imports []string // what it imports itself
-	links   []string // that too, and what those import, and so on, and itself
+	links   []string // imports, direct and indirect, and the package itself
 }
 
-// packages are all of the module.
+// packages are all packages of the module.
 var packages = sync.OnceValues(func() (map[string]listed, error) {
 	list := exec.Command("go", "list", "-f", `{{.ImportPath}}|{{join .Imports " "}}|{{join .Deps " "}}`, "./...")
 	list.Dir = ".."
@@ -37,12 +38,12 @@ var packages = sync.OnceValues(func() (map[string]listed, error) {
 	return found, nil
 })
 
-// under reports whether a package is one of some, or below one.
+// under reports whether a package is one of these, or below one of them.
 func under(pkg string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") })
 }
 
-// TestArrowsPointOneWay holds the arrows of docs/architecture.md.
+// TestArrowsPointOneWay checks the arrows of docs/architecture.md.
 func TestArrowsPointOneWay(t *testing.T) {
 	t.Parallel()
 	azure := []string{"github.com/Azure"}
@@ -53,7 +54,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 	for _, c := range []struct {
 		rule string
 		of   []string
-		not  []string // what must not be linked
+		not  []string // packages that must not be linked
 	}{
 		{"the domain reaches neither network nor files", []string{"pkg/changefeed", "pkg/health", "pkg/scaling", "pkg/scaling/sizing"}, []string{"net/http", "net", "os/exec", "pkg/cosmos", "pkg/state/boltstore"}},
 		{"what is measured knows no decision", []string{"pkg/health"}, []string{"pkg/scaling"}},
@@ -87,8 +88,8 @@ func TestArrowsPointOneWay(t *testing.T) {
 	}
 }
 
-// TestTheChangeFeedProcessorImportsLittle holds what an importer of it gets: azcore, azcosmos, the domain
-// and the standard library.
+// TestTheChangeFeedProcessorImportsLittle: an importer gets azcore, azcosmos, the domain and the
+// standard library, and nothing else.
 func TestTheChangeFeedProcessorImportsLittle(t *testing.T) {
 	t.Parallel()
 	const of = "pkg/changefeedprocessor"
@@ -106,7 +107,7 @@ func TestTheChangeFeedProcessorImportsLittle(t *testing.T) {
 	}
 }
 
-// TestWhatMakeRunBuildsIsLight holds that the first minute compiles neither client-go nor gRPC.
+// TestWhatMakeRunBuildsIsLight: the first build compiles neither client-go nor gRPC.
 func TestWhatMakeRunBuildsIsLight(t *testing.T) {
 	t.Parallel()
 	recipe := exec.Command("make", "-n", "run")
@@ -139,11 +140,11 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pkg string
-		by  []string // who may import it
+		by  []string // the only allowed importers
 	}{
 		{"pkg/cosmos", []string{"pkg/cosmos", "pkg/estimator", "pkg/benchmark", "functions/internal/connect", "functions/internal/check", "functions/internal/discover", "functions/internal/cli", "pkg/actions/throughput", "pkg/emulator/interop", "pkg/emulator/testworld"}},
 		{"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos", []string{"pkg/cosmos", "pkg/changefeedprocessor", "pkg/benchmark", "pkg/demo", "pkg/emulator"}},
-		{"pkg/emulator/testworld", nil}, // tests alone
+		{"pkg/emulator/testworld", nil}, // only tests
 		{"pkg/emulator", []string{"pkg/emulator", "pkg/demo", "pkg/benchmark", "functions/cmd/feedscale"}},
 		{"pkg/demo", []string{"pkg/demo", "functions/cmd/feedscale"}},
 		{"pkg/estimator", []string{"pkg/poller", "pkg/benchmark", "functions/internal/connect", "functions/internal/app", "functions/internal/check", "pkg/emulator/interop", "pkg/emulator/testworld"}},
@@ -158,7 +159,7 @@ func TestOnlyWhoMayKnowsAPackage(t *testing.T) {
 	}
 }
 
-// TestPurePackagesReadNoClock looks at the sources: time comes into them as a value.
+// TestPurePackagesReadNoClock reads the sources: these packages get the time as a value.
 func TestPurePackagesReadNoClock(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range []string{"changefeed", "crontab", "connectionstring", "health", "scaling", "scaling/sizing", "simulate", "report", "state", "events", "yamltree", "yamlschema", "../functions/internal/importer"} {

@@ -15,18 +15,18 @@ var (
 	chaosTicks = flag.Int("ticks", 60, "that all worlds of chaos have together")
 )
 
-// A world has phases, with an end of all faults behind each.
+// A world has phases; all faults end after each of them.
 const (
 	phases        = 3
 	stepsOfAPhase = 12
 )
 
-// kinds of worlds, of which the seed takes one. Those under a host cost less time.
+// The kinds of worlds; the seed chooses one. Those under a host need less time.
 var chaosKinds = []string{"a host", "two hosts", "run, with a file", "three hosts", "run, with a table", "a host", "two hosts", "a host and run", "a host, and 5,000 events that wait"}
 
-// TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long runs real processes against stand-ins that fail,
-// kills them at every step, and judges by what can be seen from outside: the queue, the API, the logs, and how
-// the processes end. docs/reliability.md has the promises.
+// TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long runs real processes against
+// stand-ins that fail, kills them at every step, and checks what is visible from outside: the
+// queue, the API, the logs and the exits. docs/reliability.md has the promises.
 func TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long(t *testing.T) {
 	t.Parallel()
 	total := &record{kills: map[string]int{}}
@@ -37,7 +37,7 @@ func TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long(t *testing
 			t.Logf("%4d ended at %s", total.kills[step], step)
 		}
 	}()
-	const worlds = 3 // at once
+	const worlds = 3 // running in parallel
 	var all sync.WaitGroup
 	var seeds atomic.Uint64
 	seeds.Store(*chaosSeed)
@@ -53,7 +53,7 @@ func TestEverythingIsRightAgainWhateverFailedAndWhoeverWasKilled_Long(t *testing
 	all.Wait()
 }
 
-// run goes through the phases, or as many of them as it takes until all worlds together have had enough ticks.
+// run goes through the phases, until all worlds together have had enough ticks.
 func (w *chaos) run(enough int) {
 	defer func() { w.record.add(func(r *record) { r.events += w.judge.events() }) }()
 	for range phases {
@@ -71,7 +71,7 @@ func (w *chaos) run(enough int) {
 	}
 }
 
-// holds looks at what the processes hold in the end: as much as at first.
+// holds compares what the processes hold at the end with what they held at first.
 func (w *chaos) holds() {
 	for _, i := range w.processes {
 		u, err := usageOf(i.pid())

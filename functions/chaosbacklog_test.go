@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-// waiting is how many events of one processor no broker has taken for a night.
+// waiting is how many events of one processor wait after a night without a broker.
 const waiting = 5000
 
 // leaveWaiting has those events in the outbox of orders before the first process starts.

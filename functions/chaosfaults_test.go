@@ -16,10 +16,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// ownAgent marks requests of the test itself, which meet no fault but the outage of a region.
+// ownAgent marks the test's own requests. No fault affects them except the outage of a region.
 const ownAgent = "chaos"
 
-// dice are a source of choices for several goroutines.
+// dice is a source of random choices that several goroutines can use.
 type dice struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -33,7 +33,7 @@ func (d *dice) chance(share float64) bool {
 	return d.random.Float64() < share
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (d *dice) below(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,20 +42,20 @@ func (d *dice) below(n int) int {
 
 func pick[T any](d *dice, of []T) T { return of[d.below(len(of))] }
 
-// fault is what goes wrong for some ticks.
+// fault is a failure that lasts for some ticks.
 type fault struct {
 	name string
 	left int // ticks
 	end  func()
 }
 
-// script is an answer by the name that the story has for it.
+// script is a scripted answer with its name in the log.
 type script[T any] struct {
 	name   string
 	answer T
 }
 
-// cosmosAnswers are what an account that does badly says to a request of any kind.
+// cosmosAnswers are the answers of a failing account to any request.
 var cosmosAnswers = []script[cosmosfake.Answer]{
 	{"429", cosmosfake.Answer{Status: 429, Substatus: 3200, Header: http.Header{"X-Ms-Retry-After-Ms": {"20"}}}},
 	{"449", cosmosfake.Answer{Status: 449}},
@@ -86,18 +86,20 @@ var cosmosAnswers = []script[cosmosfake.Answer]{
 // cosmosKinds are the requests that a tick makes.
 var cosmosKinds = []cosmosfake.Kind{cosmosfake.ReadAccount, cosmosfake.ReadDatabase, cosmosfake.ReadContainer, cosmosfake.ReadRanges, cosmosfake.QueryDocuments, cosmosfake.ReadChangeFeed}
 
-// cosmosFault has requests of one kind, of one container or all, answered badly, all or some.
+// cosmosFault makes the account fail requests of one kind, to one or all containers, always or
+// sometimes.
 func (w *chaos) cosmosFault(d *dice) fault {
 	kind, with, share := pick(d, cosmosKinds), pick(d, cosmosAnswers), pick(d, []float64{0.2, 0.6, 1})
 	if kind == cosmosfake.QueryDocuments && with.name == "404" {
-		with = cosmosAnswers[0] // no fault, but the truth about a lease container that is not there
+		with = cosmosAnswers[0] // the correct answer about a lease container that does not exist
 	}
 	container := ""
 	if kind == cosmosfake.ReadChangeFeed && d.chance(0.5) {
 		container = pick(d, w.processors).name
 	}
 	if kind == cosmosfake.ReadChangeFeed && with.answer.EmptyPage {
-		container = w.processors[0].name // four such pages in a row count as one change: docs/lag.md, so that replicas go down
+		// four such pages in a row count as one change (docs/lag.md), so the replicas go down
+		container = w.processors[0].name
 	}
 	own := newDice(uint64(d.below(1 << 30)))
 	end := w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
@@ -109,7 +111,7 @@ func (w *chaos) cosmosFault(d *dice) fault {
 	return fault{name: fmt.Sprintf("%.0f%% of %s %s: %s", share*100, kind, container, with.name), end: end}
 }
 
-// regionFault has a region out, in one of the ways in which it can be.
+// regionFault makes a region fail in one of the possible ways.
 func (w *chaos) regionFault(d *dice) fault {
 	region := d.below(2)
 	state := pick(d, []script[cosmosfake.RegionState]{{"503", cosmosfake.Unavailable}, {"refuses", cosmosfake.Refusing}, {"hangs", cosmosfake.Hanging}})
@@ -117,7 +119,8 @@ func (w *chaos) regionFault(d *dice) fault {
 	return fault{name: fmt.Sprintf("region %d: %s", region, state.name), end: func() { w.try(w.Account.SetRegion(region, cosmosfake.Online)) }}
 }
 
-// tableAnswers are ways in which the state table does badly; each answers in place of what is behind, or by that.
+// tableAnswers are the failures of the state table. Each replaces the answer of the real table, or
+// calls it.
 var tableAnswers = []script[func(http.ResponseWriter, *http.Request, http.Handler)]{
 	{"a cut connection", func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }},
 	{"no answer", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -182,13 +185,13 @@ func refuse(status int, code string) func(http.ResponseWriter, *http.Request, ht
 	}
 }
 
-// loseAnswer does what is asked and tells nobody.
+// loseAnswer lets the request take effect and drops the answer.
 func loseAnswer(_ http.ResponseWriter, r *http.Request, behind http.Handler) {
 	behind.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
 }
 
-// tableFault has requests to the table answered badly: of one method, or to the rows of one processor.
+// tableFault makes the table fail requests of one method, or to the rows of one processor.
 func (w *chaos) tableFault(d *dice) fault {
 	with, share, text, method := pick(d, tableAnswers), pick(d, []float64{0.2, 0.6, 1}), "", pick(d, []string{"GET", "POST", ""})
 	if d.chance(0.3) {
@@ -207,7 +210,7 @@ type tableFault struct {
 	concern func(*http.Request) bool
 }
 
-// busAnswers are ways in which the namespace does badly.
+// busAnswers are the failures of the namespace.
 var busAnswers = []script[servicebusfake.Answer]{
 	{"gone", servicebusfake.Answer{Drop: true}},
 	{"loses answers", servicebusfake.Answer{LoseReply: true}},
@@ -219,7 +222,8 @@ var busAnswers = []script[servicebusfake.Answer]{
 	{"silent", servicebusfake.Answer{Delay: 3 * time.Second}},
 }
 
-// busFault has operations of the namespace fail; of a broker that is gone, all of them, and for long.
+// busFault makes operations of the namespace fail. If the broker is down, all fail, for a long
+// time.
 func (w *chaos) busFault(d *dice) fault {
 	with, share := pick(d, busAnswers), pick(d, []float64{0.2, 0.6, 1})
 	op := pick(d, []servicebusfake.Op{servicebusfake.OpOpen, servicebusfake.OpPutToken, servicebusfake.OpAttach, servicebusfake.OpSend, servicebusfake.OpManage})
@@ -240,16 +244,16 @@ func (w *chaos) busFault(d *dice) fault {
 	return f
 }
 
-// killing is the step at which a process is to be ended.
+// killing is the step at which a process is killed.
 type killing struct {
 	of     process
 	signal syscall.Signal
 	step   string
 	nth    int  // of those requests, from 0
-	done   bool // the request is done before, and its answer lost
+	done   bool // the request takes effect, and its answer is lost
 }
 
-// killSteps are the requests of a tick, by where they go.
+// killSteps are the requests of a tick, by their destination.
 func killSteps() (steps []string) {
 	for _, kind := range cosmosKinds {
 		steps = append(steps, "account: "+string(kind))
@@ -260,8 +264,8 @@ func killSteps() (steps []string) {
 	return append(steps, "table: GET", "table: POST", "table: DELETE", "any moment")
 }
 
-// reached is called at each step. It reports whether a process was ended there, and whether what it asked is done
-// all the same.
+// reached is called at each step. It reports whether a process was killed there, and whether its
+// request still takes effect.
 func (w *chaos) reached(step string) (killed, done bool) {
 	w.killMu.Lock()
 	defer w.killMu.Unlock()
@@ -277,13 +281,13 @@ func (w *chaos) reached(step string) (killed, done bool) {
 	return true, k.done
 }
 
-// fire ends the process. The caller holds killMu.
+// fire kills the process. The caller holds killMu.
 func (w *chaos) fire(k *killing) {
 	k.of.signal(k.signal)
 	w.record.kill(fmt.Sprintf("%s, %s", k.step, k.signal))
 }
 
-// intercept puts faults and kills before everything that the processes ask.
+// intercept passes every request of the processes through faults and kills.
 func (w *chaos) intercept() {
 	w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Header.Get("User-Agent") == ownAgent {

@@ -15,15 +15,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// judge sees every event that is sent, and those that a consumer gets, and says what breaks a promise.
+// judge sees every event that is sent and every event that a consumer receives, and reports broken
+// promises.
 type judge struct {
 	breaks func(format string, args ...any)
 
 	mu       sync.Mutex
-	bodies   map[string][]byte            // by message id, of everything that was ever sent
-	perLink  map[uint64]map[string]string // the last id by connection and subject
-	held     map[string]int               // the replicas below which a subject may never come again
-	consumed map[string]events.ScaleEvent // the newest by subject
+	bodies   map[string][]byte            // of everything sent, by message id
+	perLink  map[uint64]map[string]string // the last id, by connection and subject
+	held     map[string]int               // the replicas below which a subject must never go again
+	consumed map[string]events.ScaleEvent // the newest, by subject
 }
 
 func newJudge(breaks func(string, ...any)) *judge {
@@ -33,7 +34,7 @@ func newJudge(breaks func(string, ...any)) *judge {
 	}
 }
 
-// sent looks at what a process sends, whether the broker takes it or not.
+// sent checks a message that a process sends, even if the broker refuses it.
 func (j *judge) sent(r *servicebusfake.Request) {
 	if r.Op != servicebusfake.OpSend {
 		return
@@ -56,7 +57,7 @@ func (j *judge) sent(r *servicebusfake.Request) {
 		if j.perLink[r.Connection] == nil {
 			j.perLink[r.Connection] = map[string]string{}
 		}
-		// Ids of one subject sort as their events do.
+		// The ids of one subject sort in the order of its events.
 		if last := j.perLink[r.Connection][e.Subject()]; m.ID < last {
 			j.breaks("a process sent event %s behind %s", m.ID, last)
 		}
@@ -65,7 +66,7 @@ func (j *judge) sent(r *servicebusfake.Request) {
 	}
 }
 
-// decided judges what an event says for itself. The caller holds mu.
+// decided checks one event by itself. The caller holds mu.
 func (j *judge) decided(e events.ScaleEvent) {
 	// A recent reading may stand in for a partition that is unknown now, but not for the step to zero.
 	refused := slices.ContainsFunc(e.Reasons, func(r events.Reason) bool { return strings.Contains(r.Why, "no scale-in") })
@@ -79,7 +80,7 @@ func (j *judge) decided(e events.ScaleEvent) {
 	}
 }
 
-// hold says that a subject wants so many replicas from now on, whatever happens.
+// hold says that a subject must ask for at least so many replicas from now on.
 func (j *judge) hold(subject string, replicas int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -93,7 +94,7 @@ func (j *judge) last(subject string) (e events.ScaleEvent, ok bool) {
 	return e, ok
 }
 
-// newest is the id of the newest event of a subject that was sent.
+// newest returns the id of the newest event of a subject that was sent.
 func (j *judge) newest(subject string) (id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,8 +112,8 @@ func (j *judge) events() int {
 	return len(j.bodies)
 }
 
-// consume reads the queue with the official SDK until ctx ends, and acts by the rule of docs/scale-events.md: an event
-// counts where its epoch, then its sequence, is beyond those of the last.
+// consume reads the queue with the official SDK until ctx ends, by the rule of
+// docs/scale-events.md: an event counts if its epoch, then its sequence, is greater than the last.
 func (j *judge) consume(ctx context.Context, connection string) {
 	for ctx.Err() == nil {
 		client, err := azservicebus.NewClientFromConnectionString(connection, &azservicebus.ClientOptions{RetryOptions: azservicebus.RetryOptions{MaxRetries: -1}})
@@ -126,7 +127,7 @@ func (j *judge) consume(ctx context.Context, connection string) {
 			}
 		}
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		_ = client.Close(closing) // of a broker that may be gone
+		_ = client.Close(closing) // the broker may be down
 		cancel()
 		select {
 		case <-ctx.Done():
@@ -136,7 +137,7 @@ func (j *judge) consume(ctx context.Context, connection string) {
 }
 
 func (j *judge) receive(ctx context.Context, receiver *azservicebus.Receiver) error {
-	// The SDK has no limit of its own for what a broker that went away leaves unanswered.
+	// The SDK waits for ever for an answer of a broker that is down.
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	messages, err := receiver.ReceiveMessages(ctx, 50, nil)

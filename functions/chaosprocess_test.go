@@ -22,31 +22,32 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// process is a process of feedscale that is killed, and started again by whoever keeps it.
+// process is a process of feedscale that the test kills and something restarts.
 type process interface {
-	// tick fires one, or waits for the next, and returns when it is over, however it ended.
+	// tick starts one, or waits for the next, and returns at its end, successful or not.
 	tick(context.Context)
-	// signal ends the process, and returns before it has ended.
+	// signal sends a signal and does not wait for the end of the process.
 	signal(syscall.Signal)
-	// revive returns when the process answers, a new one where the last was sent a signal.
+	// revive returns when a process answers: a new one if the last got a signal.
 	revive()
 	get(path string) (status int, body []byte, err error)
-	pid() int // 0 where there is none
-	// printed is what the process and its host have logged since the last call.
+	pid() int // 0 if there is none
+	// printed returns what the process and its host logged since the last call.
 	printed() string
 }
 
-// hosted is the handler under a host, whose timer the test fires.
+// hosted is the handler under a host. The test fires its timer.
 type hosted struct {
 	world *chaos
 	*functionshost.Host
-	clock  *functionshost.Clock // stands still but for the half hour after a crash, in which the host counts crashes
-	read   int                  // lines of its log
-	killed int                  // times
+	// stands still, except for half an hour after a crash, in which the host counts crashes
+	clock  *functionshost.Clock
+	read   int // lines of its log
+	killed int // number of kills
 	mu     sync.Mutex
-	sent   syscall.Signal // not yet answered by an end; 0 = none
+	sent   syscall.Signal // whose process has not ended yet; 0 = none
 	sentAt time.Time
-	ended  int // times that a handler ended well
+	ended  int // how often a handler ended without an error
 }
 
 func newHosted(w *chaos) *hosted {
@@ -55,7 +56,7 @@ func newHosted(w *chaos) *hosted {
 }
 
 func (h *hosted) tick(ctx context.Context) {
-	_, _ = h.Timer(ctx, "poll", functionshost.Tick{}) // which may fail, as the faults want it
+	_, _ = h.Timer(ctx, "poll", functionshost.Tick{}) // it may fail, as the faults intend
 }
 
 func (h *hosted) signal(s syscall.Signal) {
@@ -130,7 +131,7 @@ func (h *hosted) printed() string {
 	return text.String()
 }
 
-// standalone is `feedscale run`, whose own timer fires each second.
+// standalone is `feedscale run`, whose own timer ticks every second.
 type standalone struct {
 	world    *chaos
 	settings map[string]string
@@ -168,7 +169,7 @@ func (s *standalone) Write(text []byte) (int, error) {
 	return s.log.Write(text)
 }
 
-// start returns when the process answers: before, a signal ends it as it ends any program.
+// start returns when the process answers. Before that it has no handler for signals.
 func (s *standalone) start() {
 	command := prepare(s.world.t, s.folder, s.settings, "run")
 	command.Stdout, command.Stderr = s, s
@@ -178,7 +179,7 @@ func (s *standalone) start() {
 	testworld.Must(s.world.t, command.Start())
 	s.mu.Unlock()
 	go func() {
-		_ = command.Wait() // the status is looked at
+		_ = command.Wait() // the status is checked elsewhere
 		close(ended)
 	}()
 	for deadline := time.Now().Add(testworld.Deadline); ; time.Sleep(5 * time.Millisecond) {
@@ -258,7 +259,7 @@ func (s *standalone) printed() string {
 	return since
 }
 
-// fetch reads a page, with a key where there is one.
+// fetch reads a page, with a key if there is one.
 func fetch(url, key string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -276,7 +277,7 @@ func fetch(url, key string) (status int, body []byte, err error) {
 	return response.StatusCode, body, err
 }
 
-// usage is what a process holds, as the kernel has it.
+// usage is the resources of a process, according to the kernel.
 type usage struct {
 	descriptors, threads int
 	memory               int // resident, in KiB

@@ -27,37 +27,37 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// What the world of a chaos has.
+// The size of a world.
 const (
-	busy        = "busy"    // a processor with the same backlog all the time
+	busy        = "busy"    // always has the same backlog
 	group       = "workers" // of the processors payments and audit
 	signalQueue = "orders-replicas"
-	perReplica  = 10 // changes
-	most        = 6  // partitions of a container, from which on none is split
+	perReplica  = 10 // changes per replica
+	most        = 6  // partitions of a container; with so many, none is split
 )
 
-// watched is a processor, and what is known of its container.
+// watched is a processor with what the test knows of its container.
 type watched struct {
-	name   string // of the container, too
+	name   string // also of the container
 	member bool   // of the group
 	of     leasefake.Processor
 	leases map[string]string // ids by token
-	lag    int               // exact where chaos.exact, or nothing happened since settle
+	lag    int               // exact if chaos.exact is set, or if nothing happened since settle
 }
 
-// chaos is a world that goes wrong: accounts, a table, a namespace, and processes that work on them.
+// chaos is a world with faults: accounts, a table, a namespace, and processes that use them.
 type chaos struct {
 	*testworld.World
 	t          *testing.T
 	dice       *dice
 	seed       uint64
-	folder     string // for what the processes keep
+	folder     string // for the files of the processes
 	settings   map[string]string
-	front      *front // before the table
+	front      *front // in front of the table
 	processors []*watched
 	processes  []process
-	spared     process // is sent no signal; nil = there is none
-	exact      bool    // processors come to the end or nowhere, so that their lags are known
+	spared     process // gets no signal; nil = every process may
+	exact      bool    // processors read to the end or not at all, so their lags are known
 	judge      *judge
 	record     *record
 	faults     []fault
@@ -75,7 +75,7 @@ type chaos struct {
 	began   time.Time
 }
 
-// record is what all chaos of a run counts.
+// record adds up the counts of all worlds of a run.
 type record struct {
 	mu                            sync.Mutex
 	ticks, faults, events, rounds int
@@ -102,7 +102,7 @@ func (r *record) add(change func(*record)) {
 	change(r)
 }
 
-// newChaos starts a world whose choices a seed makes, with processes of one kind.
+// newChaos starts a world with processes of one kind. The seed makes all choices.
 func newChaos(t *testing.T, seed uint64, kind string, r *record) *chaos {
 	t.Helper()
 	story, err := os.CreateTemp("", fmt.Sprintf("feedscale-chaos-%d-*.txt", seed))
@@ -117,7 +117,7 @@ func newChaos(t *testing.T, seed uint64, kind string, r *record) *chaos {
 	w.tell("seed %d, %s", seed, kind)
 	w.World = testworld.New(t, testworld.Options{
 		Account: cosmosfake.Options{Regions: []string{"West Europe", "North Europe"}},
-		// What was received by a consumer whose connection broke comes back within the test.
+		// A message whose receiver lost its connection returns within the test.
 		Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, DuplicateDetectionWindow: 10 * time.Minute, LockDuration: time.Second, MaxDeliveryCount: 1 << 20}, {Name: signalQueue}},
 	})
 	w.judge = newJudge(w.breaks)
@@ -143,7 +143,7 @@ func newChaos(t *testing.T, seed uint64, kind string, r *record) *chaos {
 		"COSMOS": w.Account.ConnectionString(), "SERVICEBUS": w.Namespace.ConnectionString(), "AzureWebJobsStorage": w.front.connection,
 		"FEEDSCALE_STATE": "table:AzureWebJobsStorage/" + table, "FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + testworld.Queue,
 		"FEEDSCALE_TIMER_SCHEDULE": "* * * * * *", "FEEDSCALE_TICK_TIMEOUT": "2s",
-		// What is lost would else be healed by the next heartbeat.
+		// The next heartbeat would otherwise hide a lost event.
 		"FEEDSCALE_EVENT_HEARTBEAT": "0",
 		"FEEDSCALE_PROCESSORS": fmt.Sprintf(`{defaults: {connection: COSMOS, databaseId: shop, accountHost: %s, changeFeedLagThreshold: %d, sizing: threshold, cooldownPeriod: 0, behavior: {scaleDown: {stabilizationWindowSeconds: 0}}},
 groups: [{name: %s, minReplicaCount: 0, maxReplicaCount: 20}],
@@ -163,7 +163,7 @@ processors: [{name: orders, containerId: orders, signalQueue: %[4]s}, {name: pay
 		w.processes = []process{newStandalone(w)}
 	case "a host, and 5,000 events that wait":
 		w.leaveWaiting(table)
-		w.settings["FEEDSCALE_TICK_TIMEOUT"] = "10s" // of which a share has to be enough to read them
+		w.settings["FEEDSCALE_TICK_TIMEOUT"] = "10s" // a share of it must be enough to read them
 		w.processes = []process{newHosted(w)}
 	case "a host and run":
 		w.processes = []process{newHosted(w), newStandalone(w)}
@@ -182,14 +182,14 @@ func field(connection, name string) string {
 	return value
 }
 
-// tell writes a line of the story.
+// tell adds a line to the story of the world.
 func (w *chaos) tell(format string, args ...any) {
 	w.storyMu.Lock()
 	defer w.storyMu.Unlock()
 	_, _ = fmt.Fprintf(w.story, "%8.3fs "+format+"\n", append([]any{time.Since(w.began).Seconds()}, args...)...)
 }
 
-// breaks says that a promise is broken.
+// breaks reports a broken promise.
 func (w *chaos) breaks(format string, args ...any) {
 	w.tell("BROKEN: "+format, args...)
 	w.storyMu.Lock()
@@ -198,14 +198,14 @@ func (w *chaos) breaks(format string, args ...any) {
 	w.t.Errorf("seed %d, story in %s: "+format, append([]any{w.seed, w.story.Name()}, args...)...)
 }
 
-// try is for what the test asks of its own stand-ins.
+// try is for calls of the test itself, which must succeed.
 func (w *chaos) try(err error) {
 	if err != nil {
 		w.breaks("the stand-in: %v", err)
 	}
 }
 
-// span is a partition key range, and how far its log has come.
+// span is a partition key range and the end of its feed.
 type span struct {
 	ID  string `json:"id"`
 	Min string `json:"minInclusive"`
@@ -237,8 +237,8 @@ func (w *chaos) ranges(p *watched) ([]span, error) {
 	return answer.PartitionKeyRanges, nil
 }
 
-// ask sends a request of the test's own, signed as
-// https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources has it.
+// ask sends a request of the test itself, signed according to
+// https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources.
 func (w *chaos) ask(resource, link string, header map[string]string) (http.Header, []byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testworld.Busy)
 	defer cancel()
@@ -272,7 +272,7 @@ func (w *chaos) ask(resource, link string, header map[string]string) (http.Heade
 	return response.Header, body, err
 }
 
-// lease writes the lease of a range as its owner does who has come to an LSN.
+// lease writes the lease of a range as an owner does that has processed up to an LSN.
 func (w *chaos) lease(p *watched, r span, lsn int64) {
 	fields := leasefake.Fields{Owner: pick(w.dice, []string{"worker-1", "worker-2", ""}), Continuation: leasefake.At(lsn), Updated: time.Now()}
 	document := p.of.PKLease(r.ID, leasefake.Range{Min: r.Min, Max: r.Max}, fields)
@@ -280,8 +280,8 @@ func (w *chaos) lease(p *watched, r span, lsn int64) {
 	p.leases[r.ID] = document.ID
 }
 
-// repair writes the leases of all ranges there are, each so far behind the end, and deletes those of others, as a
-// host does after a split.
+// repair writes the leases of all ranges, each with a lag of so many, and deletes all other leases,
+// as a host does after a split.
 func (w *chaos) repair(p *watched, behind func() int64) error {
 	ranges, err := w.ranges(p)
 	if err != nil {
@@ -301,7 +301,7 @@ func (w *chaos) repair(p *watched, behind func() int64) error {
 
 // move changes the world as applications and the service do.
 func (w *chaos) move() {
-	p := w.processors[w.dice.below(len(w.processors)-1)] // busy is the last
+	p := w.processors[w.dice.below(len(w.processors)-1)] // all but busy, which is the last
 	switch choice := w.dice.below(10); {
 	case choice < 4:
 		n := 1 + w.dice.below(3*perReplica)
@@ -338,7 +338,7 @@ func (w *chaos) move() {
 	}
 }
 
-// calm ends faults: those whose time is over, or all.
+// calm ends the faults whose time is over, or all.
 func (w *chaos) calm(all bool) {
 	var left []fault
 	for _, f := range w.faults {
@@ -375,7 +375,7 @@ func (w *chaos) disturb() {
 	w.record.add(func(r *record) { r.faults++ })
 }
 
-// step is one tick of every process, under what goes wrong meanwhile.
+// step is one tick of every process, with the current faults.
 func (w *chaos) step() {
 	w.calm(false)
 	for range w.dice.below(3) {
@@ -417,12 +417,12 @@ func (w *chaos) step() {
 	w.look()
 }
 
-// mortal are the processes that may be sent a signal.
+// mortal are the processes that may get a signal.
 func (w *chaos) mortal() []process {
 	return slices.DeleteFunc(slices.Clone(w.processes), func(p process) bool { return p == w.spared })
 }
 
-// tick has every process do one, at once.
+// tick lets every process tick, in parallel.
 func (w *chaos) tick() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), testworld.Deadline)
 	defer cancel()
@@ -441,7 +441,7 @@ func (w *chaos) tick() {
 	w.record.add(func(r *record) { r.ticks += len(w.processes) })
 }
 
-// look reads what the processes have logged.
+// look reads the new log lines of the processes.
 func (w *chaos) look() {
 	for _, i := range w.processes {
 		text := i.printed()
@@ -459,7 +459,7 @@ func (w *chaos) look() {
 	}
 }
 
-// settle ends all faults, makes an exact backlog, and holds what everybody says in the end.
+// settle ends all faults, makes a known backlog, and checks what every process says in the end.
 func (w *chaos) settle() {
 	w.calm(true)
 	for _, p := range w.processors {
@@ -475,7 +475,8 @@ func (w *chaos) settle() {
 		w.Write(p.name, p.lag)
 		w.tell("%s: exactly %d changes", p.name, p.lag)
 	}
-	const longest = time.Minute + testworld.Busy // to be right again: an account that failed is asked again after 5 s at most, a queue at the next tick
+	// to recover: an account that failed is asked again after at most 5 s, a queue at the next tick
+	const longest = time.Minute + testworld.Busy
 	began := time.Now()
 	rounds := 0
 	for {
@@ -516,7 +517,7 @@ type shown struct {
 	Sequence, Epoch int64
 }
 
-// wrong says what is not as it is to be, "" where all is.
+// wrong returns what differs from the expected state; "" if nothing does.
 func (w *chaos) wrong() string {
 	want, ofGroup := map[string]int{}, 0
 	for _, p := range w.processors {

@@ -13,12 +13,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
-// What check finds with a state table, which is Azurite here; all else that it finds is tested in
-// functions/internal/cli.
+// The tests of check with a state table, which is Azurite here. Everything else about check is
+// tested in functions/internal/cli.
 
 const badKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
-// checked runs check, which shows no secret.
+// checked runs check and makes sure that it prints no secret.
 func checked(t *testing.T, settings map[string]string) (check.Report, testworld.Result) {
 	t.Helper()
 	r := command(t, t.TempDir(), settings, "check", "--output", "json")

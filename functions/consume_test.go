@@ -23,19 +23,19 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// startQueue starts a namespace with the queue alone.
+// startQueue starts a namespace with a single queue.
 func startQueue(t *testing.T, sessions bool) *servicebusfake.Server {
 	t.Helper()
 	return testworld.StartNamespace(t, servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, RequiresSession: sessions, MaxDeliveryCount: 3}}})
 }
 
-// decided is an event of the processor orders, published to the queue.
+// decided publishes an event of the processor orders.
 func decided(t *testing.T, bus *servicebusfake.Server, replicas int, target map[string]string) []byte {
 	t.Helper()
 	return published(t, bus, events.Data{Processor: "orders", Sequence: 42, DesiredReplicas: replicas, Active: true, Direction: "out", Status: "lagging", Target: target})
 }
 
-// published is an event, published to the queue.
+// published publishes an event.
 func published(t *testing.T, bus *servicebusfake.Server, data events.Data) []byte {
 	t.Helper()
 	body, err := events.ScaleEvent{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Data: data}.Encode()
@@ -65,7 +65,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// consumption is a running consume.
+// consumption is a running `feedscale consume`.
 type consumption struct {
 	t              *testing.T
 	command        *exec.Cmd
@@ -79,14 +79,13 @@ func consuming(t *testing.T, bus *servicebusfake.Server, settings map[string]str
 	c.command.Stdout, c.command.Stderr = &c.stdout, &c.stderr
 	testworld.Must(t, c.command.Start())
 	t.Cleanup(func() {
-		_ = c.command.Process.Kill() // where it was not stopped
+		_ = c.command.Process.Kill() // if it was not stopped
 		_ = c.command.Wait()
 	})
 	return c
 }
 
-// stop stops it as a platform does, and holds what it left: a clean exit, and a
-// log of nothing but JSON.
+// stop stops it as a platform does, and checks the clean exit and that the log is only JSON.
 func (c *consumption) stop() {
 	c.t.Helper()
 	testworld.Must(c.t, c.command.Process.Signal(syscall.SIGTERM))
@@ -104,7 +103,7 @@ func (c *consumption) stop() {
 	}
 }
 
-// settled waits until nothing is left in the queue.
+// settled waits until the queue is empty.
 func settled(t *testing.T, bus *servicebusfake.Server) {
 	t.Helper()
 	testworld.Eventually(t, "the event settled", func() bool {
@@ -167,8 +166,8 @@ func TestConsumePostsToAWebhookThatFailsTwice(t *testing.T) {
 	}
 }
 
-// TestAnEventIsActedUponAgainWhereItsConsumerIsKilled: nothing is lost with a
-// consumer that ends in the middle of an action.
+// TestAnEventIsActedUponAgainWhereItsConsumerIsKilled: an event is not lost if its consumer ends
+// during the action.
 func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 	t.Parallel()
 	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
@@ -197,9 +196,9 @@ func TestAnEventIsActedUponAgainWhereItsConsumerIsKilled(t *testing.T) {
 	}
 }
 
-// startCluster starts an API server with the Deployment orders of the namespace
-// shop, and returns a kubeconfig for it. scaled is told of each new count. hpas are what else is there,
-// in the JSON of the items of a list.
+// startCluster starts an API server with the Deployment orders in the namespace shop, and returns a
+// kubeconfig for it. It calls scaled with each new count. hpas are further objects: the items of a
+// list, in JSON.
 func startCluster(t *testing.T, scaled chan<- int, hpas string) (kubeconfig string) {
 	t.Helper()
 	scale := func(replicas int) string {
@@ -229,11 +228,11 @@ func startCluster(t *testing.T, scaled chan<- int, hpas string) (kubeconfig stri
 			return
 		}
 		answer, ok := answers[r.Method+" "+r.URL.Path]
-		if strings.HasPrefix(r.URL.Path, "/apis/keda.sh/") { // which is not installed
+		if strings.HasPrefix(r.URL.Path, "/apis/keda.sh/") { // KEDA is not installed
 			http.NotFound(w, r)
 			return
 		}
-		if !ok { // as of an API that is announced and out of order
+		if !ok { // as an API that is registered and down answers
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		fmt.Fprint(w, answer)
@@ -242,7 +241,7 @@ func startCluster(t *testing.T, scaled chan<- int, hpas string) (kubeconfig stri
 	return kubeconfigOf(t, cluster)
 }
 
-// kubeconfigOf writes one whose context shop is a cluster and its namespace shop.
+// kubeconfigOf writes a kubeconfig whose context shop names a cluster and its namespace shop.
 func kubeconfigOf(t *testing.T, cluster *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -269,8 +268,8 @@ func TestConsumeScalesADeployment(t *testing.T) {
 	}
 }
 
-// TestARefusedTokenIsAWarningOfConsumeAlone: client-go has an error of its own for
-// each request, which is not repeated.
+// TestARefusedTokenIsAWarningOfConsumeAlone: client-go also logs an error for each request, which
+// must not be repeated.
 func TestARefusedTokenIsAWarningOfConsumeAlone(t *testing.T) {
 	t.Parallel()
 	bus := startQueue(t, false)
@@ -304,8 +303,8 @@ func TestAnEventThatNamesNothingToScaleIsDeadLetteredWithTheLabelThatIsMissing(t
 	}
 }
 
-// startAzure starts an endpoint of managed identities and Azure Resource
-// Manager, with the app orders, and returns the settings to get at them.
+// startAzure starts an endpoint of managed identities and Azure Resource Manager with the app
+// orders. It returns the settings to reach them.
 func startAzure(t *testing.T, patched chan<- string) (endpoint string, settings map[string]string) {
 	t.Helper()
 	const app = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop/providers/Microsoft.App/containerApps/orders"

@@ -67,7 +67,8 @@ func TestAGroupsEventIsActedUponByEveryAction(t *testing.T) {
 	}
 }
 
-// hanging is a webhook whose answers wait until it is open. A request that was given up is told, too.
+// hanging is a webhook that does not answer until it is opened. It also reports requests that the
+// caller gave up.
 type hanging struct {
 	*httptest.Server
 	posted, gaveUp chan string // ids
@@ -79,7 +80,8 @@ func newHanging(t *testing.T) *hanging {
 	h := &hanging{posted: make(chan string, 10), gaveUp: make(chan string, 10), open: make(chan struct{})}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("webhook-id")
-		_, _ = io.Copy(io.Discard, r.Body) // only after its body does a server notice that a caller left
+		// a server notices that the caller left only after it has read the body
+		_, _ = io.Copy(io.Discard, r.Body)
 		h.posted <- id
 		select {
 		case <-h.open:
@@ -91,7 +93,8 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// onEachQueue runs a test on a queue without sessions, and on one with, whose locks last a second.
+// onEachQueue runs a test with a queue without sessions and one with sessions. Their locks last a
+// second.
 func onEachQueue(t *testing.T, test func(t *testing.T, bus *servicebusfake.Server, sessions string)) {
 	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
 		t.Run(rule, func(t *testing.T) {
@@ -102,7 +105,7 @@ func onEachQueue(t *testing.T, test func(t *testing.T, bus *servicebusfake.Serve
 	}
 }
 
-// isRenewal reports whether a lock is to be renewed, be it of a message or of a session.
+// isRenewal reports whether a request renews the lock of a message or a session.
 func isRenewal(r *servicebusfake.Request) bool {
 	return r.Op == servicebusfake.OpManage && strings.HasPrefix(r.Operation, "com.microsoft:renew-")
 }
@@ -121,7 +124,7 @@ func TestAnActionThatOutlastsTheLockIsDoneOnce(t *testing.T) {
 		decided(t, bus, 5, nil)
 		c := consuming(t, bus, nil, "--action", "webhook", "--url", receiver.URL, sessions)
 		testworld.Came(t, "the event", receiver.posted)
-		for range 4 { // two locks at least
+		for range 4 { // for two locks at least
 			testworld.Came(t, "a renewal", renewed)
 		}
 		close(receiver.open)
@@ -173,7 +176,7 @@ func TestASignalLetsAnActionEnd(t *testing.T) {
 		c := consuming(t, bus, nil, "--action", "webhook", "--url", receiver.URL, sessions)
 		testworld.Came(t, "the event", receiver.posted)
 		testworld.Must(t, c.command.Process.Signal(syscall.SIGTERM))
-		renewed := make(chan struct{}, 100) // it lives on, and keeps its event
+		renewed := make(chan struct{}, 100) // the consumer runs on, and keeps its event
 		bus.Control(func(r *servicebusfake.Request) *servicebusfake.Answer {
 			if isRenewal(r) {
 				renewed <- struct{}{}
@@ -194,7 +197,8 @@ func TestASignalLetsAnActionEnd(t *testing.T) {
 	})
 }
 
-// TestATargetOfAnHPAIsLeftAloneUntilTheNextEvent: nothing is dead-lettered, and nothing tried again.
+// TestATargetOfAnHPAIsLeftAloneUntilTheNextEvent: its events are neither dead-lettered nor tried
+// again.
 func TestATargetOfAnHPAIsLeftAloneUntilTheNextEvent(t *testing.T) {
 	t.Parallel()
 	bus := startQueue(t, false)

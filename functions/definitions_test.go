@@ -12,14 +12,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// definition is what the tests read of a function.json.
+// definition is the part of a function.json that the tests read.
 type definition struct {
 	Bindings []struct{ Type, Direction, Name, Schedule, Route string }
 }
 
-// schemaOf compiles a schema of testdata. The two hold the rules of the public
-// schemas (host.json, version 2; function.json), and of what the host itself
-// checks, for what this app uses.
+// schemaOf compiles a schema of testdata. Each combines, for what this app uses, the rules of the
+// public schema (host.json, version 2; function.json) and the host's own checks.
 func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
@@ -63,7 +62,8 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 		t.Fatalf("found %q, want poll and processors at least", files)
 	}
 	sample := sampleSettings(t)
-	folders := regexp.MustCompile(`^[a-z][a-z0-9_-]{0,127}$`) // of a function, the name; host would be the host's own
+	// the name of a function; host would be the host's own
+	folders := regexp.MustCompile(`^[a-z][a-z0-9_-]{0,127}$`)
 	routes := make(map[string]string)
 	for _, file := range files {
 		function := filepath.Dir(file)
@@ -87,7 +87,7 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 			} else {
 				outputs += b.Type + " "
 			}
-			// The host resolves %NAME% itself, so it has to be an app setting.
+			// The host itself resolves %NAME%, so NAME must be an app setting.
 			if b.Schedule != "" && sample[strings.Trim(b.Schedule, "%")] == "" {
 				t.Errorf("%s: the schedule %s is not in local.settings.sample.json", file, b.Schedule)
 			}
@@ -96,7 +96,7 @@ func TestEveryFunctionJSONIsValid(t *testing.T) {
 			}
 			routes[b.Route] = function
 		}
-		// The host forwards the request as it is only to functions of exactly this form.
+		// The host forwards the original request only to functions of exactly this form.
 		if inputs != "timerTrigger " && (inputs != "httpTrigger " || outputs != "http ") && (inputs != "serviceBusTrigger " || function != "shard") {
 			t.Errorf("%s: inputs %sand outputs %s; want a timerTrigger, or one httpTrigger and one http, and a queue for shard alone", file, inputs, outputs)
 		}
@@ -136,7 +136,7 @@ func TestTheSchemasRefuse(t *testing.T) {
 		"a route that begins with a slash":       {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `"r"`, `"/r"`, 1) + `]}`},
 		"an unknown field of a binding":          {"function.schema.json", `{"bindings": [` + strings.Replace(trigger, `"route"`, `"path": "p", "route"`, 1) + `]}`},
 	}
-	// What the cases are made of is accepted, so that each is refused for what its name says.
+	// The unchanged documents are accepted, so each case is refused for the reason in its name.
 	testworld.Must(t, schemaOf(t, "host.schema.json").Validate(instance(t, handler(`{"defaultExecutablePath": "handler", "arguments": ["serve"]}`))))
 	testworld.Must(t, schemaOf(t, "function.schema.json").Validate(instance(t, `{"bindings": [`+trigger+`]}`)))
 	for name, tt := range tests {

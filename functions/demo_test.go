@@ -14,8 +14,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestTheDemoClosesTheLoop_Long holds that events bring workers, which take the lag away, and that the end
-// is clean.
+// TestTheDemoClosesTheLoop_Long: events start workers, which remove the lag, and the demo ends
+// cleanly.
 func TestTheDemoClosesTheLoop_Long(t *testing.T) {
 	c := prepare(t, t.TempDir(), map[string]string{"FEEDSCALE_LISTEN": "127.0.0.1:0"}, "demo")
 	stdout, err := c.StdoutPipe()
@@ -23,7 +23,7 @@ func TestTheDemoClosesTheLoop_Long(t *testing.T) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	testworld.Must(t, c.Start())
-	t.Parallel() // only now: the loop takes its time, in which other tests run
+	t.Parallel() // now, since the loop takes time in which other tests can run
 	demo := running{c, newLines(stdout)}
 	demo.stdout.await(t, "payments   - → 1   bootstrap")
 	demo.stdout.await(t, "RU/s of shop/ledger  demand: payments needs ")
@@ -36,7 +36,7 @@ func TestTheDemoClosesTheLoop_Long(t *testing.T) {
 	}
 }
 
-// prints is what the commands of docs/demo.md print, by a word of theirs.
+// prints has the expected output of the commands in docs/demo.md, by a word of the command.
 var prints = map[string]string{
 	"status":   "POLLED",
 	"poll":     "threshold",
@@ -48,7 +48,8 @@ var prints = map[string]string{
 	"consume":  `"type":"feedscale.scale.v1"`,
 }
 
-// TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns runs the lines of docs/demo.md in a shell, as they are.
+// TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns runs the lines of docs/demo.md in a shell,
+// unchanged.
 func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "demo.md"))
 	testworld.Must(t, err)
@@ -73,7 +74,7 @@ func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return c
 	}
-	demo.stdout.await(t, " → 0   ok") // now there are leases and events
+	demo.stdout.await(t, " → 0   ok") // now leases and events exist
 	testworld.Eventually(t, "a history of two samples", func() bool {
 		return strings.Count(testworld.Run(t, shell("./bin/feedscale history orders --output csv")).Stdout, "\n") > 2
 	})
@@ -101,7 +102,7 @@ func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 		testworld.Must(t, c.Start())
 		newLines(stdout).await(t, prints[word])
 		testworld.Must(t, syscall.Kill(-c.Process.Pid, syscall.SIGINT))
-		_ = c.Wait() // the shell ends by the signal
+		_ = c.Wait() // the signal ends the shell
 	}
 	slices.Sort(walked)
 	if len(slices.Compact(walked)) != len(prints) {

@@ -19,7 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// pty is a terminal that a test holds: what is written to it, and the keys that it sends.
+// pty is a terminal under the control of a test: its screen and its keys.
 type pty struct {
 	master, slave *os.File
 
@@ -27,7 +27,7 @@ type pty struct {
 	written bytes.Buffer
 }
 
-// openPTY opens one as pts(4) says.
+// openPTY opens one, see pts(4).
 func openPTY(t *testing.T, width, height int) *pty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -77,26 +77,27 @@ func (p *pty) text() string {
 	return p.written.String()
 }
 
-// paint is what colors a text and takes no room.
+// paint matches the codes of colors, which take no room.
 var paint = regexp.MustCompile(`\x1b\[[0-9;]*[mK]`)
 
-// up is where a picture is drawn over itself.
+// up matches the code that moves the cursor up, before a picture is drawn over the last one.
 var up = regexp.MustCompile(`\r\x1b\[\d+A`)
 
-// picture is the last that was drawn whole.
+// picture returns the last complete picture.
 func (p *pty) picture() []string {
 	pictures := up.Split(p.text(), -1)
 	if len(pictures) < 3 {
 		return nil
 	}
-	lines := strings.Split(pictures[len(pictures)-2], "\x1b[2K")[1:] // the first is what was told above it
+	// the first line ends the text above the picture
+	lines := strings.Split(pictures[len(pictures)-2], "\x1b[2K")[1:]
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(paint.ReplaceAllString(strings.ReplaceAll(line, "\x1b[J", ""), ""), "\r\n")
 	}
 	return lines
 }
 
-// demoIn starts the demo in a terminal of its own.
+// demoIn starts the demo in a new terminal.
 func demoIn(t *testing.T, p *pty) *exec.Cmd {
 	t.Helper()
 	folder := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// pages are the text of README.md and docs/*.md, by their path.
+// pages are README.md and docs/*.md, by their path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../docs/*.md")
@@ -31,9 +31,9 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// shell is a block of commands on a page, or of their output.
+// shell is a block of commands, or of their output, on a page.
 type shell struct {
-	section string // that it stands in, with what stands before the first one
+	section string // heading above it, with the text of the section before its first block
 	text    string
 	output  bool
 }
@@ -43,7 +43,7 @@ var (
 	sections = regexp.MustCompile(`(?m)^## `)
 )
 
-// shells are the blocks of a page that a reader may type, or sees.
+// shells returns the blocks of a page that a reader can type, or would see.
 func shells(page string) (all []shell) {
 	parts := sections.Split(page, -1)
 	for i, part := range parts {
@@ -60,7 +60,8 @@ func shells(page string) (all []shell) {
 	return all
 }
 
-// commands are the lines of a block that are typed: all of those of sh, and what stands behind a $ elsewhere.
+// commands returns the lines of a block that are typed: every line of an sh block, and the text
+// after $ in others.
 func (s shell) commands() (typed []string) {
 	heredoc := regexp.MustCompile(`(?ms)<<'(\w+)'$.*?^\w+$`)
 	for line := range strings.Lines(strings.ReplaceAll(heredoc.ReplaceAllString(s.text, ""), "\\\n", " ")) {
@@ -77,8 +78,8 @@ func (s shell) commands() (typed []string) {
 	return typed
 }
 
-// TestEveryCommandOnAPageExists holds that each command of feedscale and of make on a page has the
-// subcommand, flags or target that it names, be it run or not.
+// TestEveryCommandOnAPageExists: each command of feedscale or make on a page names a subcommand,
+// flags or a target that exists, even if no test runs it.
 func TestEveryCommandOnAPageExists(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../Makefile")
@@ -130,14 +131,14 @@ func TestEveryCommandOnAPageExists(t *testing.T) {
 	}
 }
 
-// anchor is that of a heading, as GitHub makes it.
+// anchor returns the anchor of a heading, as GitHub makes it.
 func anchor(heading string) string {
 	plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
 	return strings.ReplaceAll(plain, " ", "-")
 }
 
-// TestEveryLinkLeadsSomewhere holds each relative link of a page, a decision record and the files at the root:
-// the file exists, and the heading in it. `make lint` runs it.
+// TestEveryLinkLeadsSomewhere checks each relative link of the pages, the decision records and the
+// files at the root: the file exists and has the heading. `make lint` runs it.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -181,8 +182,8 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// TestTheFirstProcessorIsWatchedAsThePageSays runs the first part of docs/start.md, and holds the output to
-// what it shows.
+// TestTheFirstProcessorIsWatchedAsThePageSays runs the first part of docs/start.md and compares the
+// output with the page.
 func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 	t.Parallel()
 	_, part, _ := strings.Cut(pages(t)["docs/start.md"], "## Against a stand-in")
@@ -208,7 +209,8 @@ func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 			started = append(started, start(t, folder, nil, append(words[1:], "--cosmos", account, "--servicebus", "127.0.0.1:0")...))
 			started[0].stdout.await(t, "COSMOS=")
 		case words[1] == "run":
-			const slot = 15 * time.Second // at whose end it polls again, and the page shows the first poll
+			// the second poll is at its end, and the page shows the first
+			const slot = 15 * time.Second
 			now := time.Now()
 			time.Sleep(now.Truncate(slot).Add(slot + time.Second).Sub(now))
 			started = append(started, start(t, folder, settings, words[1:]...))
@@ -238,7 +240,7 @@ func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 	}
 }
 
-// TestEveryTestThatAPromiseNamesExists holds the limits of docs/security.md to the tests beside them.
+// TestEveryTestThatAPromiseNamesExists checks the tests that docs/security.md names for each limit.
 func TestEveryTestThatAPromiseNamesExists(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]bool)
@@ -263,7 +265,8 @@ func TestEveryTestThatAPromiseNamesExists(t *testing.T) {
 	}
 }
 
-// TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave reads every text in the sources: who has a binary has no docs/.
+// TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave reads every string in the sources: a user
+// who has only the binary has no docs/.
 func TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave(t *testing.T) {
 	t.Parallel()
 	local := regexp.MustCompile(`(^|[^/])docs/[a-z]`)
@@ -288,8 +291,8 @@ func TestNoTextOfAProgramNamesAPageThatOnlyTheSourcesHave(t *testing.T) {
 	}
 }
 
-// TestWhatContributingNamesExists holds the examples of CONTRIBUTING.md: each file and folder in backquotes
-// exists, and the names in parentheses behind a file are in it.
+// TestWhatContributingNamesExists checks the examples of CONTRIBUTING.md: each file or folder in
+// backquotes exists, and each name in parentheses after a file is in that file.
 func TestWhatContributingNamesExists(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../CONTRIBUTING.md")

@@ -13,7 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// emulating starts the stand-ins in a folder, and returns the settings that lead to them.
+// emulating starts the stand-ins in a folder and returns the settings to reach them.
 func emulating(t *testing.T, folder string, withTLS bool, args ...string) (running, map[string]string) {
 	t.Helper()
 	names := []string{"COSMOS", "SERVICEBUS"}
@@ -50,7 +50,8 @@ func TestEmulateServesWhatItsFlagsAndFileDescribe(t *testing.T) {
 	}
 }
 
-// TestEmulateIsReadyWithin200Milliseconds takes the best of ten starts, since others use the machine.
+// TestEmulateIsReadyWithin200Milliseconds takes the best of ten starts, since others use the
+// machine.
 func TestEmulateIsReadyWithin200Milliseconds(t *testing.T) {
 	t.Parallel()
 	best := time.Hour
@@ -65,7 +66,7 @@ func TestEmulateIsReadyWithin200Milliseconds(t *testing.T) {
 	}
 }
 
-// TestEmulateTakesFaultsOverHTTP has a poll fail, and succeed after the reset.
+// TestEmulateTakesFaultsOverHTTP: a poll fails, and succeeds after the reset.
 func TestEmulateTakesFaultsOverHTTP(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -92,7 +93,7 @@ func TestEmulateTakesFaultsOverHTTP(t *testing.T) {
 	c.interrupt(t)
 }
 
-// TestStandInsWithTLSHold also holds that the port of AMQP shows its certificate.
+// TestStandInsWithTLSHold also checks that the AMQP port presents its certificate.
 func TestStandInsWithTLSHold(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -29,24 +29,25 @@ var stageFanOut = sync.OnceValues(func() (folder string, err error) {
 
 const shardQueue = "shards"
 
-// leases are those of the processors of a tick that four handlers share: `make fanout` takes more.
+// leases is the number of leases in a tick that four handlers share. `make fanout` uses more.
 var leases = flag.Int("leases", 24, "leases in the tick of TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice")
 
-// fanned is a world of processors, of which a tick is handed over to several hosts at once, in four shards.
-// The first two are a group.
+// fanned is a world whose ticks are shared by several hosts, in four shards. Its first two
+// processors are a group.
 type fanned struct {
 	*world
 	hosts      []*functionshost.Host
 	names      []string // of the processors
-	partitions int      // of each
+	partitions int      // of each processor
 	patience   time.Duration
 
 	mu     sync.Mutex
-	reads  map[string]int                                 // of the change feed, by container, since the last tick
+	reads  map[string]int                                 // reads of the change feed since the last tick, by container
 	answer func(r *cosmosfake.Request) *cosmosfake.Answer // to reads of the change feed
 }
 
-// newFanned has 8 processors, or, of many leases, one for each hundred, with ten to a lease container.
+// newFanned has 8 processors, or one for each hundred leases if there are more. Ten share a lease
+// container.
 func newFanned(t *testing.T, leases, hosts int, queue servicebusfake.QueueSpec) *fanned {
 	t.Helper()
 	w := &fanned{world: newWorld(t), reads: map[string]int{}, patience: testworld.Deadline + time.Duration(leases)*5*time.Millisecond}
@@ -87,7 +88,8 @@ func newFanned(t *testing.T, leases, hosts int, queue servicebusfake.QueueSpec) 
 		"groups: [{name: g}]\nprocessors:\n- "+strings.Join(processors, "\n- ")+"\n"), 0o600))
 	settings := w.settings()
 	delete(settings, "FEEDSCALE_PROCESSORS")
-	settings["FEEDSCALE_CONFIG"], settings["FEEDSCALE_TICK_TIMEOUT"], settings["FEEDSCALE_TIMER_SCHEDULE"] = file, "4m", "0 0 0 1 1 *" // once a year, so that no tick overruns
+	// once a year, so that no tick overruns
+	settings["FEEDSCALE_CONFIG"], settings["FEEDSCALE_TICK_TIMEOUT"], settings["FEEDSCALE_TIMER_SCHEDULE"] = file, "4m", "0 0 0 1 1 *"
 	settings["FEEDSCALE_SHARD_QUEUE"], settings["FEEDSCALE_SHARDS"], settings["FEEDSCALE_SHARD_SIZE"] = shardQueue, settings["SERVICEBUS"], fmt.Sprint(leases/4)
 	if leases >= 1000 {
 		settings["FEEDSCALE_CONCURRENCY"] = "16" // stand-ins, table and handlers share one machine
@@ -104,7 +106,7 @@ func (w *fanned) setAnswer(answer func(r *cosmosfake.Request) *cosmosfake.Answer
 	w.answer = answer
 }
 
-// begin has the timer of the first host hand a tick over.
+// begin fires the timer of the first host, which hands out the shards of a tick.
 func (w *fanned) begin() (at time.Time) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -115,7 +117,8 @@ func (w *fanned) begin() (at time.Time) {
 	return at
 }
 
-// awaitPolled waits until every processor and the group were polled since, and nothing is left in the queue.
+// awaitPolled waits until every processor and the group were polled since a time, and the queue is
+// empty.
 func (w *fanned) awaitPolled(since time.Time) {
 	w.t.Helper()
 	store, late := w.store(), time.After(w.patience)
@@ -142,7 +145,7 @@ func (w *fanned) awaitPolled(since time.Time) {
 	testworld.Eventually(w.t, "the end of every shard", func() bool { return len(w.Namespace.Messages(shardQueue)) == 0 })
 }
 
-// wantReads holds how often the feeds of each processor were read: once for each partition.
+// wantReads checks how often the feeds of each processor were read: once for each partition.
 func (w *fanned) wantReads(twice ...string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -158,7 +161,8 @@ func (w *fanned) wantReads(twice ...string) {
 	}
 }
 
-// wantEventsInOrder holds that of each subject the queue has the events so many times: each once, in order.
+// wantEventsInOrder checks that the queue has so many events of each subject, once each and in
+// order.
 func (w *fanned) wantEventsInOrder(each int) {
 	w.t.Helper()
 	last, ids := map[string]events.ScaleEvent{}, map[string]bool{}
@@ -183,7 +187,7 @@ func (w *fanned) wantEventsInOrder(each int) {
 	}
 }
 
-// usage is the memory of each handler, and its CPU time since it was started.
+// usage returns the memory and the CPU time of each handler.
 func (w *fanned) usage() (all []string) {
 	for _, h := range w.hosts {
 		_, _, body := ask(w.t, h, "/api/metrics", h.MasterKey())
@@ -200,23 +204,25 @@ func (w *fanned) usage() (all []string) {
 	return all
 }
 
-// shardsRun is how many invocations of the function shard a host has begun, and how many have ended.
+// shardsRun returns how many invocations of the function shard a host has begun, and how many have
+// ended.
 func shardsRun(h *functionshost.Host) (begun, ended int) {
 	return logged(h, "Executing 'Functions.shard'"), logged(h, "Executed 'Functions.shard'")
 }
 
-// TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice has four handlers poll one table.
+// TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice has four handlers on one state table.
 func TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice(t *testing.T) {
 	t.Parallel()
 	w := newFanned(t, *leases, 4, servicebusfake.QueueSpec{})
 	if *leases < 1000 {
 		w.setAnswer(func(*cosmosfake.Request) *cosmosfake.Answer {
-			return &cosmosfake.Answer{Delay: 100 * time.Millisecond} // so that one handler alone is too slow for all
+			// too slow for a single handler
+			return &cosmosfake.Answer{Delay: 100 * time.Millisecond}
 		})
 	}
 	for round := range 3 {
 		for _, name := range w.names {
-			w.Write(name, 1) // each asks for a replica more
+			w.Write(name, 1) // each asks for one more replica
 		}
 		since := w.begin()
 		handedOver := time.Since(since)
@@ -239,10 +245,12 @@ func TestATickIsSpreadOverHostsAndNoProcessorIsPolledTwice(t *testing.T) {
 	if took < 3 {
 		t.Errorf("%d of 4 hosts polled shards", took)
 	}
-	t.Logf("handlers at the end: %q", w.usage()) // last, since whoever asks for metrics has all States loaded
+	// at the end, since a read of the metrics loads all States
+	t.Logf("handlers at the end: %q", w.usage())
 }
 
-// TestAShardThatIsLostComesBack to another handler, which polls what the lost one has not committed.
+// TestAShardThatIsLostComesBack: another handler gets the shard, and polls what the first has not
+// committed.
 func TestAShardThatIsLostComesBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -258,7 +266,7 @@ func TestAShardThatIsLostComesBack(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w := newFanned(t, 24, 3, servicebusfake.QueueSpec{LockDuration: 2 * time.Second, MaxDeliveryCount: 1000})
-			w.awaitPolled(w.begin()) // from now on it is known how many leases there are
+			w.awaitPolled(w.begin()) // after this the number of leases is known
 			for _, name := range w.names {
 				w.Write(name, 1)
 			}
@@ -276,7 +284,7 @@ func TestAShardThatIsLostComesBack(t *testing.T) {
 			<-held
 			store := w.store()
 			testworld.Eventually(t, "the poll of all but one", func() bool {
-				record, err := storetest.Load(t.Context(), store, "p4") // which is in one shard with p5
+				record, err := storetest.Load(t.Context(), store, "p4") // in the same shard as p5
 				return err == nil && !record.State.AttemptedAt.Before(since)
 			})
 			var lost *functionshost.Host

@@ -15,7 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// front stands before Azurite.
+// front is a proxy in front of Azurite.
 type front struct {
 	connection string
 
@@ -23,18 +23,19 @@ type front struct {
 	around func(http.ResponseWriter, *http.Request, http.Handler)
 }
 
-// control has a function asked before a request is passed on, in place of the one before. It may wait, or
-// panic with http.ErrAbortHandler to break the connection.
+// control installs a function that is called before a request is passed on, and replaces the one
+// before. It may wait, or panic with http.ErrAbortHandler to break the connection.
 func (f *front) control(asks func(*http.Request)) {
 	f.intercept(func(w http.ResponseWriter, r *http.Request, behind http.Handler) {
 		asks(r)
-		if r.Context().Err() == nil { // whoever asked is still there
+		if r.Context().Err() == nil { // the client still waits
 			behind.ServeHTTP(w, r)
 		}
 	})
 }
 
-// intercept has a function answer each request in place of the one before, by what is behind or by itself.
+// intercept installs a function that answers each request, with or without Azurite, and replaces
+// the one before.
 func (f *front) intercept(around func(w http.ResponseWriter, r *http.Request, behind http.Handler)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +53,7 @@ func newFront(t *testing.T) *front {
 	f := &front{connection: strings.Replace(connection, behind.Host, listener.Addr().String(), 1)}
 	f.control(func(*http.Request) {})
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that whoever asked gave up
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that the client gave up
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		around := f.around

@@ -27,7 +27,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
-// world is the Azure that a function app under test meets: a shop, and a table for the state.
+// world is the Azure of a function app under test: a shop, and a table for the state.
 type world struct {
 	*testworld.Shop
 	t     *testing.T
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	return &world{Shop: testworld.NewShop(t, testworld.Options{}), t: t, table: newTable()}
 }
 
-// newTable is the name of a table that no other test has.
+// newTable returns a table name that no other test uses.
 func newTable() string { return fmt.Sprintf("app%d", time.Now().UnixNano()) }
 
 // settings are the app settings of a function app in this world.
@@ -57,8 +57,8 @@ func (w *world) host(settings map[string]string) *functionshost.Host {
 	return startHost(w.t, functionshost.Options{Settings: settings})
 }
 
-// startHost starts the staged app, where the options name no other, with nothing in its environment but
-// the settings.
+// startHost starts the staged app, or the app in the options, with only the settings in its
+// environment.
 func startHost(t *testing.T, o functionshost.Options) *functionshost.Host {
 	t.Helper()
 	if o.Root == "" {
@@ -85,10 +85,10 @@ func tick(t *testing.T, h *functionshost.Host) {
 	}
 }
 
-// epochOfID is the part of an event's id that says in which life of the state it was made.
+// epochOfID matches the epoch in the id of an event.
 var epochOfID = regexp.MustCompile(`-\d{10}-`)
 
-// wantEvents compares what stands on the queue, as "id from->to active", without the epoch.
+// wantEvents compares the events on the queue, as "id from->to active", without the epoch.
 func (w *world) wantEvents(want ...string) {
 	w.t.Helper()
 	var got []string
@@ -109,7 +109,7 @@ func (w *world) wantEvents(want ...string) {
 	}
 }
 
-// get asks the host's front and returns the status and the JSON of the answer.
+// get sends a GET to the host's front and returns the status and the JSON of the answer.
 func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, map[string]any) {
 	t.Helper()
 	status, header, body := ask(t, h, path, key)
@@ -122,7 +122,7 @@ func get(t *testing.T, h *functionshost.Host, path, key string) (int, string, ma
 	return status, header.Get("Content-Type"), object
 }
 
-// ask sends a GET, with a key where there is one.
+// ask sends a GET, with a key if there is one.
 func ask(t *testing.T, h *functionshost.Host, path, key string) (int, http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL()+path, nil)
@@ -186,7 +186,7 @@ func TestABrokerThatWasDownGetsTheNewestEventOnce(t *testing.T) {
 	down = false
 	mu.Unlock()
 	tick(t, h)
-	w.wantEvents("orders-000000000002 1->1 false") // which has overtaken the first
+	w.wantEvents("orders-000000000002 1->1 false") // it has overtaken the first
 }
 
 func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAKillBetweenCommitAndPublishLosesAndRepeatsNothing(t *testing.T) {
 					return nil
 				}
 				sending <- struct{}{}
-				return &c.answer // once
+				return &c.answer // only once
 			})
 			h := w.host(w.settings())
 			w.Write(testworld.Orders, 5)
@@ -309,7 +309,7 @@ func TestWhatKEDAReads(t *testing.T) {
 		t.Errorf("in the list: %v\nalone: %v", first, orders)
 	}
 
-	// A failure that holds or falls back is a 200 with that number.
+	// A failure with a held decision or a fallback is a 200 with its count.
 	remove := w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.QueryDocuments {
 			return &cosmosfake.Answer{Status: 403}
@@ -323,8 +323,8 @@ func TestWhatKEDAReads(t *testing.T) {
 	}
 }
 
-// TestWhatKEDAsMetricsAPIScalerTakes does with an answer what KEDA does: 200 and
-// nothing else, a location in gjson's syntax, and a number there.
+// TestWhatKEDAsMetricsAPIScalerTakes reads an answer as KEDA does: the status must be 200, and a
+// gjson path must lead to a number.
 func TestWhatKEDAsMetricsAPIScalerTakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,8 +1,9 @@
 // Command functions is the handler that is deployed to Azure Functions. It measures how far behind
-// Azure Cosmos DB change feed processors are, decides how many replicas each needs, and publishes it.
+// Azure Cosmos DB change feed processors are, decides how many replicas each needs, and publishes
+// it.
 //
-// The command-line tool with every command is functions/cmd/feedscale: this program goes without the
-// stand-ins, the demo and client-go. Each subfolder with a function.json is one Azure Function.
+// The command-line tool with every command is functions/cmd/feedscale: this program does not link
+// the stand-ins, the demo and client-go. Each subfolder with a function.json is one Azure Function.
 package main
 
 import (
@@ -16,11 +17,12 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/program"
 )
 
-// release is set by the linker: the version of a released build.
+// release is the version of a released build, set by the linker.
 var release = ""
 
-// gcPercent is GOGC where the environment does not say it: a handler idles between ticks, and is billed for
-// its memory rather than for the milliseconds that a collection takes (docs/decisions/0022-speed.md).
+// gcPercent is GOGC if the environment does not set it. A handler is idle between ticks, and is
+// billed for its memory more than for the milliseconds of a collection
+// (docs/decisions/0022-speed.md).
 const gcPercent = 25
 
 func main() {

@@ -19,10 +19,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// The tests of this package start programs: the tool, and the staged function app. What a command
-// makes of its flags is tested in functions/internal/cli, without a process of its own.
+// The tests of this package start programs: the tool and the staged function app. The flags of each
+// command are tested in functions/internal/cli, in process.
 
-// scratch is a folder for what several tests use.
+// scratch is a folder that several tests share.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// waitTogether has more tests run at once than there are processors, where no flag says how many: what
-// they do most is wait, for timers of the programs they start.
+// waitTogether raises the number of parallel tests above the number of CPUs, unless a flag sets it:
+// the tests mostly wait for programs that they started.
 func waitTogether() error {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
@@ -60,7 +60,7 @@ func waitTogether() error {
 	return nil
 }
 
-// tables is Azurite, once a test has needed it.
+// tables is Azurite, started by the first test that needs it.
 var tables *azurite.Server
 
 // startTables starts Azurite.
@@ -96,7 +96,7 @@ var buildTool = sync.OnceValues(func() (file string, err error) {
 	return file, nil
 })
 
-// made is what one of the functions above makes, once for all tests.
+// made is the result of one of the functions above, computed once for all tests.
 func made[T any](t *testing.T, make func() (T, error)) T {
 	t.Helper()
 	value, err := make()
@@ -104,7 +104,7 @@ func made[T any](t *testing.T, make func() (T, error)) T {
 	return value
 }
 
-// prepare is the tool in a folder, with nothing in its environment but the settings.
+// prepare prepares the tool to run in a folder, with only the settings in its environment.
 func prepare(t *testing.T, folder string, settings map[string]string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), made(t, buildTool), args...)
@@ -113,7 +113,7 @@ func prepare(t *testing.T, folder string, settings map[string]string, args ...st
 	return c
 }
 
-// command runs the tool to its end.
+// command runs the tool and waits for its end.
 func command(t *testing.T, folder string, settings map[string]string, args ...string) testworld.Result {
 	t.Helper()
 	return testworld.Run(t, prepare(t, folder, settings, args...))
@@ -135,7 +135,7 @@ func start(t *testing.T, folder string, settings map[string]string, args ...stri
 	return running{c, newLines(stdout)}
 }
 
-// startLogged starts the tool, and has the lines of its log, too.
+// startLogged is start, and also returns the lines of the log.
 func startLogged(t *testing.T, folder string, settings map[string]string, args ...string) (running, *lines) {
 	t.Helper()
 	c := prepare(t, folder, settings, args...)
@@ -147,7 +147,7 @@ func startLogged(t *testing.T, folder string, settings map[string]string, args .
 	return running{c, newLines(stdout)}, newLines(stderr)
 }
 
-// interrupt ends it as Ctrl-C does, and holds that it ends well.
+// interrupt ends the command as Ctrl-C does, and checks its exit.
 func (r running) interrupt(t *testing.T) {
 	t.Helper()
 	testworld.Must(t, r.Process.Signal(os.Interrupt))
@@ -156,7 +156,7 @@ func (r running) interrupt(t *testing.T) {
 	}
 }
 
-// lines are those that a running command prints.
+// lines returns the output lines of a running command.
 type lines struct{ next chan string }
 
 func newLines(r io.Reader) *lines {
@@ -170,7 +170,7 @@ func newLines(r io.Reader) *lines {
 	return l
 }
 
-// await returns the next line with a text in it.
+// await returns the next line that contains a text.
 func (l *lines) await(t *testing.T, text string) string {
 	t.Helper()
 	timeout := time.After(testworld.Deadline)

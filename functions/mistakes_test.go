@@ -18,33 +18,33 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// update writes what is printed into the pages anew.
+// update makes the tests rewrite the output on the pages.
 var update = flag.Bool("update", false, "write what is printed into the pages of docs")
 
-// mistake is one that a new user makes, and what the program has to say about it.
+// mistake is a mistake of a new user, with the expected answer of the program.
 type mistake struct {
-	part string // heading of its table; that of the mistake before where it is ""
+	part string // heading of its table; "" = that of the mistake before
 	done string // what the user did, in Markdown
 	make func(*desk)
-	args []string // of the tool; poll where there are none
+	args []string // of the tool; empty = poll
 	act  func(*desk) testworld.Result
 
 	status         int
-	place, allowed string // words of the answer: where the mistake is, and what to write or do instead
-	lines          int    // of the answer; 1 where it is 0
+	place, allowed string // expected words: where the mistake is, and what to write or do instead
+	lines          int    // of the answer; 0 = 1
 	do             string // in Markdown
 }
 
-// desk is where a mistake is made: a folder and settings in which everything is right.
+// desk is a folder and settings without a mistake, in which mistakes are made.
 type desk struct {
 	*testing.T
 	shop     *testworld.Shop
 	folder   string
 	settings map[string]string
-	user     uint32 // that the tool runs as; 0 = of this process
+	user     uint32 // that the tool runs as; 0 = that of this process
 }
 
-// partState has the mistakes that need a state, and so a poll that works.
+// partState has the mistakes that need a state, and so a poll that succeeds.
 const partState = "State and process"
 
 const rightFile = `processors:
@@ -71,7 +71,7 @@ func (d *desk) write(file, text string) {
 	testworld.Must(d, os.WriteFile(file, []byte(text), 0o644))
 }
 
-// file replaces a part of the right processors file.
+// file replaces a part of the correct processors file.
 func file(old, replacement string) func(*desk) {
 	return func(d *desk) {
 		if !strings.Contains(rightFile, old) {
@@ -81,7 +81,7 @@ func file(old, replacement string) func(*desk) {
 	}
 }
 
-// more adds a field to the processor of the right file.
+// more adds a field to the processor of the correct file.
 func more(field string) func(*desk) {
 	return func(d *desk) { d.write("processors.yaml", rightFile+"  "+field+"\n") }
 }
@@ -97,7 +97,7 @@ func (d *desk) run(args ...string) testworld.Result {
 	return testworld.Run(d, c)
 }
 
-// nobody has the tool run as a user who may read the folder and not write to it: root may do both.
+// nobody runs the tool as a user who may read the folder and not write to it; root may do both.
 func (d *desk) nobody() {
 	if os.Getuid() == 0 {
 		d.user = 65534
@@ -107,7 +107,7 @@ func (d *desk) nobody() {
 	}
 }
 
-// listing is what there is in the folder, with the content of each file.
+// listing returns the files in the folder with their content.
 func (d *desk) listing() (all []string) {
 	d.Helper()
 	testworld.Must(d, filepath.WalkDir(d.folder, func(path string, e os.DirEntry, err error) error {
@@ -122,7 +122,7 @@ func (d *desk) listing() (all []string) {
 	return all
 }
 
-// stored leaves a state file behind.
+// stored leaves a state file in the folder.
 func (d *desk) stored() (file string) {
 	d.Helper()
 	if r := d.run("poll"); r.Status != 0 {
@@ -430,10 +430,10 @@ func answer(d *desk, r testworld.Result, args []string) (said []string) {
 	return said
 }
 
-// longest is how much of an answer the file shows, in characters.
+// longest is how many characters of an answer the file shows.
 const longest = 260
 
-// cell is an answer in a table in Markdown.
+// cell formats an answer for a Markdown table.
 func cell(said []string) string {
 	text := strings.Join(said, " / ")
 	if len(text) > longest {

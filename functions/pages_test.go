@@ -19,16 +19,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// scene is where the commands of a page are run: a folder, the settings, and what the page has in place of
-// a word that differs with each run, such as an address.
+// scene is where the commands of a page run: a folder, settings, and the page's replacements for
+// words that differ in each run, such as an address.
 type scene struct {
 	t        *testing.T
 	folder   string
 	settings map[string]string
-	words    map[string]string // that the page has: that there is
+	words    map[string]string // by the word on the page: the word in the output
 }
 
-// scenes are the blocks that TestACommandPrintsWhatItsPageShows runs, by what they begin with.
+// scenes are the blocks that TestACommandPrintsWhatItsPageShows runs, by their first words.
 var scenes = []struct {
 	page, begins string
 	set          func(s scene)
@@ -47,7 +47,8 @@ var scenes = []struct {
 	{"docs/tune.md", "$ feedscale simulate --trace daily --policies", func(scene) {}},
 }
 
-// shop is an account with two processors, of which orders has a backlog of ten minutes, and a namespace.
+// shop is an account with two processors, of which orders has a backlog of ten minutes, and a
+// namespace.
 func (s scene) shop() {
 	var behind atomic.Int64
 	behind.Store(int64(10 * time.Minute))
@@ -74,15 +75,16 @@ func (s scene) shop() {
 	testworld.Must(s.t, os.WriteFile(filepath.Join(s.folder, "processors.yaml"), []byte(file), 0o600))
 }
 
-// What stands on a page: files that its commands read, what differs with each run, and a line that stands
-// for others.
+// Parts of a page: files that its commands read, words that differ in each run, and a line for
+// lines that are left out.
 var (
 	files   = regexp.MustCompile("(?ms)^```yaml\n# ([a-z]+\\.yaml)\n(.*?)^```$")
 	varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|"duration":"[^"]*"|"version":"[^"]*"`)
 	elision = regexp.MustCompile(`(?m)^ *…\n`)
 )
 
-// TestACommandPrintsWhatItsPageShows writes the pages anew with -update, but for blocks with an elision.
+// TestACommandPrintsWhatItsPageShows rewrites the pages with -update, except blocks that leave
+// lines out.
 func TestACommandPrintsWhatItsPageShows(t *testing.T) {
 	t.Parallel()
 	var updating sync.Mutex
@@ -114,8 +116,8 @@ func TestACommandPrintsWhatItsPageShows(t *testing.T) {
 	}
 }
 
-// run types a command as the page has it, and returns what it prints, in the words of the page. A `run` is
-// interrupted once that is what it is to print.
+// run types a command of the page and returns its output in the words of the page. It interrupts
+// `run` when all expected lines are printed.
 func (s scene) run(typed, want string) string {
 	s.t.Helper()
 	there, back := []string{}, []string{s.folder, "/home/me/shop"}
@@ -132,19 +134,19 @@ func (s scene) run(typed, want string) string {
 		testworld.Eventually(s.t, "what the page shows", func() bool { return s.like(want, got()) })
 		testworld.Must(s.t, c.Process.Signal(os.Interrupt))
 	}
-	_ = c.Wait() // the status of a check that fails is 1
+	_ = c.Wait() // a failed check exits with 1
 	return got()
 }
 
-// like reports whether a page shows what is printed.
+// like reports whether the output equals what the page shows.
 func (s scene) like(page, printed string) bool {
 	pattern := regexp.QuoteMeta(varying.ReplaceAllString(page, "…"))
 	pattern = elision.ReplaceAllString(pattern, `(.*\n)*?`)
 	return regexp.MustCompile("^" + pattern + "$").MatchString(varying.ReplaceAllString(printed, "…"))
 }
 
-// tested are the blocks of pages that other tests run, or whose output they make, by what they begin with:
-// nothing for all of a page.
+// tested are the blocks that other tests run or generate, by their first words; "" = every block of
+// the page.
 var tested = []struct{ page, begins, test string }{
 	{"README.md", "$ make run", "TestTheDemoFitsARealTerminalAndFollowsItsSize"},
 	{"README.md", "make run ", "TestTheDemoClosesTheLoop_Long"},
@@ -157,7 +159,8 @@ var tested = []struct{ page, begins, test string }{
 	{"docs/demo.md", "", "TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns"},
 	{"docs/import.md", "$ feedscale import", "TestTheDocumentationShowsWhatComesOut"},
 	{"docs/install.md", "feedscale version", "TestTheVersionIsAFlagToo"},
-	{"docs/install.md", "go build", "TestRunPollsAtOnceAndThenByTheTimer"}, // and each that starts the tool
+	// and every test that starts the tool
+	{"docs/install.md", "go build", "TestRunPollsAtOnceAndThenByTheTimer"},
 	{"docs/monitor.md", "OTEL_EXPORTER_OTLP_ENDPOINT", "TestWhatAScrapeShowsIsPushed"},
 	{"docs/operate.md", "$ make -s dist", "TestTheStagedFolderIsWhatTheHostNeeds"},
 	{"docs/operate.md", "azurite --silent", "TestABacklogComesAndGoesUnderTheHost"},
@@ -175,11 +178,12 @@ var tested = []struct{ page, begins, test string }{
 	{"docs/tune.md", "$ feedscale history", "TestHistoryDrawsWhatWasRecorded"},
 }
 
-// notRun is how a page says that commands were not run: in their section, or at its head.
+// notRun matches the sentence, in a section or at the top of a page, that says that commands were
+// not run.
 var notRun = regexp.MustCompile(`\b(was|were) not\s+run\b|\(not\s+run|# not run|Not run`)
 
-// TestEveryBlockIsRunOrMarked holds that a test runs each block of commands on a page, or that the page says
-// that it was not run.
+// TestEveryBlockIsRunOrMarked: a test runs each block of commands on a page, or the page says that
+// none does.
 func TestEveryBlockIsRunOrMarked(t *testing.T) {
 	t.Parallel()
 	used := make(map[string]bool)

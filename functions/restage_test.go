@@ -13,12 +13,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// project is a copy of what `make dist` reads, which a test may change. Its handler is the one that is
-// staged for all tests: `go` copies it there.
+// project is a copy of the files that `make dist` reads, for a test to change. Its `go` copies the
+// handler that was built for all tests.
 type project struct {
 	t   *testing.T
 	dir string
-	bin string // where its `go` is
+	bin string // folder of its `go`
 }
 
 func newProject(t *testing.T) project {
@@ -31,7 +31,7 @@ func newProject(t *testing.T) project {
 	return p
 }
 
-// program puts a shell script where make finds it.
+// program writes a shell script where make finds it.
 func (p project) program(name, script string) {
 	p.t.Helper()
 	testworld.Must(p.t, os.WriteFile(filepath.Join(p.bin, name), []byte("#!/bin/sh\n"+script), 0o755))
@@ -98,7 +98,7 @@ func TestStagingLeavesALocalSettingsJSONThatIsThere(t *testing.T) {
 			c.prepare(p)
 			_, err := os.Stat(p.path(top))
 			topThere := err == nil
-			for range 2 { // what holds once holds again and again
+			for range 2 { // a second run must not change the result
 				output := p.mustStage()
 				if got := contentOf(t, p.path(staged)); got != c.want {
 					t.Errorf("staged is %s, want %s", got, c.want)
@@ -122,7 +122,7 @@ func TestStagingLeavesNothingElseOfAnEarlierOne(t *testing.T) {
 	if got := contentOf(t, p.path("dist/processors.yaml")); got != "processors: []\n" {
 		t.Errorf("staged is %q, want the project's own processors.yaml", got)
 	}
-	testworld.Must(t, os.RemoveAll(p.path("functions/processors"))) // a function that is no more
+	testworld.Must(t, os.RemoveAll(p.path("functions/processors"))) // a function that was removed
 	testworld.Must(t, os.Remove(p.path("processors.yaml")))
 	p.write("dist/feedscale", "a handler of another name")
 	p.mustStage()
@@ -136,7 +136,8 @@ func TestStagingLeavesNothingElseOfAnEarlierOne(t *testing.T) {
 	}
 }
 
-// TestTheHostFindsTheHandlerOnWindows: it runs the file that host.json names, and adds nothing to the name.
+// TestTheHostFindsTheHandlerOnWindows: the host runs the file that host.json names, and adds no
+// .exe.
 func TestTheHostFindsTheHandlerOnWindows(t *testing.T) {
 	t.Parallel()
 	for _, machine := range []string{"GOOS=windows", "GOOS= OS=Windows_NT"} {
@@ -153,7 +154,8 @@ func TestTheHostFindsTheHandlerOnWindows(t *testing.T) {
 	}
 }
 
-// TestMakeStartBringsWhatTheSampleOfTheSettingsNames: Azurite and the stand-ins run until func has ended.
+// TestMakeStartBringsWhatTheSampleOfTheSettingsNames: Azurite and the stand-ins run until func
+// ends.
 func TestMakeStartBringsWhatTheSampleOfTheSettingsNames(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -202,15 +204,15 @@ func TestNothingIsStagedOverSources(t *testing.T) {
 	}
 }
 
-// TestTheStagedFolderStartsAgainAndAgain is `make start`, as often as a developer calls it: func reads
-// local.settings.json in the staged folder, and the handler the processors.yaml beside it.
+// TestTheStagedFolderStartsAgainAndAgain: `make start` works repeatedly. func reads
+// local.settings.json in the staged folder, and the handler reads the processors.yaml beside it.
 func TestTheStagedFolderStartsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	w, p := newWorld(t), newProject(t)
 	settings := w.settings()
 	processors := settings["FEEDSCALE_PROCESSORS"]
 	delete(settings, "FEEDSCALE_PROCESSORS")
-	p.mustStage() // the sample, which names no processors that would go before the file
+	p.mustStage() // the sample has no processors, which would replace the file
 	mine, err := json.Marshal(map[string]any{"IsEncrypted": false, "Values": settings})
 	testworld.Must(t, err)
 	p.write("local.settings.json", string(mine))

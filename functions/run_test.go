@@ -15,7 +15,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// runs are settings of `feedscale run` that scale a shop.
+// runs are the settings of a `feedscale run` that scales a shop.
 func runs(t *testing.T) (*testworld.Shop, map[string]string) {
 	t.Helper()
 	w := testworld.NewShop(t, testworld.Options{})
@@ -52,8 +52,8 @@ func TestRunPollsAtOnceAndThenByTheTimer(t *testing.T) {
 	run.interrupt(t)
 }
 
-// TestRunTakesUpAChangedFile also holds that one with a mistake changes nothing, that SIGHUP has it read at
-// once, and that neither address nor state are lost.
+// TestRunTakesUpAChangedFile also checks that a file with a mistake changes nothing, that SIGHUP
+// reloads at once, and that address and state stay.
 func TestRunTakesUpAChangedFile(t *testing.T) {
 	t.Parallel()
 	w, settings := runs(t)
@@ -61,7 +61,8 @@ func TestRunTakesUpAChangedFile(t *testing.T) {
 	file := filepath.Join(folder, "processors.yaml")
 	one := settings["FEEDSCALE_PROCESSORS"]
 	delete(settings, "FEEDSCALE_PROCESSORS")
-	settings["OTHER__accountEndpoint"], settings["OTHER__credential"] = "https://other.documents.azure.com/", "workloadidentity" // which this machine has none of
+	// not available on this machine
+	settings["OTHER__accountEndpoint"], settings["OTHER__credential"] = "https://other.documents.azure.com/", "workloadidentity"
 	two := strings.Replace(one, "}]", "}, {name: payments, connection: COSMOS, databaseId: shop, containerId: orders, processorName: payments}]", 1)
 	write := func(text string) {
 		t.Helper()
@@ -112,14 +113,14 @@ func TestRunTakesUpAChangedFile(t *testing.T) {
 	run.interrupt(t)
 }
 
-// addressIn is that of a line listening of the log.
+// addressIn returns the address in the line listening of the log.
 func addressIn(t *testing.T, line string) string {
 	t.Helper()
 	return testworld.Decode[struct{ Address string }](t, []byte(line)).Address
 }
 
-// TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen runs each command that only reads beside one that
-// polls, with and without a key.
+// TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen runs each read-only command beside a
+// process that polls, with and without a key.
 func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"", "k-1"} {
@@ -142,14 +143,16 @@ func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 				{[]string{"history", "orders", "--output", "json"}, `"replicas":1`},
 				{[]string{"status"}, "orders     lagging  "},
 				{[]string{"status", "orders", "--output", "json"}, `"desiredReplicas":1`},
-				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica, as before."}, // as the process that is asked decided
+				// as the process that was asked decided
+				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica, as before."},
 			} {
 				r := command(t, folder, settings, c.args...)
 				if r.Status != 0 || !strings.Contains(r.Stdout, c.says) || strings.Count(r.Stderr, "another process has the state file open, and is asked at http://"+settings["FEEDSCALE_LISTEN"]) != 1 {
 					t.Errorf("%v: %+v", c.args, r)
 				}
 			}
-			// A poll or two are too few to replay, which is said of what was read; on a slow machine there are more.
+			// One or two polls are too few to replay, and the error says so; a slow machine may
+			// have more.
 			r := command(t, folder, settings, "simulate", "--trace", "history:orders")
 			if read := r.Status == 0 || strings.Contains(r.Stderr, "--trace: recording orders: "); !read || !strings.Contains(r.Stderr, "is asked at") {
 				t.Errorf("simulate: %+v", r)
@@ -208,7 +211,7 @@ func TestAnInterruptEndsTheCheck(t *testing.T) {
 	testworld.Must(t, c.Start())
 	<-asked
 	testworld.Must(t, c.Process.Signal(os.Interrupt))
-	_ = c.Wait() // the status is looked at
+	_ = c.Wait() // the status is checked elsewhere
 	got := testworld.Decode[check.Report](t, stdout.Bytes())
 	if got.OK || c.ProcessState.ExitCode() != 1 || !strings.Contains(stdout.String(), "the check was interrupted") || strings.Contains(stdout.String(), `"fail"`) {
 		t.Errorf("status %d: %s", c.ProcessState.ExitCode(), stdout.String())

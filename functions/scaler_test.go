@@ -20,7 +20,7 @@ import (
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
 
-// freeAddress is one that nothing listens on.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func freeAddress(t *testing.T) string {
 	return free.Addr().String()
 }
 
-// asKEDA is a client of a scaler, which it waits for.
+// asKEDA returns a client of a scaler, once the scaler answers.
 func asKEDA(t *testing.T, address string) pb.ExternalScalerClient {
 	t.Helper()
 	c, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
@@ -40,7 +40,7 @@ func asKEDA(t *testing.T, address string) pb.ExternalScalerClient {
 
 var orders = &pb.ScaledObjectRef{Name: "orders", Namespace: "shop", ScalerMetadata: map[string]string{"processor": testworld.Orders}}
 
-// soon is how long a push may take from the commit.
+// soon is how long after the commit a push may come.
 const soon = time.Second
 
 func TestRunPushesADecisionWithinASecondOfItsCommit(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRunPushesADecisionWithinASecondOfItsCommit(t *testing.T) {
 		}
 		close(pushed)
 	}()
-	run.stdout.await(t, `-000000000002"`) // which is published after the commit
+	run.stdout.await(t, `-000000000002"`) // it is published after the commit
 	published := time.Now()
 	at, ok := <-pushed
 	if !ok || at.Sub(published) > soon+testworld.Busy {
@@ -113,7 +113,8 @@ func TestScalerAsksTheAPIOfAnother(t *testing.T) {
 	scaler.interrupt(t)
 }
 
-// TestAnEventTellsTheScalerWhatHasChanged has an interval in which no look falls.
+// TestAnEventTellsTheScalerWhatHasChanged has an interval so long that the scaler never looks by
+// itself.
 func TestAnEventTellsTheScalerWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	bus := testworld.StartNamespace(t, servicebusfake.Options{})

@@ -21,13 +21,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// line is one that the handler has logged.
+// line is a log line of the handler.
 type line struct {
 	functionshost.LogLine
 	fields map[string]any
 }
 
-// handlerLines are those that the handler has logged, all of which have to be JSON.
+// handlerLines returns the log lines of the handler, and fails if one is not JSON.
 func handlerLines(t *testing.T, h *functionshost.Host) (all []line) {
 	t.Helper()
 	for _, l := range h.Logs() {
@@ -44,7 +44,7 @@ func handlerLines(t *testing.T, h *functionshost.Host) (all []line) {
 	return all
 }
 
-// find returns those with a message.
+// find returns the lines with a message.
 func find(all []line, message string) (found []line) {
 	for _, l := range all {
 		if l.fields["msg"] == message {
@@ -54,7 +54,7 @@ func find(all []line, message string) (found []line) {
 	return found
 }
 
-// await waits for lines with a message, since the host reads what the handler prints in its own time.
+// await waits for lines with a message, since the host reads the handler's output with a delay.
 func await(t *testing.T, h *functionshost.Host, message string) (found []line) {
 	t.Helper()
 	testworld.Eventually(t, "the line "+message, func() bool {
@@ -64,14 +64,14 @@ func await(t *testing.T, h *functionshost.Host, message string) (found []line) {
 	return found
 }
 
-// severities of the host by the level of a line.
+// severities are the host's, by the level of a line.
 var severities = map[any]functionshost.Level{
 	"INFO": functionshost.Information, "WARN": functionshost.Warning, "ERROR": functionshost.Error,
 }
 
-// TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts has each level logged, an error that quotes a
-// warning among them, and looks for what the queries of infra/kql look for, which the rules of
-// infra/modules/alerts.bicep are made of.
+// TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts logs a line of each level, among them
+// an error that quotes a warning. It then looks for what the queries of infra/kql match, from which
+// infra/modules/alerts.bicep makes its rules.
 func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 	t.Parallel()
 	app := newSlotted(t, "0 */5 * * * *", "0 */5 * * * *")
@@ -79,7 +79,7 @@ func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 	app.Write("orders0", 5)
 	leases := app.LeasesOf("", testworld.OrdersHost, "orders0")
 	h := app.start(t)
-	// Four polls make it a stall, if each can read the partition, which on a busy machine one may not.
+	// Four polls make a stall if each can read the partition. On a busy machine one may not.
 	for polls := 0; polls < 20 && len(find(handlerLines(t, h.Host), "a processor is stalled")) == 0; polls++ {
 		app.Put(testworld.Leases, leases.DotNetPK("0", leasefake.Range{Max: "FF"}, leasefake.Fields{Owner: "worker", Continuation: leasefake.At(0), Updated: app.file.Now()}))
 		h.tick(t, 0)
@@ -87,7 +87,7 @@ func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 	quotes := newWorld(t)
 	settings := quotes.settings()
 	settings["TABLES"] = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;TableEndpoint=http://127.0.0.1:1/a"
-	settings["FEEDSCALE_STATE"] = "table:TABLES/Warnings" // which the error names
+	settings["FEEDSCALE_STATE"] = "table:TABLES/Warnings" // the error contains its name
 	other := quotes.host(settings)
 	if _, err := other.Timer(t.Context(), "poll", functionshost.Tick{}); err == nil {
 		t.Error("a tick without the state succeeded")
@@ -100,7 +100,7 @@ func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 	for _, l := range all {
 		want, ok := severities[l.fields["level"]]
 		if !ok {
-			continue // an event, which goes to standard output here
+			continue // an event, which is printed to standard output here
 		}
 		if l.Level != want {
 			t.Errorf("the host takes it for %s: %s", l.Level, l.Text)
@@ -114,7 +114,8 @@ func TestWhatIsLoggedArrivesWithItsSeverityAndIsFoundByTheAlerts(t *testing.T) {
 	theQueriesFind(t, all)
 }
 
-// theQueriesFind holds that each query of infra/kql looks for lines that were logged, and for fields that they have.
+// theQueriesFind checks that each query of infra/kql matches lines that were logged, and reads
+// fields that they have.
 func theQueriesFind(t *testing.T, all []line) {
 	t.Helper()
 	queries, err := filepath.Glob("../infra/kql/*.kql")
@@ -127,7 +128,7 @@ func theQueriesFind(t *testing.T, all []line) {
 		testworld.Must(t, err)
 		parts := regexp.MustCompile(`(?s)message contains '([^']+)'(.*?)(?:message contains|$)`)
 		looksFor := 0
-		for rest := query; ; looksFor++ { // what a query reads of a line is of that which it named last
+		for rest := query; ; looksFor++ { // a query reads fields of the line that it named last
 			part := parts.FindSubmatchIndex(rest)
 			if part == nil {
 				break
@@ -152,8 +153,8 @@ func theQueriesFind(t *testing.T, all []line) {
 	}
 }
 
-// TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor has one tick wait longer than the schedule allows, by
-// which the host begins the next one at once.
+// TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor has a tick that is longer than its schedule
+// allows, so the host begins the next at once.
 func TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor(t *testing.T) {
 	t.Parallel()
 	const wait = 2500 * time.Millisecond
@@ -214,8 +215,8 @@ func TestATickThatOverrunsIsSaidOnceWithWhomItWaitedFor(t *testing.T) {
 	}
 }
 
-// TestNoTickThatStartsLateAndNoShardIsAnOverrun has a tick of 2 s start 1 s before the next slot, and a shard take
-// longer than passes between two slots: neither makes the timer late.
+// TestNoTickThatStartsLateAndNoShardIsAnOverrun has a tick of 2 s that starts 1 s before the next
+// slot, and a shard longer than the time between two slots. Neither makes the timer late.
 func TestNoTickThatStartsLateAndNoShardIsAnOverrun(t *testing.T) {
 	t.Parallel()
 	const took = 2 * time.Second
@@ -260,7 +261,7 @@ func TestNoTickThatStartsLateAndNoShardIsAnOverrun(t *testing.T) {
 	}
 }
 
-// TestATickTellsWhatItCouldNotMeasure has nothing, a part and all of a processor measured.
+// TestATickTellsWhatItCouldNotMeasure measures nothing, a part and all of a processor.
 func TestATickTellsWhatItCouldNotMeasure(t *testing.T) {
 	t.Parallel()
 	const refusal = "a failure begins"
@@ -286,7 +287,7 @@ func TestATickTellsWhatItCouldNotMeasure(t *testing.T) {
 			settings := w.settings()
 			settings["FEEDSCALE_PROCESSORS"] = strings.ReplaceAll(settings["FEEDSCALE_PROCESSORS"], "containerId: orders", "containerId: two")
 			h := w.host(settings)
-			tick(t, h) // by which the number of leases is known
+			tick(t, h) // after this the number of leases is known
 			w.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 				if c.refused(r) {
 					return &cosmosfake.Answer{Status: 403}
@@ -331,7 +332,8 @@ func TestTheHostsRoutesAreTheHandlers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	settings := w.settings()
-	settings["FEEDSCALE_TIMER_SCHEDULE"] = "0 0 * * * *" // one poll is to be recent for the whole test
+	// one poll must stay recent for the whole test
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "0 0 * * * *"
 	h := w.host(settings)
 	tick(t, h)
 	for _, path := range []string{"/api/processors", "/api/processors/orders", "/api/metrics", "/api/dashboard"} {
@@ -382,8 +384,8 @@ func TestWithoutATimerScheduleNothingIsPolledAndEverybodyIsTold(t *testing.T) {
 	}
 }
 
-// TestADisabledTimerIsSaidByItsSetting has the function poll disabled as the portal does it, and as its setting
-// arrives at a handler on Linux, at first and after it has polled.
+// TestADisabledTimerIsSaidByItsSetting disables the function poll as the portal does, in the form
+// in which the setting reaches a handler on Linux, at first and after a poll.
 func TestADisabledTimerIsSaidByItsSetting(t *testing.T) {
 	t.Parallel()
 	const why = "the function poll is disabled by the app setting "

@@ -20,10 +20,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 )
 
-// drained is how long a handler may take to end, within the 11 to 12 s that a host gives.
+// drained is the time in which a handler must end; a host gives 11 to 12 s.
 const drained = 10 * time.Second
 
-// logged counts the lines of a host's log that contain a text.
+// logged counts the log lines of a host that contain a text.
 func logged(h *functionshost.Host, text string) int {
 	n := 0
 	for _, line := range h.Logs() {
@@ -34,7 +34,7 @@ func logged(h *functionshost.Host, text string) int {
 	return n
 }
 
-// end sends a signal to the handler, and waits until the host has started another.
+// end sends a signal to the handler and waits until the host has started another.
 func end(t *testing.T, h *functionshost.Host, signal os.Signal) (took time.Duration) {
 	t.Helper()
 	restarts := logged(h, "restarting the handler")
@@ -51,7 +51,7 @@ func TestAHandlerThatIsSignalledIsStartedAgainAndPollsOn(t *testing.T) {
 	w := newWorld(t)
 	h := w.host(w.settings())
 	var polled time.Time
-	// One more than the crashes that end a host.
+	// One more than the number of crashes that end a host.
 	for i, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGTERM, os.Interrupt} {
 		end(t, h, signal)
 		tick(t, h)
@@ -89,7 +89,7 @@ func TestAConfigurationWithMistakesEndsTheHostWithAllOfThemInOneLine(t *testing.
 	}
 }
 
-// silent is an address whose listener takes connections and never says anything.
+// silent returns the address of a listener that accepts connections and never answers.
 func silent(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -112,7 +112,7 @@ func silent(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// silentSettings are those of an app that gets no answer from anybody.
+// silentSettings are the settings of an app to which nothing answers.
 func silentSettings(t *testing.T) map[string]string {
 	t.Helper()
 	settings := map[string]string{
@@ -157,7 +157,7 @@ func TestAHandlerListensAtOnceAndEndsInTimeWhileNobodyAnswersIt(t *testing.T) {
 	testworld.Eventually(t, "a tick", func() bool { return logged(h, "Executing 'Functions.poll'") > 0 })
 	ping("in the middle of a tick")
 
-	// Somebody who asks for what the store does not give is cut off, like the tick.
+	// A caller whose answer waits for the store is cut off, like the tick.
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -172,7 +172,7 @@ func TestAHandlerListensAtOnceAndEndsInTimeWhileNobodyAnswersIt(t *testing.T) {
 	<-asked
 }
 
-// isGone reports whether a process has ended, also where nobody has asked how.
+// isGone reports whether a process has ended, even if nobody has waited for it.
 func isGone(process *os.Process) bool {
 	status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(process.Pid), "stat"))
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || strings.Contains(string(status), ") Z ")

@@ -28,15 +28,16 @@ func signals(w *testworld.Shop, queue string) (n int) {
 	return n
 }
 
-// TestTwoTicksMakeEverySignalQueueRightWhereverAProcessWasKilled kills a tick at each operation that the
-// namespace sees of it, while it makes the count of a queue another one, or moves it to another queue.
+// TestTwoTicksMakeEverySignalQueueRightWhereverAProcessWasKilled kills a tick at each of its
+// operations on the namespace, while the tick changes the count of a queue or moves it to another
+// queue.
 func TestTwoTicksMakeEverySignalQueueRightWhereverAProcessWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule       string
 		queue      string // after
 		replicas   int
-		first, new int // in the queues first and new, in the end
+		first, new int // final counts of the queues first and new
 	}{
 		{"up", "first", 7, 7, 0},
 		{"down", "first", 1, 1, 0},

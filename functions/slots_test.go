@@ -25,10 +25,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// clockSetting in its environment has this test binary be the handler, by the clock in that file.
+// clockSetting names a clock file. With it in its environment, this test binary is the handler and
+// reads the time from that file.
 const clockSetting = "FUNCTIONS_TEST_CLOCK"
 
-// clockFile is a time that a handler reads and its test moves.
+// clockFile is a time that the test sets and the handler reads.
 type clockFile struct{ *os.File }
 
 func newClockFile(t *testing.T) clockFile {
@@ -54,7 +55,7 @@ func (f clockFile) Now() time.Time {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(nanoseconds[:])))
 }
 
-// beHandler is main, but for the clock.
+// beHandler is main with another clock.
 func beHandler(clock string) int {
 	file, err := os.Open(clock)
 	if err != nil {
@@ -69,7 +70,7 @@ func beHandler(clock string) int {
 	return program.Main(ctx, env, []program.Command{cli.Serve}, "")
 }
 
-// stageClocked is the staged app with this test binary for its handler.
+// stageClocked stages the app with this test binary as its handler.
 func stageClocked(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -82,8 +83,8 @@ func stageClocked(t *testing.T) (folder string) {
 	return folder
 }
 
-// slotted is an app of processors with schedules, whose hosts and handlers have a time that the test moves.
-// It stands at noon at first.
+// slotted is an app of processors with schedules. The test sets the time of its hosts and handlers,
+// which begins at noon.
 type slotted struct {
 	*testworld.World
 	options functionshost.Options
@@ -120,7 +121,7 @@ func (s *slotted) start(t *testing.T) *slottedHost {
 	return &slottedHost{Host: startHost(t, s.options), clock: s.options.Clock, file: s.file}
 }
 
-// advance moves the time of hosts and handlers.
+// advance sets the time of hosts and handlers.
 func (s *slotted) advance(t *testing.T, d time.Duration) {
 	t.Helper()
 	s.file.set(t, s.options.Clock.Now().Add(d))
@@ -135,8 +136,8 @@ type slottedHost struct {
 	ticks int // that were fired
 }
 
-// tick moves the time to when the timer fires next, lets the handler begin so much later, and waits for
-// the end of the tick. It returns both times.
+// tick advances to the next firing of the timer, delays the handler by some time, and waits for the
+// end of the tick. It returns both times.
 func (s *slottedHost) tick(t *testing.T, late time.Duration) (fired, begun time.Time) {
 	t.Helper()
 	interval := s.interval(t)
@@ -145,11 +146,11 @@ func (s *slottedHost) tick(t *testing.T, late time.Duration) (fired, begun time.
 	s.file.set(t, begun)
 	s.clock.Advance(interval)
 	s.ticks++
-	s.interval(t) // the timer is armed again when the tick has ended
+	s.interval(t) // the timer is set again after the tick
 	return fired, begun
 }
 
-// interval is for how long the timer is armed once all ticks before have ended.
+// interval returns how long the timer is set for after all earlier ticks have ended.
 func (s *slottedHost) interval(t *testing.T) (d time.Duration) {
 	t.Helper()
 	testworld.Eventually(t, "an armed timer", func() bool {
@@ -171,7 +172,7 @@ func (s *slottedHost) interval(t *testing.T) (d time.Duration) {
 	return d
 }
 
-// polled are those that were polled at a time.
+// polled returns the processors that were polled at a time.
 func (s *slottedHost) polled(t *testing.T, at time.Time) (names []string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.HandlerURL()+"/api/processors", nil)
@@ -194,7 +195,7 @@ func (s *slottedHost) polled(t *testing.T, at time.Time) (names []string) {
 	return names
 }
 
-// parseSchedule reads a schedule of six fields.
+// parseSchedule parses a schedule of six fields.
 func parseSchedule(t *testing.T, text string) cron.Schedule {
 	t.Helper()
 	schedule, err := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
@@ -202,7 +203,7 @@ func parseSchedule(t *testing.T, text string) cron.Schedule {
 	return schedule
 }
 
-// randomSchedule has at least one slot within some minutes.
+// randomSchedule returns one with at least one slot within some minutes.
 func randomSchedule(random *rand.Rand) string {
 	minutes := []string{"*", "*", "*", "*/2", "1-59/3"}[random.IntN(5)]
 	first := random.IntN(60)
@@ -217,8 +218,8 @@ func randomSchedule(random *rand.Rand) string {
 	return fmt.Sprintf("%d %s * * * *", first, minutes)
 }
 
-// TestEverySlotIsPolledOnceHoweverEarlyOrLateTheTimerFires holds it with many schedules at once: each
-// processor is polled by the first tick at or after each of its slots, and by no other.
+// TestEverySlotIsPolledOnceHoweverEarlyOrLateTheTimerFires: with many schedules at once, the first
+// tick at or after each slot of a processor polls it, and no other tick does.
 func TestEverySlotIsPolledOnceHoweverEarlyOrLateTheTimerFires(t *testing.T) {
 	t.Parallel()
 	many := func(random *rand.Rand) (schedules []string) {
@@ -247,7 +248,8 @@ func TestEverySlotIsPolledOnceHoweverEarlyOrLateTheTimerFires(t *testing.T) {
 				schedules[i] = parseSchedule(t, text)
 			}
 			app := newSlotted(t, c.timer, texts...)
-			app.options.Random = rand.New(rand.NewPCG(uint64(i), 1)) // its host draws while this test does
+			// the host and the test use theirs at the same time
+			app.options.Random = rand.New(rand.NewPCG(uint64(i), 1))
 			s := app.start(t)
 			before := s.clock.Now()
 			earlier := 0

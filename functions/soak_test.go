@@ -21,25 +21,27 @@ var (
 	soakPage = flag.String("page", "", "the Markdown file that the soak writes; none where it is empty")
 )
 
-// soakRows is how many times the soak looks at what a process holds.
+// soakRows is how often the soak measures what a process holds.
 const soakRows = 12
 
-// pace is the least time of a step of the soak.
+// pace is the shortest time of a step of the soak.
 const pace = 250 * time.Millisecond
 
-// soaked is what the process held after so long, with all faults over.
+// soaked is what the process held after some time, with all faults ended.
 type soaked struct {
 	after                    time.Duration
 	ticks, faults, kills     int
 	decisions, events, units float64
-	measured, wrong, unknown int // lags that a tick reported: in all, other than the exact ones, and not complete
-	worst                    int // of their differences
+	// lags that a tick reported: all, different from the exact ones, and incomplete
+	measured, wrong, unknown int
+	worst                    int // greatest difference
 	goroutines               float64
 	usage
 }
 
-// TestNothingGrowsWhereThingsGoWrongForLong_Long has one handler tick on while everything around it fails now and
-// then, and another one on the same table is killed. It writes what the first holds, row by row.
+// TestNothingGrowsWhereThingsGoWrongForLong_Long lets one handler tick while everything around it
+// fails from time to time, and kills another one on the same table. It prints what the first holds,
+// row by row.
 func TestNothingGrowsWhereThingsGoWrongForLong_Long(t *testing.T) {
 	t.Parallel()
 	total := &record{kills: map[string]int{}}
@@ -72,18 +74,18 @@ func TestNothingGrowsWhereThingsGoWrongForLong_Long(t *testing.T) {
 	if len(rows) < 2 {
 		t.Fatal("there was no time to look")
 	}
-	first, last := rows[1], rows[len(rows)-1] // caches and pools are warm in the second
+	first, last := rows[1], rows[len(rows)-1] // by the second row, caches and pools are warm
 	if last.descriptors > first.descriptors+20 || last.goroutines > first.goroutines+40 || last.memory > 2*first.memory {
 		w.breaks("a process grew from %+v to %+v", first, last)
 	}
 }
 
-// compare holds what the spared process reports since a time against the exact lags.
+// compare compares the lags that the spared process reported since a time with the exact ones.
 func (w *chaos) compare(since time.Time, row *soaked) {
 	status, body, err := w.spared.get("/api/processors?fields=summary")
 	var all struct{ Processors []shown }
 	if err != nil || status != http.StatusOK || json.Unmarshal(body, &all) != nil {
-		return // the state is away
+		return // the state cannot be read
 	}
 	for i, p := range w.processors {
 		if i >= len(all.Processors) || all.Processors[i].PolledAt.Before(since) {
@@ -102,7 +104,7 @@ func (w *chaos) compare(since time.Time, row *soaked) {
 	}
 }
 
-// soaked looks at the spared process.
+// soaked measures the spared process.
 func (w *chaos) soaked(began time.Time) soaked {
 	now := soaked{after: time.Since(began), events: float64(w.judge.events())}
 	w.record.add(func(r *record) {
@@ -123,7 +125,7 @@ func (w *chaos) soaked(began time.Time) soaked {
 	return now
 }
 
-// summed adds the samples of a metric up.
+// summed adds up the samples of a metric.
 func summed(metrics []byte, name string) (sum float64) {
 	for line := range strings.Lines(string(metrics)) {
 		labelled, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -138,7 +140,7 @@ func summed(metrics []byte, name string) (sum float64) {
 	return sum
 }
 
-// soakedPage is what the rows say, in Markdown.
+// soakedPage formats the rows in Markdown.
 func soakedPage(rows []soaked) string {
 	var page strings.Builder
 	last := rows[len(rows)-1]
@@ -158,7 +160,7 @@ func soakedPage(rows []soaked) string {
 	return page.String()
 }
 
-// slope is how much a value grows in an hour.
+// slope returns how much a value grows in an hour.
 func slope(rows []soaked, of func(soaked) float64) float64 {
 	rows = rows[len(rows)/2:]
 	var n, x, y, xx, xy float64

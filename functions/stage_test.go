@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestLocalSettingsSampleIsComplete holds that the sample is what `func start` needs
-// with the stand-ins at their default addresses, and the processors file that is staged.
+// TestLocalSettingsSampleIsComplete: the sample has what `func start` needs with the stand-ins at
+// their default addresses and the staged processors file.
 func TestLocalSettingsSampleIsComplete(t *testing.T) {
 	t.Parallel()
 	sample := sampleSettings(t)
@@ -65,8 +65,8 @@ func TestStagingTwiceGivesTheSameBytes(t *testing.T) {
 	}))
 }
 
-// TestTheHandlerSaysItsVersionAndNoMoment holds that only the version tells two builds of a source apart: not
-// the commit, nor whether a file beside it has changed.
+// TestTheHandlerSaysItsVersionAndNoMoment: two builds of the same source differ only in the
+// version, not by commit, time or changed files.
 func TestTheHandlerSaysItsVersionAndNoMoment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(made(t, stage), "handler")
@@ -127,7 +127,7 @@ func TestOnlyFanOutNeedsTheExtensionBundle(t *testing.T) {
 	}
 }
 
-// maxHandler bounds the staged handler, in bytes: a cold start loads all of it.
+// maxHandler is the size limit of the staged handler in bytes: a cold start loads all of it.
 const maxHandler = 25 << 20
 
 func TestTheHandlerIsSmall(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 )
 
-// TestStatusTellsOfAFunctionAppByItsAPIAndByItsTable also holds that what was done to the throughput is told.
+// TestStatusTellsOfAFunctionAppByItsAPIAndByItsTable also checks that status shows changes of the
+// throughput.
 func TestStatusTellsOfAFunctionAppByItsAPIAndByItsTable(t *testing.T) {
 	t.Parallel()
 	w := newFollowed(t)

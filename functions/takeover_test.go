@@ -11,18 +11,18 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// takeover is until the second of two hosts has the lock of one that was killed.
+// takeover is the time until the second host has the lock of a killed one.
 const takeover = 50 * time.Second
 
-// TestTheSecondOfTwoHostsPollsOnWhereTheFirstIsGone holds which slots nobody polls meanwhile.
+// TestTheSecondOfTwoHostsPollsOnWhereTheFirstIsGone checks which slots nobody polls meanwhile.
 func TestTheSecondOfTwoHostsPollsOnWhereTheFirstIsGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule, timer string
-		into        time.Duration // after a slot, when the first host ends
+		into        time.Duration // when the first host ends, after a slot
 		killed      bool
-		pastDue     bool          // at the takeover a slot is made up for
-		next        time.Duration // after the end of the first, when the second polls
+		pastDue     bool          // the takeover makes up for a missed slot
+		next        time.Duration // when the second polls, after the end of the first
 	}{
 		{"one that is stopped costs no slot", "*/2 * * * * *", time.Second, false, false, time.Second},
 		{"one that is killed costs those before the takeover", "*/2 * * * * *", time.Second, true, false, takeover + time.Second},
@@ -35,7 +35,7 @@ func TestTheSecondOfTwoHostsPollsOnWhereTheFirstIsGone(t *testing.T) {
 			app.options.Settings["AzureWebJobsStorage"] = made(t, startTables).ConnectionString()
 			app.options.Settings["FEEDSCALE_STATE"] = "table:AzureWebJobsStorage/" + newTable()
 			first := app.start(t)
-			first.interval(t) // it has the lock
+			first.interval(t) // the first host has the lock
 			second := app.start(t)
 			for range 3 {
 				first.poll(t)
@@ -76,7 +76,7 @@ func TestTheSecondOfTwoHostsPollsOnWhereTheFirstIsGone(t *testing.T) {
 	}
 }
 
-// poll is a tick that polls the one processor there is.
+// poll ticks until the only processor is polled.
 func (s *slottedHost) poll(t *testing.T) (fired time.Time) {
 	t.Helper()
 	fired, begun := s.tick(t, 0)
@@ -98,7 +98,8 @@ func TestAHandlerAnswersAndPollsLaterWhereTheHostsStorageIsAway(t *testing.T) {
 	started, waited := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(waited)
-		for each := time.Tick(time.Millisecond); ; <-each { // the host waits for its storage at first
+		// the host waits for its storage at first
+		for each := time.Tick(time.Millisecond); ; <-each {
 			select {
 			case <-started:
 				return

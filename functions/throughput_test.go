@@ -16,10 +16,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// views is a container with 500 RU/s, of which one replica of orders needs 1,500.
+// views is a container with 500 RU/s. One replica of orders needs 1,500.
 var views = cosmos.Container{Database: testworld.Database, ID: "views"}
 
-// followed is a world whose container views follows orders, behind a front of its own.
+// followed is a world whose container views follows orders, with a front before its table.
 type followed struct {
 	*world
 	front *front
@@ -33,14 +33,14 @@ func newFollowed(t *testing.T) followed {
 	return w
 }
 
-// fields of the processor orders, by what becomes of its throughput.
+// fields of the processor orders, by what happens to its throughput.
 const (
 	named     = "containers: [{container: views, ruPerReplica: 1500}]"
 	applied   = ", throughput: {mode: apply, " + named + "}"
 	suggested = ", throughput: {mode: recommend, " + named + "}"
 )
 
-// start starts a host whose processor orders has further fields, or none that is called so.
+// start starts a host whose processor orders has additional fields, or without the processor.
 func (w followed) start(fields string) *functionshost.Host {
 	w.t.Helper()
 	settings := w.settings()
@@ -53,7 +53,7 @@ func (w followed) start(fields string) *functionshost.Host {
 	return w.host(settings)
 }
 
-// removed stands for a configuration without the processor.
+// removed means a configuration without the processor.
 const removed = "removed"
 
 func (w followed) wantProvisioned(when string, want int) {
@@ -65,7 +65,7 @@ func (w followed) wantProvisioned(when string, want int) {
 	}
 }
 
-// remembered are the containers that have something to be given back.
+// remembered returns the containers whose original throughput is stored.
 func (w followed) remembered() (all []state.Container) {
 	w.t.Helper()
 	documents, err := w.store().Documents(w.t.Context(), state.ContainersPrefix)
@@ -79,21 +79,22 @@ func (w followed) remembered() (all []state.Container) {
 	return all
 }
 
-// step is one between two of which a process ends: the nth request of a kind.
+// step is a point in a tick at which a process ends: the nth request of a kind.
 type step struct {
-	rule    string
-	store   int  // write of what is remembered; 0 = a change of the container
-	change  int  // of the container
-	unheard bool // the request takes effect, and the process ends when it asks again, since nobody told it
+	rule   string
+	store  int // number of the write to the store; 0 = a change of the container
+	change int // number of the change of the container
+	// the request takes effect, its answer is lost, and the process ends when it asks again
+	unheard bool
 }
 
-// killAt kills the handler of a host at a step, while it ticks, so often as the step needs.
+// killAt kills the handler of a host at a step of a tick, as often as the step needs.
 func (w followed) killAt(h *functionshost.Host, s step, ticks int) {
 	w.t.Helper()
 	reached, release := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	writes, changes := 0, 0
-	// hold stops at the step, and reports whether it is that one.
+	// hold reports whether this is the step, and if so, waits.
 	hold := func(counter *int, at int) bool {
 		mu.Lock()
 		*counter++
@@ -156,8 +157,8 @@ func (w followed) killAt(h *functionshost.Host, s step, ticks int) {
 	w.front.control(func(*http.Request) {})
 }
 
-// TestAKillBetweenTwoStepsLosesNothingOfWhatWasFound kills the process that raises a container, or gives
-// back what was found there, and starts another one, with each configuration that ends it.
+// TestAKillBetweenTwoStepsLosesNothingOfWhatWasFound kills the process that raises a container, or
+// restores its throughput. It then starts another, with each configuration that ends the following.
 func TestAKillBetweenTwoStepsLosesNothingOfWhatWasFound(t *testing.T) {
 	t.Parallel()
 	ends := map[string]string{
@@ -207,7 +208,8 @@ func TestAKillBetweenTwoStepsLosesNothingOfWhatWasFound(t *testing.T) {
 	}
 }
 
-// ends has another process find a configuration, and what was found back.
+// ends starts another process with a configuration, and checks that the original throughput is
+// restored.
 func (w followed) ends(fields string) {
 	w.t.Helper()
 	h := w.start(fields)
@@ -221,7 +223,7 @@ func (w followed) ends(fields string) {
 	}
 }
 
-// TestAProcessThatWasKilledGoesOn kills at each step, and starts the same configuration again.
+// TestAProcessThatWasKilledGoesOn kills at each step and starts again with the same configuration.
 func TestAProcessThatWasKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, s := range []step{{rule: "before it is remembered", store: 1}, {rule: "before the change", change: 1}, {rule: "behind it", change: 1, unheard: true}} {
@@ -239,7 +241,8 @@ func TestAProcessThatWasKilledGoesOn(t *testing.T) {
 	}
 }
 
-// TestSomebodyElsesThroughputIsSaidAndLeftAloneAcrossProcesses changes it while nobody runs.
+// TestSomebodyElsesThroughputIsSaidAndLeftAloneAcrossProcesses changes the throughput while no
+// process runs.
 func TestSomebodyElsesThroughputIsSaidAndLeftAloneAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	w := newFollowed(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestEachConsumerOfATopicGetsTheDecision runs it all as a user does: stand-ins, a poll, and a consumer for
-// each subscription, whose setting is taken from what emulate prints.
+// TestEachConsumerOfATopicGetsTheDecision does what a user does: stand-ins, a poll, and a consumer
+// for each subscription, with the setting that emulate prints.
 func TestEachConsumerOfATopicGetsTheDecision(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -12,10 +12,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaler"
 )
 
-// clusterKinds are the actions that link client-go.
+// clusterKinds are the actions that need client-go.
 func clusterKinds() actions.Kinds { return actions.Kinds{kubernetes.Kind()} }
 
-// newScaler makes KEDA's external scaler for the commands that have one.
+// newScaler makes KEDA's external scaler, for the commands that serve it.
 func newScaler(o cli.ScalerOptions) (func(context.Context, net.Listener) error, error) {
 	s, err := scaler.New(scaler.Options{
 		Source: o.Answers, Interval: o.Interval, Log: o.Log,

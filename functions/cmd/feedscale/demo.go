@@ -46,7 +46,7 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	screen := program.NewScreen(env, false)
-	logged := slog.LevelWarn // the least level of the world
+	logged := slog.LevelWarn // the lowest level of the world's log
 	if screen.Live {
 		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
 		var stop context.CancelFunc
@@ -104,8 +104,8 @@ const (
 	usualAddress = loopback + "7071"
 )
 
-// demoEnviron is the environment with the settings of the world in place of the user's, but for
-// those of HTTP. If the usual port is taken, the demo listens on any.
+// demoEnviron returns the environment with the world's settings instead of the user's, except those
+// of HTTP. If the usual port is taken, the demo listens on any.
 func demoEnviron(env program.Env, world *demo.World) []string {
 	environ := slices.DeleteFunc(slices.Clone(env.Environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "FEEDSCALE_") && !strings.HasPrefix(entry, "FEEDSCALE_LISTEN=") && !strings.HasPrefix(entry, "FEEDSCALE_API_KEY=")

@@ -19,7 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// glass is a terminal that a test looks at: what is on it is the last picture that was drawn.
+// glass is the screen of a terminal under test: the last picture that was drawn.
 type glass struct {
 	mu            sync.Mutex
 	width, height int
@@ -44,7 +44,7 @@ func (g *glass) resize(width, height int) {
 	g.width, g.height = width, height
 }
 
-// shown is what stands on it, with all that has scrolled by.
+// shown returns the screen and all that has scrolled away.
 func (g *glass) shown() []string {
 	width, _, _ := g.size()
 	return testworld.Glass(g.text(), width)
@@ -56,7 +56,7 @@ func (g *glass) text() string {
 	return g.written.String()
 }
 
-// seen awaits a text on the screen, and returns the picture.
+// seen waits for a text on the screen, and returns the picture.
 func (g *glass) seen(t *testing.T, text string) (picture string) {
 	t.Helper()
 	testworld.Eventually(t, fmt.Sprintf("the screen has %q", text), func() bool {
@@ -66,7 +66,7 @@ func (g *glass) seen(t *testing.T, text string) (picture string) {
 	return picture
 }
 
-// TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal presses keys as a reader has them.
+// TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal presses keys as a user does.
 func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 	t.Parallel()
 	g := &glass{width: 66, height: 14}
@@ -116,7 +116,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 	}
 }
 
-// TestControlsAreSwitchedByThePageAndByNoOtherOrigin asks as browsers and people do.
+// TestControlsAreSwitchedByThePageAndByNoOtherOrigin sends requests as browsers and people do.
 func TestControlsAreSwitchedByThePageAndByNoOtherOrigin(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func TestControlsAreSwitchedByThePageAndByNoOtherOrigin(t *testing.T) {
 		{"which way has to be said", "POST", "/api/controls/hang", nil, 400, "allowed are on=true and on=false"},
 		{"there is no other fault", "POST", "/api/controls/earthquake?on=true", nil, 404, "there is no such fault"},
 		{"another process learns the settings", "GET", "/api/controls/environ", nil, 200, `"FEEDSCALE_EVENTS=servicebus:SERVICEBUS/scale-events"`},
-	} { // one after the other, since they change the world
+	} { // in order, since they change the world
 		request := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		for name, value := range c.header {
 			request.Header.Set(name, value)
@@ -158,7 +158,8 @@ func TestControlsAreSwitchedByThePageAndByNoOtherOrigin(t *testing.T) {
 	}
 }
 
-// TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers has a program answer that is no demo, or a wicked one.
+// TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers has a program at the address that is not a
+// demo, or is malicious.
 func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -166,7 +167,7 @@ func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 		answer  string
 		status  int
 		environ []string
-		stdout  string // with ADDRESS for where it was asked
+		stdout  string // with ADDRESS in place of the address
 		stderr  string
 	}{
 		{"settings are quoted", `["COSMOS=a'b$(c)","FEEDSCALE_STATE=bolt:x"]`, 0, nil,

@@ -24,17 +24,17 @@ import (
 	"github.com/feedscale/feedscale/pkg/demo"
 )
 
-// routeEnviron answers with the settings of the demo.
+// routeEnviron is the route of the demo's settings.
 const routeEnviron = dashboard.RouteControls + "/environ"
 
-// worldControls is the answer for the controls of the page.
+// worldControls is the JSON that the page's controls read.
 type worldControls struct {
 	Faults []demo.Fault `json:"faults"`
 	Watch  string       `json:"watch"`
 }
 
-// newControls answers the controls of the page, and "demo env". Pages of other origins, which a
-// browser on this machine may show, cannot change the world.
+// newControls serves the controls of the page and "demo env". It refuses pages of other origins,
+// which a browser on this machine may show.
 func newControls(world *demo.World, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, value any) {
@@ -74,8 +74,8 @@ const environTimeout = 5 * time.Second
 // address.
 var settingsOfDemo = regexp.MustCompile(`^(COSMOS|SERVICEBUS|FEEDSCALE_[A-Z_]+)$`)
 
-// printDemoEnviron prints the lines by which a shell works on the demo at a port or an address; ""
-// is where demo listens by default.
+// printDemoEnviron prints the lines with which a shell uses the demo at a port or an address; "" is
+// the demo's default address.
 func printDemoEnviron(ctx context.Context, env program.Env, at string) error {
 	address := cmp.Or(at, env.Getenv("FEEDSCALE_LISTEN"), usualAddress)
 	if !strings.Contains(address, ":") {
@@ -108,7 +108,7 @@ func printExports(w io.Writer, settings map[string]string) {
 	}
 }
 
-// askForEnviron asks the demo at an address; key is "" for none.
+// askForEnviron requests the settings of the demo at an address; key is "" if there is none.
 func askForEnviron(ctx context.Context, address, key string) (environ []string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+routeEnviron, nil)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// demoScreen is the view of the demo.
+// demoScreen draws the demo in a terminal.
 type demoScreen struct {
 	started  time.Time
 	now      func() time.Time
 	url      string
-	keys     bool // there are keys
+	keys     bool // the terminal sends keys
 	world    *demo.World
 	happened time.Time // of the last happening that was printed
 }
@@ -29,11 +29,11 @@ type demoScreen struct {
 const (
 	ctrlC     = 3
 	ctrlSlash = 28 // Ctrl-\
-	escape    = 27 // begins what an arrow, say, sends
+	escape    = 27 // the first byte of an arrow key, for example
 )
 
-// press reads keys until the end of them. A digit switches the fault of that number; q and Ctrl-C
-// end the demo. Keys that send an escape sequence do nothing.
+// press reads keys until the input ends. A digit switches the fault of that number; q and Ctrl-C
+// end the demo. Escape sequences, such as arrow keys, do nothing.
 func (s *demoScreen) press(keys io.Reader, end context.CancelFunc) {
 	chunk := make([]byte, 64)
 	for {
@@ -48,13 +48,13 @@ func (s *demoScreen) press(keys io.Reader, end context.CancelFunc) {
 			}
 			faults := s.world.Faults()
 			if at := int(key - '1'); at >= 0 && at < len(faults) {
-				_ = s.world.Switch(faults[at].Name, !faults[at].On) // it has the name
+				_ = s.world.Switch(faults[at].Name, !faults[at].On) // the fault exists
 			}
 		}
 	}
 }
 
-// walk is the line by which another terminal works on this demo.
+// walk is the command with which another terminal uses this demo.
 func (s *demoScreen) walk() string {
 	port := ""
 	if address := strings.TrimPrefix(s.url, "http://"); address != usualAddress {
@@ -79,7 +79,7 @@ func (s *demoScreen) head(style console.Style) []string {
 	return append(lines, "another terminal: "+s.walk(), "")
 }
 
-// table is the table of feedscale run, with columns for what the workers do.
+// table is the table of feedscale run, with added columns about the workers.
 func (s *demoScreen) table(polled, groups []state.State, style console.Style) string {
 	services := s.world.Snapshot()
 	rows := console.ProcessorRows(polled, groups, false)
@@ -92,13 +92,13 @@ func (s *demoScreen) table(polled, groups []state.State, style console.Style) st
 			cells = console.Row(fmt.Sprint(of.Written), fmt.Sprint(of.Processed), fmt.Sprint(of.Replicas))
 			cells[0].Color, cells[1].Color = console.Dim, console.Dim
 		}
-		row = slices.Insert(row, len(row)-2, cells[:2]...) // before RU
-		rows[i] = slices.Insert(row, 6, cells[2])          // after REPLICAS
+		row = slices.Insert(row, len(row)-2, cells[:2]...) // before the column RU
+		rows[i] = slices.Insert(row, 6, cells[2])          // after the column REPLICAS
 	}
 	return console.ProcessorTable(rows, style)
 }
 
-// foot explains the columns and, while a fault is on, what to watch.
+// foot explains the columns and, while a fault is on, says what to watch.
 func (s *demoScreen) foot(style console.Style) []string {
 	lines := []string{style.Paint(style.Cut("LAG pending, ? unknown and never zero; REPLICAS decided; RUNNING now; PARTITIONS with lag, of all"), console.Dim)}
 	if watch := s.world.Watch(); watch != "" {
@@ -109,7 +109,7 @@ func (s *demoScreen) foot(style console.Style) []string {
 	return lines
 }
 
-// more is a line for each new happening in the world.
+// more returns a line for each new happening in the world.
 func (s *demoScreen) more() string {
 	var b strings.Builder
 	for _, h := range s.world.Happenings() {

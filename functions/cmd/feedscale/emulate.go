@@ -27,7 +27,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// standIns are stand-ins to serve.
+// standIns are the options of emulate.
 type standIns struct {
 	emulator.Options
 	withTLS      bool
@@ -35,7 +35,7 @@ type standIns struct {
 	load         int    // documents per second; 0 = none
 }
 
-// world is a file of stand-ins.
+// world is the content of a file of stand-ins.
 type world struct {
 	Databases  []string                   `yaml:"databases"`
 	Containers []emulator.Container       `yaml:"containers"`
@@ -75,7 +75,7 @@ func emulate(env program.Env) *cobra.Command {
 		})
 	}
 	create("container", "DATABASE/CONTAINER[:PARTITIONS[:/PARTITIONKEY]]", `([^/:]+)/([^/:]+)(?::([1-9]\d*)?(?::(/.+))?)?`, func(part []string) {
-		partitions, _ := strconv.Atoi(part[2]) // none is 0
+		partitions, _ := strconv.Atoi(part[2]) // an empty part is 0
 		c := emulator.Container{Database: part[0], ContainerSpec: cosmosfake.ContainerSpec{ID: part[1], Partitions: partitions}}
 		if part[3] != "" {
 			c.PartitionKey = strings.Split(part[3], ",")
@@ -130,7 +130,7 @@ func (o *standIns) serve(ctx context.Context, env program.Env, file string) erro
 	return errors.Join(err, stand.Close())
 }
 
-// printEnviron prints the settings for stand-ins that another process serves with these options.
+// printEnviron prints the settings for stand-ins that another process serves with the same options.
 func (o *standIns) printEnviron(env program.Env) error {
 	connection, err := net.DialTimeout("tcp", o.Cosmos.Addr, environTimeout)
 	if err != nil {
@@ -150,7 +150,7 @@ func (o *standIns) printEnviron(env program.Env) error {
 	return nil
 }
 
-// standInSettings are the settings for stand-ins.
+// standInSettings returns the settings for stand-ins.
 func standInSettings(cosmos, bus, ca string) map[string]string {
 	settings := map[string]string{"COSMOS": cosmos, "SERVICEBUS": strings.Replace(bus, ":"+amqpsPort+";", ";", 1)}
 	if settings["SERVICEBUS"] != bus {
@@ -162,11 +162,11 @@ func standInSettings(cosmos, bus, ca string) map[string]string {
 	return settings
 }
 
-// duplicateWindow is the window of queues and topics of flags: the service's default with
-// detection.
+// duplicateWindow is the window of queues and topics that flags define: the service's default if
+// detection is on.
 const duplicateWindow = 10 * time.Minute
 
-// topic finds a topic, or adds it.
+// topic returns a topic of this name; it adds one if there is none.
 func (o *standIns) topic(name string) *servicebusfake.TopicSpec {
 	topics := &o.ServiceBus.Topics
 	at := slices.IndexFunc(*topics, func(t servicebusfake.TopicSpec) bool { return strings.EqualFold(t.Name, name) })
@@ -177,7 +177,7 @@ func (o *standIns) topic(name string) *servicebusfake.TopicSpec {
 	return &(*topics)[at]
 }
 
-// read adds the content of a file; "" is no file.
+// read adds the content of a file; "" means no file.
 func (o *standIns) read(name string) error {
 	if name == "" {
 		return nil
@@ -198,7 +198,7 @@ func (o *standIns) read(name string) error {
 	return nil
 }
 
-// start starts the stand-ins. ca is the certificate file that clients have to trust; "" without TLS.
+// start starts the stand-ins. ca is the certificate file that clients must trust; "" without TLS.
 func (o *standIns) start() (stand *emulator.Emulator, ca string, err error) {
 	if o.withTLS {
 		if o.Cosmos.TLS, ca, err = emulator.LoadCertificate(o.certificates, time.Now()); err != nil {
@@ -210,10 +210,10 @@ func (o *standIns) start() (stand *emulator.Emulator, ca string, err error) {
 	return stand, ca, err
 }
 
-// amqpsPort is the port of AMQP over TLS, which clients assume. Some accept no other.
+// amqpsPort is the port of AMQP over TLS. Some clients cannot use another.
 const amqpsPort = "5671"
 
-// print prints the settings as lines for a shell, and the places of topics as comments.
+// print prints the settings as lines for a shell, and the entity paths of topics as comments.
 func (o *standIns) print(w io.Writer, s *emulator.Emulator, ca string) {
 	settings := standInSettings(s.Cosmos.ConnectionString(), s.ServiceBus.ConnectionString(), ca)
 	if endpoint, header := s.Identity(); header != "" {

@@ -44,7 +44,7 @@ func importFiles(env program.Env) *cobra.Command {
 
 func runImport(env program.Env, names []string, to string) error {
 	files, mistakes := readFiles(env, names)
-	// The other files are read all the same, so that all mistakes are reported at once.
+	// The other files are still read, so that all mistakes are reported at once.
 	result, err := importer.Convert(files, config.Lookup(env.Environ))
 	if wrong, ok := errors.AsType[yamltree.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
 		mistakes = append(mistakes, wrong...)
@@ -74,8 +74,8 @@ func runImport(env program.Env, names []string, to string) error {
 	return nil
 }
 
-// readFiles reads files, standard input for -, and the files of folders that can be imported. A
-// mistake names each that cannot be read.
+// readFiles reads files, standard input for -, and the importable files of folders. The error names
+// every file that cannot be read.
 func readFiles(env program.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
 	fail := func(name string, err error) {
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {

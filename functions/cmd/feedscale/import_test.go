@@ -24,7 +24,7 @@ spec:
     metadata: {databaseId: shop, containerId: orders, leaseDatabaseId: shop, leaseContainerId: leases, processorName: projection, connectionFromEnv: COSMOS}
 `
 
-// inFolder writes files into a folder of their own.
+// inFolder writes files into a new folder.
 func inFolder(t *testing.T, files map[string]string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -53,7 +53,7 @@ func TestAnImportIsWrittenToANewFileAlone(t *testing.T) {
 	t.Parallel()
 	folder := inFolder(t, map[string]string{"orders.yaml": scaledObject})
 	from, to := filepath.Join(folder, "orders.yaml"), filepath.Join(folder, "processors.yaml")
-	// The flag comes behind the name, too.
+	// A flag may follow the name.
 	if status, stdout, stderr := run(t, "import", from, "--config", to); status != 0 || stdout != "" {
 		t.Fatalf("status %d, stdout %q, stderr %q", status, stdout, stderr)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions/webhook"
 )
 
-// release is set by the linker: the version of a released build.
+// release is the version of a released build, set by the linker.
 var release = ""
 
 // commands are all commands.

@@ -18,11 +18,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// update has the tests rewrite the golden files, which are what the terminal shows, instead of
-// comparing with them: go test ./functions/cmd/feedscale -update
+// update makes the tests rewrite the golden files, which are the terminal's output: go test
+// ./functions/cmd/feedscale -update
 var update = flag.Bool("update", false, "rewrite the golden files of this package")
 
-// run runs a command of the tool, where there are no settings.
+// run runs a command of the tool without settings.
 func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -83,7 +83,7 @@ func TestStandInsThatAreNotDescribedWellAreNotStarted(t *testing.T) {
 	}
 }
 
-// TestEmulateEnvPrintsWhatAnotherTerminalTakesOver serves stand-ins, and asks beside them.
+// TestEmulateEnvPrintsWhatAnotherTerminalTakesOver serves stand-ins and asks for their settings.
 func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 	t.Parallel()
 	cosmos, bus := "127.0.0.1:0", "127.0.0.1:0"
@@ -101,7 +101,8 @@ func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 	}
 }
 
-// TestNoFlagShowsItsTypeTwice reads the help of each flag, such as "--seeds number   number of replays".
+// TestNoFlagShowsItsTypeTwice reads the help of each flag; "--seeds number   number of replays" is
+// wrong.
 func TestNoFlagShowsItsTypeTwice(t *testing.T) {
 	t.Parallel()
 	for _, command := range commands() {

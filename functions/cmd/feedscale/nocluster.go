@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions"
 )
 
-// The build of make run goes without client-go and gRPC, which are half of what the tool is made of
-// and no part of the demo (docs/architecture.md).
+// The build of make run leaves out client-go and gRPC, which are half of the tool's size and are
+// not used by the demo (docs/architecture.md).
 
 func clusterKinds() actions.Kinds { return nil }
 
