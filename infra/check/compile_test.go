@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// compiler is a Bicep CLI that says something on standard error of one file, and formats another differently.
+// compiler is a false Bicep CLI that prints a warning about one file, and formats another
+// differently.
 const compiler = `#!/bin/sh
 case "$*" in
 "build WARNED "*) echo "WARNED(1,1) : Warning no-unused-params: unused" >&2 ;;
@@ -95,7 +96,7 @@ func TestEveryRuleThatATemplateTurnsOffIsOn(t *testing.T) {
 	}
 	must(t, json.Unmarshal([]byte(read(t, "infra", "bicepconfig.json")), &c))
 	for name, rule := range c.Analyzers.Core.Rules {
-		// A level of error would keep users from deploying once Bicep sees more in a rule.
+		// A rule with the level error could stop users from deploying with a newer Bicep.
 		if rule.Level != "warning" {
 			t.Errorf("%s has the level %q, want warning", name, rule.Level)
 		}

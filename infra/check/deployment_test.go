@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What Azure refuses, or does to others, and no type of a resource tells.
+// The tests of this file find what Azure refuses, or what harms others, and no resource type shows.
 
 // declared returns the declaration of a name in a file, and whether it has a decorator.
 func declared(t *testing.T, root *node, name, decorator string) (n *node, decorated bool) {
@@ -28,7 +28,7 @@ func declared(t *testing.T, root *node, name, decorator string) (n *node, decora
 	return nil, false
 }
 
-// at returns the value of a property of properties, nil where there is none.
+// at returns the value at a path of properties, nil if there is none.
 func (n *node) at(path ...string) *node {
 	for _, name := range path {
 		if n == nil {
@@ -39,7 +39,7 @@ func (n *node) at(path ...string) *node {
 	return n
 }
 
-// text is what the leaves of a node say, without what is between them.
+// text joins the leaves of a node without spaces.
 func text(n *node) string {
 	if n == nil {
 		return ""
@@ -56,8 +56,8 @@ func bicep(t *testing.T) map[string]*node {
 	return parse(t, templates(t))
 }
 
-// TestFlexIsSentNothingThatItRefuses: newer regions refuse these in siteConfig, as null, too
-// (microsoft/azure-pipelines-tasks#21032).
+// TestFlexIsSentNothingThatItRefuses: newer regions refuse these properties in siteConfig, even as
+// null (microsoft/azure-pipelines-tasks#21032).
 func TestFlexIsSentNothingThatItRefuses(t *testing.T) {
 	t.Parallel()
 	site, _ := declared(t, bicep(t)["modules/functionapp.bicep"], "site", "")
@@ -75,8 +75,8 @@ func TestFlexIsSentNothingThatItRefuses(t *testing.T) {
 	}
 }
 
-// TestSecretsAreInNoRecordOfADeployment, in which every other parameter of a module is; and the host reads those of
-// a key vault as the identity that there is.
+// TestSecretsAreInNoRecordOfADeployment: a record contains every parameter of a module that is not
+// secure. The host reads secrets from a key vault with an identity that exists.
 func TestSecretsAreInNoRecordOfADeployment(t *testing.T) {
 	t.Parallel()
 	trees := bicep(t)
@@ -97,7 +97,8 @@ func TestSecretsAreInNoRecordOfADeployment(t *testing.T) {
 	}
 }
 
-// TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert, but of signal queues, which nothing receives from.
+// TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert: signal queues need none, since nothing
+// receives from them.
 func TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert(t *testing.T) {
 	t.Parallel()
 	trees := bicep(t)
@@ -111,7 +112,7 @@ func TestDeadLettersOfEveryQueueThatIsReceivedFromRaiseAnAlert(t *testing.T) {
 	}
 }
 
-// TestEveryParameterIsOnItsPage holds docs/deploy.md to what main.bicep has.
+// TestEveryParameterIsOnItsPage compares docs/deploy.md with main.bicep.
 func TestEveryParameterIsOnItsPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs", "deploy.md")
@@ -122,8 +123,8 @@ func TestEveryParameterIsOnItsPage(t *testing.T) {
 	}
 }
 
-// TestOnlyTheAppsSubnetReachesTheInternet: where a subnet does not say so, it does not from the API of 2025-07-01
-// on, and the app could reach neither Entra ID nor Application Insights.
+// TestOnlyTheAppsSubnetReachesTheInternet: from the API 2025-07-01 on, a subnet has no outbound
+// access by default. Without it the app could reach neither Entra ID nor Application Insights.
 func TestOnlyTheAppsSubnetReachesTheInternet(t *testing.T) {
 	t.Parallel()
 	root := bicep(t)["modules/network.bicep"]
@@ -135,7 +136,7 @@ func TestOnlyTheAppsSubnetReachesTheInternet(t *testing.T) {
 	}
 }
 
-// TestOneChangeAtATime: an account takes no second private endpoint while it has to do with the first.
+// TestOneChangeAtATime: an account refuses a second private endpoint while it works on the first.
 func TestOneChangeAtATime(t *testing.T) {
 	t.Parallel()
 	loops := 0
@@ -156,7 +157,7 @@ func TestOneChangeAtATime(t *testing.T) {
 	}
 }
 
-// TestDNSZonesThatExistAreNotMade, nor linked, where their ids are given.
+// TestDNSZonesThatExistAreNotMade: zones whose ids are given are neither created nor linked.
 func TestDNSZonesThatExistAreNotMade(t *testing.T) {
 	t.Parallel()
 	root := bicep(t)["modules/network.bicep"]
@@ -175,7 +176,7 @@ func TestDNSZonesThatExistAreNotMade(t *testing.T) {
 	}
 }
 
-// TestAGroupThatExistsIsOnlyReferredTo: to deploy a group is to replace its tags.
+// TestAGroupThatExistsIsOnlyReferredTo: a deployment of a resource group replaces its tags.
 func TestAGroupThatExistsIsOnlyReferredTo(t *testing.T) {
 	t.Parallel()
 	root := bicep(t)["main.bicep"]
@@ -183,7 +184,7 @@ func TestAGroupThatExistsIsOnlyReferredTo(t *testing.T) {
 	if condition := group.first("if_statement"); condition == nil || text(condition.Children[0]) != "resourceGroupExists" {
 		t.Errorf("the group is deployed whether it exists or not")
 	}
-	// What is in the group has to wait for it, by way of another module at least.
+	// Everything in the group must wait for it, directly or through another module.
 	uses := map[string]string{}
 	for _, d := range root.Children {
 		if d.Type == "module_declaration" {
@@ -215,7 +216,8 @@ func TestAGroupThatExistsIsOnlyReferredTo(t *testing.T) {
 	}
 }
 
-// TestAConsumerMayOnlyReceive: what counts messages may delete the queue, and is the rule's alone.
+// TestAConsumerMayOnlyReceive: the role that counts messages may also delete the queue, so only the
+// scale rule has it.
 func TestAConsumerMayOnlyReceive(t *testing.T) {
 	t.Parallel()
 	root := bicep(t)["containerapps/main.bicep"]
@@ -253,7 +255,7 @@ func TestAConsumerMayOnlyReceive(t *testing.T) {
 	}
 }
 
-// TestAPipelineIsGivenWhatTheSampleReads, and none of the roles of a developer.
+// TestAPipelineIsGivenWhatTheSampleReads: it has no role of a developer.
 func TestAPipelineIsGivenWhatTheSampleReads(t *testing.T) {
 	t.Parallel()
 	sample := read(t, "infra", "main.bicepparam")
@@ -278,8 +280,8 @@ func TestAPipelineIsGivenWhatTheSampleReads(t *testing.T) {
 	}
 }
 
-// TestNoAzdThatDeletesOthersGroups: versions before 1.24.1 delete each group that something is deployed to, that of
-// a Cosmos DB account among them (Azure/azure-dev#2916).
+// TestNoAzdThatDeletesOthersGroups: before 1.24.1, azd deletes every group that a deployment writes
+// to, including that of a Cosmos DB account (Azure/azure-dev#2916).
 func TestNoAzdThatDeletesOthersGroups(t *testing.T) {
 	t.Parallel()
 	for file, pattern := range map[string]string{

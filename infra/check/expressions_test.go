@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// evaluator computes variables of a template as Azure does, as far as the checks of parameters go.
+// evaluator computes variables of a template as Azure does, as far as the checks of parameters
+// need.
 type evaluator struct {
 	t      *testing.T
 	root   *node
-	values map[string]any // parameters, and the names of lambdas
+	values map[string]any // parameters, and the parameters of lambdas
 }
 
 func (e evaluator) eval(n *node) any {
@@ -44,7 +45,7 @@ func (e evaluator) eval(n *node) any {
 		return e.eval(n.Children[0]).(map[string]any)[n.Children[1].Text]
 	case "unary_expression":
 		return !e.eval(n.Children[0]).(bool)
-	case "binary_expression": // ?? alone
+	case "binary_expression": // only the operator ??
 		if left := e.eval(n.Children[0]); left != nil {
 			return left
 		}
@@ -54,7 +55,7 @@ func (e evaluator) eval(n *node) any {
 			return e.eval(n.Children[1])
 		}
 		return e.eval(n.Children[2])
-	case "lambda_expression": // its name has its value
+	case "lambda_expression": // values has the parameter
 		return e.eval(n.Children[1])
 	case "call_expression":
 		return e.call(n.Children[0].Text, n.Children[1].Children)
@@ -90,7 +91,7 @@ func (e evaluator) call(function string, arguments []*node) any {
 		return isList && len(list) == 0 || given[0] == ""
 	case "toLower":
 		return strings.ToLower(given[0].(string))
-	case "take": // one character
+	case "take": // only a single character
 		return given[0].(string)[:1]
 	case "contains":
 		return slices.Contains(given[0].([]any), given[1])
@@ -138,7 +139,7 @@ func texts(list any) (all []string) {
 	return all
 }
 
-// TestAMistakeEndsTheDeploymentBeforeItMakesAnything, with each mistake named.
+// TestAMistakeEndsTheDeploymentBeforeItMakesAnything: the message names each mistake.
 func TestAMistakeEndsTheDeploymentBeforeItMakesAnything(t *testing.T) {
 	t.Parallel()
 	root := bicep(t)["main.bicep"]
@@ -174,7 +175,7 @@ func TestAMistakeEndsTheDeploymentBeforeItMakesAnything(t *testing.T) {
 			}
 		})
 	}
-	// Everything has these tags.
+	// Every resource has these tags.
 	if tags, _ := declared(t, root, "allTags", ""); text(tags.Children[1]) != "empty mistakes tags fail join mistakes ' '" {
 		t.Errorf("allTags is %q, which fails with no mistake", text(tags.Children[1]))
 	}

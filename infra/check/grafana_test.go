@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestGrafanaTakesTheDashboard holds the dashboard of infra/helm to the types that Grafana publishes of it.
+// TestGrafanaTakesTheDashboard checks the dashboard of infra/helm against the types that Grafana
+// publishes.
 func TestGrafanaTakesTheDashboard(t *testing.T) {
 	t.Parallel()
 	dashboard := read(t, "infra", "helm", "feedscale", "files", "dashboard.json")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// queries are the sources of infra/kql, by their names.
+// queries returns the sources of infra/kql by name.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../kql/*.kql")
@@ -55,7 +55,7 @@ func TestAMistakeInAQueryIsFound(t *testing.T) {
 	}
 }
 
-// TestEveryQueryIsDocumentedAndUsed holds that docs/monitor.md links to each query, and that the alerts load those
+// TestEveryQueryIsDocumentedAndUsed: docs/monitor.md links to each query, and the alerts load those
 // that draw no chart.
 func TestEveryQueryIsDocumentedAndUsed(t *testing.T) {
 	t.Parallel()

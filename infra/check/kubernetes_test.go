@@ -25,8 +25,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// kubernetesObjects reads a manifest as an API server does that validates fields strictly: a field that a kind
-// has not, or that is there twice, is an error. Kinds of others, such as KEDA's, are left out.
+// kubernetesObjects decodes a manifest as an API server with strict validation does: unknown and
+// duplicate fields are errors. Kinds that are not Kubernetes's own, such as KEDA's, are left out.
 func kubernetesObjects(t *testing.T, elements ...string) []runtime.Object {
 	t.Helper()
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -52,7 +52,7 @@ func kubernetesObjects(t *testing.T, elements ...string) []runtime.Object {
 	}
 }
 
-// the returns the only object of a kind and a name; "" = whatever its name.
+// the returns the only object of a kind and a name; "" matches any name.
 func the[T runtime.Object](t *testing.T, objects []runtime.Object, name string) T {
 	t.Helper()
 	var found []T
@@ -163,7 +163,8 @@ func TestThePodFitsTheRestrictedPodSecurityStandard(t *testing.T) {
 			s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
 			t.Errorf("%s: the securityContext is %+v", c.Name, s)
 		}
-		if s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem { // beyond the standard
+		// stricter than the standard
+		if s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
 			t.Errorf("%s writes to its image", c.Name)
 		}
 		for _, m := range c.VolumeMounts {
@@ -185,8 +186,8 @@ func TestThePodFitsTheRestrictedPodSecurityStandard(t *testing.T) {
 	}
 }
 
-// TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt resolves the environment of the container, and
-// the files that it mounts.
+// TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt resolves the environment of the container
+// and the files that it mounts.
 func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 	t.Parallel()
 	objects := kubernetesObjects(t, "kubernetes", "feedscale.yaml")
@@ -199,7 +200,7 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 		}
 	}
 	for _, e := range container.Env {
-		// The head of the file has the command that makes it.
+		// The comment at the top of the file has the command that makes the secret.
 		if ref := e.ValueFrom.SecretKeyRef; e.Name != "FEEDSCALE_API_KEY" || ref.Name != "feedscale-key" || ref.Key != "key" {
 			t.Errorf("%s is of the Secret %s, key %s", e.Name, ref.Name, ref.Key)
 		}
@@ -215,7 +216,7 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 		}
 		list = append(list, name+"="+value)
 	}
-	// mounted returns the volume that a path of the container is in, and the rest of the path.
+	// mounted returns the volume at a path of the container, and the rest of the path.
 	mounted := func(path string) (corev1.Volume, string) {
 		for _, m := range container.VolumeMounts {
 			if rest, ok := strings.CutPrefix(path, m.MountPath+"/"); ok {

@@ -12,9 +12,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/names.txt")
 
-// TestEverythingKeepsItsName compares the expressions that name resources, role assignments and deployments, and
-// what these are made of, with testdata/names.txt. Under another name an update makes a second resource beside the
-// first, without its state, or is refused: a role assignment exists once.
+// TestEverythingKeepsItsName compares the expressions that name resources, role assignments and
+// deployments, and their inputs, with testdata/names.txt. After a change of a name, an update
+// creates a second resource without the state of the first, or fails: a role assignment can exist
+// only once.
 func TestEverythingKeepsItsName(t *testing.T) {
 	t.Parallel()
 	sources := templates(t)
@@ -63,17 +64,17 @@ func TestAChangedNameIsSeen(t *testing.T) {
 	}
 }
 
-// naming is what the names in one file are made of.
+// naming is the parts of the names in one file.
 type naming struct {
 	file  string
 	lines []string
 	root  *node
-	used  map[string]bool // parameters and variables that names are made of
-	found map[string]bool // what is printed
+	used  map[string]bool // parameters and variables that names use
+	found map[string]bool // lines to print
 }
 
-// names prints each name that the templates give, as it is written, and each variable and parameter of a module
-// that such a name is made of.
+// names prints each expression that names something, and each variable and module parameter that it
+// uses.
 func names(sources map[string]string, trees map[string]*node) string {
 	files := make(map[string]*naming)
 	for file, root := range trees {
@@ -81,7 +82,7 @@ func names(sources map[string]string, trees map[string]*node) string {
 			files[file] = &naming{file, strings.Split(sources[file], "\n"), root, map[string]bool{}, map[string]bool{}}
 		}
 	}
-	// What a module's names are made of is known once it was looked at: again, until nothing is added.
+	// Module parameters are found while modules are read, so repeat until nothing is added.
 	for before, count := -1, 0; count != before; {
 		before, count = count, 0
 		for _, n := range files {
@@ -124,7 +125,7 @@ func (n *naming) collect(at *node, files map[string]*naming) {
 	}
 }
 
-// property prints a property of an object, where it is there.
+// property prints a property of an object, if it exists.
 func (n *naming) property(object *node, name, of string) {
 	if value := object.property(name); value != nil {
 		n.print(value, of)
@@ -132,7 +133,7 @@ func (n *naming) property(object *node, name, of string) {
 	}
 }
 
-// print takes the lines of a node.
+// print adds the lines of a node.
 func (n *naming) print(d *node, of string) {
 	var text []string
 	for _, line := range n.lines[d.Line-1 : last(d)] {
@@ -141,7 +142,7 @@ func (n *naming) print(d *node, of string) {
 	n.found[fmt.Sprintf("%s %s: %s", n.file, of, strings.Join(text, " "))] = true
 }
 
-// last is the last line of a node that is no bracket.
+// last is the last line of a node that is not a bracket.
 func last(d *node) int {
 	line := d.Line
 	for _, c := range d.Children {

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAReleaseIsBuiltAsTheMakefileBuilds holds that one source is one file, whoever builds it: the Makefile,
-// goreleaser or the Dockerfile.
+// TestAReleaseIsBuiltAsTheMakefileBuilds: the Makefile, goreleaser and the Dockerfile build the
+// same binary from the same source.
 func TestAReleaseIsBuiltAsTheMakefileBuilds(t *testing.T) {
 	t.Parallel()
 	flags := []string{"-trimpath", "-buildvcs=false"}
@@ -46,7 +46,8 @@ func TestAReleaseIsBuiltAsTheMakefileBuilds(t *testing.T) {
 			t.Errorf("the %s builds with other flags than %q", name, flags)
 		}
 	}
-	// goreleaser empties its folder, in which a developer's local.settings.json must not be.
+	// goreleaser empties its folder, so it must not be the one with a developer's
+	// local.settings.json.
 	if strings.Contains(makefile, "DIST ?= "+release.Dist+"\n") || release.Dist == "" {
 		t.Errorf("goreleaser writes to %q, where make dist stages", release.Dist)
 	}
@@ -85,7 +86,7 @@ func TestEveryFunctionIsInAReleasedFunctionApp(t *testing.T) {
 	}
 }
 
-// pinned is an action by the commit that it is, or a workflow of this repository.
+// pinned matches an action with a commit, or a workflow of this repository.
 var pinned = regexp.MustCompile(`^(\./\.github/workflows/[a-z]+\.yml( # .*)?|[\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
 
 func TestWorkflowsRunNothingThatSomebodyElseCanReplace(t *testing.T) {

@@ -28,7 +28,7 @@ func read(t *testing.T, elements ...string) string {
 	return string(content)
 }
 
-// defaultOf returns the default of a parameter of a template, as it is written, without quotes.
+// defaultOf returns the default of a template's parameter, as written, without quotes.
 func defaultOf(t *testing.T, template, parameter string) string {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^param ` + parameter + ` \w+ = '?([^'\n]+)'?$`).FindStringSubmatch(read(t, "infra", template))
@@ -38,7 +38,7 @@ func defaultOf(t *testing.T, template, parameter string) string {
 	return match[1]
 }
 
-// queue is the queue of the scale events that main.bicep makes.
+// queue is the queue of scale events in main.bicep.
 func queue(t *testing.T) string {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^var queueName = '(.+)'$`).FindStringSubmatch(read(t, "infra", "main.bicep"))
@@ -48,13 +48,13 @@ func queue(t *testing.T) string {
 	return match[1]
 }
 
-// sample is the processor of infra/processors.yaml, read as the function app
-// reads it with the app settings that main.bicep makes.
+// sample is the processor of infra/processors.yaml, read as the function app does with the app
+// settings of main.bicep.
 func sample(t *testing.T) (config.Config, config.Processor) {
 	t.Helper()
 	var document any
 	must(t, yaml.Unmarshal([]byte(read(t, "infra", "processors.yaml")), &document))
-	inline, err := json.Marshal(document) // as string(processors) writes it
+	inline, err := json.Marshal(document) // as string(processors) in Bicep does
 	must(t, err)
 	c, err := config.Read(config.Input{ReadFile: os.ReadFile, Environ: []string{
 		"FEEDSCALE_PROCESSORS=" + string(inline),
@@ -96,8 +96,8 @@ func TestTheAppSettingsOfTheTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestThroughputIsGrantedWhereItIsAskedForAlone holds that the role is one of its own, that nothing has it
-// by default, and that it says what docs/throughput.md does.
+// TestThroughputIsGrantedWhereItIsAskedForAlone: the role is separate, is granted to nothing by
+// default, and has the permissions of docs/throughput.md.
 func TestThroughputIsGrantedWhereItIsAskedForAlone(t *testing.T) {
 	t.Parallel()
 	main, role, docs := read(t, "infra", "main.bicep"), read(t, "infra", "modules", "roles", "throughput.bicep"), read(t, "docs", "throughput.md")
@@ -178,8 +178,8 @@ func TestEveryFunctionThatTheTemplatesNameExists(t *testing.T) {
 	}
 }
 
-// manifest is what the KEDA samples may hold, of Secret, TriggerAuthentication
-// and ScaledObject (keda.sh/v1alpha1).
+// manifest has the fields of Secret, TriggerAuthentication and ScaledObject (keda.sh/v1alpha1) that
+// the KEDA samples may use.
 type manifest struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -192,7 +192,7 @@ type manifest struct {
 			Provider   string
 			IdentityID string `yaml:"identityId"`
 		} `yaml:"podIdentity"`
-		ScaleTargetRef  struct{ Name string } `yaml:"scaleTargetRef"` // ScaledObject, as all that follows
+		ScaleTargetRef  struct{ Name string } `yaml:"scaleTargetRef"` // ScaledObject, as all below
 		PollingInterval int                   `yaml:"pollingInterval"`
 		CooldownPeriod  *int                  `yaml:"cooldownPeriod"`
 		MinReplicaCount *int                  `yaml:"minReplicaCount"`
@@ -218,7 +218,7 @@ type manifest struct {
 	}
 }
 
-// rules are those of an HPA in one direction.
+// rules are the limits of an HPA in one direction.
 type rules struct {
 	StabilizationWindowSeconds *int `yaml:"stabilizationWindowSeconds"`
 	Policies                   []struct {
@@ -228,9 +228,8 @@ type rules struct {
 	}
 }
 
-// manifests reads the documents of a file that are KEDA's, and its Secret, by
-// their kinds. A field that manifest has not is an error. The others are
-// kubernetesObjects'.
+// manifests decodes the KEDA objects and the Secret of a file, by kind. An unknown field is an
+// error. kubernetesObjects decodes all other objects.
 func manifests(t *testing.T, file string) map[string]manifest {
 	t.Helper()
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "infra", "keda", file))))
@@ -261,7 +260,7 @@ func manifests(t *testing.T, file string) map[string]manifest {
 	}
 }
 
-// triggerMetadata is what each scaler reads.
+// triggerMetadata has the fields that each scaler reads.
 var triggerMetadata = map[string][]string{
 	"metrics-api": strings.Fields("url valueLocation targetValue activationTargetValue format unsafeSsl authMode method keyParamName"),
 	"azure-servicebus": strings.Fields(`namespace queueName topicName subscriptionName messageCount activationMessageCount
@@ -325,7 +324,8 @@ func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
 	if want := processor.Policy.MaxReplicas; want == nil || scaled.Spec.MaxReplicaCount != *want {
 		t.Errorf("maxReplicaCount is %d, which is not the sample's", scaled.Spec.MaxReplicaCount)
 	}
-	// What feedscale decided has had its windows, its rates and its cooldown: KEDA and the HPA are to add none.
+	// feedscale has already applied windows, rates and cooldown: KEDA and the HPA must not add
+	// their own.
 	up, down := scaled.Spec.Advanced.HPA.Behavior.ScaleUp, scaled.Spec.Advanced.HPA.Behavior.ScaleDown
 	if *scaled.Spec.CooldownPeriod != 0 || down.StabilizationWindowSeconds == nil || *down.StabilizationWindowSeconds != 0 {
 		t.Errorf("cooldownPeriod is %d, the window to scale down %v: both add to feedscale's own", *scaled.Spec.CooldownPeriod, down.StabilizationWindowSeconds)
@@ -351,8 +351,8 @@ func TestTheKEDASampleOfAProcessorIsWhatItsConfigurationSays(t *testing.T) {
 	}
 }
 
-// TestTheKEDASampleOfTheExternalScalerAddsNothingToTheDecision: every wait of KEDA's and the HPA's own
-// would come on top of feedscale's.
+// TestTheKEDASampleOfTheExternalScalerAddsNothingToTheDecision: every wait of KEDA and of the HPA
+// would be added to feedscale's.
 func TestTheKEDASampleOfTheExternalScalerAddsNothingToTheDecision(t *testing.T) {
 	t.Parallel()
 	_, processor := sample(t)
@@ -400,7 +400,7 @@ func TestTheKEDASampleOfAConsumerWakesOnTheQueueOfTheTemplate(t *testing.T) {
 	}
 }
 
-// scalerOfSignals is what of a ScaledObject decides how it follows a signal queue.
+// scalerOfSignals has the fields of a ScaledObject that matter when it follows a signal queue.
 type scalerOfSignals struct {
 	CooldownPeriod  int  `yaml:"cooldownPeriod"`
 	MaxReplicaCount int  `yaml:"maxReplicaCount"`
@@ -516,7 +516,7 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 	}
 }
 
-// settingOf is a setting that a function.json reads: %NAME%.
+// settingOf matches a setting in a function.json: %NAME%.
 var settingOf = regexp.MustCompile(`%(\w+)%`)
 
 func TestEverySettingThatAFunctionReadsIsAnAppSetting(t *testing.T) {

@@ -18,11 +18,11 @@ var (
 	decorators = strings.Fields("allowed batchSize description export maxLength maxValue minLength minValue sealed secure")
 )
 
-// resourceType is what a resource names: provider, types and API version, which
-// is no preview; only diagnostic settings have nothing else.
+// resourceType matches the type of a resource: provider, types and API version, which must not be a
+// preview. Only diagnostic settings may use one.
 var resourceType = regexp.MustCompile(`^(Microsoft\.[A-Za-z]+(/[A-Za-z]+)+@20\d\d-\d\d-\d\d|Microsoft\.Insights/diagnosticSettings@2021-05-01-preview)$`)
 
-// template is a file with what it declares.
+// template is a file with its declarations.
 type template struct {
 	name    string
 	root    *node
@@ -30,22 +30,21 @@ type template struct {
 	outputs map[string]bool
 	nested  map[string]bool   // resources declared within a resource
 	modules map[string]string // path of the file, by the module's symbol
-	broken  bool              // does not fit the grammar, and is not looked at any further
+	broken  bool              // does not fit the grammar, and is not checked further
 }
 
 // symbol is a name that a file declares.
 type symbol struct {
 	kind     string // the declaration's type in the grammar
 	line     int
-	required bool // of a parameter: neither a default nor nullable
+	required bool // of a parameter: it has no default and is not nullable
 	used     bool
 }
 
-// findings checks files, by their slash-separated paths: that they fit the
-// grammar; that every name in them is declared, once, and used; that a module's
-// file exists, has the parameters it is given, and is given those it requires;
-// that the outputs read of it exist; that parameters and outputs are described;
-// and that a type of resource has one API version.
+// findings checks files, given by slash-separated paths. All of them fit the grammar. Every name is
+// declared once and used. A module's file exists, and gets the parameters that it has and requires.
+// Outputs that are read exist. Parameters and outputs have descriptions. A resource type has one
+// API version.
 func findings(trees map[string]*node) []string {
 	c := &checker{files: make(map[string]*template), versions: make(map[string]string)}
 	names := slices.Sorted(maps.Keys(trees))
@@ -72,7 +71,7 @@ func (c *checker) report(t *template, line int, format string, arguments ...any)
 	c.found = append(c.found, fmt.Sprintf("%s:%d: %s", t.name, line, fmt.Sprintf(format, arguments...)))
 }
 
-// read collects what a file declares.
+// read collects the declarations of a file.
 func (c *checker) read(t *template) {
 	if line, broken := broken(t.root); broken {
 		c.report(t, line, "does not fit the grammar")
@@ -151,8 +150,7 @@ func (c *checker) check(t *template) {
 	}
 }
 
-// walk follows every use of a name. locals are the names of the loops and
-// lambdas around a node.
+// walk checks every use of a name. locals are the names of the loops and lambdas around a node.
 func (c *checker) walk(t *template, n *node, locals []string) {
 	children := n.Children
 	switch n.Type {
@@ -209,7 +207,7 @@ func (c *checker) walk(t *template, n *node, locals []string) {
 		return
 	case "arguments":
 		for _, argument := range children {
-			// The grammar may end a lambda too early, so its names are those of the whole argument.
+			// The grammar may end a lambda too early, so its names count in the whole argument.
 			c.walk(t, argument, append(slices.Clone(locals), lambdaNames(argument)...))
 		}
 		return
@@ -248,11 +246,11 @@ func (c *checker) use(t *template, n *node, locals []string) {
 	s.used = true
 }
 
-// checkType checks what a resource is, and registers those declared within it.
+// checkType checks the type of a resource, and registers the resources declared within it.
 func (c *checker) checkType(t *template, n *node) {
 	name := n.first("string").literal()
 	if !strings.Contains(name, "/") {
-		t.nested[n.Children[0].Text] = true // its type goes on from its parent's
+		t.nested[n.Children[0].Text] = true // its type continues its parent's
 		return
 	}
 	if !resourceType.MatchString(name) {
@@ -266,7 +264,7 @@ func (c *checker) checkType(t *template, n *node) {
 	c.versions[kind] = version
 }
 
-// checkModule compares what a module is given with its file.
+// checkModule compares the parameters of a module with its file.
 func (c *checker) checkModule(t *template, n *node) {
 	target := c.files[t.modules[n.Children[0].Text]]
 	if target == nil {
@@ -276,7 +274,7 @@ func (c *checker) checkModule(t *template, n *node) {
 	given := make(map[string]bool)
 	if params := body(n).property("params"); params != nil {
 		for _, p := range params.Children {
-			if p.Type == "object_property" { // not a comment
+			if p.Type == "object_property" { // otherwise a comment
 				given[p.Children[0].Text] = true
 			}
 		}
@@ -284,7 +282,7 @@ func (c *checker) checkModule(t *template, n *node) {
 	c.compare(t, n.Line, given, target)
 }
 
-// body is the object of a declaration, within its condition and its loop.
+// body returns the object of a declaration, inside its condition and loop.
 func body(n *node) *node {
 	for _, c := range n.Children {
 		switch c.Type {
@@ -333,7 +331,7 @@ func (c *checker) compare(t *template, line int, given map[string]bool, target *
 	}
 }
 
-// checkOutput checks MODULE.outputs.NAME, also of a module with an index or a !.
+// checkOutput checks MODULE.outputs.NAME, also after an index or a !.
 func (c *checker) checkOutput(t *template, n *node) {
 	outputs := n.Children[0]
 	if outputs.Type != "member_expression" || outputs.Children[1].Text != "outputs" {

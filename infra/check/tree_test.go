@@ -11,15 +11,15 @@ import (
 
 // node is a node of a syntax tree, with the names of tree-sitter-bicep.
 type node struct {
-	Type     string  // of the grammar
-	Field    string  // what it is to its parent, where the grammar says so
-	Line     int     // from 1
-	Broken   bool    // does not fit the grammar, or is missing there
+	Type     string  // type in the grammar
+	Field    string  // role in the parent, if the grammar names it
+	Line     int     // starts at 1
+	Broken   bool    // does not fit the grammar, or is missing
 	Text     string  // of a leaf
-	Children []*node // named ones
+	Children []*node // named children only
 }
 
-// first returns the first child of a type, nil where there is none.
+// first returns the first child of a type, nil if there is none.
 func (n *node) first(kind string) *node {
 	for _, c := range n.Children {
 		if c.Type == kind {
@@ -29,7 +29,7 @@ func (n *node) first(kind string) *node {
 	return nil
 }
 
-// literal is the text of a string without interpolation.
+// literal returns the text of a string without interpolation.
 func (n *node) literal() string {
 	if content := n.first("string_content"); content != nil && len(n.Children) == 1 {
 		return content.Text
@@ -37,7 +37,7 @@ func (n *node) literal() string {
 	return ""
 }
 
-// property returns the value of a property of an object, nil where there is none.
+// property returns the value of a property of an object, nil if there is none.
 func (n *node) property(name string) *node {
 	for _, p := range n.Children {
 		if p.Type == "object_property" && len(p.Children) > 1 && p.Children[0].Text == name {
@@ -47,13 +47,13 @@ func (n *node) property(name string) *node {
 	return nil
 }
 
-// parse returns the trees of sources, by their names.
+// parse returns the syntax trees of sources, by name.
 func parse(t *testing.T, sources map[string]string) map[string]*node {
 	t.Helper()
 	return inNode[map[string]*node](t, "npm", "parse.mjs", sources)
 }
 
-// inNode has a script of a folder, with the packages that the folder names, make something of sources, by their names.
+// inNode runs a script of a folder, with the npm packages of that folder, on sources by name.
 func inNode[T any](t *testing.T, from, name string, sources map[string]string) (result T) {
 	t.Helper()
 	input, err := json.Marshal(sources)

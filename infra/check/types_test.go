@@ -18,13 +18,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/npm"
 )
 
-// The types of Azure's resources, as the Bicep compiler has them too, come with
-// the Azure MCP server: `azmcp bicepschema get` prints those of a resource and
-// asks nobody (microsoft/mcp, Azure.Mcp.Tools.BicepSchema). They are of the
-// latest API version that it has, which may be older than the templates'. A
-// property that is newer would be found to be unknown.
+// The types of Azure's resources come with the Azure MCP server, which has those of the Bicep
+// compiler. `azmcp bicepschema get` prints the types of one resource, offline (microsoft/mcp,
+// Azure.Mcp.Tools.BicepSchema). They are of the latest API version that it knows, which may be
+// older than the templates'. It would report a newer property as unknown.
 
-// unlisted are the resources whose types that program names and does not carry.
+// unlisted are the resources whose types azmcp names and does not have.
 var unlisted = []string{
 	"Microsoft.Authorization/locks",
 	"Microsoft.Insights/diagnosticSettings",
@@ -34,18 +33,19 @@ var unlisted = []string{
 	"Microsoft.Network/privateDnsZones/virtualNetworkLinks",
 }
 
-// typeSet are the types that one resource is made of.
+// typeSet is the types of one resource.
 type typeSet struct {
 	body    definition
 	defined map[string]definition
 }
 
-// definition is an object type, or one of several that a property tells apart.
+// definition is an object type, or a choice of types that a property distinguishes.
 type definition struct {
-	Kind          string `json:"$type"`
-	Name          string
-	Properties    []property
-	Additional    string `json:"additionalPropertiesType"` // of properties with any other name; empty: there are none
+	Kind       string `json:"$type"`
+	Name       string
+	Properties []property
+	// of properties with any other name; empty = none are allowed
+	Additional    string `json:"additionalPropertiesType"`
 	Discriminator string
 	Base          []property `json:"baseProperties"`
 	Elements      []definition
@@ -64,7 +64,7 @@ func (d definition) properties() map[string]property {
 	return all
 }
 
-// readTypes reads the output of `azmcp bicepschema get`: an object, after log lines where it failed.
+// readTypes reads the output of `azmcp bicepschema get`: an object, after log lines if it failed.
 func readTypes(output []byte) (typeSet, error) {
 	output = output[max(0, bytes.IndexByte(output, '{')):]
 	var answer struct {
@@ -98,8 +98,8 @@ func readTypes(output []byte) (typeSet, error) {
 	return set, nil
 }
 
-// azureTypes returns the types of a resource. It installs the program, once, and
-// runs it once for each resource.
+// azureTypes returns the types of a resource. It installs azmcp once, and runs it once for each
+// resource.
 var azureTypes = func() func(t *testing.T, resource string) (typeSet, error) {
 	var mutex sync.Mutex
 	type result struct {
@@ -136,10 +136,9 @@ var azureTypes = func() func(t *testing.T, resource string) (typeSet, error) {
 	}
 }()
 
-// mismatches compares what the resources of templates are given with their
-// types: that a property exists, may be written and is not forgotten, and that a
-// value which is written out, or a parameter's type, fits. What a value becomes
-// only when it is deployed is not followed.
+// mismatches compares the resources of templates with their types: a property exists, may be
+// written and is not missing, and its value, if it is a literal or a parameter, fits. Values that
+// are known only at deployment are not checked.
 func mismatches(t *testing.T, trees map[string]*node) []string {
 	t.Helper()
 	var found []string
@@ -190,7 +189,7 @@ func (c *typeChecker) resource(n *node, parent string) {
 	}
 }
 
-// object checks the properties of an object, but for those of Bicep's own.
+// object checks the properties of an object, except Bicep's own.
 func (c *typeChecker) object(n *node, d definition, own ...string) {
 	if d.Kind == "DiscriminatedObject" {
 		element, ok := c.element(n, d)
@@ -235,8 +234,7 @@ func (c *typeChecker) object(n *node, d definition, own ...string) {
 	}
 }
 
-// element chooses among types by the property that tells them apart. It does not
-// where that is no literal.
+// element returns the type that the distinguishing property selects, if its value is a literal.
 func (c *typeChecker) element(n *node, d definition) (definition, bool) {
 	value := n.property(d.Discriminator)
 	if value == nil {
@@ -258,15 +256,15 @@ func (c *typeChecker) element(n *node, d definition) (definition, bool) {
 	return definition{}, false
 }
 
-// isDuration says of a property's description that it is a duration. The numbers
-// of the standard are transposed in some.
+// isDuration reports whether a property's description says that it is a duration. Some descriptions
+// swap digits of the standard's number.
 var isDuration = regexp.MustCompile(`ISO 8(60|06)1`)
 
-// duration is how Azure has one.
+// duration matches a duration in Azure's format.
 var duration = regexp.MustCompile(`^P(\d+D)?(T(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$`)
 
-// value checks what a property is given. Of an expression it checks those
-// operands that become the value.
+// value checks the value of a property. Of an expression, it checks the operands that can become
+// the value.
 func (c *typeChecker) value(n *node, p property, of string) {
 	switch n.Type {
 	case "parenthesized_expression":
@@ -293,7 +291,7 @@ func (c *typeChecker) value(n *node, p property, of string) {
 	}
 }
 
-// kindOf is the type of a value that is written out; empty where it is not.
+// kindOf returns the type of a literal; empty if it is no literal.
 func kindOf(n *node) string {
 	switch n.Type {
 	case "string":
@@ -308,10 +306,10 @@ func kindOf(n *node) string {
 	return ""
 }
 
-// primitives are the types that are no names of others and no literals.
+// primitives are the types that are neither names of other types nor literals.
 var primitives = []string{"any", "string", "int", "bool", "object"}
 
-// kind checks a value of a known type, and a literal by what it says.
+// kind checks a value against a type and, for a literal, its text.
 func (c *typeChecker) kind(n *node, kind string, p property, of string) {
 	allowed := strings.Split(p.Type, " | ")
 	var literals []string
@@ -323,9 +321,9 @@ func (c *typeChecker) kind(n *node, kind string, p property, of string) {
 	switch {
 	case !fits:
 		c.report(n, "%s of %s is of the type %s, not %s", p.Name, of, p.Type, kind)
-	case text == "": // empty, with interpolation, or no text
+	case text == "": // empty, interpolated, or no text
 	case len(literals) > 0 && !slices.Contains(literals, text):
-		// Where Azure may know more than its types do, those are not wanted here, either.
+		// Azure may accept values that its types do not have. They are refused here.
 		c.report(n, "%s of %s is '%s', and may be %s", p.Name, of, text, strings.Join(literals, ", "))
 	case isDuration.MatchString(p.Description) && !duration.MatchString(text):
 		c.report(n, "%s of %s is '%s', and no duration such as PT1M", p.Name, of, text)
