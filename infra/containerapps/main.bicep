@@ -1,9 +1,10 @@
-// A sample: on Container Apps, a processor that is scaled by what feedscale measures, and a consumer of scale events that wakes from zero.
+// A sample for Container Apps: a processor that follows feedscale's decisions, and a consumer of
+// scale events that starts from zero.
 // Run: az deployment group create --resource-group RESOURCE_GROUP --template-file infra/containerapps/main.bicep --parameters ...
-// with the names that infra/main.bicep put out, after the function app was deployed. A processor needs only one of the two.
+// with the names that infra/main.bicep output, after the function app was deployed. A processor needs only one of the two.
 //
-// Each app has an identity of its own. The processor's is granted nothing here but to pull its image: what the application may do in
-// Cosmos DB is the application's to say (output processorPrincipalId). The consumer's may receive events, and no more.
+// Each app has its own identity. The processor's may only pull its image: grant it what the
+// application needs in Cosmos DB (output processorPrincipalId). The consumer's may only receive events.
 targetScope = 'resourceGroup'
 
 @description('Azure region.')
@@ -80,15 +81,16 @@ resource consumerIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024
   tags: tags
 }
 
-// The rule counts messages as this one, which takes the right to manage the queue or subscription. The application cannot sign in as it.
+// The scale rule counts messages with this identity, which needs the right to manage the queue or
+// subscription. The application cannot sign in with it.
 resource consumerRuleIdentity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
   name: 'id-scale-consumer-rule-${token}'
   location: location
   tags: tags
 }
 
-// Modules, since the names of role assignments hold the object id: that of an identity that was deleted and made again is another, and
-// Azure refuses to give an assignment to another principal.
+// Modules, since the names of role assignments contain the object id. An identity that is deleted and
+// created again has a new one, and Azure refuses to change the principal of an assignment.
 module queueRole '../modules/roles/queue.bicep' = if (empty(subscriptionName)) {
   name: 'scale-consumer-queue-role'
   params: {
@@ -173,7 +175,7 @@ resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
           ]
       secrets: [
         {
-          // The key of this one function, which opens nothing else.
+          // The key of this function, which is valid for no other.
           name: 'function-key'
           value: listKeys(resourceId('Microsoft.Web/sites/functions', functionAppName, 'processors'), '2025-03-01').default
         }
@@ -190,7 +192,7 @@ resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
           }
           env: [
             {
-              // Which identity the application signs in with, to Cosmos DB for one.
+              // The identity with which the application signs in, for example to Cosmos DB.
               name: 'AZURE_CLIENT_ID'
               value: processorIdentity.properties.clientId
             }

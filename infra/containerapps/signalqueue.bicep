@@ -1,11 +1,12 @@
-// A sample: on Container Apps, a processor whose replicas follow its signal queue. It needs no key and no public endpoint of feedscale's: the
-// rule counts messages in Service Bus, with a managed identity.
+// A sample for Container Apps: a processor whose replicas follow its signal queue. The scale rule
+// counts messages in Service Bus with a managed identity, so it needs no key and no public endpoint
+// of feedscale.
 // Run: az deployment group create --resource-group RESOURCE_GROUP --template-file infra/containerapps/signalqueue.bicep --parameters ...
-// with the names that infra/main.bicep put out, after it was run with signalQueues=['orders-replicas'] and the processor has
+// with the names that infra/main.bicep output, after it was run with signalQueues=['orders-replicas'] and the processor has
 // signalQueue: orders-replicas in the processors file.
 //
-// The identity that counts is the rule's alone: the application cannot get at it. What the application itself may do in Cosmos DB is the
-// application's to say (output processorPrincipalId).
+// Only the scale rule can use the identity that counts. Grant the application's identity what it needs
+// in Cosmos DB (output processorPrincipalId).
 targetScope = 'resourceGroup'
 
 @description('Azure region.')
@@ -61,7 +62,8 @@ module ruleRole '../modules/roles/queue.bicep' = {
     #disable-next-line what-if-short-circuiting
     principalId: ruleIdentity.properties.principalId
     principalType: 'ServicePrincipal'
-    // Azure Service Bus Data Owner, of this queue only: to read how many messages wait counts as managing it.
+    // Azure Service Bus Data Owner, only on this queue: reading the number of messages needs the right
+    // to manage it.
     roles: ['090c5cfd-751d-490a-894a-3ce6f1109419']
   }
 }
@@ -119,7 +121,7 @@ resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
           }
           env: [
             {
-              // Which identity the application signs in with, to Cosmos DB for one.
+              // The identity with which the application signs in, for example to Cosmos DB.
               name: 'AZURE_CLIENT_ID'
               value: processorIdentity.properties.clientId
             }
@@ -130,7 +132,7 @@ resource processorApp 'Microsoft.App/containerApps@2026-07-01' = {
         minReplicas: 0
         maxReplicas: maxReplicas
         pollingInterval: 10
-        // feedscale has waited already: its cooldownPeriod comes before the queue is empty.
+        // feedscale has already waited: it empties the queue only after its cooldownPeriod.
         cooldownPeriod: 30
         rules: [
           {

@@ -35,8 +35,9 @@ param behindAfterSeconds int
 @minValue(10)
 param unpolledAfterMinutes int
 
-// The handler's log is JSON lines, one trace each. A trace has the severity that the host gives it by the stream and the words it came in, so
-// that the rules read the line itself. The host records only invocations that failed as requests (host.json). docs/monitor.md has the queries.
+// The handler's log is JSON lines, one trace each. The host sets the severity of a trace by its
+// stream and words, so the rules read the line itself. The host records only failed invocations as
+// requests (host.json). docs/monitor.md has the queries.
 // All but the first need FEEDSCALE_LOG_LEVEL info, and those that read samples FEEDSCALE_SAMPLES of 5 minutes or less: the defaults.
 var polls = [
   {
@@ -65,7 +66,8 @@ var polls = [
   }
 ]
 
-// What the samples of a processor say. A window of 15 minutes has at least two, unless the processor is polled more rarely.
+// Rules on the samples of a processor. A window of 15 minutes has at least two samples, unless the
+// processor is polled less often.
 var states = [
   {
     name: 'processor-behind'
@@ -90,8 +92,8 @@ var states = [
   }
 ]
 
-// What partitions need a look for. A line is logged where more partitions of a processor are in a condition than before, so that there is nothing
-// to tell that it has recovered. docs/lag.md says what to do about each.
+// Rules on the conditions of partitions. A line is logged when more partitions of a processor are in a
+// condition than before. No line says that they recovered. docs/lag.md says what to do about each.
 var conditions = [
   {
     name: 'processor-stalled'

@@ -13,7 +13,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2026-03-15' existing = {
   name: accountName
 }
 
-// Cosmos DB Built-in Data Reader: metadata, queries and change feeds; it writes nothing.
+// Cosmos DB Built-in Data Reader: reads metadata, queries and change feeds, and writes nothing.
 var readerRole = '00000000-0000-0000-0000-000000000001'
 var scopes = empty(databases) ? [account.id] : map(databases, database => '${account.id}/dbs/${database}')
 var grants = flatten(map(scopes, scope => map(principalIds, id => { scope: scope, principalId: id })))

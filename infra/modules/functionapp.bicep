@@ -92,17 +92,18 @@ var isFlex = plan == 'flex'
 var packageUrl = isFlex ? '' : '${packageContainerUrl}/feedscale.zip'
 
 var hostSettings = {
-  // The blobs alone: with __accountName the host tries a table of its own, too, and logs a 403 (Azure/azure-functions-host#10995).
+  // Only the blob service: with __accountName the host also tries a table, and logs a 403 (Azure/azure-functions-host#10995).
   AzureWebJobsStorage__blobServiceUri: blobServiceUri
   AzureWebJobsStorage__credential: 'managedidentity'
   AzureWebJobsStorage__clientId: clientId
   APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnection
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
-  // FEEDSCALE_STATE is an address, so that its identity is the environment's, which this names.
+  // FEEDSCALE_STATE is an address, so it uses the identity of the environment, set here.
   AZURE_CLIENT_ID: clientId
 }
 
-// Flex refuses these. Without account keys there is no file share for a zip deployment, so premium runs the package from its address.
+// Flex refuses these. Without account keys there is no file share for a zip deployment, so Premium
+// runs the package from a URL.
 var planSettings = isFlex
   ? {}
   : {
@@ -143,7 +144,7 @@ resource serverFarm 'Microsoft.Web/serverfarms@2025-03-01' = {
     : {
         name: 'EP1'
         tier: 'ElasticPremium'
-        // Zone redundancy takes two instances at least.
+        // Zone redundancy needs at least two instances.
         capacity: zoneRedundant ? 2 : 1
       }
   properties: isFlex
@@ -173,7 +174,8 @@ resource site 'Microsoft.Web/sites@2025-03-01' = {
     serverFarmId: serverFarm.id
     reserved: true
     httpsOnly: true
-    // This identity reads what settings refer to in a key vault. The default is a system-assigned one, and the app has none.
+    // This identity reads the key vault references of settings. The default is a system-assigned
+    // identity, which the app does not have.
     keyVaultReferenceIdentity: identityId
     virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
     outboundVnetRouting: isFlex || empty(subnetId)

@@ -27,7 +27,7 @@ param existingZoneIds { *: string }
 
 var made = filter(items(zones), item => !contains(existingZoneIds, item.key))
 
-// With no rules of its own: what the network's default rules let in, and everything out.
+// It has only the default rules: traffic from the network may come in, everything may go out.
 resource appGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   name: 'nsg-${name}-app'
   location: location
@@ -35,7 +35,8 @@ resource appGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   properties: {}
 }
 
-// HTTPS for storage and Cosmos DB, which feedscale reads through its gateway, and AMQP under TLS for Service Bus. From peered networks, too.
+// HTTPS for storage and for the gateway of Cosmos DB, and AMQP over TLS for Service Bus, also from
+// peered networks.
 resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   name: 'nsg-${name}-endpoints'
   location: location
@@ -72,7 +73,8 @@ resource endpointGroup 'Microsoft.Network/networkSecurityGroups@2026-03-01' = {
   }
 }
 
-// Without the property subnets, so that subnets that others made stay. Those below are resources of their own.
+// The property subnets is left out, so that subnets of others stay. The subnets below are separate
+// resources.
 resource vnet 'Microsoft.Network/virtualNetworks@2026-03-01' = {
   name: name
   location: location
@@ -89,7 +91,7 @@ resource appSubnet 'Microsoft.Network/virtualNetworks/subnets@2026-03-01' = {
   name: 'app'
   properties: {
     addressPrefix: cidrSubnet(addressPrefix, 26, 0)
-    // The app sends to Entra ID, Application Insights and accounts without a private endpoint. Left out means false, from 2025-07-01 on.
+    // The app sends to Entra ID, Application Insights and accounts without a private endpoint. From 2025-07-01 on, the default is false.
     defaultOutboundAccess: true
     networkSecurityGroup: {
       id: appGroup.id
@@ -115,7 +117,7 @@ resource endpointSubnet 'Microsoft.Network/virtualNetworks/subnets@2026-03-01' =
     networkSecurityGroup: {
       id: endpointGroup.id
     }
-    // Without this the group does not hold for private endpoints.
+    // Without this, the security group does not apply to private endpoints.
     privateEndpointNetworkPolicies: 'NetworkSecurityGroupEnabled'
   }
   // A network takes one change at a time.

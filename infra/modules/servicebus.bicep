@@ -89,11 +89,12 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
     name: queueName
     properties: {
       requiresDuplicateDetection: true
-      // An event is repeated after a crash, with the same id: at the next start of the process, so within minutes.
+      // After a crash, the next start of the process publishes an event again with the same id, within
+      // minutes.
       duplicateDetectionHistoryTimeWindow: 'PT10M'
       requiresSession: requireSessions
       defaultMessageTimeToLive: timeToLive
-      // What expired was replaced by a later event: a dead letter is to be one that could not be acted upon.
+      // A later event replaces an expired one. Only events that nobody could act on become dead letters.
       deadLetteringOnMessageExpiration: false
       lockDuration: 'PT1M'
       maxDeliveryCount: 10
@@ -108,7 +109,7 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       defaultMessageTimeToLive: timeToLive
     }
 
-    // Without a rule of its own a subscription has the one that takes every event.
+    // A subscription without a rule gets the default rule, which takes every event.
     resource subscription 'subscriptions' = [
       for consumer in consumers: {
         name: consumer.name
@@ -123,7 +124,7 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
     ]
   }
 
-  // A message for each replica that is wanted: they stay until feedscale takes them back, however long nobody tends them.
+  // One message for each wanted replica. They never expire: only feedscale removes them.
   resource signals 'queues' = [
     for signalQueue in signalQueues: {
       name: signalQueue
@@ -135,13 +136,14 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
         deadLetteringOnMessageExpiration: false
         enablePartitioning: false
         lockDuration: 'PT5S'
-        // Nobody receives under a lock but by mistake: that is not to end in the dead-letter queue.
+        // Nobody should receive with a lock. If somebody does, the messages must not become dead letters.
         maxDeliveryCount: 2000
       }
     }
   ]
 
-  // Parts of a tick. Each brings a time to live of its own: what is not polled until the next tick comes again with that.
+  // Parts of a tick. Each message sets its own time to live: a part that is not polled in time comes
+  // again with the next tick.
   resource shards 'queues' = if (!empty(shardQueueName)) {
     name: shardQueueName
     properties: {
@@ -150,9 +152,9 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2026-01-01' = {
       requiresSession: false
       defaultMessageTimeToLive: 'PT1H'
       deadLetteringOnMessageExpiration: false
-      // The host renews a lock while it polls; this is until a shard comes back whose instance is gone.
+      // The host renews the lock while it polls. If the instance is gone, the shard returns after this time.
       lockDuration: 'PT30S'
-      // A handler that was killed is back in a moment, in which its host may try again many times.
+      // While a killed handler restarts, its host may try a message many times.
       maxDeliveryCount: 50
     }
   }

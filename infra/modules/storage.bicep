@@ -120,7 +120,7 @@ resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (deleteLock) {
   }
 }
 
-// One after another: an account takes no second change while one is under way.
+// One after another: an account refuses a second change while one is under way.
 @batchSize(1)
 module endpoints 'privateendpoint.bicep' = [
   for group in ['blob', 'table']: if (isPrivate) {

@@ -13,7 +13,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2026-03-15' existing = {
 
 var scope = resourceGroup().id
 
-// It sees no key and no document.
+// The role can read no key and no document.
 resource role 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
   name: guid(account.id, 'feedscale throughput')
   properties: {

@@ -23,7 +23,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* What the pods of run and of consume have in common. */}}
 {{- define "feedscale.pod" -}}
 automountServiceAccountToken: {{ .token }}
-# Otherwise the Service puts FEEDSCALE_PORT into the environment, which is refused as an unknown setting.
+# Otherwise Kubernetes sets FEEDSCALE_PORT for the Service, which is refused as an unknown setting.
 enableServiceLinks: false
 terminationGracePeriodSeconds: 30
 {{- with .root.Values.imagePullSecrets }}
