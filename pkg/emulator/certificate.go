@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// certificateLife is how long a certificate that is written holds.
+// certificateLife is how long a new certificate is valid.
 const certificateLife = 365 * 24 * time.Hour
 
 // LoadCertificate returns a TLS configuration for the stand-ins, and the PEM file for clients to

@@ -28,7 +28,7 @@ const tokenLife = time.Hour
 type control struct {
 	listener net.Listener
 	http     *http.Server
-	header   string // what IDENTITY_HEADER is; "" = no tokens are served
+	header   string // value of IDENTITY_HEADER; "" = no tokens are served
 	faults   *faults
 	running  sync.WaitGroup
 }
@@ -65,15 +65,15 @@ func (c *control) close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := c.http.Shutdown(ctx)
-	if errors.Is(err, context.Canceled) { // requests are under way
+	if errors.Is(err, context.Canceled) { // the client cancelled the request
 		err = c.http.Close()
 	}
 	c.running.Wait()
 	return err
 }
 
-// token answers as App Service does. Its token is a JWT that nobody signed, for libraries that read
-// the claims.
+// token answers as App Service does. Its token is an unsigned JWT, for libraries that read the
+// claims.
 func (c *control) token(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-IDENTITY-HEADER")), []byte(c.header)) != 1 {
 		refuse(w, http.StatusUnauthorized, "the header X-IDENTITY-HEADER is not what IDENTITY_HEADER is")
@@ -101,7 +101,7 @@ func (c *control) token(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// refuse answers in the form that App Service has for mistakes.
+// refuse answers in App Service's form of an error.
 func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]any{"statusCode": status, "message": message})
 }

@@ -34,7 +34,7 @@ type Options struct {
 	// of App Service beside Control, on a free port where that is "". It is refused where an
 	// address is not of loopback.
 	AnyToken bool
-	// Logger is told of what a client does not show of a refusal; nil: nobody is.
+	// Logger receives what a refusal does not show to the client; nil = nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type Emulator struct {
 	control *control // nil: none
 }
 
-// Start listens and serves until Close. The error tells which option cannot be used.
+// Start listens and serves until Close. The error names the option that cannot be used.
 func Start(o Options) (*Emulator, error) {
 	if o.AnyToken {
 		if err := o.takeAnyToken(); err != nil {
@@ -143,8 +143,8 @@ func (e *Emulator) Control() string {
 	return e.control.url()
 }
 
-// Identity is what IDENTITY_ENDPOINT and IDENTITY_HEADER have to be so that DefaultAzureCredential
-// gets tokens here; both are "" without Options.AnyToken.
+// Identity returns the values of IDENTITY_ENDPOINT and IDENTITY_HEADER with which
+// DefaultAzureCredential gets tokens here. Both are "" without Options.AnyToken.
 func (e *Emulator) Identity() (endpoint, header string) {
 	if e.control == nil || e.control.header == "" {
 		return "", ""

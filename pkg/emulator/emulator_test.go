@@ -122,7 +122,7 @@ func reset(t *testing.T, e *emulator.Emulator) {
 	}
 }
 
-// TestAFaultIsMetAsOftenAsItSays, and none after the reset.
+// TestAFaultIsMetAsOftenAsItSays: after the reset no fault is left.
 func TestAFaultIsMetAsOftenAsItSays(t *testing.T) {
 	t.Parallel()
 	e := start(t, emulator.Options{
@@ -269,8 +269,8 @@ func TestAFaultOfWhatIsNotThereIsAConflict(t *testing.T) {
 	}
 }
 
-// TestAnyTokenIsTakenOnLoopbackOnly also has DefaultAzureCredential get one. Clients insist on TLS,
-// and are tried by the snippets of docs/stand-ins.md.
+// TestAnyTokenIsTakenOnLoopbackOnly also gets a token with DefaultAzureCredential. Clients need
+// TLS; the snippets of docs/stand-ins.md test them.
 func TestAnyTokenIsTakenOnLoopbackOnly(t *testing.T) {
 	for _, o := range []emulator.Options{
 		{Cosmos: cosmosfake.Options{Addr: "0.0.0.0:0"}}, {ServiceBus: servicebusfake.Options{Addr: ":0"}}, {Control: "[::]:0"}, {Control: "example.com:0"},

@@ -68,7 +68,7 @@ type busFault struct {
 	LoseReply   bool   `json:"loseReply,omitempty"`
 }
 
-// times is how often a fault is still met. 0 = until the reset.
+// times is how many more requests meet a fault; 0 = every request until the reset.
 type times struct {
 	Times *int `json:"times,omitempty"` // default 1
 }
@@ -144,7 +144,7 @@ func (f *faults) post(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, done)
 }
 
-// decodeFault reads one fault, as the schema has it.
+// decodeFault decodes one fault, strictly by the schema.
 func decodeFault(body io.Reader) (f fault, err error) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -226,12 +226,12 @@ func (b *busFault) check() error {
 // states are the names of what clients meet in a region, in the order of cosmosfake.RegionState.
 var states = []string{"online", "unavailable", "refusing", "hanging"}
 
-// stateOf is below 0 for a name that there is not.
+// stateOf returns a negative number for an unknown name.
 func stateOf(name string) cosmosfake.RegionState {
 	return cosmosfake.RegionState(slices.Index(states, name))
 }
 
-// add scripts a fault, or does at once what it asks for. It returns what is answered.
+// add scripts a fault, or does at once what it asks for. It returns the body of the answer.
 func (f *faults) add(s fault) (any, error) {
 	switch {
 	case s.Split != nil:
@@ -306,7 +306,7 @@ func (f *faults) stop() {
 	}
 }
 
-// list is what is scripted and was not met as often as it is to be.
+// list returns the scripted faults that requests still meet.
 func (f *faults) list() any {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 )
 
-// callsVariable names the file in which every call of the false npm leaves a byte.
+// callsVariable names a file to which every call of the false npm adds a byte.
 const callsVariable = "AZURITE_TEST_CALLS"
 
 func installOnce() int {
@@ -27,8 +27,8 @@ func installOnce() int {
 	return 0
 }
 
-// installSlowly is what npm does here: it counts the call, and takes long
-// enough for the other processes to arrive.
+// installSlowly is the false npm: it counts the call, and takes long enough for the other processes
+// to arrive.
 func installSlowly() int {
 	calls, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

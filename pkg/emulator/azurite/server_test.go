@@ -18,8 +18,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 )
 
-// The test binary stands in for other programs: for npm where it is called
-// so, and for a program that uses this package where the variable is set.
+// The test binary also plays other programs: npm, if it is called by that name, and a program that
+// uses this package, if the variable is set.
 const roleVariable = "AZURITE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -88,8 +88,7 @@ func TestAServerEndsWithTheProcessThatStartedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // killed
-	// No requests from here on: a server whose log nobody reads any more might
-	// end because of those.
+	// No requests from here on: a server without a reader of its log might end because of them.
 	deadline := time.After(2 * time.Minute)
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The answers below are worded as the service words them, for control functions that script a refusal. Each names where
-// its words stand.
+// The answers below use the service's own words, for control functions that script a refusal. Each
+// names its source.
 
 // FirewallForbids is the answer to a client whose address the account's firewall does not let in
 // (https://github.com/microsoft/azure-tools-for-java/issues/7123).
@@ -68,7 +68,7 @@ func gone(substatus int) Answer {
 	return Answer{Status: 410, Substatus: substatus, Message: "The requested resource is no longer available at the server.", inErrors: true}
 }
 
-// fault is the refusal that the answer scripts.
+// fault returns the scripted refusal of the answer.
 func (a *Answer) fault() *fault {
 	f := &fault{status: a.Status, substatus: a.Substatus, message: a.Message, plain: !a.inErrors && a.Message != ""}
 	if f.message == "" {

@@ -53,7 +53,7 @@ func (c *call) executeBatch() (*reply, error) {
 	return c.executeSeparately(operations)
 }
 
-// errBatchFailed drops the transaction of a batch; the results tell what went wrong.
+// errBatchFailed rolls back the transaction of a batch; the results say what failed.
 var errBatchFailed = errors.New("an operation of the batch failed")
 
 func (c *call) executeAtomically(operations []batchOperation) (*reply, error) {

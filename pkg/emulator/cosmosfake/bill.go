@@ -14,7 +14,7 @@ type Hour struct {
 	RUPerSecond int
 }
 
-// ledger keeps what was provisioned and, where that is autoscaled, what was used of it.
+// ledger records what was provisioned and, with autoscale, what was used.
 type ledger struct {
 	mu      sync.Mutex
 	changes []provision // by time
@@ -34,7 +34,7 @@ func newLedger(now time.Time, o *offer) *ledger {
 	return l
 }
 
-// change records another offer. What is pending is billed from the request on: this is an assumption.
+// change records a new offer. A pending one is billed from the request on; this is an assumption.
 func (l *ledger) change(now time.Time, o *offer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *ledger) bill(now time.Time) []Hour {
 	return slices.Clip(hours)
 }
 
-// billed is what one hour counts of it, in which so much was used in a second at most.
+// billed returns what one hour is billed for, given the highest use in a second.
 func (p provision) billed(peak float64) int {
 	if !p.autoscale {
 		return p.limit

@@ -19,7 +19,7 @@ const (
 type position struct {
 	after uint64 // LSN: only what came later
 	now   bool   // only what comes from now on
-	begun bool   // there is a continuation
+	begun bool   // the request has a continuation
 	since int64  // seconds since 1970, exclusive; 0: no start time
 }
 

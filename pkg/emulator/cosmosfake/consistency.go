@@ -29,7 +29,7 @@ func (c *call) checkConsistency() error {
 	return nil
 }
 
-// inSession reports whether a read has to reach the session token that it carries: other levels take no notice of it.
+// inSession reports whether a read must honour its session token: other levels ignore it.
 func (c *call) inSession() bool {
 	level := c.Header.Get("x-ms-consistency-level")
 	if level == "" {

@@ -130,7 +130,7 @@ func (s *Server) container(db, coll string) (*container, error) {
 	return nil, fmt.Errorf("the stand-in has no container %s/%s", db, coll)
 }
 
-// versionRetention is 0 where the feed of all versions and deletes is not offered.
+// versionRetention returns 0 if the feed of all versions and deletes is not offered.
 func (c *container) versionRetention() time.Duration {
 	if r := c.properties.Load().retention; r > 0 {
 		return r
@@ -153,8 +153,8 @@ func (c *container) expiryOf(d *document) int64 {
 	return d.written + *ttl
 }
 
-// unmergedClientStatus is what a client is told that does not understand merges, on a container that saw one. That it is
-// told something is documented, the code is not; 400 is an assumption.
+// unmergedClientStatus is the status for a client that does not understand merges, on a container
+// with a merge. The service documents that it refuses, not with which code; 400 is an assumption.
 const unmergedClientStatus = http.StatusBadRequest
 
 // capabilityMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities that says a client understands merges.

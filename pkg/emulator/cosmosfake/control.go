@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Request is what a control function sees of a request, before anything of it is checked or handled.
+// Request is what a control function sees of a request, before it is checked or handled.
 type Request struct {
 	Kind      Kind
 	Region    string
@@ -18,7 +18,7 @@ type Request struct {
 	Header    http.Header
 }
 
-// Answer is what a control function wants done instead of, or before, handling a request.
+// Answer says what to do before, or instead of, handling a request.
 type Answer struct {
 	// Delay passes before anything else happens.
 	Delay time.Duration

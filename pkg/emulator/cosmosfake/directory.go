@@ -47,7 +47,7 @@ func (d *directory[T]) list() []T {
 	})
 }
 
-// add is false where the name is taken.
+// add returns false if the name is taken.
 func (d *directory[T]) add(v T) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +63,7 @@ func (d *directory[T]) add(v T) bool {
 	return true
 }
 
-// remove is false where the resource is no longer there.
+// remove returns false if the resource does not exist any more.
 func (d *directory[T]) remove(v T) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// expiry knows which documents expire next. Versions that were replaced stay in it until they are due or dropped by
-// compact; whoever takes one out checks that it is still the current one.
+// expiry is the queue of documents that expire. Replaced versions stay in it until they are due or
+// compact drops them, so a version taken out may no longer be the current one.
 type expiry struct{ heap expiryHeap }
 
 func (e *expiry) add(d *document) {

@@ -293,8 +293,9 @@ func TestTheWrappedFormatOfTheFeed(t *testing.T) {
 	}
 }
 
-// Against a plain list of what was written: writers, splits, merges and readers that follow the ranges as the SDKs do,
-// at random. A reader sees every document's last version, and sees it after what it had seen before.
+// Compares with a plain list of what was written: random writers, splits, merges, and readers that
+// follow the ranges as the SDKs do. A reader sees every document's last version, and never an older
+// one after it.
 func TestNothingIsLostOrRepeatedThroughSplitsAndMerges(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

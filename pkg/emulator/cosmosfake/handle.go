@@ -63,7 +63,8 @@ func (s *Server) serve(region *region, w http.ResponseWriter, r *http.Request) {
 	c.send(w, c.answer(r.Header.Get("Authorization")))
 }
 
-// obey does what a control function wants; it is true where the request is then handled as usual.
+// obey does what a control function wants. It returns true if the request must then be handled as
+// usual.
 func (s *Server) obey(c *call, a *Answer, w http.ResponseWriter, r *http.Request) bool {
 	if a.Delay > 0 {
 		timer := time.NewTimer(a.Delay)
@@ -165,7 +166,8 @@ func (c *call) answer(authorization string) *reply {
 	return f.reply(c.activity)
 }
 
-// handle checks who asks, finds the resources of the link, and hands over to the handler of the request's kind.
+// handle authenticates the request, finds the resources of its link, and calls the handler of its
+// kind.
 func (c *call) handle(authorization string) (*reply, error) {
 	if c.Kind == ReadAddresses {
 		// GET //addresses/?$resolveFor=... (azure-cosmos-dotnet-v3, GatewayAddressCache) is signed for the resource whose

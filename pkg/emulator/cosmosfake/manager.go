@@ -215,7 +215,7 @@ func (m *manager) put(w http.ResponseWriter, r *http.Request, owner provisioner,
 	managerAnswers(w, http.StatusAccepted, map[string]any{"status": "Enqueued"})
 }
 
-// tellOperation answers for a change. What is wrong with it is told here, with a 200
+// tellOperation answers for a change. A refused change is reported here, with a 200
 // (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m *manager) tellOperation(w http.ResponseWriter, r *http.Request, name string) {
 	n, err := strconv.Atoi(name)
@@ -247,7 +247,7 @@ func (m *manager) tellOperation(w http.ResponseWriter, r *http.Request, name str
 	}
 }
 
-// refuse answers with a refusal of the account. Its words stand in the message as the account sent them.
+// refuse answers with a refusal of the account, whose message is unchanged.
 func (m *manager) refuse(w http.ResponseWriter, err error) {
 	var f *fault
 	if !errors.As(err, &f) {

@@ -21,7 +21,7 @@ type offer struct {
 	ledger     *ledger // of what the offer replaced, too
 }
 
-// pending is a change that HoldOffers makes wait: until then, what was there before is served.
+// pending is a change that HoldOffers delays: until then, the old throughput is served.
 type pending struct {
 	until  time.Time
 	before int // request units per second
@@ -46,8 +46,8 @@ func (s *Server) newOffer(o *offer) *offer {
 	return o
 }
 
-// HoldOffers makes whatever replaces an offer from now on pending for so long; until then what was there before is served.
-// The service takes "up to 4 to 6 hours" where it has to split ranges
+// HoldOffers delays every later change of an offer by a time; until then the old throughput is
+// served. The service takes "up to 4 to 6 hours" if it must split ranges
 // (https://learn.microsoft.com/azure/cosmos-db/scaling-provisioned-throughput-best-practices).
 func (s *Server) HoldOffers(d time.Duration) { s.holdOffers.Store(int64(d)) }
 
@@ -64,9 +64,10 @@ const (
 	throughputOfAnother = 100
 )
 
-// minimum is the least that the offer of p can be lowered to: a hundredth of the highest ever provisioned, and a tenth of
-// the highest maximum of an autoscaled one; of a database, which can have no less than its containers need, too
-// (https://learn.microsoft.com/azure/cosmos-db/concepts-limits). What is stored counts in the service too, but not here.
+// minimum is the lowest value of the offer of p: a hundredth of the highest fixed throughput so
+// far, or a tenth of the highest autoscale maximum so far. A database also needs what its
+// containers need (https://learn.microsoft.com/azure/cosmos-db/concepts-limits). The service also
+// counts the stored data; this stand-in does not.
 func (o *offer) minimum(p provisioner) int {
 	shared := max(0, p.sharers()-freeContainers) * throughputOfAnother
 	if o.Maximum > 0 {
@@ -201,8 +202,8 @@ func (c *call) readOffer() (*reply, error) {
 	return c.offerReply(owner, o), nil
 }
 
-// isPending reports whether what is offered is not there yet: more than the ranges can serve is pending until they were
-// split. Splits are the test's business here; the service begins them itself.
+// isPending reports whether the throughput is not provided yet: more than the ranges can serve is
+// pending until they are split. Here the test splits them; the service does it itself.
 func (o *offer) isPending(owner provisioner, now time.Time) bool {
 	return o.limit() > owner.ranges()*throughputPerRange || now.Before(o.pending.until)
 }
@@ -261,8 +262,9 @@ func (c *call) replaceOffer() (*reply, error) {
 	return r, nil
 }
 
-// replace puts another offer in the place of an old one, where that is allowed. What another change under way is
-// answered is not documented: here the later one wins. Of two that replace the same offer, the later one is refused.
+// replace replaces an offer, if that is allowed. The service does not document its answer while
+// another change is under way: here the later change wins. If two changes replace the same offer,
+// the later is refused.
 func (s *Server) replace(owner provisioner, old *offer, wanted offerChange, now time.Time) (*offer, error) {
 	next := &offer{id: old.id, etag: s.etag(), changed: now.Unix(), Throughput: wanted.throughput, highest: old.highest, ledger: old.ledger}
 	switch {

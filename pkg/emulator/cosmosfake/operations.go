@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// outcome is what one operation of a transaction came to.
+// outcome is the result of one operation of a transaction.
 type outcome struct {
 	status   int
 	document *document // nil after a delete

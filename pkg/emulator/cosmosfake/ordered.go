@@ -82,8 +82,8 @@ type ordered struct {
 	keys []any
 }
 
-// inOrder is the order of a query: by its values, then by RID, which a descending order reverses. It does not depend on
-// what partition a row is in, so that an order goes on where it stopped after a split too.
+// inOrder is the order of a query: by its values, then by RID, which a descending order reverses.
+// It is independent of partitions, so an order resumes at the same row after a split.
 type inOrder struct{ *sql.Query }
 
 func (q inOrder) compare(a ordered, keys []any, serial uint64) int {

@@ -22,8 +22,8 @@ type result struct {
 	Doc   struct{ ID string }
 }
 
-// stop is what an SDK keeps of an ordered query between two pages: the last row, and the range it came from with that
-// range's own continuation.
+// stop is what an SDK remembers of an ordered query between two pages: the last row, its range, and
+// that range's continuation.
 type stop struct {
 	value     *int
 	rid       string

@@ -79,7 +79,7 @@ type transaction struct {
 	partition *partition
 	now       time.Time
 	lsn       uint64
-	changed   map[documentName]*document // nil: deleted
+	changed   map[documentName]*document // nil = deleted
 	log       []version
 }
 
@@ -195,7 +195,7 @@ func (p *partition) replace(old, d *document) {
 	p.expiry.compact(p.byName)
 }
 
-// reschedule follows a change of the container's time to live.
+// reschedule applies a change of the container's time to live.
 func (p *partition) reschedule() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -128,8 +128,8 @@ func parent(document map[string]any, path string) (holder any, last string, err 
 	return holder, steps[len(steps)-1], nil
 }
 
-// change puts what fn returns at a path. fn learns the old value, whether there is one, and whether a list could take
-// another element there; its second result asks for that.
+// change replaces the value at a path by the result of fn. fn gets the old value, whether it
+// exists, and whether a list could take an element there. Its second result asks to insert.
 func change(document map[string]any, path string, fn func(old any, exists, insertable bool) (value any, insert bool, err error)) error {
 	holder, last, err := parent(document, path)
 	if err != nil {
@@ -194,7 +194,7 @@ func take(document map[string]any, path string) (any, error) {
 	return nil, errNoSuchPath
 }
 
-// assign puts a list of another length where the list stood that holds the last step of a path.
+// assign replaces the list that holds the last step of a path, by one of another length.
 func assign(document map[string]any, path string, list []any) error {
 	return change(document, path[:strings.LastIndexByte(path, '/')], func(any, bool, bool) (any, bool, error) { return list, false, nil })
 }

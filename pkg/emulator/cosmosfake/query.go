@@ -60,8 +60,9 @@ func (p *queryPage) add(result []byte) {
 	p.size += len(result)
 }
 
-// continuation says where a query goes on. It names documents rather than places in partitions, so that it survives
-// splits and merges: everything below Low is done, and between Low and High everything up to Serial.
+// continuation says where a query resumes. It names documents rather than positions in partitions,
+// so that it survives splits and merges: everything below Low is done, and between Low and High
+// everything up to Serial.
 type continuation struct {
 	Low     string `json:"min"`
 	High    string `json:"max"`

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// RegionState is what clients meet in a region.
+// RegionState is the behaviour of a region toward clients.
 type RegionState int
 
 const (
@@ -39,7 +39,7 @@ type region struct {
 	http     *http.Server // nil while it refuses
 }
 
-// condition is a state and the end of it.
+// condition is a state with a channel that ends it.
 type condition struct {
 	state RegionState
 	over  chan struct{} // closed when another follows
@@ -120,7 +120,8 @@ func (s *Server) Failover(i int) { s.writeRegion.Store(int64(i)) }
 
 func (s *Server) writes(r *region) bool { return s.regions[s.writeRegion.Load()] == r }
 
-// meet does what the region's state demands; it is true where the request is then handled as usual.
+// meet applies the state of the region. It returns true if the request must then be handled as
+// usual.
 func (c *call) meet(w http.ResponseWriter, r *http.Request) bool {
 	switch now := c.region.condition.Load(); now.state {
 	case Unavailable:

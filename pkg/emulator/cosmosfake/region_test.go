@@ -116,7 +116,7 @@ func TestTheWriteRegionFailsOver(t *testing.T) {
 		}
 	}
 
-	testworld.Must(t, s.SetRegion(0, cosmosfake.Unavailable)) // the outage, before anybody does something about it
+	testworld.Must(t, s.SetRegion(0, cosmosfake.Unavailable)) // the outage, before a failover
 	c.expect(write(c), "503")
 	second.expect(write(second), "403/3")
 	second.expect(second.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil), "200")

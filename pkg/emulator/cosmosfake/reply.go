@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// reply is what a request kind's handler answers.
+// reply is the result of a handler.
 type reply struct {
 	status int
 	header map[string]string

@@ -64,7 +64,7 @@ func (r *routing) after(revision uint64, limit int) ([]rangeEntry, uint64) {
 	}
 	slices.SortStableFunc(found, func(a, b rangeEntry) int { return cmp.Compare(a.revision, b.revision) })
 	for limit < len(found) && found[limit].revision == found[limit-1].revision {
-		limit++ // a revision is never cut in two
+		limit++ // a revision is never split over two pages
 	}
 	if limit >= len(found) {
 		return found, r.revision

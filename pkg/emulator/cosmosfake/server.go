@@ -48,7 +48,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// ErrForbidden tells that a token is genuine but lacks the permission.
+// ErrForbidden is the error of a valid token without the permission.
 var ErrForbidden = errors.New("the identity lacks the permission")
 
 // Server is a running account.
@@ -76,7 +76,7 @@ type Server struct {
 	wait sync.WaitGroup
 }
 
-// Start listens and serves until Close. The error tells which address or option cannot be used.
+// Start listens and serves until Close. The error names the address or option that cannot be used.
 func Start(o Options) (*Server, error) {
 	if o.Key == "" {
 		o.Key = WellKnownKey

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// namedRange is the partition key range that the request names; nil where it names none. A range that is gone and one
-// that never was are answered alike: the service keeps no list of the dead, but this is an assumption.
+// namedRange returns the partition key range that the request names; nil if it names none. A range
+// that is gone and one that never existed get the same answer: the stand-in keeps no list of old
+// ranges. This is an assumption.
 func (c *call) namedRange() (*partition, error) {
 	if c.RangeID == "" {
 		return nil, nil
@@ -25,7 +26,7 @@ func (c *call) namedRange() (*partition, error) {
 // scope is what part of the container a feed or a query is about.
 type scope struct {
 	span   span
-	ranges []*partition // that have a part in it, by position
+	ranges []*partition // the ranges of that part, in order
 }
 
 // scope reads the headers that narrow a request: a range by its id, a part of the key space, a partition key or the

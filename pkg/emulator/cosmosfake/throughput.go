@@ -24,8 +24,8 @@ func queryCharge(results, size int) float64 {
 
 func round(charge float64) float64 { return math.Round(charge*100) / 100 }
 
-// budget is a range's share of the container's throughput. A request is let in while anything is left of the current
-// second's share; what it overdraws is taken from the next.
+// budget is a range's share of the container's throughput. A request is admitted while any of the
+// current second's share is left. What it uses beyond that is taken from the next second.
 type budget struct {
 	mu     sync.Mutex
 	left   float64
@@ -83,7 +83,7 @@ func (c *container) provider() (provisioner, *offer) {
 	return nil, nil
 }
 
-// admit refuses a request with 429 where a range it needs has used up its share.
+// admit refuses a request with 429 if a range that it needs has used up its share.
 func (c *call) admit(ranges ...*partition) error {
 	rate, limited := c.container.share(c.now)
 	if !limited {

@@ -43,7 +43,7 @@ func (u uniqueKeys) equal(other uniqueKeys) bool {
 	return len(u) == len(other) && (len(u) == 0 || reflect.DeepEqual(u, other))
 }
 
-// of returns what a document of these fields occupies. A missing value counts as null.
+// of returns the unique key values of a document with these fields. A missing value counts as null.
 func (u uniqueKeys) of(key partitionKey, fields []field) []string {
 	var occupied []string
 	for i, paths := range u {
@@ -61,7 +61,7 @@ func (u uniqueKeys) of(key partitionKey, fields []field) []string {
 	return occupied
 }
 
-// checkUnique refuses a version of a document that occupies what another document has.
+// checkUnique refuses a version of a document whose unique key values another document has.
 func (t *transaction) checkUnique(d *document) error {
 	for _, occupied := range d.unique {
 		if holder, ok := t.partition.unique[occupied]; ok && holder.name != d.name {

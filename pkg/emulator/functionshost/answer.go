@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// errNothing is an answer after which the host waits for a result that never comes, until
-// functionTimeout: it was successful and had no content (Workers/Http/DefaultHttpWorkerService.cs:198-214,
-// seen on host 4.1037).
+// errNothing is an answer after which the host waits for a result until functionTimeout: a success
+// without content (Workers/Http/DefaultHttpWorkerService.cs:198-214, seen on host 4.1037).
 var errNothing = errors.New("the answer has no content: answer at least {}")
 
-// answer is what a handler says to an invocation.
+// answer is the handler's answer to an invocation.
 type answer struct {
 	Outputs     map[string]any
 	Logs        []string
 	ReturnValue any
 }
 
-// readAnswer judges an answer as the host does. Of one that is not 2xx the host
-// looks at nothing but the status.
+// readAnswer reads an answer as the host does. If the status is not 2xx, the host ignores
+// everything else.
 func readAnswer(response *http.Response) (answer, error) {
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return answer{}, fmt.Errorf("response status code does not indicate success: %d", response.StatusCode)
@@ -50,9 +49,8 @@ func readAnswer(response *http.Response) (answer, error) {
 	return a, nil
 }
 
-// bind hands the answer's values to the function's output bindings. What has no
-// binding is dropped; an object as ReturnValue stands for several outputs
-// where no binding takes it.
+// bind assigns the answer's values to the function's output bindings. Values without a binding are
+// dropped. If ReturnValue is an object and no binding takes it, its fields are outputs.
 func (a answer) bind(f *function) (outputs map[string]any, returned any) {
 	outputs = map[string]any{}
 	takesReturn := false

@@ -73,7 +73,8 @@ type app struct {
 	port             int // 0 = any free one
 }
 
-// errNotImitated is for what the host can do and this stand-in cannot. No app starts with it.
+// errNotImitated is the error for a feature of the host that this stand-in does not have. Such an
+// app does not start.
 var errNotImitated = errors.New("not imitated by this stand-in")
 
 // readApp reads a staged function app.

@@ -43,7 +43,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// at returns a channel that gets the time once it is t, and what gives up waiting for it.
+// at returns a channel that receives the time at t, and a function that stops the wait.
 func (c *Clock) at(t time.Time) (reached <-chan time.Time, stop func()) {
 	if c == nil {
 		timer := time.NewTimer(time.Until(t))

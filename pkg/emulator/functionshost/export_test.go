@@ -1,6 +1,7 @@
 package functionshost
 
-// Waiting is how many wait on a clock of NewClock, so that a test moves it after they do.
+// Waiting returns how many goroutines wait on a clock of NewClock, so that a test can move it after
+// they do.
 func (c *Clock) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

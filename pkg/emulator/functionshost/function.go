@@ -23,7 +23,7 @@ type function struct {
 }
 
 // readFunctions finds the functions of the app: immediate subfolders of the root only. A folder
-// without function.json is no function. One with a mistake is in error, and the rest goes on
+// without function.json is no function. A function with a mistake is in error, and the others run
 // (Host/HostFunctionMetadataProvider.cs:73-99, seen on host 4.1037 for a missing setting).
 func readFunctions(a *app, now time.Time) error {
 	entries, err := os.ReadDir(a.root)

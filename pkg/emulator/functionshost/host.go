@@ -174,16 +174,15 @@ func newKey() string {
 	return base64.URLEncoding.EncodeToString(b[:])
 }
 
-// Kill kills the handler with SIGKILL from outside, as an operator or the kernel would. For the
-// host that is a crash: it starts another one, unless it was the third in 30 minutes. Ready waits
-// for the new one.
+// Kill sends the handler SIGKILL from outside, as an operator or the kernel would. The host treats
+// that as a crash: it starts another handler, except after the third crash in 30 minutes. Ready
+// waits for the new one.
 func (h *Host) Kill() { h.worker.kill(false) }
 
-// Signal sends the handler a signal from outside. How it then ends is the host's policy, as ever.
+// Signal sends the handler a signal from outside. The host then applies its policy to the exit.
 func (h *Host) Signal(s os.Signal) error { return h.worker.signal(s) }
 
-// Ready waits until the handler answers, and fails where there will be none any more, with the
-// reason.
+// Ready waits until the handler answers. If no handler will start again, it fails with the reason.
 func (h *Host) Ready(ctx context.Context) error { return h.worker.awaitReady(ctx) }
 
 // URL is the base URL of the host's front, without a slash at its end.

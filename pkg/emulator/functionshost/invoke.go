@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Invocation is what the host made of one answer of the handler.
+// Invocation is the host's view of one answer of the handler.
 type Invocation struct {
 	ID          string         // X-Azure-Functions-InvocationId
 	Outputs     map[string]any // by output binding: string, []byte, bool, float64, map[string]any, []any
@@ -92,8 +92,8 @@ func (h *Host) timed(ctx context.Context, f *function, id string, run func(conte
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.background, cancel)()
-	// Each wait is on the clock before anybody can see that it has begun: a test moves the clock
-	// as soon as it sees the invocation at the handler, or the failure in the log.
+	// The waits are registered on the clock before anybody can see the invocation: a test moves the
+	// clock as soon as the handler has it, or the log has its failure.
 	var timeout <-chan time.Time
 	if h.app.functionTimeout != 0 {
 		reached, stop := h.clock.after(h.app.functionTimeout)

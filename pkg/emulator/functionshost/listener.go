@@ -12,9 +12,9 @@ const (
 )
 
 // listen fires a timer by its schedule until the context ends, as TimerListener of the SDK does
-// (WebJobs.Extensions Timers/Listener/TimerListener.cs). Only the host that holds the lock does
-// ([Singleton(Mode = Listener)], :15), and it releases the lock when no run is left, so not where
-// the whole host ends before that.
+// (WebJobs.Extensions Timers/Listener/TimerListener.cs). Only the host with the lock fires it
+// ([Singleton(Mode = Listener)], :15). It releases the lock when no run is left, so not if the
+// whole host ends before that.
 func (h *Host) listen(ctx context.Context, f *function) {
 	if !h.storage.lock(ctx, h.clock, f.name) {
 		return
@@ -44,7 +44,7 @@ func (h *Host) listen(ctx context.Context, f *function) {
 			stop()
 			return
 		}
-		// One that fired early counts for its slot (:346-352), so that no slot runs twice.
+		// A firing that came early counts for its slot (:346-352), so that no slot runs twice.
 		occurrence := now
 		if next := t.current().next; !startup && next.After(now) {
 			occurrence = next
@@ -61,8 +61,8 @@ func (h *Host) listen(ctx context.Context, f *function) {
 	}
 }
 
-// due is when the timer fires next: at its occurrence or a little before, or almost at once where
-// that has passed while the function ran (TimerListener.cs:374-386).
+// due returns when the timer fires next: at its occurrence or a little before, or almost at once if
+// the occurrence passed while the function ran (TimerListener.cs:374-386).
 func (h *Host) due(t *timer) time.Time {
 	next, now := t.current().next, h.clock.Now()
 	if !next.After(now) {

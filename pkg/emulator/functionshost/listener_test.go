@@ -28,7 +28,7 @@ func scheduled(schedule string) (app, *functionshost.Clock, *functionshost.Stora
 	}, clock, storage
 }
 
-// tick is what a timer function got.
+// tick is one invocation of a timer function.
 type tick struct {
 	at       time.Time
 	pastDue  bool
@@ -67,7 +67,7 @@ func (r running) armed(t *testing.T, n int) {
 	testworld.Eventually(t, "an armed timer", func() bool { return r.logged(functionshost.Debug, "Timer for ") >= n })
 }
 
-// slots advances the clock slot by slot, and returns what the function then has got.
+// slots advances the clock slot by slot, and returns the function's invocations.
 func (r running) slots(t *testing.T, clock *functionshost.Clock, n int, length time.Duration) []tick {
 	t.Helper()
 	before := r.logged(functionshost.Debug, "Timer for ")
@@ -200,7 +200,8 @@ func TestAMissedSlotRunsAtOnceWhereTheScheduleHasAStatus(t *testing.T) {
 			first.armed(t, 2)
 			clock.Advance(10 * time.Second)
 			if c.want == nil {
-				first.armed(t, 3) // the slot at 12:01:00 ran late, and is not to be under way at the stop
+				// the slot at 12:01:00 ran late, and must not be running at the stop
+				first.armed(t, 3)
 			}
 			stop(t, first, clock, time.Second)
 			clock.Advance(3*time.Minute - time.Second)

@@ -15,16 +15,16 @@ import (
 // parentName is how this program calls itself where it is the parent of a handler.
 const parentName = "functionshost-parent"
 
-// A handler that the host leaves behind loses its parent. So that the test can go on meanwhile,
-// that parent is not the test but the same program once more, which does nothing else.
+// A handler that the host leaves behind loses its parent. The test must go on, so the parent is
+// another process of the same program.
 func init() {
 	if len(os.Args) > 1 && os.Args[0] == parentName {
 		os.Exit(runParent(os.Args[1], os.Args[2:]))
 	}
 }
 
-// runParent starts the handler, says on file 3 what came of it, and ends with its exit code. On
-// SIGTERM, also that of the kernel when the test is gone, it ends the handler first.
+// runParent starts the handler, reports the start on file 3, and ends with the handler's exit code.
+// On SIGTERM, which the kernel also sends when the test is gone, it kills the handler first.
 func runParent(executable string, arguments []string) int {
 	report := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// startWithParent starts a command as a child of the test: here a handler that is left behind
-// keeps its parent.
+// startWithParent starts a command as a child of the test: on this system a handler that is left
+// behind keeps its parent.
 func startWithParent(command *exec.Cmd) (*os.Process, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
@@ -19,5 +19,5 @@ func startWithParent(command *exec.Cmd) (*os.Process, error) {
 // endParent is not possible here.
 func endParent(*process) {}
 
-// exitCode is not told apart from a signal here.
+// exitCode cannot distinguish an exit code from a signal here.
 func exitCode(state *os.ProcessState) int { return state.ExitCode() }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// drainTime is what a host takes to end after SIGTERM, whatever it has to do: 11 to 12 s, seen on
-// host 4.1037.
+// drainTime is how long a host takes to end after SIGTERM, regardless of its work: 11 to 12 s, seen
+// on host 4.1037.
 const drainTime = 11500 * time.Millisecond
 
 // Stop ends the host as SIGTERM does, and returns when it is gone, after DrainTime. Its port
@@ -49,8 +49,8 @@ func (h *Host) halt(closed func()) {
 // handler is left behind.
 func (h *Host) Crash() { h.gone(true) }
 
-// Close ends all that a test has started, at once: the host, its handler, and one that was left
-// behind. For other hosts on the same Storage it is as if the host was killed.
+// Close ends everything that a test has started, at once: the host, its handler, and a handler that
+// was left behind. Other hosts on the same Storage see it as a kill.
 func (h *Host) Close() { h.gone(false) }
 
 // Orphan is the handler that Stop or Crash left behind, nil where there is none. It may have ended

@@ -199,7 +199,7 @@ func (r running) do(t *testing.T, method, path, body string, header http.Header)
 	return response{answer.StatusCode, answer.Header, string(raw)}
 }
 
-// Ready is that of the host, for no longer than a test is worth waiting for.
+// Ready is Host.Ready with a limit on the wait.
 func (r running) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, testworld.Deadline)
 	defer cancel()

@@ -12,9 +12,9 @@ const (
 	storageTimeout = 25 * time.Second // until a host starts without its storage
 )
 
-// Storage is the storage account of one function app, as far as timers need it: a lock for each,
-// so that of several hosts one alone fires it, and the schedule status of those that have one.
-// Hosts that are given the same Storage are instances of the same app. The zero value is ready.
+// Storage is the storage account of one function app, as far as timers use it: a lock for each
+// timer, so that only one of several hosts fires it, and the schedule status of the timers that
+// have one. Hosts with the same Storage are instances of the same app. The zero value is ready.
 type Storage struct {
 	Takeover time.Duration // until the lock of a killed host is free; 0 = 50 s, as seen on the host
 	Timeout  time.Duration // for which a starting host waits while the storage is away; 0 = 25 s, as seen on the host

@@ -80,8 +80,8 @@ func newWorker(a *app, l *log, clock *Clock, halt func(func())) (*worker, error)
 // port, and another host would find it free.
 var given sync.Map
 
-// freePort finds a port for a handler that takes it later. It is none of those that a listener gets which asks
-// for any, so that nobody has taken it by then.
+// freePort finds a port for a handler that listens later. It lies outside the range that the system
+// gives to listeners on port 0, so that nobody takes it meanwhile.
 func freePort() (port int, err error) {
 	for range 20 {
 		port = 12_000 + rand.IntN(20_000)
@@ -254,9 +254,10 @@ func (w *worker) ping(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// handleExit applies the host's policy to the end of a process (Workers/ProcessManagement/WorkerProcess.cs:156-196,
-// Workers/Http/HttpFunctionInvocationDispatcher.cs:145-173): after 0 none is started again, after 200
-// one is, after anything else too, but not after the third within 30 minutes.
+// handleExit applies the host's policy to the end of a process
+// (Workers/ProcessManagement/WorkerProcess.cs:156-196,
+// Workers/Http/HttpFunctionInvocationDispatcher.cs:145-173): exit code 0 starts no other handler,
+// 200 starts one, and any other code also does, except at the third within 30 minutes.
 func (w *worker) handleExit(p *process) {
 	w.client.CloseIdleConnections()
 	code := exitCode(p.parent.ProcessState)
@@ -283,7 +284,7 @@ func (w *worker) handleExit(p *process) {
 	}
 }
 
-// countCrash counts crashes of which none is more than 30 minutes after the one before.
+// countCrash counts the crashes in a row, each at most 30 minutes after the one before.
 func (w *worker) countCrash() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,8 +328,8 @@ func (w *worker) change(f func()) {
 	w.changed = make(chan struct{})
 }
 
-// awaitReady waits until the latest process answers. It asks, because the end
-// of a process shows in its connections before it shows here.
+// awaitReady waits until the latest process answers. It sends a request, because the end of a
+// process shows in its connections first.
 func (w *worker) awaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(readinessInterval)
 	defer ticker.Stop()
@@ -351,9 +352,8 @@ func (w *worker) awaitReady(ctx context.Context) error {
 	}
 }
 
-// kill ends the running process with SIGKILL, which a handler cannot see
-// coming, and returns once the policy has been applied to it. With replace the
-// host does it itself, and it counts as no crash.
+// kill sends the running process SIGKILL, and returns after the policy was applied to its end. With
+// replace, the host itself kills it, and it does not count as a crash.
 func (w *worker) kill(replace bool) {
 	w.mu.Lock()
 	p := w.process
@@ -368,7 +368,7 @@ func (w *worker) kill(replace bool) {
 	<-p.exited
 }
 
-// signal sends the running process a signal, and returns without waiting for what comes of it.
+// signal sends the running process a signal, and does not wait for the result.
 func (w *worker) signal(s os.Signal) error {
 	p := w.latest()
 	if p == nil {
@@ -377,8 +377,8 @@ func (w *worker) signal(s os.Signal) error {
 	return p.handler.Signal(s)
 }
 
-// close ends the process for good, also one that is being started, or leaves it behind without a
-// parent and without anybody who reads what it prints.
+// close ends the process for good, even one that is being started. Or it leaves the process behind,
+// without a parent and without a reader of its output.
 func (w *worker) close(leave bool) {
 	w.change(func() {
 		w.ending = true

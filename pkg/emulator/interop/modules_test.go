@@ -12,7 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// numbers are those of a version that are compared: of a release, and the time of a commit.
+// numbers are the parts of a version to compare: of a release, and the time of a commit.
 var numbers = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)(?:-(?:0\.)?(\d{14}))?`)
 
 // older reports whether one version of a module comes before another one. A pre-release that is not
@@ -47,8 +47,8 @@ func requirements(t *testing.T, file string) map[string]string {
 	return versions
 }
 
-// TestNoNestedModuleIsBehindTheRoots keeps make interop running: go refuses to build a module that
-// requires less than the modules that it imports.
+// TestNoNestedModuleIsBehindTheRoots prevents a failure of make interop: go refuses to build a
+// module that requires an older version than the modules that it imports.
 func TestNoNestedModuleIsBehindTheRoots(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")

@@ -43,7 +43,7 @@ const (
 // ETag that the service gives, a decimal in quotes.
 func At(lsn int64) *string { return new(`"` + strconv.FormatInt(lsn, 10) + `"`) }
 
-// orNull is a text, and null where it is empty.
+// orNull returns a text, or null if it is empty.
 func orNull(text string) any {
 	if text == "" {
 		return nil

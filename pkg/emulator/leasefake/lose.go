@@ -11,9 +11,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// Lose deletes a lease, as the SDKs lose one at times (azure-sdk-for-java, PR #44648), and returns it
-// without an owner, to be put back. container is the lease container's id, whose partition key is /id; the
-// error is azcosmos' own where it has no such lease.
+// Lose deletes a lease, as the SDKs sometimes do (azure-sdk-for-java, PR #44648), and returns it
+// without an owner, so that it can be restored. container is the id of a lease container with the
+// partition key /id. If there is no such lease, the error is that of azcosmos.
 func (p Processor) Lose(ctx context.Context, account *cosmosfake.Server, container, id string) (map[string]any, error) {
 	client, err := azcosmos.NewClientFromConnectionString(account.ConnectionString(), nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p Processor) Lose(ctx context.Context, account *cosmosfake.Server, contain
 	return lost, account.Delete(p.Database, container, id, id)
 }
 
-// elsewhere is a position that no feed of a stand-in comes to.
+// elsewhere is a position beyond the feeds of all stand-ins.
 const elsewhere = 1_000_000_000
 
 // FromElsewhere returns a PK-range lease as it is after it was restored from another account, or from an

@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// Processor is whose leases they are: what the SDKs build the ids of leases
-// from. Its RIDs come from [Processor.In] where an account is at hand.
+// Processor identifies the owner of leases: the SDKs build the ids of leases from it.
+// [Processor.In] fills in its RIDs from an account.
 type Processor struct {
 	Name         string // of the processor, which V2 and Java call the lease prefix; "" is what Functions triggers and Java have by default
 	Host         string // of the monitored account's endpoint, without a port, as the application spells it

@@ -1,5 +1,5 @@
-// Package lifeline is a transport that can be cut: for tests and the demo, whose hosts of a change feed
-// processor are to die as processes do.
+// Package lifeline is a transport that can be cut. Tests and the demo use it to let hosts of a
+// change feed processor die as processes do.
 //
 // The package is internal to the program: its API may change in any release.
 package lifeline
@@ -11,21 +11,21 @@ import (
 	"net/http"
 )
 
-// Line is a transport for azcore. Once it is cut, what is under way ends, and nothing is sent any more.
+// Line is a transport for azcore. After Cut, running requests end, and nothing is sent any more.
 type Line struct {
 	base  http.RoundTripper
 	alive context.Context
 	cut   context.CancelFunc
 }
 
-// New is a line over another transport. It has to be cut in the end.
+// New returns a line over another transport. The caller must cut it in the end.
 func New(base http.RoundTripper) *Line {
 	l := &Line{base: base}
 	l.alive, l.cut = context.WithCancel(context.Background())
 	return l
 }
 
-// Cut cuts the line. Doing so again does nothing more.
+// Cut cuts the line. A second call does nothing.
 func (l *Line) Cut() { l.cut() }
 
 // errCut is what a client gets; azcore does not try again.
@@ -33,7 +33,7 @@ type errCut struct{ error }
 
 func (errCut) NonRetriable() {}
 
-// Do is for azcore.
+// Do implements policy.Transporter of azcore.
 func (l *Line) Do(request *http.Request) (*http.Response, error) {
 	ctx, end := context.WithCancel(request.Context())
 	stop := context.AfterFunc(l.alive, end)

@@ -1,5 +1,5 @@
-// Package npm installs packages of the npm registry for what runs in Node.js
-// beside a Go program: outside the tree, by a lock file, and only once.
+// Package npm installs packages of the npm registry for Node.js programs that a Go program runs:
+// outside the source tree, by a lock file, and only once.
 //
 // The package is internal to the program: its API may change in any release.
 package npm

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lock takes an exclusive lock on a file, which it creates where missing. The
-// system drops the lock when the process ends, whatever way it ends.
+// lock takes an exclusive lock on a file, which it creates if necessary. The system releases the
+// lock when the process ends, however it ends.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

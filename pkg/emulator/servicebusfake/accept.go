@@ -24,7 +24,7 @@ func (s *session) acceptNext(l *outbound, a *amqp.Attach, r *receiver, silent bo
 	w := &accepting{endpoint: l.endpoint, link: l, attach: a, receiver: r, silent: silent, watching: true}
 	w.until = time.Now().Add(acceptTimeout(a.Properties))
 	s.links[a.Handle] = w
-	// Watched from before the first look on, so that no change falls in between.
+	// Watched before the first look, so that no change between the two is missed.
 	s.conn.server.namespace.watch(r.entity, s.conn)
 	return w.pump()
 }

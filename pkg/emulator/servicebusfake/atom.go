@@ -74,8 +74,8 @@ type atomFeed struct {
 	Entries  []atomEntry `xml:"entry"`
 }
 
-// nowhere is what the service answers with 200 where no entity stands at the root: the feed of what is published there. Clients know it
-// (internal/atom/entity_manager.go, deserializeBody).
+// nowhere is the service's answer, with status 200, if there is no entity at the root: its feed of
+// published entities. Clients expect it (internal/atom/entity_manager.go, deserializeBody).
 func (c *conn) nowhere() httpAnswer {
 	return document("feed", atomFeed{
 		Title: atomText{"text", "Publicly Listed Services"}, Subtitle: "This is the list of publicly-listed services currently available.",

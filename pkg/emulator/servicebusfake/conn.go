@@ -38,7 +38,7 @@ type conn struct {
 	declared     uint64 // transactions so far
 }
 
-// closing is an error that the peer is told of in a Close.
+// closing is an error that a Close reports to the peer.
 type closing struct{ reason *amqp.Error }
 
 func (c *closing) Error() string { return string(c.reason.Condition) + ": " + c.reason.Description }
@@ -76,7 +76,7 @@ func (c *conn) run() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		// A peer that cannot be written to is as good as gone; closing the socket tells the reader.
+		// A peer that cannot be written to is treated as gone; closing the socket tells the reader.
 		if c.out.run(c.socket, time.Duration(c.peer.IdleTimeout)*time.Millisecond/2) != nil {
 			_ = c.socket.Close()
 		}
@@ -100,8 +100,8 @@ func (c *conn) run() {
 	}
 }
 
-// linger leaves it to the peer to close the socket, as far as it does so soon: where one is closed on which the peer
-// still writes, the peer may be told of a reset before it has read our Close.
+// linger waits a short time for the peer to close the socket. If this side closed it while the peer
+// still writes, the peer could get a reset before it has read our Close.
 func (c *conn) linger() {
 	if half, ok := c.socket.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.socket.SetReadDeadline(time.Now().Add(goodbyeTimeout)) == nil {
 		_, _ = io.Copy(io.Discard, c.socket)
@@ -158,8 +158,8 @@ func (c *conn) serve() error {
 	}
 }
 
-// setTimer has the loop come round when something on this connection is due. Tokens end by the server's clock; how long a client
-// waits for a session is real time.
+// setTimer wakes the loop when something on this connection is due. Tokens expire by the server's
+// clock; the wait of a client for a session is in real time.
 func (c *conn) setTimer(timer *time.Timer) {
 	wait, waiting := c.claims.nextExpiry(c.now())
 	for _, s := range c.sessions {
@@ -236,13 +236,13 @@ func (c *conn) handle(frame amqp.Frame) error {
 	if s == nil {
 		switch frame.Body.(type) {
 		case *amqp.Detach, *amqp.End:
-			// What has ended with its session cannot do harm by ending again; some clients do both.
+			// Something that ended with its session may be ended again; some clients do that.
 			return nil
 		}
 		return &closing{refuse(conditionFraming, "%T on channel %d, on which no session was begun", frame.Body, frame.Channel)}
 	}
 	if s.ended {
-		// What was under way when this side ended the session is of no interest any more, until the peer ends it too.
+		// After this side has ended the session, frames are ignored until the peer ends it as well.
 		if _, ok := frame.Body.(*amqp.End); ok {
 			delete(c.sessions, frame.Channel)
 		}
@@ -267,7 +267,7 @@ func (c *conn) begin(channel uint16, begin *amqp.Begin) error {
 	})
 }
 
-// lookAgain has every link see what it waits for, and ends those whose tokens have expired.
+// lookAgain lets every link check what it waits for, and ends the links whose tokens have expired.
 func (c *conn) lookAgain() error {
 	expired := c.claims.dropExpired(c.now())
 	for _, s := range c.sessions {

@@ -43,9 +43,9 @@ type Request struct {
 	Messages []Message
 }
 
-// Answer is what is to happen to an operation instead of what would. Its zero value changes nothing.
+// Answer changes the result of an operation. Its zero value changes nothing.
 type Answer struct {
-	// Delay passes first. The connection stands still meanwhile.
+	// Delay is the time before everything else. The connection stands still meanwhile.
 	Delay time.Duration
 	// Condition refuses the operation: an AMQP error condition such as "com.microsoft:server-busy".
 	Condition string
@@ -53,11 +53,12 @@ type Answer struct {
 	Description string
 	// Status goes with Condition for put-token and management operations. Default: 500.
 	Status int
-	// Drop cuts the connection without a word: before the operation is done or, with LoseReply, behind it.
+	// Drop cuts the connection without an error frame: before the operation is done or, with
+	// LoseReply, after it.
 	Drop bool
 	// LoseReply does the operation and never tells the client.
 	LoseReply bool
-	// Keep has the function asked again next time; without it an answer uses the function up.
+	// Keep lets the function be asked again; without it, an answer removes the function.
 	Keep bool
 }
 

@@ -11,15 +11,15 @@ import (
 type link interface {
 	flow(*amqp.Flow) error
 	transfer(t *amqp.Transfer, payload []byte) error
-	// pump looks again at what the link waits for.
+	// pump checks again for what the link waits for.
 	pump() error
-	// deadline is when to pump although nothing has happened; zero = never.
+	// deadline is when to pump even if nothing has happened; zero = never.
 	deadline() time.Time
 	// authorized tells whether a token still covers the link.
 	authorized() bool
 	// detach ends the link from this side.
 	detach(*amqp.Error) error
-	// detached takes note of the peer's detach, and tells whether this side had sent its own before.
+	// detached records the peer's detach, and reports whether this side had detached before.
 	detached() bool
 	// release gives back what the link holds. It may be called twice.
 	release()

@@ -22,7 +22,7 @@ const (
 // QueueSpec describes a queue; the zero value of every field but Name is the service's default.
 type QueueSpec = broker.Spec
 
-// Options say how a stand-in is to be. The zero value works.
+// Options configure a stand-in. The zero value works.
 type Options struct {
 	// Addr is the address to listen on. Default: a free port of 127.0.0.1.
 	Addr string
@@ -36,7 +36,7 @@ type Options struct {
 	Queues []QueueSpec
 	// Topics are there from the start.
 	Topics []TopicSpec
-	// Now is the clock. Default: time.Now. Whoever hands in one that jumps calls Server.Tick behind the jump.
+	// Now is the clock. Default: time.Now. After a jump of the clock, its owner calls Server.Tick.
 	Now func() time.Time
 	// Logger is told what goes wrong on connections. Default: nobody.
 	Logger *slog.Logger

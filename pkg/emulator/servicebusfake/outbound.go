@@ -145,7 +145,8 @@ func (l *outbound) pump() error {
 		}
 	}
 	if l.drain {
-		// What cannot be used up by messages is used up for nothing, so that the peer knows there are none (2.6.7).
+		// Credit is unused if there are too few messages; it is spent anyway, so that the peer
+		// knows that there are none (2.6.7).
 		l.sent += l.credit
 		l.credit = 0
 		err := l.sendState()

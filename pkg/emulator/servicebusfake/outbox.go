@@ -8,8 +8,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/amqp"
 )
 
-// outbox writes the frames of a connection, so that a peer that does not read stops nobody but itself. What is put in while a write
-// is under way goes out with the next one. It holds as much as the credit the peer gave.
+// outbox writes the frames of a connection, so that a peer that does not read blocks only itself.
+// Frames that arrive during a write go out with the next one. Its size is bounded by the credit
+// that the peer gave.
 type outbox struct {
 	signal chan struct{}
 

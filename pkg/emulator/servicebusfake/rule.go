@@ -135,7 +135,8 @@ func newRules(given []Rule, now time.Time) *rules {
 	return r
 }
 
-// accept reports whether a rule selects the message. It is delivered once, however many do: none has an action.
+// accept reports whether a rule selects the message. A message is delivered once even if several
+// rules select it, since none has an action.
 func (r *rules) accept(m broker.Message) bool {
 	return slices.ContainsFunc(r.all, func(rule Rule) bool { return rule.Filter.selects(m) })
 }

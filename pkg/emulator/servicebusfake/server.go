@@ -79,7 +79,7 @@ func (s *Server) reachable() string {
 // CreateQueue adds a queue. It fails where there is one of that name, and where the description is wrong.
 func (s *Server) CreateQueue(spec QueueSpec) error { return s.namespace.create(spec) }
 
-// Tick does at once what is due by Options.Now. Only a clock that jumps makes it needed.
+// Tick does what is due by Options.Now. It is needed only after a jump of the clock.
 func (s *Server) Tick() {
 	s.namespace.advance()
 	s.mu.Lock()

@@ -76,7 +76,7 @@ func (s *session) releaseAll() {
 
 // flow takes the peer's view of the windows, and passes on what concerns a link.
 func (s *session) flow(flow *amqp.Flow) error {
-	// What the peer has room for, less what it has not seen when it said so (2.5.6).
+	// The peer's window, minus the frames that it had not seen when it sent the window (2.5.6).
 	begun := uint32(0)
 	if flow.NextIncomingID != nil {
 		begun = *flow.NextIncomingID

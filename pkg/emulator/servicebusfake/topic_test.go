@@ -131,7 +131,8 @@ func TestASubscriptionThatComesLaterGetsWhatIsSentFromThenOn(t *testing.T) {
 	}
 }
 
-// TestWhatAnEntityIsNotForIsRefused: a link is, and what is not there is another matter.
+// TestWhatAnEntityIsNotForIsRefused: the link is refused, with another condition than for a missing
+// entity.
 func TestWhatAnEntityIsNotForIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, events(servicebusfake.TopicSpec{}, servicebusfake.SubscriptionSpec{Name: "a"}))

@@ -15,7 +15,7 @@ type step struct {
 	apply  func(q *broker.Queue, now time.Time) error
 }
 
-// commit makes all changes, or none where one of them cannot be made.
+// commit makes all changes, or none if one of them cannot be made.
 func (n *namespace) commit(steps ...step) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // sequence is a text, a line break, or what tells a terminal something (ECMA-48).
 var sequence = regexp.MustCompile("\x1b\\[\\??([0-9]*)[;0-9]*([A-Za-z])|\r|\n|[^\x1b\r\n]+")
 
-// Glass is what a terminal of a width shows of what was written to it, a line each from the first on, as
-// far as feedscale steers one: it goes up, erases, and begins lines. Colors are left out.
+// Glass computes what a terminal of a given width shows of a text, line by line, as far as
+// feedscale uses terminals: it moves up, erases, and begins lines. Colors are left out.
 func Glass(written string, width int) []string {
 	lines, row, column := []string{""}, 0, 0
 	put := func(text string) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Golden holds a text to the file testdata/NAME.golden of the package under test, byte by byte, or
-// writes the file anew where update asks for it: that is the package's own flag.
+// Golden compares a text with the file testdata/NAME.golden of the package under test, byte by
+// byte. If update is set, which is the package's own flag, it writes the file instead.
 func Golden(t testing.TB, update bool, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")

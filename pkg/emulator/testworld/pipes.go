@@ -16,7 +16,7 @@ const firstPort = 8081
 // azcosmos shares its caches between all clients of an endpoint.
 var given atomic.Int64
 
-// pipes are a network in memory: who listens is reached by its port, whatever the host.
+// pipes are a network in memory: a listener is found by its port, whatever the host.
 type pipes struct {
 	mu        sync.Mutex
 	listening map[int]*pipe

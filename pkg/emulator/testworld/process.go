@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
-// Environ writes settings as a process has its environment.
+// Environ returns settings in the form of a process's environment.
 func Environ(settings map[string]string) []string {
 	environ := make([]string, 0, len(settings))
 	for name, value := range settings {
@@ -31,13 +31,13 @@ func CertificateOf(t testing.TB, server *httptest.Server) (file string) {
 	return file
 }
 
-// Result is what a program left.
+// Result is the output and status of a program.
 type Result struct {
 	Status         int
 	Stdout, Stderr string
 }
 
-// Run runs a program to its end, however that is.
+// Run runs a program to its end, successful or not.
 func Run(t testing.TB, c *exec.Cmd) Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -50,9 +50,9 @@ func Run(t testing.TB, c *exec.Cmd) Result {
 	return Result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// KillAt starts a process and kills it with SIGKILL at the operation of that number, from 0, that a
-// namespace sees of it: before the operation is done, or behind it, before its answer is heard. It reports
-// whether it came to that; a process that got through has to end without an error.
+// KillAt starts a process and kills it with SIGKILL at the nth operation, from 0, that a namespace
+// sees of it: before the operation is done, or after it and before its answer. It reports whether
+// the process was killed; a process that was not must end without an error.
 func KillAt(t *testing.T, namespace *servicebusfake.Server, process *exec.Cmd, step int, done bool) (killed bool) {
 	t.Helper()
 	var seen atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/lifeline"
 )
 
-// Line is a transport by which the account is reached until it is cut, which the test's end does.
+// Line is a transport to the account that the end of the test cuts.
 func (w *World) Line() *lifeline.Line {
 	line := lifeline.New(w.Transport)
 	w.t.Cleanup(line.Cut)

@@ -11,7 +11,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// SDK is a connection to an account as an application has it, by its connection string.
+// SDK returns a client of the account from its connection string, as an application has it.
 func SDK(t testing.TB, connection string) *azcosmos.Client {
 	t.Helper()
 	return newSDK(t, connection, nil)

@@ -15,8 +15,8 @@ const (
 	OrdersHost = "shop.documents.azure.com"
 )
 
-// Shop is the world that a program scales one processor in: the container orders, whose one lease
-// the .NET SDK wrote in Azure, and a queue for the events.
+// Shop is a world with one processor to scale: the container orders, with one lease that the .NET
+// SDK wrote in Azure, and a queue for the events.
 type Shop struct {
 	*World
 	Processor leasefake.Processor // of orders
@@ -34,7 +34,7 @@ func NewShop(t testing.TB, o Options) *Shop {
 	return w
 }
 
-// Checkpoint writes the lease of orders as its owner does who has come to an LSN.
+// Checkpoint writes the lease of orders as its owner does that has processed up to an LSN.
 func (w *Shop) Checkpoint(lsn int64) {
 	w.t.Helper()
 	fields := At(lsn)
@@ -42,8 +42,8 @@ func (w *Shop) Checkpoint(lsn int64) {
 	w.Put(Leases, w.Processor.DotNetPK("0", leasefake.Range{Max: "FF"}, fields))
 }
 
-// Settings are those of a program that scales orders by what stands in them: a replica for ten. Where
-// the state is, and where events go to, is left to the test.
+// Settings are those of a program that scales orders by its lag: one replica for ten changes. The
+// test adds the state and the destination of events.
 func (w *Shop) Settings() map[string]string {
 	return map[string]string{
 		"COSMOS":                   w.Account.ConnectionString(),

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Must ends a test that cannot go on.
+// Must fails the test at once.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -70,7 +70,7 @@ func (w *watcher) lag(ctx context.Context, words []string) (string, error) {
 	return answer, nil
 }
 
-// The policy by which status tells what is stuck: as short as the intervals of the programs.
+// The policy for status: its limits are as short as the intervals of the programs.
 const (
 	stalledAfter    = 4 * time.Second
 	leaseExpiration = 5 * time.Second

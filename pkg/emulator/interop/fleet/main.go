@@ -220,7 +220,7 @@ func (f *fleet) took(d delivery) {
 	f.handled = append(f.handled, d)
 }
 
-// settle waits until everything was handled, and holds what was promised.
+// settle waits until every change was handled, and checks the promises.
 func (f *fleet) settle(rounds int) error {
 	all := 0
 	for _, n := range f.written {

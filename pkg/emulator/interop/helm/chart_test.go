@@ -381,8 +381,8 @@ func TestAnUpgradeKeepsTheKey(t *testing.T) {
 	}
 }
 
-// ofHelm are the labels and annotations that are Helm's own; a checksum is wrong once somebody
-// edits the file.
+// ofHelm matches Helm's own labels and annotations; a checksum is wrong after somebody edits the
+// file.
 var ofHelm = regexp.MustCompile(`^(helm\.sh/.*|app\.kubernetes\.io/(instance|version|managed-by)|checksum/config)$`)
 
 // strip takes what is Helm's own from a document, and annotations that are empty then.

@@ -1,10 +1,10 @@
-// Package hpa runs the HorizontalPodAutoscaler's own controller, of the module k8s.io/kubernetes, over
-// a target that exists in memory alone, so that step 9 of docs/decide.md can be held against it poll
-// by poll. It is a module of its own: nothing else of the project needs Kubernetes' sources.
+// Package hpa runs the HorizontalPodAutoscaler's own controller, of the module k8s.io/kubernetes,
+// on a target in memory, so that step 9 of docs/decide.md can be compared with it poll by poll. It
+// is a module of its own: nothing else of the project needs Kubernetes' sources.
 //
 // Only what the controller talks to is a stand-in: the scale subresource, the metrics API, and the
-// informers, which know of no pods, since an external metric needs none. Its clock is time.Now, which
-// testing/synctest sets.
+// informers, which know of no pods, since an external metric needs none. Its clock is time.Now,
+// which testing/synctest sets.
 package hpa
 
 import (

@@ -31,7 +31,7 @@ var (
 const (
 	partitions = 24
 	workers    = 4
-	// settled is longer than every window: what an HPA remembers from before has no effect.
+	// settled is longer than every window: after it, what an HPA remembers has no effect.
 	settled = 2 * time.Hour
 	// The deviations that docs/decide.md lists under "Where this differs from the HPA".
 	deviationFallback  = "a fallback is no recommendation"
@@ -136,8 +136,8 @@ type story struct {
 	trust  int // one poll in so many fails, another is incomplete; 0 = none
 	lag    int64
 
-	partSince   time.Time // when an incomplete poll last asked for as much as there was, or more
-	newSince    time.Time // when the HPA was made, where that was with the first decision
+	partSince   time.Time // when an incomplete poll last asked for at least the current replicas
+	newSince    time.Time // when the HPA was made, if that was with the first decision
 	asleepSince time.Time // when cooldown last took more than one replica to zero
 	boundsSince time.Time // when a bound last moved beyond the replicas
 	changes     []change  // that the HPA made
@@ -333,8 +333,8 @@ func (s *story) observe(measured changefeed.ProcessorLag, d *scaling.Decision, w
 	}
 }
 
-// explain returns the deviation whose condition holds, "" where there is none. Some only ever let
-// more replicas be than the HPA has.
+// explain returns the deviation whose condition holds, "" if there is none. Some deviations only
+// explain more replicas than the HPA has.
 func (s *story) explain(now time.Time, more bool) string {
 	up, down := s.policy.Behavior.ScaleUp, s.policy.Behavior.ScaleDown
 	window := max(up.StabilizationWindow, down.StabilizationWindow)

@@ -40,7 +40,7 @@ const (
 	often = 1
 )
 
-// sleeping has feedscale know that nothing is to be done.
+// sleeping waits until feedscale knows that nothing is pending.
 func sleeping(t *testing.T, w *watched) {
 	t.Helper()
 	w.published(t, 0)
@@ -118,8 +118,9 @@ func TestWhileFeedscaleKnowsNothingKEDAFallsBack(t *testing.T) {
 	}
 }
 
-// TestWhileFeedscaleIsGoneTheReplicasStay is what docs/keda-external-scaler.md says of a fallback: KEDA asks an external
-// scaler for the spec of its metric, and without that knows of no metric to fall back for.
+// TestWhileFeedscaleIsGoneTheReplicasStay is what docs/keda-external-scaler.md says of a fallback.
+// KEDA asks an external scaler for the spec of its metric, and needs the spec before it can apply a
+// fallback.
 func TestWhileFeedscaleIsGoneTheReplicasStay(t *testing.T) {
 	w := watch(t, ", minReplicaCount: 1", nil)
 	w.published(t, 1)
@@ -145,8 +146,9 @@ func TestWhileFeedscaleIsGoneTheReplicasStay(t *testing.T) {
 	})
 }
 
-// TestAPushComesThroughAfterFeedscaleWasKilled has KEDA ask once, before that: what wakes is the stream
-// that KEDA opened again. Had it asked in vain, it would have closed the connection until it asks again.
+// TestAPushComesThroughAfterFeedscaleWasKilled lets KEDA ask once before the kill. The push must
+// then come on the stream that KEDA opened again. After a failed question, KEDA would have closed
+// the connection until the next question.
 func TestAPushComesThroughAfterFeedscaleWasKilled(t *testing.T) {
 	w := watch(t, "", nil)
 	sleeping(t, w)

@@ -80,7 +80,7 @@ func lines(r io.Reader, to chan<- string) {
 	}
 }
 
-// kill ends it as nobody expects, once.
+// kill kills it without warning, once.
 func (w *watched) kill(t *testing.T) {
 	t.Helper()
 	if w.run.ProcessState == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// wanted is how many replicas a processor of a fleet is to have once something was written for it: one for
-// each partition that has lag.
+// wanted is how many replicas a processor of a fleet needs after a write: one for each partition
+// with lag.
 const wanted = 4
 
 // fleet is an account whose containers, of wanted partitions each, one `feedscale run` watches, with a
@@ -37,8 +37,8 @@ type fleet struct {
 	decided map[string]time.Time // when it was decided that a processor is to have the wanted replicas
 }
 
-// startFleet starts n processors of which nobody has anything to do. schedule is when they are polled.
-// signals says whether each has a signal queue, NAME-replicas.
+// startFleet starts n idle processors. schedule is when they are polled. signals says whether each
+// has a signal queue, NAME-replicas.
 func startFleet(t *testing.T, n int, schedule string, signals bool) *fleet {
 	t.Helper()
 	f := &fleet{World: testworld.New(t, testworld.Options{}), decided: make(map[string]time.Time)}

@@ -141,8 +141,8 @@ func (o *operator) await(t *testing.T, replicas int32) time.Time {
 	}
 }
 
-// hpa is the count that an HPA computes of what KEDA tells it: AverageValue, without tolerance, windows
-// and bounds.
+// hpa returns the count that an HPA computes from KEDA's metric: AverageValue, without tolerance,
+// windows and bounds.
 func (o *operator) hpa(ctx context.Context) (int, error) {
 	list, err := o.GetScaledObjectMetrics(ctx, deployment, namespace, o.metricName())
 	if err != nil {

@@ -143,7 +143,7 @@ func TestEachWayArrivesAtTheReplicasThatAreWanted(t *testing.T) {
 	}
 }
 
-// act starts a way, at a different moment for each processor, and returns what it does.
+// act starts a way, at a different moment for each processor, and returns its effect.
 func (p pace) act(t *testing.T, f *fleet, w way) *arrivals {
 	t.Helper()
 	arrivals := newArrivals()

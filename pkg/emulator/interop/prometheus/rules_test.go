@@ -34,7 +34,8 @@ func alerts(t *testing.T) map[string]string {
 	return found
 }
 
-// TestARuleIsTrueWhereItsAlertIsMeant asks the engine for what each rule finds, 20 minutes after the series begin.
+// TestARuleIsTrueWhereItsAlertIsMeant evaluates each rule with the engine, 20 minutes after the
+// series begin.
 func TestARuleIsTrueWhereItsAlertIsMeant(t *testing.T) {
 	all := alerts(t)
 	status := func(name string) string {

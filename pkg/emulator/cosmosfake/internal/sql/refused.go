@@ -5,8 +5,9 @@ var refusedSymbols = map[string]string{
 	"?": "the operator ?", "&": "the operator &", "|": "the operator |", "^": "the operator ^", "~": "the operator ~",
 }
 
-// refused names the first part of a query that the language has and this package has not. Whoever reads "does not offer
-// GROUP BY" looks no further; the parser would complain about what it meets first, such as the columns beside an aggregate.
+// refused names the first part of a query that is in the language and not in this package. "does
+// not offer GROUP BY" tells a user more than the parser, which would complain about the first token
+// that it meets, such as a column beside an aggregate.
 func refused(tokens []token) error {
 	from := false
 	for i, t := range tokens {

@@ -27,7 +27,7 @@ func (q *Queue) Peek(now time.Time, from int64, count int, session *string) []De
 			continue
 		}
 		d := e.delivery()
-		// Who only looks must not learn the lock of somebody else.
+		// A peek must not reveal the lock of another receiver.
 		d.Token, d.LockedUntil = Token{}, time.Time{}
 		deliveries = append(deliveries, d)
 	}

@@ -1,6 +1,6 @@
 package broker
 
-// Error is a refusal a caller decides by.
+// Error is a refusal that a caller can distinguish.
 type Error string
 
 func (e Error) Error() string { return string(e) }

@@ -42,8 +42,8 @@ func (q *Queue) Spec() Spec { return q.spec }
 // DeadLetters is the queue's dead-letter queue; nil where q is one.
 func (q *Queue) DeadLetters() *Queue { return q.dead }
 
-// Changes counts how often something became receivable, or ceased to belong to its receiver: while it stands still, a receiver
-// that found nothing need not look again.
+// Changes counts how often something became receivable, or stopped belonging to its receiver. While
+// it is unchanged, a receiver that found nothing need not look again.
 func (q *Queue) Changes() uint64 { return q.changes }
 
 // Check tells whether Send would take the message: ErrSessionIDMissing where it would not.

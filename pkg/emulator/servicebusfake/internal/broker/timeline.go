@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// due is an instant at which to look at a message or, where session is set, at a session. What it finds there decides: a message
-// may be settled and a lock renewed by then, so an entry here is a reminder, never an order.
+// due is an instant at which to look at a message or, if session is set, at a session. It is only a
+// reminder: by then the message may be settled or the lock renewed.
 type due struct {
 	at       time.Time
 	sequence int64
@@ -41,8 +41,8 @@ func (q *Queue) remindOfSession(l *SessionLock) {
 	q.forgetReminders()
 }
 
-// forgetReminders drops the reminders of messages that are gone, once they are the greater part: a long time to live would
-// otherwise keep them for as long.
+// forgetReminders drops the reminders of settled messages once they are the majority. Otherwise a
+// long time to live would keep them in memory.
 func (q *Queue) forgetReminders() {
 	if len(q.reminders) < 1024 || len(q.reminders) < 4*(len(q.entries)+len(q.sessions)) {
 		return
@@ -66,8 +66,9 @@ func (q *Queue) NextDue() (at time.Time, ok bool) {
 	return q.reminders[0].at, true
 }
 
-// Advance does all that is due by now: scheduled messages are enqueued, locks and messages expire. Every other method does so
-// first, so an owner needs it only to have things happen while nobody calls.
+// Advance does everything that is due by now: scheduled messages are enqueued, locks and messages
+// expire. Every other method calls it first, so an owner needs it only for changes while nobody
+// calls.
 func (q *Queue) Advance(now time.Time) {
 	for len(q.reminders) > 0 && !q.reminders[0].at.After(now) {
 		reminder := heap.Pop(&q.reminders).(due)
