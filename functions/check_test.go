@@ -40,10 +40,13 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 	}
 	want := []string{
 		"settings ok",
-		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "read metadata ok", // the account
-		"read metadata ok", "read metadata ok", "read feed ok", "query leases ok", "partition key ok", // database, container, lease container
+		// the account
+		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "read metadata ok",
+		// database, container, lease container
+		"read metadata ok", "read metadata ok", "read feed ok", "query leases ok", "partition key ok",
 		"find leases ok",
-		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "write state ok", "one poller ok", // the table
+		// the table
+		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "write state ok", "one poller ok",
 		"dns ok", "connection ok", "tls skip", "identity skip", "send ok", // the queue
 	}
 	if !slices.Equal(summary, want) {

@@ -396,8 +396,8 @@ func mistakes() []mistake {
 	}
 }
 
-// answer is what the program says about a mistake: the sentences of standard error, of a table its last
-// column, of a check the failures and their fixes.
+// answer is what the program says about a mistake: the sentences of standard error, of a table its
+// last column, of a check the failures and their fixes.
 func answer(d *desk, r testworld.Result, args []string) (said []string) {
 	switch {
 	case r.Status == 2:

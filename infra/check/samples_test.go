@@ -187,7 +187,8 @@ type manifest struct {
 	Type       string            // Secret
 	StringData map[string]string `yaml:"stringData"` // Secret
 	Spec       struct {
-		SecretTargetRef []struct{ Parameter, Name, Key string } `yaml:"secretTargetRef"` // TriggerAuthentication
+		// TriggerAuthentication
+		SecretTargetRef []struct{ Parameter, Name, Key string } `yaml:"secretTargetRef"`
 		PodIdentity     *struct {                               // TriggerAuthentication
 			Provider   string
 			IdentityID string `yaml:"identityId"`

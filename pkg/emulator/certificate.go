@@ -23,7 +23,7 @@ const certificateLife = 365 * 24 * time.Hour
 
 // LoadCertificate returns a TLS configuration for the stand-ins, and the PEM file for clients to
 // trust: ca.pem in the folder. The certificate in a folder is its own authority, for this machine's
-// own names. One is made where there is none or it has expired, so that clients have to be told to
+// own names. One is made where there is none or it has expired, so that clients must be told to
 // trust it once.
 func LoadCertificate(folder string, now time.Time) (c *tls.Config, caFile string, err error) {
 	if folder, err = filepath.Abs(folder); err != nil {

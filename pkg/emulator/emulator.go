@@ -134,8 +134,7 @@ func (e *Emulator) create(o Options) error {
 	return nil
 }
 
-// Control is the address of POST /faults, such as http://127.0.0.1:40001; "" where it is not
-// served.
+// Control is the address of POST /faults, such as http://127.0.0.1:40001; "" if it is not served.
 func (e *Emulator) Control() string {
 	if e.control == nil {
 		return ""

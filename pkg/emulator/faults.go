@@ -269,7 +269,7 @@ func (f *faults) region(name string) (int, error) {
 	return 0, fmt.Errorf("there is no region %q; there are %s", name, strings.Join(f.regions, ", "))
 }
 
-// split answers with the new ranges, where it is done at once.
+// split answers with the new ranges, if it is done at once.
 func (f *faults) split(s splitFault) (any, error) {
 	finish, err := f.account.StartSplit(s.Database, s.Container, s.Range)
 	if err != nil {

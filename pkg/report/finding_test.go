@@ -55,8 +55,8 @@ func member(name string, replicas *int, status changefeed.Status) state.Member {
 	return state.Member{Processor: name, Replicas: replicas, Totals: changefeed.Totals{Status: status}}
 }
 
-// limitedThrice is a State whose backlog grows, whose oldest change is too old, and whose replicas are
-// capped.
+// limitedThrice is a State whose backlog grows, whose oldest change is too old, and whose replicas
+// are capped.
 func limitedThrice() report.Lookup {
 	s := of(leases(partition("0", "orders-1", 313, 700, changefeed.StatusLagging)))
 	s.Memory.Arrival, s.Memory.DrainPerReplica = new(41.0), 8

@@ -36,9 +36,9 @@ func (l List) Fields() []Field {
 	return []Field{{"time", l.Time}, {"processors", l.Processors}, {"groups", l.Groups}, {"causes", l.Causes}}
 }
 
-// WriteObject writes an object as a line of JSON. If escaped is set, < and > are escaped for a browser. A slice is
-// written element by element, so that the JSON of thousands of processors is never in memory at
-// once.
+// WriteObject writes an object as a line of JSON. If escaped is set, < and > are escaped for a
+// browser. A slice is written element by element, so that the JSON of thousands of processors is
+// never in memory at once.
 func WriteObject(w io.Writer, fields []Field, escaped bool) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

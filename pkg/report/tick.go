@@ -4,7 +4,8 @@ import "github.com/feedscale/feedscale/pkg/state"
 
 // Tick is the result of one tick.
 type Tick struct {
-	Polled      []state.State // of each processor that was polled, in the order of the configuration
+	// of each processor that was polled, in the order of the configuration
+	Polled      []state.State
 	Groups      []state.State // of each group that was decided
 	Uncommitted int           // processors and groups that could not be committed, since the store failed
 	Unpublished int           // events that wait in the outbox for the next tick

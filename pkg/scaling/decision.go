@@ -27,7 +27,8 @@ type Decision struct {
 	Previous  *int      `json:"previous"` // nil for the first decision of a processor
 	Direction Direction `json:"direction"`
 	// the processor has work, so it stays above zero replicas; docs/decide.md, step 1
-	Active      bool     `json:"active"`
-	MetricValue int64    `json:"metricValue"` // the capped lag, in transactions, for a scaler whose target is the threshold
-	Reasons     []Reason `json:"reasons"`     // of every step that changed the count, in order
+	Active bool `json:"active"`
+	// the capped lag, in transactions, for a scaler whose target is the threshold
+	MetricValue int64    `json:"metricValue"`
+	Reasons     []Reason `json:"reasons"` // of every step that changed the count, in order
 }

@@ -17,8 +17,10 @@ type Memory struct {
 	Asked       time.Time `json:"asked,omitzero"`
 	Active      bool      `json:"active,omitempty"`      // of that decision
 	MetricValue int64     `json:"metricValue,omitempty"` // of that decision, in transactions
-	LastActive  time.Time `json:"lastActive,omitzero"`   // of the last poll that was active; zero if none was
-	Failures    int       `json:"failures,omitempty"`    // polls in a row in which no partition was known
+	// of the last poll that was active; zero if none was
+	LastActive time.Time `json:"lastActive,omitzero"`
+	// polls in a row in which no partition was known
+	Failures int `json:"failures,omitempty"`
 	// of the last complete poll, or the most that a later incomplete one found; 0 if no poll ever
 	// measured it
 	Partitions int `json:"partitions,omitempty"`

@@ -27,14 +27,16 @@ type Policy struct {
 	// time to drain a backlog, for step 3; 0 = SizingAuto does not drain it faster than it arrives,
 	// and SizingThreshold skips step 3
 	CatchUpWithin time.Duration
-	MinReplicas   int           // minReplicaCount, at least 0
-	MaxReplicas   *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
-	Cooldown      time.Duration // cooldownPeriod: time from the last active poll to the step to zero
-	Health        health.Policy // the policy that assessed the Lag of an Input
-	Behavior      Behavior
-	Fallback      Fallback
-	Schedules     []Schedule
-	Paused        bool // decisions are shown, and not published
+	MinReplicas   int // minReplicaCount, at least 0
+	// maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
+	MaxReplicas *int
+	// cooldownPeriod: time from the last active poll to the step to zero
+	Cooldown  time.Duration
+	Health    health.Policy // the policy that assessed the Lag of an Input
+	Behavior  Behavior
+	Fallback  Fallback
+	Schedules []Schedule
+	Paused    bool // decisions are shown, and not published
 }
 
 // Sizing says what the replicas are computed from.
@@ -103,11 +105,13 @@ type FallbackBehavior string
 // and FallbackMax, which KEDA does not have.
 const (
 	// as if every partition had a lag of one threshold
-	FallbackMax             FallbackBehavior = "max"
-	FallbackStatic          FallbackBehavior = "static"                  // Replicas
-	FallbackCurrent         FallbackBehavior = "currentReplicas"         // the last decision
-	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher" // the greater of the last decision and Replicas
-	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // the smaller of the last decision and Replicas
+	FallbackMax     FallbackBehavior = "max"
+	FallbackStatic  FallbackBehavior = "static"          // Replicas
+	FallbackCurrent FallbackBehavior = "currentReplicas" // the last decision
+	// the greater of the last decision and Replicas
+	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher"
+	// the smaller of the last decision and Replicas
+	FallbackCurrentIfLower FallbackBehavior = "currentReplicasIfLower"
 )
 
 // Schedule is a minimum in a time window, as in KEDA's cron trigger: at least DesiredReplicas while

@@ -123,7 +123,8 @@ func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
 			continue
 		}
 		owners := max(1, m.owners)
-		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give 32.
+		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give
+		// 32.
 		if c.raise(float64(owners) * float64(*m.age) / l.limit.Seconds()) {
 			live := "1 owner is live"
 			if owners > 1 {

@@ -126,7 +126,8 @@ func wave(rates []float64, r *rand.Rand) {
 	}
 }
 
-// markov has 2 to 5 levels up to thirty times apart, and stays on one for 2 to 40 minutes on average.
+// markov has 2 to 5 levels up to thirty times apart, and stays on one for 2 to 40 minutes on
+// average.
 func markov(d *Drawn, _ int, r *rand.Rand) {
 	levels, stay := make([]float64, 2+r.IntN(4)), 60*between(r, 2, 40)
 	for i := range levels {

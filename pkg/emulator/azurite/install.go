@@ -19,10 +19,9 @@ var packageJSON []byte
 //go:embed npm/package-lock.json
 var packageLock []byte
 
-// Install makes sure that Azurite is installed in the user's cache directory,
-// and returns the folder that holds its node_modules. It downloads only where
-// the folder is missing. Several processes may call it at once: one installs,
-// the others wait for it.
+// Install makes sure that Azurite is installed in the user's cache directory, and returns the
+// folder that holds its node_modules. It downloads only if the folder is missing. Several processes
+// may call it at once: one installs, the others wait for it.
 func Install(ctx context.Context) (string, error) {
 	dir, err := npm.Install(ctx, "azurite-"+Version, npm.Files{"package.json": packageJSON, "package-lock.json": packageLock})
 	if err != nil {

@@ -17,11 +17,12 @@ const queryEngine = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"
 	`"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,"sqlAllowLike":true,"sqlAllowGroupByClause":true,"maxSpatialQueryCells":12,` +
 	`"spatialMaxGeometryPointCount":256,"sqlAllowTop":true,"enableSpatialIndexing":true}`
 
-// accountName is what the account calls itself. It is not "localhost": some clients take that for the vendor's emulator and then
-// ignore the regions.
+// accountName is what the account calls itself. It is not "localhost": some clients take that for
+// the vendor's emulator and then ignore the regions.
 const accountName = "feedscale"
 
-// readAccount answers with the account's regions, by addresses that the client can reach, in the order of their priority.
+// readAccount answers with the account's regions, by addresses that the client can reach, in the
+// order of their priority.
 func (c *call) readAccount() *reply {
 	var all, writable []location
 	for _, r := range c.server.regions {

@@ -16,24 +16,27 @@ func FirewallForbids(ip string) Answer {
 
 // RoleForbids is the answer to an identity without a role that permits an action such as
 // Microsoft.DocumentDB/databaseAccounts/readMetadata, which is asked for before everything else
-// (https://github.com/microsoft/vscode-cosmosdb/issues/3073). The substatus tells what kind of request it was: of metadata,
-// by names, or by RIDs (azure-cosmos-dotnet-v3, SubStatusCodes: 5301, 5302, 5303).
+// (https://github.com/microsoft/vscode-cosmosdb/issues/3073). The substatus tells what kind of
+// request it was: of metadata, by names, or by RIDs (azure-cosmos-dotnet-v3, SubStatusCodes: 5301,
+// 5302, 5303).
 func RoleForbids(substatus int, action, resource string) Answer {
 	return Answer{Status: 403, Substatus: substatus, Message: fmt.Sprintf("Request blocked by Auth %s : Request is blocked because principal [00000000-0000-0000-0000-000000000000] does not have required RBAC permissions to perform action [%s] on resource [%s]. Learn more: https://aka.ms/cosmos-native-rbac.", accountName, action, resource)}
 }
 
-// IdentityForbids is the answer to an identity that asks for what needs a key, such as POST /dbs or GET /offers
-// (https://github.com/dotnet/efcore/issues/32197).
+// IdentityForbids is the answer to an identity that asks for what needs a key, such as POST /dbs or
+// GET /offers (https://github.com/dotnet/efcore/issues/32197).
 func IdentityForbids(method, path string) Answer {
 	return Answer{Status: 403, Substatus: substatusIdentityForbidden, Message: fmt.Sprintf("Request blocked by Auth %s : The given request [%s /%s] cannot be authorized by AAD token in data plane. Learn more: https://aka.ms/cosmos-native-rbac.", accountName, method, path)}
 }
 
-// AudienceRefused is the answer to a token for another audience (https://github.com/Azure/azure-sdk-for-java/issues/42800).
+// AudienceRefused is the answer to a token for another audience
+// (https://github.com/Azure/azure-sdk-for-java/issues/42800).
 func AudienceRefused(given string) Answer {
 	return Answer{Status: 401, Substatus: 5008, Message: fmt.Sprintf("Request blocked by Auth %[1]s : Provided AAD token is intended for [%[2]s]. This database account accepts tokens intended for [https://%[1]s.documents.azure.com, https://%[1]s.sql.cosmos.azure.com, https://%[1]s.sqlx.cosmos.azure.com, https://cosmos.azure.com].", accountName, given)}
 }
 
-// IssuerRefused is the answer to a token of another tenant (https://github.com/Azure/azure-sdk-for-js/issues/32391).
+// IssuerRefused is the answer to a token of another tenant
+// (https://github.com/Azure/azure-sdk-for-js/issues/32391).
 func IssuerRefused(issuer, tenant string) Answer {
 	return Answer{Status: 401, Substatus: 5007, Message: fmt.Sprintf("Request blocked by Auth %s : Provided AAD token was issued by the authority [%s] which is not trusted by this database account. Please ensure the token has been issued by the AAD tenant(s) %s.", accountName, issuer, tenant)}
 }
@@ -44,15 +47,17 @@ func KeysRefused() Answer {
 	return Answer{Status: 401, Substatus: 5202, Message: "Local Authorization is disabled. Use an AAD token to authorize all requests."}
 }
 
-// StartTimeRefused is the answer to a start time where the account has several write regions, spelled as the service
-// spells it (https://github.com/Azure/azure-cosmos-dotnet-v3/issues/938).
+// StartTimeRefused is the answer to a start time where the account has several write regions,
+// spelled as the service spells it (https://github.com/Azure/azure-cosmos-dotnet-v3/issues/938).
 func StartTimeRefused() Answer {
 	return Answer{Status: 400, Message: `StartTime/IfMofifiedSince is not currently supported when EnableMultipleWriteLocations is set.`, inErrors: true}
 }
 
-// RangeGone is the answer to a range that was split or merged (410 with 1002), RangeSplitting and RangeMigrating those to
-// one that is being split (1007) or moved (1008); NameStale says that a name now belongs to another resource (1000). See
-// https://learn.microsoft.com/rest/api/cosmos-db/http-status-codes-for-cosmosdb and the SDKs' SubStatusCodes.
+// RangeGone is the answer to a range that was split or merged (410 with 1002), RangeSplitting and
+// RangeMigrating those to one that is being split (1007) or moved (1008); NameStale says that a
+// name now belongs to another resource (1000). See
+// https://learn.microsoft.com/rest/api/cosmos-db/http-status-codes-for-cosmosdb and the SDKs'
+// SubStatusCodes.
 func RangeGone() Answer { return gone(substatusRangeGone) }
 
 // RangeSplitting: see RangeGone.
@@ -77,7 +82,8 @@ func (a *Answer) fault() *fault {
 	return f
 }
 
-// actions of the data plane, as roles name them; see https://learn.microsoft.com/azure/cosmos-db/reference-data-plane-actions.
+// actions of the data plane, as roles name them; see
+// https://learn.microsoft.com/azure/cosmos-db/reference-data-plane-actions.
 func (k Kind) action() string {
 	const items = "sqlDatabases/containers/"
 	action := "readMetadata"

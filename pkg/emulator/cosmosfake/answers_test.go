@@ -69,7 +69,8 @@ func TestAnyAnswerCanBeEmptyOrCutShort(t *testing.T) {
 		t.Run(string(k.kind), func(t *testing.T) {
 			send := func(a cosmosfake.Answer) (response, error) {
 				t.Helper()
-				defer s.Control(cosmosfake.Times(100, k.kind, a))() // clients try a broken connection again
+				// clients try a broken connection again
+				defer s.Control(cosmosfake.Times(100, k.kind, a))()
 				return c.try(k.method, k.path, k.headers, k.body)
 			}
 			for _, body := range []string{"", "{}", `{"Documents":[{"id`} {

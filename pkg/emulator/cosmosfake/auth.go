@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// maxSkew is how far the date of a signed request may be from the real time. Options.Now does not matter here: clients sign
-// with the clock they have.
+// maxSkew is how far the date of a signed request may be from the real time. Options.Now does not
+// matter here: clients sign with the clock they have.
 const maxSkew = 15 * time.Minute
 
-// authenticate checks the Authorization header: type=master with a signature by the account key, or type=aad with a
-// bearer token.
+// authenticate checks the Authorization header: type=master with a signature by the account key, or
+// type=aad with a bearer token.
 func (c *call) authenticate(authorization string) error {
 	if c.Header.Get("x-ms-version") == "" {
 		return badRequest("The required header x-ms-version is missing.")
@@ -68,7 +68,8 @@ func (c *call) checkSignature(signature string) error {
 		date = c.Header.Get("Date")
 		dated, plain = "", date
 	}
-	at, err := http.ParseTime(strings.ToUpper(date)) // some clients send it in lower case, as they sign it
+	// some clients send it in lower case, as they sign it
+	at, err := http.ParseTime(strings.ToUpper(date))
 	if err != nil {
 		return unauthorized("The request carries no date: x-ms-date is missing or not in RFC 1123 form.")
 	}
@@ -91,8 +92,8 @@ func (c *call) checkSignature(signature string) error {
 	return unauthorized("The input authorization token can't serve the request: a wrong key is being used, or the payload is not built as the protocol wants it.")
 }
 
-// signedLinks are the forms in which the link of a request may have been signed: by names as it is; by RID only the last
-// RID in lower case. A feed is signed with the link of its owner.
+// signedLinks are the forms in which the link of a request may have been signed: by names as it is;
+// by RID only the last RID in lower case. A feed is signed with the link of its owner.
 func (c *call) signedLinks() []string {
 	link := c.link
 	if len(link)%2 == 1 {

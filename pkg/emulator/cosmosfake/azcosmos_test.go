@@ -65,7 +65,8 @@ func TestTheGoSDKCannotTellTheDifference(t *testing.T) {
 	} else if rus, _ := got.ThroughputProperties.ManualThroughput(); rus != 20000 {
 		t.Errorf("throughput %d", rus)
 	}
-	// Fixed throughput becomes autoscaled by a migration only, which this SDK has not; more than the ranges serve is pending.
+	// Fixed throughput becomes autoscaled by a migration only, which this SDK has not; more than
+	// the ranges serve is pending.
 	if _, err := container.ReplaceThroughput(ctx, azcosmos.NewAutoscaleThroughputProperties(30000), nil); status(t, err) != http.StatusBadRequest {
 		t.Error(err)
 	}
@@ -193,8 +194,8 @@ func TestTheGoSDKFollowsASplit(t *testing.T) {
 	}
 }
 
-// What facts about azcosmos 1.5.0 were gathered from running code: it gives up where a split begins while it reads the
-// ranges, because the range that splits then comes twice.
+// What facts about azcosmos 1.5.0 were gathered from running code: it gives up where a split begins
+// while it reads the ranges, because the range that splits then comes twice.
 func TestARangeComesAgainWhereASplitBeginsWhileRangesAreRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, byID("c"))

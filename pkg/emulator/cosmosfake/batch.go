@@ -29,15 +29,17 @@ type batchResult struct {
 // mostBatchOperations is the service's limit.
 const mostBatchOperations = 100
 
-// hybridRow is the first byte of HybridRowVersion.V1 (azure-cosmos-dotnet-v3, HybridRowVersion.cs and
-// TransactionalBatchResponse.cs), a binary form of batches that this package does not read.
+// hybridRow is the first byte of HybridRowVersion.V1 (azure-cosmos-dotnet-v3, HybridRowVersion.cs
+// and TransactionalBatchResponse.cs), a binary form of batches that this package does not read.
 const hybridRow = 0x81
 
-// executeBatch runs several operations: atomically within one logical partition, or each for itself within one range.
+// executeBatch runs several operations: atomically within one logical partition, or each for itself
+// within one range.
 func (c *call) executeBatch() (*reply, error) {
 	if len(c.body) > 0 && c.body[0] == hybridRow {
 		const refusal = "HybridRow is not offered: .NET sends transactional batch and bulk in that form only. Use one request per item."
-		c.server.hybridRow.Do(func() { c.server.logger.Warn(refusal) }) // .NET drops the body of the answer
+		// .NET drops the body of the answer
+		c.server.hybridRow.Do(func() { c.server.logger.Warn(refusal) })
 		return nil, badRequest(refusal)
 	}
 	var operations []batchOperation
@@ -130,7 +132,8 @@ func (c *call) executeSeparately(operations []batchOperation) (*reply, error) {
 	return c.batchReply(overallStatus(results), results, owner, lsn), nil
 }
 
-// overallStatus is the status of a batch whose operations stand for themselves: 207 where one of them failed.
+// overallStatus is the status of a batch whose operations stand for themselves: 207 where one of
+// them failed.
 func overallStatus(results []batchResult) int {
 	for _, r := range results {
 		if r.Status >= http.StatusBadRequest {

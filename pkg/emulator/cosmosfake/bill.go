@@ -51,9 +51,10 @@ func (l *ledger) use(now time.Time, used float64) {
 
 func fullHour(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
 
-// bill lists the hours until now: "you're billed for the highest RU/s provisioned in each hour", and of autoscaled
-// throughput for the highest that it scaled to, a tenth of its maximum at least
-// (https://learn.microsoft.com/azure/cosmos-db/understand-your-bill, https://learn.microsoft.com/azure/cosmos-db/autoscale-faq).
+// bill lists the hours until now: "you're billed for the highest RU/s provisioned in each hour",
+// and of autoscaled throughput for the highest that it scaled to, a tenth of its maximum at least
+// (https://learn.microsoft.com/azure/cosmos-db/understand-your-bill,
+// https://learn.microsoft.com/azure/cosmos-db/autoscale-faq).
 func (l *ledger) bill(now time.Time) []Hour {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +81,9 @@ func (p provision) billed(peak float64) int {
 	return min(max(p.limit/10, int(math.Ceil(peak))), p.limit)
 }
 
-// Bill lists what each hour of a container's throughput is billed for, or of a database's where coll is "", from the
-// hour in which it was created until now. It is an error where there is none of its own.
+// Bill lists what each hour of a container's throughput is billed for, or of a database's where
+// coll is "", from the hour in which it was created until now. It is an error if there is none of
+// its own.
 func (s *Server) Bill(db, coll string) ([]Hour, error) {
 	var of provisioner
 	if d, ok := s.databases.find(db); ok && coll == "" {

@@ -23,12 +23,13 @@ type position struct {
 	since int64  // seconds since 1970, exclusive; 0: no start time
 }
 
-// capabilityStartTimeAfterMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities without which a start time is refused
-// on a range that was merged (azure-sdk-for-java#48752, azure-sdk-for-go#26775).
+// capabilityStartTimeAfterMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities without which a
+// start time is refused on a range that was merged (azure-sdk-for-java#48752,
+// azure-sdk-for-go#26775).
 const capabilityStartTimeAfterMerge = 2
 
-// feedPosition reads If-None-Match ("LSN" or *) and If-Modified-Since. A date that is not in RFC 1123 form with GMT is
-// ignored, as the service ignores it.
+// feedPosition reads If-None-Match ("LSN" or *) and If-Modified-Since. A date that is not in RFC
+// 1123 form with GMT is ignored, as the service ignores it.
 func (c *call) feedPosition() (position, error) {
 	var p position
 	switch tag := c.Header.Get("If-None-Match"); tag {
@@ -51,7 +52,8 @@ func (c *call) feedPosition() (position, error) {
 // errReplaced tells that a partition was split or merged between its lookup and its use.
 var errReplaced = errors.New("the partition key range was replaced")
 
-// readChangeFeed answers with the changes of one range after a position, or 304 where there are none.
+// readChangeFeed answers with the changes of one range after a position, or 304 where there are
+// none.
 func (c *call) readChangeFeed() (*reply, error) {
 	start, err := c.feedPosition()
 	if err != nil {
@@ -72,7 +74,8 @@ func (c *call) readChangeFeed() (*reply, error) {
 		if !errors.Is(err, errReplaced) {
 			return r, err
 		}
-		// The next lookup finds the successors, or answers 410 where the client named the range itself.
+		// The next lookup finds the successors, or answers 410 where the client named the range
+		// itself.
 	}
 }
 
@@ -86,9 +89,10 @@ func (c *call) readMode(p *partition, s scope, start position) (*reply, error) {
 	return nil, badRequest("The feed mode %q is not known.", c.Header.Get("A-IM"))
 }
 
-// searchStart answers a start time without a continuation: the service looks the LSN up and sends it with an empty page, and
-// the feed begins with the read after that (azure-cosmos-dotnet-v3#755 and #756, azure-sdk-for-java#30963). The time is
-// exclusive (azure-cosmos-dotnet-v3, ChangeFeedProcessorBuilder.WithStartTime), and both are whole seconds.
+// searchStart answers a start time without a continuation: the service looks the LSN up and sends
+// it with an empty page, and the feed begins with the read after that (azure-cosmos-dotnet-v3#755
+// and #756, azure-sdk-for-java#30963). The time is exclusive (azure-cosmos-dotnet-v3,
+// ChangeFeedProcessorBuilder.WithStartTime), and both are whole seconds.
 func (c *call) searchStart(p *partition, start position) (*reply, error) {
 	var upTo, lsn uint64
 	ok := p.read(c.now, func() {
@@ -106,8 +110,8 @@ func (c *call) searchStart(p *partition, start position) (*reply, error) {
 	return c.feedReply(p, feedPage{body: c.openFeed(), upTo: upTo}, lsn)
 }
 
-// readIncremental answers with the latest versions of the documents that changed. Documents that were written in one
-// transaction are never parted, whatever the page size.
+// readIncremental answers with the latest versions of the documents that changed. Documents that
+// were written in one transaction are never parted, whatever the page size.
 func (c *call) readIncremental(p *partition, s scope, start position) (*reply, error) {
 	if start.since > 0 && p.merged && c.capabilities()&capabilityStartTimeAfterMerge == 0 {
 		return nil, badRequest("StartTime/IfModifiedSince is not currently supported with merged partitions.")
@@ -115,7 +119,8 @@ func (c *call) readIncremental(p *partition, s scope, start position) (*reply, e
 	if start.since > 0 && !start.begun && !start.now {
 		return c.searchStart(p, start)
 	}
-	// Beside a continuation a start time says nothing, unless LSNs and times went different ways in a merge.
+	// Beside a continuation a start time says nothing, unless LSNs and times went different ways in
+	// a merge.
 	since := int64(0)
 	if p.merged {
 		since = start.since

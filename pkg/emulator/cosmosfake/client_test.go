@@ -146,7 +146,7 @@ func sign(key, method, resource, link, date string) string {
 	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// code is the status and, where there is one, the substatus: "410/1002".
+// code is the status and, if there is one, the substatus: "410/1002".
 func (r response) code() string {
 	if sub := r.header.Get("x-ms-substatus"); sub != "" {
 		return fmt.Sprintf("%d/%s", r.status, sub)

@@ -13,7 +13,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// A long life of one range: the feed holds each document once, at the LSN of its last write, in the order of LSNs.
+// A long life of one range: the feed holds each document once, at the LSN of its last write, in the
+// order of LSNs.
 func TestTheFeedOfManyDocumentsStaysInOrder(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -55,7 +56,8 @@ func TestTheFeedOfManyDocumentsStaysInOrder(t *testing.T) {
 	}
 }
 
-// Writers, readers, queries, splits and merges at the same time: nothing fails that need not, and nothing is lost.
+// Writers, readers, queries, splits and merges at the same time: nothing fails that need not, and
+// nothing is lost.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Partitions: 4})

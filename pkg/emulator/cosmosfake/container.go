@@ -55,9 +55,12 @@ type ContainerSpec struct {
 	ID           string `yaml:"id"`
 	PartitionKey Paths  `yaml:"partitionKey"` // such as /id; more than one is a hierarchical key
 	Partitions   int    `yaml:"partitions"`   // partition key ranges at the start; default 1
-	Throughput   int    `yaml:"throughput"`   // request units per second, divided between the ranges; 0: no limit
-	DefaultTTL   int    `yaml:"defaultTtl"`   // seconds; -1: only documents with a ttl of their own expire; 0: none do
-	// VersionRetention is how far the feed of all versions and deletes reaches back; 0: as the account's.
+	// request units per second, divided between the ranges; 0: no limit
+	Throughput int `yaml:"throughput"`
+	// seconds; -1: only documents with a ttl of their own expire; 0: none do
+	DefaultTTL int `yaml:"defaultTtl"`
+	// VersionRetention is how far the feed of all versions and deletes reaches back; 0: as the
+	// account's.
 	VersionRetention time.Duration `yaml:"-"`
 }
 
@@ -74,7 +77,8 @@ func (p *Paths) UnmarshalYAML(read func(any) error) error {
 	return read((*[]string)(p))
 }
 
-// CreateContainer creates a container, as a client would. It is an error if one of that name exists.
+// CreateContainer creates a container, as a client would. It is an error if one of that name
+// exists.
 func (s *Server) CreateContainer(db string, spec ContainerSpec) error {
 	d, ok := s.databases.find(db)
 	if !ok {
@@ -138,7 +142,8 @@ func (c *container) versionRetention() time.Duration {
 	return c.server.retention
 }
 
-// expiryOf returns when a document expires: its own ttl counts only where the container has time to live switched on.
+// expiryOf returns when a document expires: its own ttl counts only if the container has time to
+// live switched on.
 func (c *container) expiryOf(d *document) int64 {
 	ttl := c.properties.Load().defaultTTL
 	if ttl == nil {
@@ -157,7 +162,8 @@ func (c *container) expiryOf(d *document) int64 {
 // with a merge. The service documents that it refuses, not with which code; 400 is an assumption.
 const unmergedClientStatus = http.StatusBadRequest
 
-// capabilityMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities that says a client understands merges.
+// capabilityMerge is the bit of x-ms-cosmos-sdk-supportedcapabilities that says a client
+// understands merges.
 const capabilityMerge = 1
 
 func (c *call) acceptClient() error {

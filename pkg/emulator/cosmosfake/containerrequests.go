@@ -51,7 +51,8 @@ func parseContainer(body []byte) (*containerInput, *properties, error) {
 	return &input, p, nil
 }
 
-// throughputPerRange is what one partition key range serves at most; a new container gets as many ranges as it needs.
+// throughputPerRange is what one partition key range serves at most; a new container gets as many
+// ranges as it needs.
 const throughputPerRange = 10_000
 
 func (c *call) createContainer() (*reply, error) {

@@ -24,26 +24,30 @@ type Answer struct {
 	Delay time.Duration
 	// Break ends the connection without an answer.
 	Break bool
-	// Status, where it is not zero, is sent with the fields below; otherwise the request is handled as usual.
+	// Status, if it is not zero, is sent with the fields below; otherwise the request is handled as
+	// usual.
 	Status    int
 	Substatus int
 	Header    http.Header
-	// Body is sent as it is; empty, an error status has the body that the service sends with it, around Message.
+	// Body is sent as it is; empty, an error status has the body that the service sends with it,
+	// around Message.
 	Body    string
 	Message string
-	// CutShort ends the connection in the middle of the answer's body, whether the answer is scripted here or not.
+	// CutShort ends the connection in the middle of the answer's body, whether the answer is
+	// scripted here or not.
 	CutShort bool
-	// EmptyPage makes a query, or a read of the change feed, that is handled as usual answer with a page that has a
-	// continuation but no results, as the service does where it ran out of time. A change feed answers so with 200, and an
-	// ETag that moved to where the next change is; where there is none it answers 304 all the same.
+	// EmptyPage makes a query, or a read of the change feed, that is handled as usual answer with a
+	// page that has a continuation but no results, as the service does where it ran out of time. A
+	// change feed answers so with 200, and an ETag that moved to where the next change is; where
+	// there is none it answers 304 all the same.
 	EmptyPage bool
 
 	inErrors bool // Message is wrapped as those of the replicas are
 }
 
-// Control registers a function that sees every request. Of several functions the one registered last is asked first,
-// and the first answer counts; nil lets the request go on. The function is called from many goroutines. It stays until
-// remove is called.
+// Control registers a function that sees every request. Of several functions the one registered
+// last is asked first, and the first answer counts; nil lets the request go on. The function is
+// called from many goroutines. It stays until remove is called.
 func (s *Server) Control(fn func(*Request) *Answer) (remove func()) {
 	return s.controls.add(fn)
 }

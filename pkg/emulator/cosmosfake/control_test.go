@@ -40,7 +40,8 @@ func TestAControlFunctionSeesEveryRequestAndAnswersWhatItLikes(t *testing.T) {
 	if r := c.do("GET", "dbs/db/colls/c/docs", headers{"A-IM", "Incremental Feed"}, nil); string(r.body) != `{"Documents":[` {
 		t.Errorf("body %s", r.body)
 	}
-	mend := s.Control(cosmosfake.Times(100, cosmosfake.ReadContainer, cosmosfake.Answer{Break: true})) // clients try a broken connection again
+	// clients try a broken connection again
+	mend := s.Control(cosmosfake.Times(100, cosmosfake.ReadContainer, cosmosfake.Answer{Break: true}))
 	if _, err := c.try("GET", "dbs/db/colls/c", nil, nil); err == nil {
 		t.Error("the connection was not broken")
 	}

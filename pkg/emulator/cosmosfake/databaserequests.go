@@ -41,8 +41,9 @@ func (c *call) listDatabases() (*reply, error) {
 	return c.listResources("", "Databases", all)
 }
 
-// listResources answers with one page of a feed, or of a query, of resources that are not documents. Like
-// every feed of the service it keeps to x-ms-max-item-count and goes on at x-ms-continuation
+// listResources answers with one page of a feed, or of a query, of resources that are not
+// documents. Like every feed of the service it keeps to x-ms-max-item-count and goes on at
+// x-ms-continuation
 // (https://learn.microsoft.com/rest/api/cosmos-db/common-cosmosdb-rest-request-headers); what is in
 // that token is the stand-in's own: how many resources came before.
 func (c *call) listResources(rid, name string, all []map[string]any) (*reply, error) {

@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// resource has a name its owner chose and a resource id (RID) that the service chose; links use either.
+// resource has a name its owner chose and a resource id (RID) that the service chose; links use
+// either.
 type resource interface {
 	names() (id, rid string)
 }
 
-// directory holds resources by name and by RID. Reading takes no lock: one container's traffic never waits for another's.
+// directory holds resources by name and by RID. Reading takes no lock: one container's traffic
+// never waits for another's.
 type directory[T resource] struct {
 	mu      sync.Mutex
 	current atomic.Pointer[index[T]]

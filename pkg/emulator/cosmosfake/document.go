@@ -10,9 +10,10 @@ import (
 
 // document is one version of a document. It never changes, so that it can be read without a lock.
 type document struct {
-	name    documentName
-	epk     string
-	serial  uint64 // order of creation within the container; it stays through versions, splits and merges
+	name documentName
+	epk  string
+	// order of creation within the container; it stays through versions, splits and merges
+	serial  uint64
 	rid     string
 	etag    string
 	lsn     uint64
@@ -24,7 +25,8 @@ type document struct {
 	open    []byte // the JSON form without the closing brace
 }
 
-// documentName identifies a document within its container: ids are unique within a logical partition only.
+// documentName identifies a document within its container: ids are unique within a logical
+// partition only.
 type documentName struct{ key, id string }
 
 // json is the document as clients read it.

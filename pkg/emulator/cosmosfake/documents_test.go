@@ -382,7 +382,8 @@ func TestARangeServesNoMoreThanOneRangeCan(t *testing.T) {
 	clock := newClock()
 	s := start(t, cosmosfake.Options{Now: clock.now}, cosmosfake.ContainerSpec{ID: "c", PartitionKey: []string{"/id"}, Throughput: 60000})
 	c := newClient(t, s)
-	testworld.Must(t, s.Upsert("db", "c", doc("d", "text", strings.Repeat("x", 1<<20)))) // a read costs 1025 RU
+	// a read costs 1025 RU
+	testworld.Must(t, s.Upsert("db", "c", doc("d", "text", strings.Repeat("x", 1<<20))))
 	served := 0
 	for range 20 {
 		if r := c.do("GET", "dbs/db/colls/c/docs/d", headers{"x-ms-documentdb-partitionkey", pk("d")}, nil); r.status == 200 {

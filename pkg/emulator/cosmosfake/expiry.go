@@ -21,8 +21,8 @@ func (e *expiry) due(now time.Time) bool {
 
 func (e *expiry) pop() *document { return heap.Pop(&e.heap).(*document) }
 
-// compact keeps the memory bounded by the live documents: a lock document that is renewed every second would otherwise
-// leave a trail.
+// compact keeps the memory bounded by the live documents: a lock document that is renewed every
+// second would otherwise leave a trail.
 func (e *expiry) compact(live map[documentName]*document) {
 	if len(e.heap) <= 2*len(live)+64 {
 		return

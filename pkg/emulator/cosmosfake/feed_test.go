@@ -23,10 +23,11 @@ func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
 	}
 	clock.advance(time.Minute)
 	later := clock.now()
-	testworld.Must(t, s.Upsert("db", "c", doc("a", "n", 2)))                                     // 4
-	testworld.Must(t, s.Delete("db", "c", "b", "b"))                                             // 5
-	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("d")), cosmosfake.Put(doc("e"))))    // 6
-	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("f")), cosmosfake.Remove("f", "f"))) // 7
+	testworld.Must(t, s.Upsert("db", "c", doc("a", "n", 2)))                                  // 4
+	testworld.Must(t, s.Delete("db", "c", "b", "b"))                                          // 5
+	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("d")), cosmosfake.Put(doc("e")))) // 6
+	// 7
+	testworld.Must(t, s.Batch("db", "c", cosmosfake.Put(doc("f")), cosmosfake.Remove("f", "f")))
 	if err := s.Delete("db", "c", "b", "b"); err == nil || !strings.Contains(err.Error(), "db/c") {
 		t.Errorf("deleting twice: %v", err)
 	}
@@ -84,8 +85,8 @@ func TestTheFeedShowsTheLatestVersionOfWhatChanged(t *testing.T) {
 	}
 }
 
-// azure-cosmos-dotnet-v3#755: with a start time the service first answers an OK with an empty result set, to send the
-// continuation.
+// azure-cosmos-dotnet-v3#755: with a start time the service first answers an OK with an empty
+// result set, to send the continuation.
 func TestAStartTimeIsAnsweredWithAnEmptyPageAndAContinuation(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -151,7 +152,8 @@ func TestAStartTimeOnAMergedRangeNeedsAClientThatKnowsOfIt(t *testing.T) {
 			}
 		}
 	}
-	// One range goes on long before the other: merged, LSNs and times are no longer in the same order.
+	// One range goes on long before the other: merged, LSNs and times are no longer in the same
+	// order.
 	for range 30 {
 		testworld.Must(t, s.Upsert("db", "c", doc(perRange["0"][0])))
 	}

@@ -170,8 +170,9 @@ func (c *call) answer(authorization string) *reply {
 // kind.
 func (c *call) handle(authorization string) (*reply, error) {
 	if c.Kind == ReadAddresses {
-		// GET //addresses/?$resolveFor=... (azure-cosmos-dotnet-v3, GatewayAddressCache) is signed for the resource whose
-		// replicas it looks for, which its path does not name: whoever asks is told what to do, not that the key is wrong.
+		// GET //addresses/?$resolveFor=... (azure-cosmos-dotnet-v3, GatewayAddressCache) is signed
+		// for the resource whose replicas it looks for, which its path does not name: whoever asks
+		// is told what to do, not that the key is wrong.
 		return nil, badRequest("direct mode is not offered: use ConnectionMode.Gateway")
 	}
 	if err := c.authenticate(authorization); err != nil {
@@ -184,7 +185,8 @@ func (c *call) handle(authorization string) (*reply, error) {
 		return nil, err
 	}
 	if err := c.resolve(); err != nil {
-		c.database, c.container = nil, nil // what is not found has no owner: a container's old RID has no content path
+		// what is not found has no owner: a container's old RID has no content path
+		c.database, c.container = nil, nil
 		return nil, err
 	}
 	for _, name := range [...]string{"x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"} {

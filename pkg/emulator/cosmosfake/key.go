@@ -7,7 +7,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/epk"
 )
 
-// keyDefinition says which properties of a document make its partition key. More than one path is a hierarchical key.
+// keyDefinition says which properties of a document make its partition key. More than one path is a
+// hierarchical key.
 type keyDefinition struct {
 	paths []string
 	steps [][]string // the paths, split
@@ -62,8 +63,8 @@ func (k keyDefinition) document() map[string]any {
 	return map[string]any{"paths": k.paths, "kind": kind, "version": 2}
 }
 
-// partitionKey is the value of a document's partition key: one component per path of the definition, or fewer, which
-// then stand for all keys that begin with them.
+// partitionKey is the value of a document's partition key: one component per path of the
+// definition, or fewer, which then stand for all keys that begin with them.
 type partitionKey struct {
 	components []any  // nil, bool, float64, string or epk.Undefined
 	text       string // the JSON form, the same for equal keys
@@ -82,8 +83,8 @@ func (k keyDefinition) key(components []any) partitionKey {
 	return partitionKey{components, string(text), epk.Of(components, k.hierarchical())}
 }
 
-// parse reads the JSON array that clients send as partition key. An empty object stands for undefined, and so does an
-// array without elements.
+// parse reads the JSON array that clients send as partition key. An empty object stands for
+// undefined, and so does an array without elements.
 func (k keyDefinition) parse(header string) (partitionKey, error) {
 	var components []any
 	if err := json.Unmarshal([]byte(header), &components); err != nil {

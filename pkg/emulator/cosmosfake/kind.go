@@ -74,7 +74,8 @@ func (k Kind) writes() bool {
 	return false
 }
 
-// forKeysOnly reports whether a kind is closed to identities: their permissions cover data and the reading of metadata.
+// forKeysOnly reports whether a kind is closed to identities: their permissions cover data and the
+// reading of metadata.
 func (k Kind) forKeysOnly() bool {
 	switch k {
 	case CreateDatabase, DeleteDatabase, CreateContainer, ReplaceContainer, DeleteContainer, ListOffers, ReadOffer, ReplaceOffer:

@@ -13,7 +13,8 @@ import (
 )
 
 // TestDatabasesAndContainersAreListedInPages reads them as the SDKs do: azcosmos by a query, .NET's
-// iterators without a query text by a feed (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator).
+// iterators without a query text by a feed (azure-cosmos-dotnet-v3,
+// CosmosClient.GetDatabaseQueryIterator).
 func TestDatabasesAndContainersAreListedInPages(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{})

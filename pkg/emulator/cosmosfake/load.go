@@ -6,14 +6,15 @@ import (
 	"fmt"
 )
 
-// Upsert writes a document without a request: for load generators, which would otherwise spend their time on HTTP. It
-// has the meaning of a client's upsert, but no part in the container's throughput. doc is anything with a JSON form.
+// Upsert writes a document without a request: for load generators, which would otherwise spend
+// their time on HTTP. It has the meaning of a client's upsert, but no part in the container's
+// throughput. doc is anything with a JSON form.
 func (s *Server) Upsert(db, coll string, doc any) error {
 	return s.Batch(db, coll, Put(doc))
 }
 
-// Delete deletes a document without a request. key holds the components of its partition key: nil, bool, float64 or
-// string. It is an error if there is no such document.
+// Delete deletes a document without a request. key holds the components of its partition key: nil,
+// bool, float64 or string. It is an error if there is no such document.
 func (s *Server) Delete(db, coll, id string, key ...any) error {
 	return s.Batch(db, coll, Remove(id, key...))
 }
@@ -31,8 +32,8 @@ func Put(doc any) Operation { return Operation{doc: doc} }
 // Remove deletes a document; it must exist.
 func Remove(id string, key ...any) Operation { return Operation{id: id, key: key} }
 
-// Batch writes several documents of one partition key range in one transaction, so that they share an LSN, and either all
-// of them or none are written.
+// Batch writes several documents of one partition key range in one transaction, so that they share
+// an LSN, and either all of them or none are written.
 func (s *Server) Batch(db, coll string, operations ...Operation) error {
 	c, err := s.container(db, coll)
 	if err != nil {

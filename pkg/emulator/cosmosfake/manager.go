@@ -15,15 +15,18 @@ import (
 // ManagerOptions configure the part of Azure Resource Manager that Manager stands in for.
 type ManagerOptions struct {
 	Account string // resource id of the account
-	// Token checks the bearer token of a request; an error refuses it with 401, an error that wraps ErrForbidden with 403.
+	// Token checks the bearer token of a request; an error refuses it with 401, an error that wraps
+	// ErrForbidden with 403.
 	Token func(bearer string) error
-	// Polls is how often the state of a change is read as in progress. The change itself is made at once.
+	// Polls is how often the state of a change is read as in progress. The change itself is made at
+	// once.
 	Polls int
 	// ByLocation makes the answer to a change name its state by a Location alone.
 	ByLocation bool
 }
 
-// manager is the resource type throughputSettings of an account's databases and containers, in Azure Resource Manager.
+// manager is the resource type throughputSettings of an account's databases and containers, in
+// Azure Resource Manager.
 type manager struct {
 	ManagerOptions
 	server *Server
@@ -40,9 +43,10 @@ type operation struct {
 	refusal *fault // of the account
 }
 
-// Manager is a handler of Azure Resource Manager for the throughput of this account. A test serves it over TLS, without
-// which clients send no token. The shapes are those of azure-rest-api-specs, Microsoft.DocumentDB, cosmos-db.json:
-// SqlResources_GetSqlContainerThroughput, SqlResources_UpdateSqlContainerThroughput, and the same of databases.
+// Manager is a handler of Azure Resource Manager for the throughput of this account. A test serves
+// it over TLS, without which clients send no token. The shapes are those of azure-rest-api-specs,
+// Microsoft.DocumentDB, cosmos-db.json: SqlResources_GetSqlContainerThroughput,
+// SqlResources_UpdateSqlContainerThroughput, and the same of databases.
 func (s *Server) Manager(o ManagerOptions) http.Handler {
 	return &manager{ManagerOptions: o, server: s}
 }
@@ -98,8 +102,9 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find finds the database or container of a path: ACCOUNT/sqlDatabases/ID[/containers/ID]/throughputSettings/default.
-// The names of Azure's resources do not distinguish cases, those of the account's do.
+// find finds the database or container of a path:
+// ACCOUNT/sqlDatabases/ID[/containers/ID]/throughputSettings/default. The names of Azure's
+// resources do not distinguish cases, those of the account's do.
 func (m *manager) find(path string) (provisioner, error) {
 	if len(path) <= len(m.Account) || !strings.EqualFold(path[:len(m.Account)], m.Account) {
 		return nil, &fault{status: http.StatusNotFound, plain: true, message: "The Resource was not found."}
@@ -131,8 +136,9 @@ func (m *manager) find(path string) (provisioner, error) {
 	return c, nil
 }
 
-// offerOf returns the offer of a database or container. That of serverless accounts is refused in the service's own words,
-// wrapped (https://github.com/hashicorp/terraform-provider-azurerm/issues/9338).
+// offerOf returns the offer of a database or container. That of serverless accounts is refused in
+// the service's own words, wrapped
+// (https://github.com/hashicorp/terraform-provider-azurerm/issues/9338).
 func (m *manager) offerOf(owner provisioner) (*offer, error) {
 	if m.server.serverless {
 		return nil, serverlessHasNoOffers()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// offer is the provisioned throughput of a container, or of a database whose containers share it: fixed, or autoscaled up
-// to a maximum.
+// offer is the provisioned throughput of a container, or of a database whose containers share it:
+// fixed, or autoscaled up to a maximum.
 type offer struct {
 	id         string
 	etag       string
@@ -51,14 +51,16 @@ func (s *Server) newOffer(o *offer) *offer {
 // (https://learn.microsoft.com/azure/cosmos-db/scaling-provisioned-throughput-best-practices).
 func (s *Server) HoldOffers(d time.Duration) { s.holdOffers.Store(int64(d)) }
 
-// Bounds of what can be provisioned; see https://learn.microsoft.com/azure/cosmos-db/concepts-limits.
+// Bounds of what can be provisioned; see
+// https://learn.microsoft.com/azure/cosmos-db/concepts-limits.
 const (
 	leastThroughput = 400
 	leastMaximum    = 1000 // of an autoscaled offer
 	mostThroughput  = 1_000_000
 )
 
-// Beyond so many containers, each further one that shares a database's throughput raises its minimum.
+// Beyond so many containers, each further one that shares a database's throughput raises its
+// minimum.
 const (
 	freeContainers      = 25
 	throughputOfAnother = 100
@@ -91,7 +93,8 @@ func (o *offer) check(least int) error {
 	return nil
 }
 
-// parseOffer reads the throughput that a client wants for a new container or database; nil where it wants none.
+// parseOffer reads the throughput that a client wants for a new container or database; nil if it
+// wants none.
 func (c *call) parseOffer() (*offer, error) {
 	settings, header := c.Header.Get("x-ms-cosmos-offer-autopilot-settings"), c.Header.Get("x-ms-offer-throughput")
 	switch {
@@ -153,7 +156,8 @@ func (s *Server) offers(fn func(provisioner, *offer) bool) {
 	}
 }
 
-// checkProvisioned refuses offers in a serverless account, worded as in https://github.com/Azure/azure-sdk-for-java/issues/18776.
+// checkProvisioned refuses offers in a serverless account, worded as in
+// https://github.com/Azure/azure-sdk-for-java/issues/18776.
 func (c *call) checkProvisioned() error {
 	if !c.server.serverless {
 		return nil
@@ -274,7 +278,8 @@ func (s *Server) replace(owner provisioner, old *offer, wanted offerChange, now 
 		next.Throughput = old.limit()
 	case wanted.maximum == nil && old.Maximum > 0:
 		return nil, badRequest("Updating offer to manual throughput is not allowed. Please invoke migration API to migrate this offer.")
-	case wanted.maximum != nil && old.Maximum == 0: // https://github.com/pulumi/pulumi-azure-native/issues/4189
+	case wanted.maximum != nil && old.Maximum == 0:
+		// https://github.com/pulumi/pulumi-azure-native/issues/4189
 		return nil, badRequest("Updating offer to autoscale throughput is not allowed. Please invoke migration API to migrate this offer.")
 	case wanted.maximum != nil:
 		next.Maximum = max(*wanted.maximum, 1)

@@ -69,7 +69,8 @@ func TestTheGoSDKReadsAndReplacesThroughput(t *testing.T) {
 	}
 }
 
-// TestWhatIsPendingIsNotServedYet has a container throttle by what it had while a change is pending.
+// TestWhatIsPendingIsNotServedYet has a container throttle by what it had while a change is
+// pending.
 func TestWhatIsPendingIsNotServedYet(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -114,7 +115,8 @@ func TestTheMinimumOfADatabaseGrowsWithItsContainers(t *testing.T) {
 	client := sdk(t, s, nil)
 	database, err := client.NewDatabase("shared")
 	testworld.Must(t, err)
-	testworld.Must(t, s.CreateContainer("shared", provisioned("own", 400, 1))) // has its own, and does not count
+	// has its own, and does not count
+	testworld.Must(t, s.CreateContainer("shared", provisioned("own", 400, 1)))
 	for i := range 27 {
 		testworld.Must(t, s.CreateContainer("shared", byID(fmt.Sprint("c", i))))
 		want := int32(400 + 100*max(0, i+1-25))

@@ -99,7 +99,8 @@ func (t *transaction) patch(name documentName, p *patch, ifMatch string) (outcom
 	return t.put(http.StatusOK, c, old)
 }
 
-// find looks a document up by its id, or by its RID where the link was made of those. The caller holds mu.
+// find looks a document up by its id, or by its RID where the link was made of those. The caller
+// holds mu.
 func (p *partition) find(name documentName) (*document, bool) {
 	if d, ok := p.byName[name]; ok {
 		return d, true

@@ -11,7 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/sql"
 )
 
-// orderKey is one value of ORDER BY. Its JSON form is the value, and [] for undefined, as a resume filter has it.
+// orderKey is one value of ORDER BY. Its JSON form is the value, and [] for undefined, as a resume
+// filter has it.
 type orderKey struct{ value any }
 
 func (k orderKey) MarshalJSON() ([]byte, error) {
@@ -41,10 +42,11 @@ func values(keys []orderKey) []any {
 	return all
 }
 
-// resumeFilter is where a client wants an order to go on: at rows with these values, or behind them. With a RID it names
-// the document where it stopped, of which the client itself knows how many results it has had (azure-cosmos-dotnet-v3,
-// SqlQueryResumeFilter.cs and StreamingOrderByCrossPartitionQueryPipelineStage). Where a request has a continuation as
-// well, the further of the two counts.
+// resumeFilter is where a client wants an order to go on: at rows with these values, or behind
+// them. With a RID it names the document where it stopped, of which the client itself knows how
+// many results it has had (azure-cosmos-dotnet-v3, SqlQueryResumeFilter.cs and
+// StreamingOrderByCrossPartitionQueryPipelineStage). Where a request has a continuation as well,
+// the further of the two counts.
 type resumeFilter struct {
 	Value   []orderKey `json:"value"`
 	RID     string     `json:"rid"`
@@ -112,7 +114,8 @@ func (q inOrder) before(r ordered, at continuation, resume *resumeFilter) bool {
 	return order < 0 || order == 0 && resume.Exclude
 }
 
-// queryOrdered adds the rows that are to come in the query's order. The continuation holds the values of the last row.
+// queryOrdered adds the rows that are to come in the query's order. The continuation holds the
+// values of the last row.
 func (p *partition) queryOrdered(query *sql.Query, rows []sql.Row, at continuation, page *queryPage) *continuation {
 	by := inOrder{query}
 	pending := make([]ordered, 0, len(rows))

@@ -31,9 +31,9 @@ type stop struct {
 	token     string
 }
 
-// resume is the part of azure-cosmos-dotnet-v3's StreamingOrderByCrossPartitionQueryPipelineStage that goes on with an
-// ordered query from nothing but a stop. Ranges left of the one it stopped in have given all rows of that value, ranges
-// right of it none.
+// resume is the part of azure-cosmos-dotnet-v3's StreamingOrderByCrossPartitionQueryPipelineStage
+// that goes on with an ordered query from nothing but a stop. Ranges left of the one it stopped in
+// have given all rows of that value, ranges right of it none.
 func (c *client) resume(direction string, at *stop, pageSize int) (rows []result, next *stop) {
 	c.t.Helper()
 	type source struct {
@@ -72,7 +72,8 @@ func (c *client) resume(direction string, at *stop, pageSize int) (rows []result
 		best := -1
 		for i, s := range sources {
 			if len(s.rows) == 0 {
-				if s.token != "" { // a page ran out: what comes next is not known before the next request
+				// a page ran out: what comes next is not known before the next request
+				if s.token != "" {
 					return rows, next
 				}
 				continue
@@ -199,7 +200,8 @@ func TestAContinuationOfAnOrderHoldsForAnotherFilterToo(t *testing.T) {
 		return strings.Join(answer.Documents, " "), r.header.Get("x-ms-continuation")
 	}
 	first, token := page("true", "")
-	// Meanwhile a document comes and one goes that were before: neither moves what is still to come.
+	// Meanwhile a document comes and one goes that were before: neither moves what is still to
+	// come.
 	testworld.Must(t, s.Upsert("db", "c", doc("new", "n", 0)))
 	testworld.Must(t, s.Delete("db", "c", "1", "1"))
 	second, token := page("c.n >= 1", token) // as @azure/cosmos asks (OrderByQueryRangeStrategy.js)

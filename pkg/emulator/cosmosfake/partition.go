@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// partition is one partition key range: the documents whose position lies in its span. Its log sequence number (LSN)
-// rises by one with every transaction. What depends on mu says so; the rest never changes.
+// partition is one partition key range: the documents whose position lies in its span. Its log
+// sequence number (LSN) rises by one with every transaction. What depends on mu says so; the rest
+// never changes.
 type partition struct {
 	id        string
 	rid       string
@@ -38,7 +39,8 @@ func newPartition(c *container, id string, serial uint64, s span, parents []stri
 	}
 }
 
-// adopt takes over documents of parents, which keep their LSNs. Nobody else knows the partition yet.
+// adopt takes over documents of parents, which keep their LSNs. Nobody else knows the partition
+// yet.
 func (p *partition) adopt(documents []*document, log []version) {
 	slices.SortStableFunc(documents, func(a, b *document) int { return cmp.Compare(a.lsn, b.lsn) })
 	for _, d := range documents {
@@ -55,7 +57,7 @@ func (p *partition) adopt(documents []*document, log []version) {
 	p.versions.log = log
 }
 
-// read calls fn while nothing changes; ok is false where the partition has been replaced.
+// read calls fn while nothing changes; ok is false if the partition has been replaced.
 func (p *partition) read(now time.Time, fn func()) (ok bool) {
 	p.mu.RLock()
 	if !p.closed && p.expiry.due(now) {
@@ -83,7 +85,8 @@ type transaction struct {
 	log       []version
 }
 
-// write runs fn as one transaction; an error of fn drops it. ok is false where the partition has been replaced.
+// write runs fn as one transaction; an error of fn drops it. ok is false if the partition has been
+// replaced.
 func (p *partition) write(now time.Time, fn func(*transaction) error) (ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +102,8 @@ func (p *partition) write(now time.Time, fn func(*transaction) error) (ok bool, 
 	return true, nil
 }
 
-// expire deletes the documents whose time to live has passed, each in a transaction of its own, as the service does in
-// the background. The caller holds mu.
+// expire deletes the documents whose time to live has passed, each in a transaction of its own, as
+// the service does in the background. The caller holds mu.
 func (p *partition) expire(now time.Time) {
 	for p.expiry.due(now) {
 		d := p.expiry.pop()
@@ -121,7 +124,8 @@ func (t *transaction) get(name documentName) (*document, bool) {
 	return d, d != nil
 }
 
-// put writes a new version in the place of old, which is nil for a new document. It is answered with status.
+// put writes a new version in the place of old, which is nil for a new document. It is answered
+// with status.
 func (t *transaction) put(status int, c *content, old *document) (outcome, error) {
 	container := t.partition.container
 	d := &document{
@@ -168,7 +172,8 @@ func (t *transaction) commit() {
 	p.versions.add(t.log, t.now, p.container.versionRetention())
 }
 
-// replace puts a committed version in the place of the one before; either may be nil. The caller holds mu.
+// replace puts a committed version in the place of the one before; either may be nil. The caller
+// holds mu.
 func (p *partition) replace(old, d *document) {
 	if old != nil {
 		p.changes.remove(old)

@@ -13,7 +13,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/sql"
 )
 
-// parseQuery reads a query as clients send it: the text and its parameters, and where an order resumes.
+// parseQuery reads a query as clients send it: the text and its parameters, and where an order
+// resumes.
 func parseQuery(body []byte) (*sql.Query, *resumeFilter, error) {
 	var input struct {
 		Query      string `json:"query"`
@@ -124,7 +125,8 @@ func (c *call) listDocuments() (*reply, error) {
 	return c.page(query, nil, s)
 }
 
-// queryScope finds the ranges that a query is about, and refuses what the gateway does not do by itself.
+// queryScope finds the ranges that a query is about, and refuses what the gateway does not do by
+// itself.
 func (c *call) queryScope(query *sql.Query) (scope, error) {
 	s, err := c.scope()
 	if err != nil {
@@ -219,7 +221,8 @@ func (c *call) page(query *sql.Query, resume *resumeFilter, s scope) (*reply, er
 	return c.queryReply(last, lsn, page, next), nil
 }
 
-// pageAgain follows a split or merge that happened while the query ran, unless the client named the range itself.
+// pageAgain follows a split or merge that happened while the query ran, unless the client named the
+// range itself.
 func (c *call) pageAgain(query *sql.Query, resume *resumeFilter, gone *partition) (*reply, error) {
 	if c.RangeID != "" {
 		return nil, rangeGone(gone.id)
@@ -246,8 +249,8 @@ func (c *call) queryReply(p *partition, lsn uint64, page *queryPage, next *conti
 	return r
 }
 
-// query adds a partition's results to a page. It returns where to go on, nil where the partition has no more. The caller
-// holds mu.
+// query adds a partition's results to a page. It returns where to go on, nil if the partition has
+// no more. The caller holds mu.
 func (p *partition) query(query *sql.Query, s scope, at continuation, page *queryPage) *continuation {
 	if query.Aggregates() || query.Ordered() {
 		return p.queryWhole(query, s, at, page)

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// readRanges answers with the partition key ranges. With A-IM it is a feed: only the entries after the revision in
-// If-None-Match, in the order of their revisions, so that a range whose status changed comes again. Without, it is the list
-// as it stands.
+// readRanges answers with the partition key ranges. With A-IM it is a feed: only the entries after
+// the revision in If-None-Match, in the order of their revisions, so that a range whose status
+// changed comes again. Without, it is the list as it stands.
 func (c *call) readRanges() *reply {
 	routes := c.container.routing.Load()
 	seen, err := strconv.ParseUint(unquote(c.Header.Get("If-None-Match")), 10, 64)

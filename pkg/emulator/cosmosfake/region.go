@@ -83,8 +83,8 @@ func (s *Server) serveRegion(r *region) {
 	})
 }
 
-// SetRegion puts a region, by its place in Options.Regions, into a state. The error tells that a region that refused
-// connections cannot have its port back.
+// SetRegion puts a region, by its place in Options.Regions, into a state. The error tells that a
+// region that refused connections cannot have its port back.
 func (s *Server) SetRegion(i int, state RegionState) error {
 	r := s.regions[i]
 	r.mu.Lock()
@@ -114,8 +114,8 @@ func (s *Server) running() bool {
 	}
 }
 
-// Failover makes a region, by its place in Options.Regions, the one that accepts writes. It then comes first in the
-// account's locations, as the region of the highest priority does.
+// Failover makes a region, by its place in Options.Regions, the one that accepts writes. It then
+// comes first in the account's locations, as the region of the highest priority does.
 func (s *Server) Failover(i int) { s.writeRegion.Store(int64(i)) }
 
 func (s *Server) writes(r *region) bool { return s.regions[s.writeRegion.Load()] == r }
@@ -146,7 +146,8 @@ func (r *region) scheme() string {
 	return "http"
 }
 
-// url is the address of the region for a client that reached the account under the given Host header.
+// url is the address of the region for a client that reached the account under the given Host
+// header.
 func (r *region) url(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

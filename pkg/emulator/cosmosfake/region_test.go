@@ -71,7 +71,8 @@ func TestARegionCanBeDownInThreeWays(t *testing.T) {
 		other.expect(other.do("GET", "dbs/db", nil, nil), "200")
 		hung := make(chan error)
 		go func() {
-			_, err := one.try("POST", "dbs", nil, `{"id":"never"}`) // no client sends a POST twice by itself
+			// no client sends a POST twice by itself
+			_, err := one.try("POST", "dbs", nil, `{"id":"never"}`)
 			hung <- err
 		}()
 		for before := s.Requests().Requests[cosmosfake.CreateDatabase]; s.Requests().Requests[cosmosfake.CreateDatabase] == before; {

@@ -24,12 +24,13 @@ func (r *reply) set(name, value string) {
 	r.header[name] = value
 }
 
-// setHeader writes a name as it stands. The service's own are in lower case (azure-cosmos-dotnet-v3,
-// HttpConstants.HttpHeaders), and there are clients that look them up as they were sent; http.Header.Set would make
-// X-Ms-Continuation of x-ms-continuation.
+// setHeader writes a name as it stands. The service's own are in lower case
+// (azure-cosmos-dotnet-v3, HttpConstants.HttpHeaders), and there are clients that look them up as
+// they were sent; http.Header.Set would make X-Ms-Continuation of x-ms-continuation.
 func setHeader(h http.Header, name, value string) { h[name] = []string{value} }
 
-// wireName is the form in which the service sends a header that a control function named in any case.
+// wireName is the form in which the service sends a header that a control function named in any
+// case.
 func wireName(name string) string {
 	canonical := http.CanonicalHeaderKey(name)
 	if strings.HasPrefix(canonical, "X-Ms-") || canonical == "Etag" || canonical == "Lsn" {
@@ -55,7 +56,8 @@ func listReply(rid, name string, items []any, charge float64) *reply {
 }
 
 // setCount tells how many items an answer lists. Every list has it, also one of nothing and a 304:
-// azure-cosmos-dotnet-v3 reads it with int.Parse (Headers.ItemCount, ChangeFeedPage) and throws where it is missing.
+// azure-cosmos-dotnet-v3 reads it with int.Parse (Headers.ItemCount, ChangeFeedPage) and throws
+// where it is missing.
 func (r *reply) setCount(n int) { r.set("x-ms-item-count", strconv.Itoa(n)) }
 
 // Substatus codes of the service, together with the status they come with.

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A resource id (RID) is the base64 form of its bytes, with - for /: 4 bytes for a database, 4 more for a container in
-// it (the top bit of the fifth byte set), 8 more for a document or a partition key range (told apart by the top four
-// bits of the last byte).
+// A resource id (RID) is the base64 form of its bytes, with - for /: 4 bytes for a database, 4 more
+// for a container in it (the top bit of the fifth byte set), 8 more for a document or a partition
+// key range (told apart by the top four bits of the last byte).
 const (
 	containerMark = 0x80
 	rangeMark     = 0x50

@@ -10,7 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/epk"
 )
 
-// routing says which partition owns which part of the key space. It never changes; a split or a merge publishes another.
+// routing says which partition owns which part of the key space. It never changes; a split or a
+// merge publishes another.
 type routing struct {
 	entries  []rangeEntry // by position
 	revision uint64       // rises with every change
@@ -53,8 +54,8 @@ func (r *routing) overlapping(s span) []*partition {
 	return found
 }
 
-// after returns at most limit entries that came after a revision, in the order of their revisions, and the revision up to
-// which they reach.
+// after returns at most limit entries that came after a revision, in the order of their revisions,
+// and the revision up to which they reach.
 func (r *routing) after(revision uint64, limit int) ([]rangeEntry, uint64) {
 	var found []rangeEntry
 	for _, e := range r.entries {
@@ -72,7 +73,8 @@ func (r *routing) after(revision uint64, limit int) ([]rangeEntry, uint64) {
 	return found[:limit], found[limit-1].revision
 }
 
-// publish replaces entries by others; the new ones, and those whose status is given, move to the end of the feed.
+// publish replaces entries by others; the new ones, and those whose status is given, move to the
+// end of the feed.
 func (c *container) publish(remove []string, added []*partition, status string, merged bool) {
 	old := c.routing.Load()
 	next := &routing{revision: old.revision + 1, merged: old.merged || merged}
@@ -97,8 +99,9 @@ func (s *Server) Split(db, coll, rangeID string) (children []string, err error) 
 	return finish(), nil
 }
 
-// StartSplit begins a split that goes on until finish is called: the range appears in the feed of ranges again, with
-// another status, and requests that name it are answered 410 with substatus 1007. Documents can be written all the while.
+// StartSplit begins a split that goes on until finish is called: the range appears in the feed of
+// ranges again, with another status, and requests that name it are answered 410 with substatus
+// 1007. Documents can be written all the while.
 func (s *Server) StartSplit(db, coll, rangeID string) (finish func() (children []string), err error) {
 	c, err := s.container(db, coll)
 	if err != nil {
@@ -165,8 +168,9 @@ func (p *partition) inherit(parents ...*partition) {
 	p.adopt(documents, log)
 }
 
-// Merge unites two neighbouring partition key ranges and returns the id of the child. Documents keep their LSNs, so that
-// a reader of either half goes on where it was; the child's own LSN is above both.
+// Merge unites two neighbouring partition key ranges and returns the id of the child. Documents
+// keep their LSNs, so that a reader of either half goes on where it was; the child's own LSN is
+// above both.
 func (s *Server) Merge(db, coll, rangeA, rangeB string) (child string, err error) {
 	c, err := s.container(db, coll)
 	if err != nil {

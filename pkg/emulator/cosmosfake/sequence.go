@@ -9,8 +9,8 @@ import (
 // chunkSize bounds how many pointers move when a document is taken out.
 const chunkSize = 256
 
-// sequence holds documents in the order of a number of theirs. Documents come in at the end and leave anywhere; finding a
-// place is a binary search over chunks and one within a chunk.
+// sequence holds documents in the order of a number of theirs. Documents come in at the end and
+// leave anywhere; finding a place is a binary search over chunks and one within a chunk.
 type sequence struct {
 	number func(*document) uint64
 	chunks [][]*document // none is empty

@@ -15,36 +15,41 @@ import (
 	"time"
 )
 
-// WellKnownKey is the account key that the vendor's own emulator uses; it is public and protects nothing.
+// WellKnownKey is the account key that the vendor's own emulator uses; it is public and protects
+// nothing.
 const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// Options configure an account. The zero value is one region on a free port of 127.0.0.1, plain HTTP, the well-known key.
+// Options configure an account. The zero value is one region on a free port of 127.0.0.1, plain
+// HTTP, the well-known key.
 type Options struct {
-	// Addr is the address of the first region's listener. With a fixed port every further region takes the next one.
+	// Addr is the address of the first region's listener. With a fixed port every further region
+	// takes the next one.
 	Addr string
-	// Listen opens a listener; default net.Listen. A test under testing/synctest gives one in memory,
-	// since the clock of its bubble stands still while anybody waits for a socket.
+	// Listen opens a listener; default net.Listen. A test under testing/synctest gives one in
+	// memory, since the clock of its bubble stands still while anybody waits for a socket.
 	Listen func(network, address string) (net.Listener, error)
 	// TLS serves HTTPS with these certificates.
 	TLS *tls.Config
 	// Key is the account key in base64.
 	Key string
-	// Regions are the account's regions; the first accepts writes, the others only reads, until Failover says otherwise.
+	// Regions are the account's regions; the first accepts writes, the others only reads, until
+	// Failover says otherwise.
 	Regions []string
 	// Consistency is the account's default consistency level, such as Strong; default Session.
 	Consistency string
 	// Serverless accounts have no offers, and nothing in them is throttled.
 	Serverless bool
-	// Now is the clock of timestamps, expiry, throughput and the Date of answers. It may be any; the dates of signatures are
-	// held against the real time.
+	// Now is the clock of timestamps, expiry, throughput and the Date of answers. It may be any;
+	// the dates of signatures are held against the real time.
 	Now func() time.Time
-	// Token checks the bearer token of a request that uses Microsoft Entra ID; an error refuses it with 401, an error
-	// that wraps ErrForbidden with 403. Without it such requests are refused.
+	// Token checks the bearer token of a request that uses Microsoft Entra ID; an error refuses it
+	// with 401, an error that wraps ErrForbidden with 403. Without it such requests are refused.
 	Token func(bearer string) error
-	// VersionRetention is how long the feed of all versions and deletes reaches back; zero means that the account does
-	// not offer that feed. A container's changeFeedPolicy has its own.
+	// VersionRetention is how long the feed of all versions and deletes reaches back; zero means
+	// that the account does not offer that feed. A container's changeFeedPolicy has its own.
 	VersionRetention time.Duration
-	// Logger gets every request at debug level, and at warning level what a client hides of a refusal; without it nothing is logged.
+	// Logger gets every request at debug level, and at warning level what a client hides of a
+	// refusal; without it nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sessionToken says how far a range was when it answered: id:-1#LSN, and in an account of several regions the progress
-// of each read region too.
+// sessionToken says how far a range was when it answered: id:-1#LSN, and in an account of several
+// regions the progress of each read region too.
 func (c *call) sessionToken(p *partition, lsn uint64) string {
 	token := p.id + ":-1#" + strconv.FormatUint(lsn, 10)
 	for i := range c.server.regions[1:] {
@@ -17,7 +17,8 @@ func (c *call) sessionToken(p *partition, lsn uint64) string {
 	return token
 }
 
-// checkSession refuses a read whose session token is ahead of the range, as a replica does that lags behind.
+// checkSession refuses a read whose session token is ahead of the range, as a replica does that
+// lags behind.
 func (c *call) checkSession(p *partition, lsn uint64) error {
 	if !c.inSession() {
 		return nil

@@ -29,8 +29,8 @@ type scope struct {
 	ranges []*partition // the ranges of that part, in order
 }
 
-// scope reads the headers that narrow a request: a range by its id, a part of the key space, a partition key or the
-// beginning of one.
+// scope reads the headers that narrow a request: a range by its id, a part of the key space, a
+// partition key or the beginning of one.
 func (c *call) scope() (scope, error) {
 	s := scope{span: everything()}
 	if c.Header.Get("x-ms-read-key-type") != "" || c.Header.Get("x-ms-end-epk") != "" {

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Request charges. The service documents a read of 1 KiB as one request unit (RU) and leaves the rest to measurement;
-// these figures have the sizes one measures.
+// Request charges. The service documents a read of 1 KiB as one request unit (RU) and leaves the
+// rest to measurement; these figures have the sizes one measures.
 func readCharge(size int) float64 { return math.Max(1, math.Ceil(float64(size)/1024)) }
 
 func writeCharge(size int) float64 { return round(5 + 5*math.Floor(float64(size)/1024)/2 + 0.29) }
 
-// feedCall is the charge of a change feed read of nothing. What it brings is charged as point reads, so that a call that
-// brings one small item comes to 2: "about 2 RU/s" for the call and "a 1 RU/s point read" for each item, as the product
-// group says in https://github.com/MicrosoftDocs/azure-docs/issues/50040; there is no published table.
+// feedCall is the charge of a change feed read of nothing. What it brings is charged as point
+// reads, so that a call that brings one small item comes to 2: "about 2 RU/s" for the call and "a 1
+// RU/s point read" for each item, as the product group says in
+// https://github.com/MicrosoftDocs/azure-docs/issues/50040; there is no published table.
 const feedCall = 1
 
 func queryCharge(results, size int) float64 {
@@ -62,9 +63,9 @@ func (b *budget) spend(now time.Time, charge float64) (used float64) {
 	return b.used
 }
 
-// share is what each range of the container may use in a second: its part of the container's throughput, or of the
-// database's, which all ranges of the containers without throughput of their own share, and never more than one range can
-// serve. limited is false where neither has any.
+// share is what each range of the container may use in a second: its part of the container's
+// throughput, or of the database's, which all ranges of the containers without throughput of their
+// own share, and never more than one range can serve. limited is false if neither has any.
 func (c *container) share(now time.Time) (rate float64, limited bool) {
 	p, o := c.provider()
 	if o == nil {
@@ -73,7 +74,8 @@ func (c *container) share(now time.Time) (rate float64, limited bool) {
 	return min(float64(o.served(now))/float64(p.ranges()), throughputPerRange), true
 }
 
-// provider is what provides the container's throughput: itself, or its database; the offer is nil where neither does.
+// provider is what provides the container's throughput: itself, or its database; the offer is nil
+// if neither does.
 func (c *container) provider() (provisioner, *offer) {
 	for _, p := range [...]provisioner{c, c.database} {
 		if o := p.provisioned().Load(); o != nil {
@@ -98,8 +100,9 @@ func (c *call) admit(ranges ...*partition) error {
 	return nil
 }
 
-// spend takes the charge of a request off a range's share. Autoscaled throughput follows the range that is used most
-// (https://learn.microsoft.com/azure/cosmos-db/autoscale-faq), which is what its bill is made of.
+// spend takes the charge of a request off a range's share. Autoscaled throughput follows the range
+// that is used most (https://learn.microsoft.com/azure/cosmos-db/autoscale-faq), which is what its
+// bill is made of.
 func (c *call) spend(p *partition, charge float64) {
 	used := p.budget.spend(c.now, charge)
 	if of, o := c.container.provider(); o != nil && o.Maximum > 0 {

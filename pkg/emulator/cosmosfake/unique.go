@@ -9,8 +9,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/epk"
 )
 
-// uniqueKeys are sets of paths whose values, taken together, no two documents of one logical partition share. They are
-// set when a container is created and never change; see https://learn.microsoft.com/azure/cosmos-db/unique-keys.
+// uniqueKeys are sets of paths whose values, taken together, no two documents of one logical
+// partition share. They are set when a container is created and never change; see
+// https://learn.microsoft.com/azure/cosmos-db/unique-keys.
 type uniqueKeys [][][]string // keys, their paths, the paths' steps
 
 // uniqueKeyPolicy is the policy as clients send it.
@@ -86,8 +87,8 @@ func uniqueViolation() *fault {
 	return &fault{status: http.StatusConflict, message: "Unique index constraint violation.", charge: 1}
 }
 
-// occupy notes a committed version in the place of the one before; either may be nil. In a transaction who gives a value
-// up comes before who takes it. The caller holds mu.
+// occupy notes a committed version in the place of the one before; either may be nil. In a
+// transaction who gives a value up comes before who takes it. The caller holds mu.
 func (p *partition) occupy(old, d *document) {
 	if old != nil {
 		for _, occupied := range old.unique {

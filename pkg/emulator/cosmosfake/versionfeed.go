@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 )
 
-// versionFormat is the wire format whose items are wrapped: the document, and beside it what the service knows about the
-// change. The feed of all versions and deletes has no other; the incremental feed has it for those who ask.
+// versionFormat is the wire format whose items are wrapped: the document, and beside it what the
+// service knows about the change. The feed of all versions and deletes has no other; the
+// incremental feed has it for those who ask.
 const (
 	versionFormatHeader = "x-ms-cosmos-changefeed-wire-format-version"
 	versionFormat       = "2021-09-15"
@@ -27,8 +28,8 @@ type versionMetadata struct {
 	PartitionKey     map[string]any `json:"partitionKey,omitempty"`
 }
 
-// readVersions answers with every write of a range, deletes included, from a continuation or from now on: this feed has
-// no beginning.
+// readVersions answers with every write of a range, deletes included, from a continuation or from
+// now on: this feed has no beginning.
 func (c *call) readVersions(p *partition, s scope, start position) (*reply, error) {
 	retention := c.container.versionRetention()
 	switch {

@@ -26,7 +26,8 @@ func (v version) size() int {
 	return len(v.previous.open)
 }
 
-// mostVersions bounds the log of one partition, whatever the retention; up to twice as many are held in memory.
+// mostVersions bounds the log of one partition, whatever the retention; up to twice as many are
+// held in memory.
 const mostVersions = 50_000
 
 // versions is the log of a partition's writes, as far as it is kept.
@@ -55,7 +56,7 @@ func (v *versions) tooOld(now time.Time, retention time.Duration) int {
 	return sort.Search(len(v.log), func(i int) bool { return now.Sub(v.log[i].at) <= retention })
 }
 
-// after returns the writes above an LSN; ok is false where some of them are no longer kept.
+// after returns the writes above an LSN; ok is false if some of them are no longer kept.
 func (v *versions) after(lsn uint64, now time.Time, retention time.Duration) (log []version, ok bool) {
 	first := sort.Search(len(v.log), func(i int) bool { return v.log[i].lsn > lsn })
 	if old := v.tooOld(now, retention); first < old {

@@ -27,8 +27,8 @@ const (
 	offerState = " etag x-ms-cosmos-min-throughput x-ms-offer-replace-pending"
 )
 
-// Clients look names up as they were sent: a name in another case is another name to them. So this reads the bytes of the
-// answers, not what net/http makes of them.
+// Clients look names up as they were sent: a name in another case is another name to them. So this
+// reads the bytes of the answers, not what net/http makes of them.
 func TestHeaderNamesAreSentInTheServicesCase(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosmosfake.Options{VersionRetention: time.Hour}, cosmosfake.ContainerSpec{ID: "two", PartitionKey: []string{"/id"}, Partitions: 2, Throughput: 20000}, byID("c"))
@@ -118,8 +118,8 @@ func TestHeaderNamesAreSentInTheServicesCase(t *testing.T) {
 	}
 }
 
-// rawAnswer sends a request over a socket of its own and returns the answer's status and its header names, sorted and as
-// they were sent.
+// rawAnswer sends a request over a socket of its own and returns the answer's status and its header
+// names, sorted and as they were sent.
 func rawAnswer(t *testing.T, s *cosmosfake.Server, method, path string, h headers, body string) (status int, names []string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(s.Endpoint(), "http://"), "/"))

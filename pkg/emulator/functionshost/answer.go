@@ -80,7 +80,8 @@ func (b binding) value(value any) any {
 	if !ok || b.binary || b.is("http") && b.name != returnBinding {
 		return value
 	}
-	compact := strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "").Replace(text) // .NET skips white space
+	// .NET skips white space
+	compact := strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "").Replace(text)
 	if decoded, err := base64.StdEncoding.Strict().DecodeString(compact); err == nil {
 		return decoded
 	}

@@ -118,7 +118,8 @@ func (a *app) configure(host hostJSON) error {
 	if prefix := host.Extensions.HTTP.RoutePrefix; prefix != nil {
 		a.routePrefix = strings.Trim(*prefix, "/")
 	}
-	// Microsoft.Azure.WebJobs.Extensions.ServiceBus/src/Config/ServiceBusOptions.cs of Azure/azure-sdk-for-net.
+	// Microsoft.Azure.WebJobs.Extensions.ServiceBus/src/Config/ServiceBusOptions.cs of
+	// Azure/azure-sdk-for-net.
 	a.maxConcurrentCalls = 16 * runtime.NumCPU()
 	if n := host.Extensions.ServiceBus.MaxConcurrentCalls; n != nil {
 		a.maxConcurrentCalls = *n
@@ -166,8 +167,8 @@ func (a *app) configureProcess(host hostJSON) error {
 	if executable == "" {
 		return errors.New("customHandler.description.defaultExecutablePath is empty")
 	}
-	// Against the worker directory, which is the script root unless set, never
-	// against the working directory; and only where the file is there.
+	// Against the worker directory, which is the script root unless set, never against the working
+	// directory; and only if the file is there.
 	if !filepath.IsAbs(executable) {
 		if path := filepath.Join(a.inRoot(description.WorkerDirectory), executable); isFile(path) {
 			executable = path

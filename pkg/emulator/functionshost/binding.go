@@ -32,7 +32,7 @@ func (b binding) is(kind string) bool { return strings.EqualFold(b.kind, kind) }
 
 func (b binding) isTrigger() bool { return strings.HasSuffix(strings.ToLower(b.kind), "trigger") }
 
-// text is a property that is a string; "" where it is not set.
+// text is a property that is a string; "" if it is not set.
 func (b binding) text(property string) string {
 	for name, value := range b.properties {
 		if text, ok := value.(string); ok && strings.EqualFold(name, property) {

@@ -15,7 +15,8 @@ func (h *Host) serve(w http.ResponseWriter, request *http.Request) {
 	path := strings.TrimSuffix(strings.ToLower(request.URL.Path), "/")
 	switch name, isFunction := strings.CutPrefix(path, "/admin/functions/"); {
 	case path == "/admin/host/ping" && (request.Method == http.MethodGet || request.Method == http.MethodPost):
-		// No key, and no question to the handler (WebJobs.Script.WebHost/Controllers/HostController.cs, Ping).
+		// No key, and no question to the handler
+		// (WebJobs.Script.WebHost/Controllers/HostController.cs, Ping).
 	case isFunction && request.Method == http.MethodPost:
 		h.serveAdmin(w, request, name)
 	default:

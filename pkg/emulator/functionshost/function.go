@@ -87,9 +87,9 @@ func readFunction(name string, raw []byte, a *app, now time.Time) (*function, er
 	return f, f.indexTrigger(a, now)
 }
 
-// isDisabled reports whether an app setting disables a function. Names of settings are compared without case; on
-// Linux they have underscores for periods (azure-webjobs-sdk, HostListenerFactory.cs: IsDisabled;
-// IConfigurationExtensions.cs: IsSettingEnabled).
+// isDisabled reports whether an app setting disables a function. Names of settings are compared
+// without case; on Linux they have underscores for periods (azure-webjobs-sdk,
+// HostListenerFactory.cs: IsDisabled; IConfigurationExtensions.cs: IsSettingEnabled).
 func isDisabled(name string, settings map[string]string) bool {
 	for setting, value := range settings {
 		if strings.EqualFold(strings.ReplaceAll(setting, ".", "_"), "AzureWebJobs_"+name+"_Disabled") && (value == "1" || strings.EqualFold(value, "true")) {

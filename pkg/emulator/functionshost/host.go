@@ -38,15 +38,17 @@ type Options struct {
 	// fires by itself: Timer fires them, so that the test has the ticks in its hand.
 	Storage *Storage
 
-	// Receive has Service Bus triggers receive from the queues of their connections. Without it Deliver
-	// hands them messages.
+	// Receive has Service Bus triggers receive from the queues of their connections. Without it
+	// Deliver hands them messages.
 	Receive bool
 
-	Clock  *Clock         // nil = the wall clock
-	Random *mathrand.Rand // which slots of a timer come early, and by how much; nil = the same ones in every run
+	Clock *Clock // nil = the wall clock
+	// which slots of a timer come early, and by how much; nil = the same ones in every run
+	Random *mathrand.Rand
 
 	DrainTime time.Duration // of a host that is stopped; 0 = 11.5 s, as seen on the host
-	KillDelay time.Duration // from functionTimeout to the end of the handler; 0 = 2 s, as seen on the host
+	// from functionTimeout to the end of the handler; 0 = 2 s, as seen on the host
+	KillDelay time.Duration
 }
 
 // Host is a running function app.
@@ -131,7 +133,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	go func() { _ = h.front.Serve(listener) }() // it ends with the host
 	if len(a.functions) == 0 {
-		h.worker.stop(errNoFunctions) // no handler either (Workers/Http/HttpFunctionInvocationDispatcher.cs, InitializeAsync)
+		// no handler either (Workers/Http/HttpFunctionInvocationDispatcher.cs, InitializeAsync)
+		h.worker.stop(errNoFunctions)
 		return h, nil
 	}
 	h.worker.start()

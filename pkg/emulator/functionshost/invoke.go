@@ -13,10 +13,11 @@ import (
 
 // Invocation is the host's view of one answer of the handler.
 type Invocation struct {
-	ID          string         // X-Azure-Functions-InvocationId
-	Outputs     map[string]any // by output binding: string, []byte, bool, float64, map[string]any, []any
-	ReturnValue any            // of the same types; nil where the answer has none, or no binding takes it
-	Logs        []string       // what the answer asked the host to log
+	ID string // X-Azure-Functions-InvocationId
+	// by output binding: string, []byte, bool, float64, map[string]any, []any
+	Outputs     map[string]any
+	ReturnValue any      // of the same types; nil if the answer has none, or no binding takes it
+	Logs        []string // what the answer asked the host to log
 }
 
 // invoke sends a payload to the handler and judges its answer.
@@ -84,7 +85,8 @@ const killDelay = 2 * time.Second
 
 // timed runs an invocation under functionTimeout and logs it as the host does. At the timeout the
 // invocation has failed, and unless the handler answers within the kill delay the host kills it,
-// with everything else it is doing, and starts another (WebJobs.Script.WebHost/WebScriptHostExceptionHandler.cs:28-65).
+// with everything else it is doing, and starts another
+// (WebJobs.Script.WebHost/WebScriptHostExceptionHandler.cs:28-65).
 func (h *Host) timed(ctx context.Context, f *function, id string, run func(context.Context) error) error {
 	h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)

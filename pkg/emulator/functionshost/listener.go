@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	earliest     = 2 * time.Millisecond  // by which a timer may fire too early, seen on host 4.1037
-	earlySlots   = 10                    // one in so many fires early, seen on host 4.1037
-	overrunPause = 30 * time.Millisecond // between a run that took too long and the next, seen on host 4.1037
+	earliest   = 2 * time.Millisecond // by which a timer may fire too early, seen on host 4.1037
+	earlySlots = 10                   // one in so many fires early, seen on host 4.1037
+	// between a run that took too long and the next, seen on host 4.1037
+	overrunPause = 30 * time.Millisecond
 )
 
 // listen fires a timer by its schedule until the context ends, as TimerListener of the SDK does
@@ -49,7 +50,8 @@ func (h *Host) listen(ctx context.Context, f *function) {
 		if next := t.current().next; !startup && next.After(now) {
 			occurrence = next
 		}
-		_, _ = h.fire(h.background, f, now, occurrence, Tick{PastDue: pastDue}) // the log says how it ended
+		// the log says how it ended
+		_, _ = h.fire(h.background, f, now, occurrence, Tick{PastDue: pastDue})
 		if t.monitored {
 			h.storage.setStatus(f.name, t.current())
 		}

@@ -7,8 +7,8 @@ import (
 )
 
 // rewriteQuery makes the query of a forwarded request as the host does: every name once, in the
-// order and the case in which it came first, its values joined by commas, all of them encoded
-// anew (Extensions/HttpRequestExtensions.cs, ToHttpRequestMessage and GetQueryCollectionAsDictionary).
+// order and the case in which it came first, its values joined by commas, all of them encoded anew
+// (Extensions/HttpRequestExtensions.cs, ToHttpRequestMessage and GetQueryCollectionAsDictionary).
 func rewriteQuery(raw string) string {
 	var names []string
 	values := map[string]string{} // by name in lower case

@@ -31,10 +31,11 @@ func (h *Host) connect(f *function) (*azservicebus.Client, error) {
 	return nil, fmt.Errorf("function %q: receiving without a connection string is %w", f.name, errNotImitated)
 }
 
-// receive hands the messages of a queue to a function until the context ends, each under its lock, and at
-// most maxConcurrentCalls of them at once.
+// receive hands the messages of a queue to a function until the context ends, each under its lock,
+// and at most maxConcurrentCalls of them at once.
 func (h *Host) receive(ctx context.Context, f *function, client *azservicebus.Client) {
-	context.AfterFunc(h.background, func() { _ = client.Close(h.background) }) // without the broker's goodbye
+	// without the broker's goodbye
+	context.AfterFunc(h.background, func() { _ = client.Close(h.background) })
 	receiver, err := client.NewReceiverForQueue(f.trigger.text("queueName"), nil)
 	if err != nil {
 		h.log.add(Error, CategoryHost, "The listener for function '%s' was unable to start: %v", f.name, err)
@@ -66,8 +67,8 @@ func (h *Host) receive(ctx context.Context, f *function, client *azservicebus.Cl
 	}
 }
 
-// process runs the function for a message, completes it where that succeeds, and else abandons it. Meanwhile
-// the lock is renewed. A host that is gone does neither: the lock ends.
+// process runs the function for a message, completes it where that succeeds, and else abandons it.
+// Meanwhile the lock is renewed. A host that is gone does neither: the lock ends.
 func (h *Host) process(receiver *azservicebus.Receiver, f *function, m *azservicebus.ReceivedMessage) {
 	renewing, stop := context.WithTimeout(h.background, renewFor)
 	go func() {

@@ -37,8 +37,8 @@ func (h *Host) beginStop() {
 	_ = h.front.Shutdown(ended) // closes the port, and does not wait for the requests that run
 }
 
-// halt is the end of a host that can no longer have a handler (IApplicationLifetime.StopApplication).
-// It calls closed when the port is closed.
+// halt is the end of a host that can no longer have a handler
+// (IApplicationLifetime.StopApplication). It calls closed when the port is closed.
 func (h *Host) halt(closed func()) {
 	h.beginStop()
 	closed()
@@ -53,7 +53,7 @@ func (h *Host) Crash() { h.gone(true) }
 // was left behind. Other hosts on the same Storage see it as a kill.
 func (h *Host) Close() { h.gone(false) }
 
-// Orphan is the handler that Stop or Crash left behind, nil where there is none. It may have ended
+// Orphan is the handler that Stop or Crash left behind, nil if there is none. It may have ended
 // since. Close kills it.
 func (h *Host) Orphan() *os.Process {
 	h.worker.mu.Lock()

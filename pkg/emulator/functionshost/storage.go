@@ -17,16 +17,19 @@ const (
 // have one. Hosts with the same Storage are instances of the same app. The zero value is ready.
 type Storage struct {
 	Takeover time.Duration // until the lock of a killed host is free; 0 = 50 s, as seen on the host
-	Timeout  time.Duration // for which a starting host waits while the storage is away; 0 = 25 s, as seen on the host
+	// for which a starting host waits while the storage is away; 0 = 25 s, as seen on the host
+	Timeout time.Duration
 
 	mu       sync.Mutex
 	away     bool
 	locks    map[string]time.Time // by function: when the lock expires, zero while its host lives
 	statuses map[string]scheduleStatus
-	changed  chan struct{} // closed, and replaced, when any of the above changes; nil while nobody waits
+	// closed, and replaced, when any of the above changes; nil while nobody waits
+	changed chan struct{}
 }
 
-// SetAway makes the storage unreachable for hosts that start or wait for a lock, or reachable again.
+// SetAway makes the storage unreachable for hosts that start or wait for a lock, or reachable
+// again.
 func (s *Storage) SetAway(away bool) {
 	s.change(func() { s.away = away })
 }
@@ -75,8 +78,8 @@ func (s *Storage) awaitStart(ctx context.Context, clock *Clock) error {
 	}
 }
 
-// lock waits until the lock of a function is free and takes it. It reports false where the
-// context ended before.
+// lock waits until the lock of a function is free and takes it. It reports false if the context
+// ended before.
 func (s *Storage) lock(ctx context.Context, clock *Clock, function string) bool {
 	for {
 		s.mu.Lock()

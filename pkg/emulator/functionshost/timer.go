@@ -25,7 +25,7 @@ type timer struct {
 
 // scheduleStatus is that of the SDK (WebJobs.Extensions Timers/Scheduling/ScheduleStatus.cs).
 type scheduleStatus struct {
-	last        time.Time // of the last run; zero where there was none
+	last        time.Time // of the last run; zero if there was none
 	next        time.Time // the occurrence after that
 	lastUpdated time.Time
 }
@@ -62,7 +62,8 @@ func newTimer(trigger binding, settings map[string]string, now time.Time) (*time
 		}
 		t.next = func(now time.Time) time.Time { return expression.Next(now.In(t.location)) }
 		t.adjustDST = true
-		// More than one occurrence in the next minute: no status (Timers/Scheduling/TimerSchedule.cs:71-86).
+		// More than one occurrence in the next minute: no status
+		// (Timers/Scheduling/TimerSchedule.cs:71-86).
 		t.monitored = t.monitored && t.next(t.next(now)).After(now.Add(time.Minute))
 	}
 	t.status.next = t.next(now)
@@ -129,8 +130,8 @@ func (t *timer) current() scheduleStatus {
 	return t.status
 }
 
-// statusPayload is what the host tells the function of its schedule, nil where it keeps nothing.
-// It is that of the run before, whose next occurrence is this one.
+// statusPayload is what the host tells the function of its schedule, nil if it keeps nothing. It is
+// that of the run before, whose next occurrence is this one.
 func (t *timer) statusPayload() any {
 	if !t.monitored {
 		return nil

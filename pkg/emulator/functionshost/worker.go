@@ -76,8 +76,8 @@ func newWorker(a *app, l *log, clock *Clock, halt func(func())) (*worker, error)
 	return &worker{app: a, log: l, clock: clock, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
 }
 
-// given are the ports of all hosts of this process: between two handlers of one host nobody listens on its
-// port, and another host would find it free.
+// given are the ports of all hosts of this process: between two handlers of one host nobody listens
+// on its port, and another host would find it free.
 var given sync.Map
 
 // freePort finds a port for a handler that listens later. It lies outside the range that the system

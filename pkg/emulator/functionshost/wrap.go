@@ -51,7 +51,8 @@ func wrapRequest(request *http.Request, parameters map[string]any) (map[string]a
 		"Params":     parameters,
 		"Identities": []any{map[string]any{"AuthenticationType": nil, "IsAuthenticated": false, "Claims": []any{}}},
 	}
-	if request.ContentLength <= 0 { // the host takes no body from a request that does not announce its length
+	// the host takes no body from a request that does not announce its length
+	if request.ContentLength <= 0 {
 		return wrapped, nil
 	}
 	body, err := readAll(request.Body)

@@ -1,6 +1,7 @@
-// Package interop runs client programs in other languages against the stand-ins. The programs are ordinary users of
-// their official SDKs; the one thing an SDK cannot do, splitting and merging partition key ranges, they ask for by a line on
-// their standard output and read the answer on their standard input.
+// Package interop runs client programs in other languages against the stand-ins. The programs are
+// ordinary users of their official SDKs; the one thing an SDK cannot do, splitting and merging
+// partition key ranges, they ask for by a line on their standard output and read the answer on
+// their standard input.
 //
 // Start reading at Conduct. The program in cosmos/ is the one that scripts call.
 //
@@ -20,13 +21,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
-// Conduct runs a program that uses the account until it ends. The program finds COSMOS_ENDPOINT and COSMOS_KEY in its
-// environment. Lines it prints are copied to log, except these requests, each of which is answered with one line:
+// Conduct runs a program that uses the account until it ends. The program finds COSMOS_ENDPOINT and
+// COSMOS_KEY in its environment. Lines it prints are copied to log, except these requests, each of
+// which is answered with one line:
 //
 //	split DATABASE CONTAINER RANGE    the ids of the children
 //	merge DATABASE CONTAINER A B      the id of the child
 //
-// and those of more, by their first word. An answer that begins with "error" tells why a request failed.
+// and those of more, by their first word. An answer that begins with "error" tells why a request
+// failed.
 func Conduct(ctx context.Context, account *cosmosfake.Server, more map[string]Request, log io.Writer, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append(os.Environ(), "COSMOS_ENDPOINT="+account.Endpoint(), "COSMOS_KEY="+cosmosfake.WellKnownKey), env...)

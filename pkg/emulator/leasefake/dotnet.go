@@ -7,27 +7,34 @@ import (
 
 // DotNetLease is a lease document of version 3 of the .NET SDK, which Functions triggers use too,
 // as DocumentServiceLeaseCore and DocumentServiceLeaseCoreEpk of Azure/azure-cosmos-dotnet-v3 write
-// it: in their order, and null where they write null. It is for whoever works on leases as a
-// processor does; the methods of [Processor] make whole documents of it.
+// it: in their order, and null if they write null. It is for whoever works on leases as a processor
+// does; the methods of [Processor] make whole documents of it.
 type DotNetLease struct {
-	ID           string            `json:"id"`
-	PartitionKey string            `json:"partitionKey,omitempty"`
-	Version      int               `json:"version"` // PKVersion or EPKVersion
-	ETag         string            `json:"_etag,omitempty"`
-	Token        string            `json:"LeaseToken"`            // id of the partition key range; of an EPK lease its bounds, as min-max
-	PartitionID  string            `json:"PartitionId,omitempty"` // the token once more, where V2 wrote the lease first
-	FeedRange    *FeedRange        `json:"FeedRange,omitempty"`   // nil in a lease that dates from before leases said their range
-	Owner        *string           `json:"Owner"`                 // nil: nobody
-	Continuation *string           `json:"ContinuationToken"`     // ETag of the last page that was processed; nil: none was
+	ID           string `json:"id"`
+	PartitionKey string `json:"partitionKey,omitempty"`
+	Version      int    `json:"version"` // PKVersion or EPKVersion
+	ETag         string `json:"_etag,omitempty"`
+	// id of the partition key range; of an EPK lease its bounds, as min-max
+	Token string `json:"LeaseToken"`
+	// the token once more, where V2 wrote the lease first
+	PartitionID string `json:"PartitionId,omitempty"`
+	// nil in a lease that dates from before leases said their range
+	FeedRange *FeedRange `json:"FeedRange,omitempty"`
+	Owner     *string    `json:"Owner"` // nil: nobody
+	// ETag of the last page that was processed; nil: none was
+	Continuation *string           `json:"ContinuationToken"`
 	Properties   map[string]string `json:"properties"`
-	Timestamp    *string           `json:"timestamp"`      // last update by a host; nil where there was none since the creation
-	Mode         string            `json:"Mode,omitempty"` // "" in a lease that dates from before leases said their mode
-	Written      int64             `json:"_ts,omitempty"`  // seconds since 1970, by the account's clock
+	// last update by a host; nil if there was none since the creation
+	Timestamp *string `json:"timestamp"`
+	// "" in a lease that dates from before leases said their mode
+	Mode string `json:"Mode,omitempty"`
+	// seconds since 1970, by the account's clock
+	Written int64 `json:"_ts,omitempty"`
 }
 
 // The versions of a lease. One of a partition key range follows that, and is replaced when the
 // range is split or merged. An EPK lease stands for a part of the key space, wherever its keys are,
-// and has to be replaced only by a split.
+// and must be replaced only by a split.
 const (
 	PKVersion  = 0
 	EPKVersion = 1

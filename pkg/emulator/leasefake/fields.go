@@ -8,12 +8,16 @@ import (
 // Fields are what a lease holds besides the partition that it is for. The zero
 // value is a lease that was created and that no host has taken yet.
 type Fields struct {
-	Owner        string    // host that works on the partition; "" where none does
-	Continuation *string   // ETag of the last page that was processed, as [At] makes it; nil where none was
+	Owner string // host that works on the partition; "" if none does
+	// ETag of the last page that was processed, as [At] makes it; nil if none was
+	Continuation *string
 	Created      time.Time // only Java says it, and only until the first update
-	Updated      time.Time // when a host updated the lease last; zero where none did since its creation
-	Mode         Mode      // of the feed; V2 and Java's PK-range leases know one only and do not say it
-	PartitionKey string    // only .NET writes it, into a lease container keyed by /partitionKey: the lease's id since 3.59, a GUID before; "" elsewhere
+	// when a host updated the lease last; zero if none did since its creation
+	Updated time.Time
+	Mode    Mode // of the feed; V2 and Java's PK-range leases know one only and do not say it
+	// only .NET writes it, into a lease container keyed by /partitionKey: the lease's id since
+	// 3.59, a GUID before; "" elsewhere
+	PartitionKey string
 }
 
 // Range is a span of effective partition keys, in the service's hexadecimal
@@ -34,9 +38,11 @@ type Mode int
 
 // The modes.
 const (
-	Incremental           Mode = iota // the latest version of each document
-	FullFidelity                      // all versions and deletes, by the name that .NET and most versions of Java have for it
-	AllVersionsAndDeletes             // the same feed, by its newer name, which only Java writes; in .NET's leases it is FullFidelity
+	Incremental Mode = iota // the latest version of each document
+	// all versions and deletes, by the name that .NET and most versions of Java have for it
+	FullFidelity
+	// the same feed, by its newer name, which only Java writes; in .NET's leases it is FullFidelity
+	AllVersionsAndDeletes
 )
 
 // At is the continuation of a processor that has everything up to an LSN: the

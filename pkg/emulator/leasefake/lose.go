@@ -32,7 +32,8 @@ func (p Processor) Lose(ctx context.Context, account *cosmosfake.Server, contain
 	if err := json.Unmarshal(read.Value, &lost); err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(lost, func(name string, _ any) bool { return strings.HasPrefix(name, "_") }) // the account's own
+	// the account's own
+	maps.DeleteFunc(lost, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
 	lost["Owner"] = nil
 	return lost, account.Delete(p.Database, container, id, id)
 }
@@ -40,8 +41,8 @@ func (p Processor) Lose(ctx context.Context, account *cosmosfake.Server, contain
 // elsewhere is a position beyond the feeds of all stand-ins.
 const elsewhere = 1_000_000_000
 
-// FromElsewhere returns a PK-range lease as it is after it was restored from another account, or from an
-// older container of the name: its position is one that its feed has not come to.
+// FromElsewhere returns a PK-range lease as it is after it was restored from another account, or
+// from an older container of the name: its position is one that its feed has not come to.
 func FromElsewhere(lease map[string]any) map[string]any {
 	lease = maps.Clone(lease)
 	lease["ContinuationToken"] = *At(elsewhere)

@@ -13,16 +13,19 @@ import (
 // Processor identifies the owner of leases: the SDKs build the ids of leases from it.
 // [Processor.In] fills in its RIDs from an account.
 type Processor struct {
-	Name         string // of the processor, which V2 and Java call the lease prefix; "" is what Functions triggers and Java have by default
-	Host         string // of the monitored account's endpoint, without a port, as the application spells it
+	// of the processor, which V2 and Java call the lease prefix; "" is what Functions triggers and
+	// Java have by default
+	Name string
+	// of the monitored account's endpoint, without a port, as the application spells it
+	Host         string
 	Database     string // id of the monitored database
 	Container    string // id of the monitored container
 	DatabaseRID  string // _rid of the monitored database
 	ContainerRID string // _rid of the monitored container
 }
 
-// In returns the processor with the RIDs that its container has in an account.
-// It fails where the account has no such container.
+// In returns the processor with the RIDs that its container has in an account. It fails if the
+// account has no such container.
 func (p Processor) In(ctx context.Context, account *cosmosfake.Server) (Processor, error) {
 	client, err := azcosmos.NewClientFromConnectionString(account.ConnectionString(), nil)
 	if err != nil {

@@ -22,11 +22,10 @@ import (
 // package-lock.json, and the scripts that want the packages.
 type Files map[string][]byte
 
-// Install makes sure that a folder of that name is in feedscale's part of the
-// user's cache directory, with the files and the node_modules they ask for, and
-// returns where. It downloads only where the folder is missing, so that the name
-// has to tell what is in it. Several processes may call it at once: one
-// installs, the others wait for it.
+// Install makes sure that a folder of that name is in feedscale's part of the user's cache
+// directory, with the files and the node_modules they ask for, and returns where. It downloads only
+// if the folder is missing, so that the name has to tell what is in it. Several processes may call
+// it at once: one installs, the others wait for it.
 func Install(ctx context.Context, name string, files Files) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -39,7 +39,8 @@ func cutLast(path, suffix string) (string, bool) {
 	return rest, true
 }
 
-// path is the entity that the address belongs to, in lower case: what claims and queues are found by.
+// path is the entity that the address belongs to, in lower case: what claims and queues are found
+// by.
 func (a address) path() string {
 	path := strings.ToLower(a.entity)
 	if a.deadLetter {

@@ -26,7 +26,7 @@ func (a arguments) text(name string) (string, error) {
 	return text, nil
 }
 
-// optionalText is nil where the argument is missing or null.
+// optionalText is nil if the argument is missing or null.
 func (a arguments) optionalText(name string) *string {
 	if text, ok := a.body.Get(name).(string); ok {
 		return &text
@@ -96,7 +96,8 @@ func (a arguments) lockTokens() ([]broker.Token, error) {
 	return tokens, nil
 }
 
-// integer reads a number in any of the integer types: clients choose different ones for the same argument.
+// integer reads a number in any of the integer types: clients choose different ones for the same
+// argument.
 func integer(value any) (int64, bool) {
 	switch n := value.(type) {
 	case uint8:

@@ -13,11 +13,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// The documents of the management API. Their elements are in the order of answers that were recorded from the service: of queues in
-// sdk/messaging/azservicebus/internal/atom/testdata/queue.xml of github.com/Azure/azure-sdk-for-go, of topics in
-// sdk/messaging/azservicebus/admin/admin_client_topic_filtercount_test.go there, and of subscriptions in
-// ServiceBusAdministrationAsyncClientIntegrationTest.listSubscriptions[1].json among the session-records of
-// sdk/servicebus/azure-messaging-servicebus in github.com/Azure/azure-sdk-for-java.
+// The documents of the management API. Their elements are in the order of answers that were
+// recorded from the service: of queues in
+// sdk/messaging/azservicebus/internal/atom/testdata/queue.xml of github.com/Azure/azure-sdk-for-go,
+// of topics in sdk/messaging/azservicebus/admin/admin_client_topic_filtercount_test.go there, and
+// of subscriptions in ServiceBusAdministrationAsyncClientIntegrationTest.listSubscriptions[1].json
+// among the session-records of sdk/servicebus/azure-messaging-servicebus in
+// github.com/Azure/azure-sdk-for-java.
 const (
 	countsNamespace = "http://schemas.microsoft.com/netservices/2011/06/servicebus"
 
@@ -51,8 +53,9 @@ type atomLink struct {
 }
 
 type atomContent struct {
-	Type        string `xml:"type,attr"`
-	Description any    // a queueDescription, topicDescription or subscriptionDescription, whose name is the element's
+	Type string `xml:"type,attr"`
+	// a queueDescription, topicDescription or subscriptionDescription, whose name is the element's
+	Description any
 }
 
 type countDetails struct {
@@ -83,8 +86,9 @@ func (c *conn) nowhere() httpAnswer {
 	})
 }
 
-// getEntity describes a queue or a topic, whichever stands at the path. A client that asked for the other kind finds no description of
-// that kind in it (TopicPropertiesExtensions.cs in Azure.Messaging.ServiceBus, github.com/Azure/azure-sdk-for-net: "Topic was not found").
+// getEntity describes a queue or a topic, whichever stands at the path. A client that asked for the
+// other kind finds no description of that kind in it (TopicPropertiesExtensions.cs in
+// Azure.Messaging.ServiceBus, github.com/Azure/azure-sdk-for-net: "Topic was not found").
 func (c *conn) getEntity(host, path string) httpAnswer {
 	found := c.server.namespace.find(address{entity: path})
 	if found == nil || found.kind != queueEntity && found.kind != topicEntity {
@@ -143,7 +147,8 @@ func (c *conn) entry(host string, e *entity) atomEntry {
 	return entry
 }
 
-// count adds messages to the counts. Locked messages (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
+// count adds messages to the counts. Locked messages
+// (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
 // (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662) count as active.
 func (d *countDetails) count(messages []broker.Delivery) {
 	for _, m := range messages {

@@ -26,16 +26,18 @@ type topicDescription struct {
 	UpdatedAt                           string
 	AccessedAt                          string
 	SupportOrdering                     bool
-	CountDetails                        countDetails // of the scheduled messages alone: the others are in subscriptions
-	SubscriptionCount                   int
-	AutoDeleteOnIdle                    string
-	EnablePartitioning                  bool
-	EntityAvailabilityStatus            string
-	EnableSubscriptionPartitioning      bool
-	EnableExpress                       bool
-	MaxMessageSizeInKilobytes           int
-	// The service has these from api-version 2024-05 on (sdk/messaging/azservicebus/CHANGELOG.md in github.com/Azure/azure-sdk-for-go,
-	// 1.11.0). Clients of earlier ones ignore what they do not know.
+	// of the scheduled messages alone: the others are in subscriptions
+	CountDetails                   countDetails
+	SubscriptionCount              int
+	AutoDeleteOnIdle               string
+	EnablePartitioning             bool
+	EntityAvailabilityStatus       string
+	EnableSubscriptionPartitioning bool
+	EnableExpress                  bool
+	MaxMessageSizeInKilobytes      int
+	// The service has these from api-version 2024-05 on (sdk/messaging/azservicebus/CHANGELOG.md in
+	// github.com/Azure/azure-sdk-for-go, 1.11.0). Clients of earlier ones ignore what they do not
+	// know.
 	SQLFilterCount         int `xml:"SqlFilterCount"`
 	CorrelationFilterCount int
 }
@@ -60,7 +62,8 @@ type subscriptionDescription struct {
 	IsClientAffine                            bool
 }
 
-// ofSubscriptions answers for TOPIC/Subscriptions and what is below. ok is false where the path is none of these.
+// ofSubscriptions answers for TOPIC/Subscriptions and what is below. ok is false if the path is
+// none of these.
 func (c *conn) ofSubscriptions(host, path string, query url.Values) (answer httpAnswer, ok bool) {
 	segments := strings.Split(path, "/")
 	at := slices.IndexFunc(segments, func(s string) bool { return strings.EqualFold(s, strings.Trim(subscriptionSegment, "/")) })
@@ -85,9 +88,11 @@ func (c *conn) ofSubscriptions(host, path string, query url.Values) (answer http
 	return document("entry", c.entry(host, found)), true
 }
 
-// notFound says of a topic's subscription that it is not there, with a 404 and not with a feed as at the root
-// (ServiceBusAdministrationAsyncClientIntegrationTest.getSubscriptionDoesNotExist[1].json, as above). What it says of one whose topic is
-// not there was not recorded; the Go client's own test finds nothing there, and no error (admin_client_test.go, TestAdminClient_NotFound).
+// notFound says of a topic's subscription that it is not there, with a 404 and not with a feed as
+// at the root
+// (ServiceBusAdministrationAsyncClientIntegrationTest.getSubscriptionDoesNotExist[1].json, as
+// above). What it says of one whose topic is not there was not recorded; the Go client's own test
+// finds nothing there, and no error (admin_client_test.go, TestAdminClient_NotFound).
 func (c *conn) notFound(host, entity string) httpAnswer {
 	return c.problem(http.StatusNotFound, "Entity '%s:Topic:%s' was not found. To know more visit https://aka.ms/sbResourceMgrExceptions. ", strings.Split(hostOf(host), ".")[0], entity)
 }
@@ -132,7 +137,9 @@ func (c *conn) describeTopic(e *entity) topicDescription {
 				if _, correlation := rule.Filter.(CorrelationFilter); correlation {
 					d.CorrelationFilterCount++
 				} else {
-					d.SQLFilterCount++ // the true filter is one of SQL, and is counted (admin_client_topic_filtercount_test.go, as above)
+					// the true filter is one of SQL, and is counted
+					// (admin_client_topic_filtercount_test.go, as above)
+					d.SQLFilterCount++
 				}
 			}
 		}

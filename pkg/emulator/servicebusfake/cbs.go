@@ -10,8 +10,8 @@ import (
 // tokenJWT is how clients name the type of a bearer token to $cbs.
 const tokenJWT = "jwt"
 
-// claims are the entities that the tokens of a connection open, with the instant at which each ends; zero = never. A claim is to
-// send, receive and manage alike.
+// claims are the entities that the tokens of a connection open, with the instant at which each
+// ends; zero = never. A claim is to send, receive and manage alike.
 type claims map[string]time.Time
 
 // cover tells whether a claim opens the entity: it does for the path it names and all below.
@@ -28,7 +28,7 @@ func within(parent, path string) bool {
 	return parent == "" || path == parent || strings.HasPrefix(path, parent+"/")
 }
 
-// nextExpiry is how long the claim that ends first still counts; ok is false where none ends.
+// nextExpiry is how long the claim that ends first still counts; ok is false if none ends.
 func (c claims) nextExpiry(now time.Time) (wait time.Duration, ok bool) {
 	for _, expiry := range c {
 		if !expiry.IsZero() && (!ok || expiry.Sub(now) < wait) {
@@ -84,7 +84,8 @@ func (n cbsNode) verify(r *request, audience string) response {
 	var expiry time.Time
 	switch kind, _ := r.properties.Get("type").(string); {
 	case isSAS(token):
-		// The token's own form counts, not the type that is said: the Python client calls its signatures jwt.
+		// The token's own form counts, not the type that is said: the Python client calls its
+		// signatures jwt.
 		o := n.conn.server.options
 		sas, err := parseSAS(token)
 		if err != nil {
@@ -109,8 +110,8 @@ func unauthorized(description string) response {
 	return response{status: 401, description: description, condition: conditionAuthorizationFail}
 }
 
-// splitAudience takes an audience such as amqps://host:port/queue apart: host without port, path without slashes around it, both in
-// lower case.
+// splitAudience takes an audience such as amqps://host:port/queue apart: host without port, path
+// without slashes around it, both in lower case.
 func splitAudience(audience string) (host, path string) {
 	if _, rest, isURL := strings.Cut(audience, "://"); isURL {
 		audience = rest

@@ -14,12 +14,13 @@ import (
 const (
 	// handshakeTimeout is how long a peer may take to open a connection.
 	handshakeTimeout = 30 * time.Second
-	// goodbyeTimeout is how long the last frames of a connection may take to reach a peer that reads slowly.
+	// goodbyeTimeout is how long the last frames of a connection may take to reach a peer that
+	// reads slowly.
 	goodbyeTimeout = 2 * time.Second
 )
 
-// conn is one connection. All its state belongs to the goroutine of run; others only call wakeUp. A second goroutine reads
-// frames, a third writes them.
+// conn is one connection. All its state belongs to the goroutine of run; others only call wakeUp. A
+// second goroutine reads frames, a third writes them.
 type conn struct {
 	server   *Server
 	number   uint64
@@ -194,7 +195,8 @@ func (c *conn) send(channel uint16, body amqp.Composite) error {
 
 func (c *conn) readFrame() (amqp.Frame, error) { return amqp.ReadFrame(c.reader, maxFrameSize) }
 
-// readFrames passes frames on until one cannot be read. A peer that is silent for longer than it was told to be is gone.
+// readFrames passes frames on until one cannot be read. A peer that is silent for longer than it
+// was told to be is gone.
 func (c *conn) readFrames(frames chan<- amqp.Frame, stop <-chan struct{}) error {
 	for {
 		select {

@@ -17,10 +17,12 @@ const (
 	OpPutToken Op = "put-token" // a token is presented for Request.Entity
 	OpAttach   Op = "attach"    // a link is attached
 	OpSend     Op = "send"      // messages are sent to a queue
-	OpReceive  Op = "receive"   // a message was locked, or deleted, and is about to be sent to its receiver; it can be delayed and dropped
-	OpSettle   Op = "settle"    // a delivery is settled on its link
-	OpManage   Op = "manage"    // a management operation
-	OpHTTP     Op = "http"      // a request to the management API; Operation is its method
+	// a message was locked, or deleted, and is about to be sent to its receiver; it can be delayed
+	// and dropped
+	OpReceive Op = "receive"
+	OpSettle  Op = "settle" // a delivery is settled on its link
+	OpManage  Op = "manage" // a management operation
+	OpHTTP    Op = "http"   // a request to the management API; Operation is its method
 )
 
 // Ops are all kinds of operations.
@@ -37,7 +39,8 @@ type Request struct {
 	Entity string
 	// Receiver tells that the client attaches to receive.
 	Receiver bool
-	// Operation is the name of the management operation, or the outcome of a settlement: accepted, rejected, released, modified.
+	// Operation is the name of the management operation, or the outcome of a settlement: accepted,
+	// rejected, released, modified.
 	Operation string
 	// Messages are those sent.
 	Messages []Message
@@ -62,8 +65,9 @@ type Answer struct {
 	Keep bool
 }
 
-// Control has fn asked about every operation before it is done. A nil answer leaves the operation alone. Functions are asked in the
-// order in which they came, until one answers. fn runs on the connection's own goroutine and must not call the server's Close.
+// Control has fn asked about every operation before it is done. A nil answer leaves the operation
+// alone. Functions are asked in the order in which they came, until one answers. fn runs on the
+// connection's own goroutine and must not call the server's Close.
 func (s *Server) Control(fn func(*Request) *Answer) { s.controls.add(fn) }
 
 type controls struct {
@@ -105,7 +109,7 @@ var errDropped = errors.New("the connection was dropped by Control")
 // verdict is what Control has decided on an operation.
 type verdict struct {
 	refusal *amqp.Error // the operation is not done
-	status  int         // of the refusal, where it is answered with one
+	status  int         // of the refusal, if it is answered with one
 	silent  bool        // the operation is done and not answered
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// coordinated is a bare connection with a link to the queue (handle 0) and one to the coordinator (handle 1).
+// coordinated is a bare connection with a link to the queue (handle 0) and one to the coordinator
+// (handle 1).
 type coordinated struct {
 	*testing.T
 	socket net.Conn

@@ -39,14 +39,16 @@ func refuse(condition amqp.Symbol, format string, args ...any) *amqp.Error {
 	return &amqp.Error{Condition: condition, Description: fmt.Sprintf(format, args...)}
 }
 
-// wrongKind refuses a link that its entity does not take. The service has this condition where client and entity do not fit
-// (https://github.com/Azure/amqpnetlite/issues/427: "Cannot open a Topic client for entity type Subscriber."); its words for a receiver
-// of a topic and a sender to a subscription are published nowhere, and these are not the service's.
+// wrongKind refuses a link that its entity does not take. The service has this condition where
+// client and entity do not fit (https://github.com/Azure/amqpnetlite/issues/427: "Cannot open a
+// Topic client for entity type Subscriber."); its words for a receiver of a topic and a sender to a
+// subscription are published nowhere, and these are not the service's.
 func wrongKind(use, kind string, a address) *amqp.Error {
 	return refuse(conditionNotAllowed, "%q cannot be %s: it is %s.", a.entity, use, kind)
 }
 
-// refusalOf is how the service puts a refusal of the broker, on links and in management answers alike.
+// refusalOf is how the service puts a refusal of the broker, on links and in management answers
+// alike.
 func refusalOf(err error) (refusal *amqp.Error, status int) {
 	condition, status := conditionInternal, 500
 	switch {

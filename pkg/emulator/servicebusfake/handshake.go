@@ -17,7 +17,8 @@ const (
 	protocolSASL = "AMQP\x03\x01\x00\x00"
 )
 
-// SASL mechanisms, in the order in which the service offers them. All but PLAIN prove nothing: their clients present tokens to $cbs.
+// SASL mechanisms, in the order in which the service offers them. All but PLAIN prove nothing:
+// their clients present tokens to $cbs.
 const (
 	mechanismCBS       amqp.Symbol = "MSSBCBS"
 	mechanismPlain     amqp.Symbol = "PLAIN"

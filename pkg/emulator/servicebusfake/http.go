@@ -11,11 +11,14 @@ import (
 	"time"
 )
 
-// The management API is HTTP with ATOM feeds. The service has it on port 443, and the official emulator on a port of its own
-// (https://github.com/Azure/azure-service-bus-emulator-installer, "Choosing the right connection string"). Here it is on the port
-// of AMQP, which a connection string names: clients ask the host and port of that, the Go client always with TLS
-// (sdk/messaging/azservicebus/internal/atom/entity_manager.go in github.com/Azure/azure-sdk-for-go), the .NET one, and the JavaScript
-// one after 7.9.5, without it where the string says UseDevelopmentEmulator=true (https://github.com/Azure/azure-sdk-for-js/pull/32771).
+// The management API is HTTP with ATOM feeds. The service has it on port 443, and the official
+// emulator on a port of its own (https://github.com/Azure/azure-service-bus-emulator-installer,
+// "Choosing the right connection string"). Here it is on the port of AMQP, which a connection
+// string names: clients ask the host and port of that, the Go client always with TLS
+// (sdk/messaging/azservicebus/internal/atom/entity_manager.go in
+// github.com/Azure/azure-sdk-for-go), the .NET one, and the JavaScript one after 7.9.5, without it
+// where the string says UseDevelopmentEmulator=true
+// (https://github.com/Azure/azure-sdk-for-js/pull/32771).
 
 // speaksHTTP tells whether the peer's first bytes are an HTTP request. AMQP begins with its name.
 func (c *conn) speaksHTTP() bool {
@@ -73,8 +76,8 @@ func (a httpAnswer) response(request *http.Request) *http.Response {
 	}
 }
 
-// problem is an error in the service's form, such as those in https://github.com/kedacore/keda/issues/4656 and in
-// internal/atom/entity_manager.go.
+// problem is an error in the service's form, such as those in
+// https://github.com/kedacore/keda/issues/4656 and in internal/atom/entity_manager.go.
 func (c *conn) problem(status int, format string, args ...any) httpAnswer {
 	detail := fmt.Sprintf(format, args...)
 	return httpAnswer{status, "application/xml; charset=utf-8", fmt.Appendf(nil, "<Error><Code>%d</Code><Detail>%s TrackingId:00000000-0000-0000-0000-000000000000_G0, SystemTracker:NoSystemTracker, Timestamp:%s</Detail></Error>",
@@ -84,7 +87,8 @@ func (c *conn) problem(status int, format string, args ...any) httpAnswer {
 func (c *conn) answerHTTP(r *http.Request) (httpAnswer, error) {
 	path := strings.Trim(r.URL.Path, "/")
 	if r.Host == "" {
-		return c.problem(http.StatusBadRequest, "Bad Request - Invalid Hostname."), nil // RFC 9112, 3.2
+		// RFC 9112, 3.2
+		return c.problem(http.StatusBadRequest, "Bad Request - Invalid Hostname."), nil
 	}
 	v, err := c.intercept(Request{Op: OpHTTP, Entity: path, Operation: r.Method})
 	if err != nil {
@@ -112,8 +116,9 @@ func (c *conn) answerHTTP(r *http.Request) (httpAnswer, error) {
 	return c.getEntity(r.Host, path), nil
 }
 
-// unauthorizedHTTP checks the token of a request: a shared access signature over its URL, or a bearer token. The Go client sends
-// bearer tokens without the word (internal/atom/per_retry_auth_policy.go).
+// unauthorizedHTTP checks the token of a request: a shared access signature over its URL, or a
+// bearer token. The Go client sends bearer tokens without the word
+// (internal/atom/per_retry_auth_policy.go).
 func (c *conn) unauthorizedHTTP(r *http.Request, path string) *httpAnswer {
 	refuse := func(format string, args ...any) *httpAnswer {
 		answer := c.problem(http.StatusUnauthorized, format, args...)
@@ -140,7 +145,8 @@ func (c *conn) unauthorizedHTTP(r *http.Request, path string) *httpAnswer {
 	return nil
 }
 
-// withoutQuery is a signed resource without the query of the request that it was signed for: the Go client signs the whole URL.
+// withoutQuery is a signed resource without the query of the request that it was signed for: the Go
+// client signs the whole URL.
 func withoutQuery(resource string) string {
 	if u, err := url.Parse(resource); err == nil {
 		u.RawQuery = ""

@@ -25,7 +25,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// overTLS starts a stand-in that the Go admin client, which knows TLS alone, can ask, and returns that client's options.
+// overTLS starts a stand-in that the Go admin client, which knows TLS alone, can ask, and returns
+// that client's options.
 func overTLS(t *testing.T, o servicebusfake.Options) (*servicebusfake.Server, *admin.ClientOptions) {
 	t.Helper()
 	certificate, roots := certificate(t)
@@ -35,7 +36,8 @@ func overTLS(t *testing.T, o servicebusfake.Options) (*servicebusfake.Server, *a
 
 func trusting(t *testing.T, roots *x509.CertPool) *admin.ClientOptions {
 	t.Helper()
-	// A connection of its own for each request: one that is cut is then an error, and no reason to try again.
+	// A connection of its own for each request: one that is cut is then an error, and no reason to
+	// try again.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
 	return &admin.ClientOptions{ClientOptions: policy.ClientOptions{
 		Transport: &http.Client{Transport: transport}, Retry: policy.RetryOptions{MaxRetries: -1},
@@ -221,7 +223,8 @@ func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
 	client := administer(t, s.ConnectionString(), o)
 	for _, c := range []struct{ topic, want string }{
 		{"alone", "P10675199DT2H48M5.4775807S false PT10M 256 Active: 0 subscriptions, filters 0 0"},
-		{"SHOP/decisions", "P1D true PT20M 1024 Active: 2 subscriptions, filters 2 1"}, // the true filter is one of SQL
+		// the true filter is one of SQL
+		{"SHOP/decisions", "P1D true PT20M 1024 Active: 2 subscriptions, filters 2 1"},
 	} {
 		topic, err := client.GetTopic(deadline(t), c.topic, nil)
 		testworld.Must(t, err)
@@ -234,7 +237,8 @@ func TestTheAdminClientReadsTopicsAndTheirSubscriptions(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ subscription, want string }{
-		{"kubernetes", "PT1M P10675199DT2H48M5.4775807S 10 false false Active"}, // its own: that the topic's is the most does not show
+		// its own: that the topic's is the most does not show
+		{"kubernetes", "PT1M P10675199DT2H48M5.4775807S 10 false false Active"},
 		{"AUDIT", "PT1M30S PT1H 3 true true Active"},
 	} {
 		q, err := client.GetSubscription(deadline(t), "shop/decisions", c.subscription, nil)
@@ -344,8 +348,8 @@ func TestTheAdminClientListsTopicsAndSubscriptionsByPages(t *testing.T) {
 	}
 }
 
-// TestTheJavaScriptAdminClientCannotTell runs the official client, which in version 7.9.5 asks with TLS alone. It needs Node.js and,
-// the first time, a package registry.
+// TestTheJavaScriptAdminClientCannotTell runs the official client, which in version 7.9.5 asks with
+// TLS alone. It needs Node.js and, the first time, a package registry.
 func TestTheJavaScriptAdminClientCannotTell(t *testing.T) {
 	t.Parallel()
 	folder, err := npm.InstallFolder(t.Context(), "servicebus-js", filepath.Join("testdata", "js"))

@@ -22,8 +22,8 @@ type inbound struct {
 
 // node is what a client can send to.
 type node interface {
-	// take deals with a message and returns the state to answer it with; nil = no answer. An error ends the connection, unless it is
-	// a linkError.
+	// take deals with a message and returns the state to answer it with; nil = no answer. An error
+	// ends the connection, unless it is a linkError.
 	take(*delivery) (amqp.State, error)
 }
 

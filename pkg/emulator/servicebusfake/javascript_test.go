@@ -13,7 +13,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// TestTheJavaScriptClientCannotTell runs the official client. It needs Node.js and, the first time, a package registry.
+// TestTheJavaScriptClientCannotTell runs the official client. It needs Node.js and, the first time,
+// a package registry.
 func TestTheJavaScriptClientCannotTell(t *testing.T) {
 	t.Parallel()
 	folder, err := npm.InstallFolder(t.Context(), "servicebus-js", filepath.Join("testdata", "js"))

@@ -6,8 +6,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/amqp"
 )
 
-// link is one end of a link: an inbound, on which the client sends, or an outbound, on which it receives. Errors end the session or
-// the connection.
+// link is one end of a link: an inbound, on which the client sends, or an outbound, on which it
+// receives. Errors end the session or the connection.
 type link interface {
 	flow(*amqp.Flow) error
 	transfer(t *amqp.Transfer, payload []byte) error
@@ -30,7 +30,7 @@ type endpoint struct {
 	session *session
 	conn    *conn
 	handle  uint32 // the same number in both directions
-	path    string // what a claim must cover; empty where none is needed
+	path    string // what a claim must cover; empty if none is needed
 	free    bool   // the link needs no claim
 	ended   bool   // this side has detached
 }
@@ -109,7 +109,8 @@ func reply(a *amqp.Attach) *amqp.Attach {
 	return answer
 }
 
-// refuse answers an attach with one that leads nowhere, and ends it at once with the reason (2.6.3).
+// refuse answers an attach with one that leads nowhere, and ends it at once with the reason
+// (2.6.3).
 func (s *session) refuse(a *amqp.Attach, reason *amqp.Error) error {
 	answer := reply(a)
 	if a.Role == amqp.RoleSender {

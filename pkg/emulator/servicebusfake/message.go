@@ -16,15 +16,16 @@ const (
 	annotationSequenceNumber amqp.Symbol = "x-opt-sequence-number"
 	annotationLockedUntil    amqp.Symbol = "x-opt-locked-until"
 	annotationScheduledTime  amqp.Symbol = "x-opt-scheduled-enqueue-time"
-	// annotationOriginalNumber is the sequence number that a message had in its topic, before its subscription gave it another
+	// annotationOriginalNumber is the sequence number that a message had in its topic, before its
+	// subscription gave it another
 	// (https://learn.microsoft.com/azure/service-bus-messaging/message-sequencing).
 	annotationOriginalNumber amqp.Symbol = "x-opt-enqueue-sequence-number"
 	annotationMessageState   amqp.Symbol = "x-opt-message-state"
 	annotationLockToken      amqp.Symbol = "x-opt-lock-token" // a delivery annotation
 )
 
-// readMessage reads of an encoded message what the broker goes by. One without an id is given one, as clients rely on: the
-// JavaScript one cannot settle a message that has none.
+// readMessage reads of an encoded message what the broker goes by. One without an id is given one,
+// as clients rely on: the JavaScript one cannot settle a message that has none.
 func readMessage(content []byte) (broker.Message, error) {
 	m, err := amqp.ParseMessage(content)
 	if err != nil {
@@ -73,7 +74,8 @@ func identifier(id any) string {
 	}
 }
 
-// encodeDelivery is the message as a receiver gets it: the sender's bytes, with the header and the annotations that are the broker's.
+// encodeDelivery is the message as a receiver gets it: the sender's bytes, with the header and the
+// annotations that are the broker's.
 func encodeDelivery(d broker.Delivery, deliveryAnnotations amqp.Map) ([]byte, error) {
 	m, err := amqp.ParseMessage(d.Content)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// namespace owns all queues and topics. Its mutex serialises everything that happens to messages; no network is touched under it.
+// namespace owns all queues and topics. Its mutex serialises everything that happens to messages;
+// no network is touched under it.
 type namespace struct {
 	now     func() time.Time
 	earlier chan struct{} // something is due earlier than the clock was set for
@@ -20,13 +21,15 @@ type namespace struct {
 
 // entity is a queue, a topic, a subscription, or the dead-letter queue of one, as links see it.
 type entity struct {
-	path     string // in lower case
-	name     string
-	kind     kind
-	queue    *broker.Queue // of a topic, its inbox
-	topic    *topic        // of a topic
-	rules    *rules        // of a subscription
-	related  []*entity     // those that what happens to this one may fill: a topic's subscriptions, a queue's dead-letter queue and the reverse
+	path  string // in lower case
+	name  string
+	kind  kind
+	queue *broker.Queue // of a topic, its inbox
+	topic *topic        // of a topic
+	rules *rules        // of a subscription
+	// those that what happens to this one may fill: a topic's subscriptions, a queue's dead-letter
+	// queue and the reverse
+	related  []*entity
 	watchers map[*conn]int
 	changes  uint64 // as of the last time the watchers were woken
 }
@@ -125,7 +128,8 @@ func (e *entity) wake() {
 	}
 }
 
-// watch has a connection woken when a receiver of the entity should look again. Every watch needs its unwatch.
+// watch has a connection woken when a receiver of the entity should look again. Every watch needs
+// its unwatch.
 func (n *namespace) watch(e *entity, c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

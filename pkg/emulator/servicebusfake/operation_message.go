@@ -39,7 +39,8 @@ func peekMessage(a arguments, q *broker.Queue, now time.Time) (response, error) 
 	return encodedMessages(deliveries)
 }
 
-// encodedMessages is the answer that carries messages; those that are locked come with their lock tokens.
+// encodedMessages is the answer that carries messages; those that are locked come with their lock
+// tokens.
 func encodedMessages(deliveries []broker.Delivery) (response, error) {
 	messages := make(amqp.List, len(deliveries))
 	for i, d := range deliveries {

@@ -9,7 +9,8 @@ import (
 )
 
 // Descriptors of what enumerate-rules answers
-// (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-amqp-request-response, rule operations).
+// (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-amqp-request-response, rule
+// operations).
 const (
 	descriptorRule              uint64 = 0x13700000004
 	descriptorNoAction          uint64 = 0x13700000005
@@ -18,7 +19,8 @@ const (
 	descriptorCorrelationFilter uint64 = 0x1370000009
 )
 
-// operationNamed is an operation on the rules of a subscription, nil where the name is none or the entity has no rules.
+// operationNamed is an operation on the rules of a subscription, nil if the name is none or the
+// entity has no rules.
 func (r *rules) operationNamed(name string) operation {
 	if r == nil {
 		return nil

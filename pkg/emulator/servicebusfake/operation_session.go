@@ -49,7 +49,8 @@ func setSessionState(a arguments, q *broker.Queue, now time.Time) (response, err
 	return ok(nil)
 }
 
-// endOfTime: clients that ask for all sessions give an instant on the last day that .NET can express, or behind it.
+// endOfTime: clients that ask for all sessions give an instant on the last day that .NET can
+// express, or behind it.
 const endOfTime amqp.Timestamp = 253_402_214_400_000
 
 func getMessageSessions(a arguments, q *broker.Queue, now time.Time) (response, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// The shared access key of a stand-in that was not given one. It guards nothing but made-up messages on a developer's machine,
-// which is why it may be known to everybody.
+// The shared access key of a stand-in that was not given one. It guards nothing but made-up
+// messages on a developer's machine, which is why it may be known to everybody.
 const (
 	DefaultKeyName = "RootManageSharedAccessKey"
 	DefaultKey     = "ZmVlZHNjYWxlIGRldmVsb3BtZW50IGtleSwgbm8gc2VjcmV0"
@@ -28,9 +28,11 @@ type Options struct {
 	Addr string
 	// TLS makes the listener speak TLS.
 	TLS *tls.Config
-	// KeyName and Key are the shared access key that tokens must be signed with. Default: DefaultKeyName, DefaultKey.
+	// KeyName and Key are the shared access key that tokens must be signed with. Default:
+	// DefaultKeyName, DefaultKey.
 	KeyName, Key string
-	// Token checks the bearer token of a client that comes with an identity; an error refuses it. Default: all are refused.
+	// Token checks the bearer token of a client that comes with an identity; an error refuses it.
+	// Default: all are refused.
 	Token func(jwt string) error
 	// Queues are there from the start.
 	Queues []QueueSpec

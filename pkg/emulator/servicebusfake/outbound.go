@@ -23,7 +23,7 @@ type outbound struct {
 type supply interface {
 	// alive tells why the link cannot go on, or nil.
 	alive() *amqp.Error
-	// next is a message to send; ok is false where there is none. An error detaches the link.
+	// next is a message to send; ok is false if there is none. An error detaches the link.
 	next() (m outgoing, ok bool, refusal *amqp.Error)
 	// settle deals with the outcome of a delivery and returns what to answer; nil = no answer.
 	settle(id uint32, state amqp.State) (amqp.State, error)
@@ -99,7 +99,8 @@ func (l *outbound) flow(flow *amqp.Flow) error {
 		return nil
 	}
 	if flow.LinkCredit != nil {
-		// The credit counts from what the peer had seen when it gave it (2.6.7); a peer that has seen nothing leaves that out.
+		// The credit counts from what the peer had seen when it gave it (2.6.7); a peer that has
+		// seen nothing leaves that out.
 		seen := uint32(0)
 		if flow.DeliveryCount != nil {
 			seen = *flow.DeliveryCount
@@ -193,7 +194,8 @@ func (l *outbound) sendFrames(id uint32, m outgoing) error {
 	return nil
 }
 
-// settle deals with the client's outcome of one delivery. One that says no outcome settles nothing, unless it says it is settled.
+// settle deals with the client's outcome of one delivery. One that says no outcome settles nothing,
+// unless it says it is settled.
 func (l *outbound) settle(id uint32, d *amqp.Disposition) error {
 	if _, received := d.State.(*amqp.Received); (d.State == nil || received) && !d.Settled {
 		return nil

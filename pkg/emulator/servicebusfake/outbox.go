@@ -55,8 +55,8 @@ func (o *outbox) take(buffer []byte) (taken []byte, ended bool) {
 	return taken, o.ended
 }
 
-// run writes until end is called or a write fails. Where keepAlive is set, it sends an empty frame at that interval,
-// which tells the peer that this side lives.
+// run writes until end is called or a write fails. Where keepAlive is set, it sends an empty frame
+// at that interval, which tells the peer that this side lives.
 func (o *outbox) run(socket net.Conn, keepAlive time.Duration) error {
 	var idle <-chan time.Time
 	if keepAlive > 0 {

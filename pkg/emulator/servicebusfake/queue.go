@@ -8,7 +8,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// batchFormat is the message format of a batch: every data section of the body is a message of its own.
+// batchFormat is the message format of a batch: every data section of the body is a message of its
+// own.
 const batchFormat uint32 = 0x80013700
 
 // queueNode takes the messages sent to a queue.
@@ -37,7 +38,8 @@ func (n queueNode) take(d *delivery) (amqp.State, error) {
 	return state, nil
 }
 
-// send puts all messages in the queue, or none; within a transaction it does so once that is committed.
+// send puts all messages in the queue, or none; within a transaction it does so once that is
+// committed.
 func (n queueNode) send(state amqp.State, messages []broker.Message) amqp.State {
 	change := step{
 		entity: n.entity,

@@ -72,8 +72,8 @@ func (r *receiver) start(l *outbound, a *amqp.Attach, silent bool) error {
 	return l.attached(answer, silent)
 }
 
-// wantedSession reads the session filter: a name, or any session where its value is null. It stands there described or bare,
-// depending on the client.
+// wantedSession reads the session filter: a name, or any session where its value is null. It stands
+// there described or bare, depending on the client.
 func wantedSession(filter amqp.Map) (name string, byName, any bool) {
 	for _, pair := range filter {
 		if key, ok := pair.Key.(amqp.Symbol); !ok || key != sessionFilter {
@@ -145,7 +145,8 @@ func (r *receiver) next() (outgoing, bool, *amqp.Error) {
 	return outgoing{tag: tag, content: content, sent: func(id uint32) { r.locks[id] = d.Token }}, true, nil
 }
 
-// deliveryTag is a lock token in the byte order of a .NET Guid, whose first three fields are little-endian.
+// deliveryTag is a lock token in the byte order of a .NET Guid, whose first three fields are
+// little-endian.
 func deliveryTag(t broker.Token) []byte {
 	return []byte{t[3], t[2], t[1], t[0], t[5], t[4], t[7], t[6], t[8], t[9], t[10], t[11], t[12], t[13], t[14], t[15]}
 }
@@ -192,7 +193,8 @@ func (r *receiver) carryOut(change step, within *amqp.Transactional, answer amqp
 	return &amqp.Rejected{Error: refusal}
 }
 
-// release gives the session back. Messages of a queue without sessions stay locked until their locks expire, as in the service.
+// release gives the session back. Messages of a queue without sessions stay locked until their
+// locks expire, as in the service.
 func (r *receiver) release() {
 	if r.closed {
 		return

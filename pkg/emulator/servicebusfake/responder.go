@@ -6,7 +6,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/amqp"
 )
 
-// responder is a node that answers requests: what a client sends on one link is answered on another, see replyLink.
+// responder is a node that answers requests: what a client sends on one link is answered on
+// another, see replyLink.
 type responder struct {
 	conn    *conn
 	session *session
@@ -28,8 +29,8 @@ type response struct {
 	silent      bool        // it is not sent
 }
 
-// statusKeys are the application properties that tell the status; $cbs and the management nodes spell them differently, and $cbs
-// gives no condition.
+// statusKeys are the application properties that tell the status; $cbs and the management nodes
+// spell them differently, and $cbs gives no condition.
 type statusKeys struct{ code, description, condition string }
 
 // respond reads a request, has it handled, and sends the response.
@@ -86,8 +87,9 @@ func (r response) encode(correlationID any, keys statusKeys) ([]byte, error) {
 	return m.Append(nil)
 }
 
-// replyLink is the link on which the client takes answers: the one that reply-to names, by the address of its target or by its own
-// name, or else the one that it has attached to the same node in the same session. Clients differ in what they rely on.
+// replyLink is the link on which the client takes answers: the one that reply-to names, by the
+// address of its target or by its own name, or else the one that it has attached to the same node
+// in the same session. Clients differ in what they rely on.
 func (n responder) replyLink(replyTo string) *outbound {
 	for _, s := range n.conn.sessions {
 		for l, r := range s.replyLinks() {

@@ -16,7 +16,8 @@ import (
 const defaultRule = "$Default"
 
 // Rule selects messages for a subscription
-// (https://learn.microsoft.com/azure/service-bus-messaging/topic-filters). It has no action; filters in SQL are not offered.
+// (https://learn.microsoft.com/azure/service-bus-messaging/topic-filters). It has no action;
+// filters in SQL are not offered.
 type Rule struct {
 	Name   string
 	Filter Filter
@@ -37,7 +38,8 @@ type TrueFilter struct{}
 // FalseFilter selects none.
 type FalseFilter struct{}
 
-// CorrelationFilter selects a message that equals all that is set, letter case included. At least one thing has to be.
+// CorrelationFilter selects a message that equals all that is set, letter case included. At least
+// one thing must be.
 type CorrelationFilter struct {
 	CorrelationID, MessageID, To, ReplyTo, Subject, SessionID, ReplyToSessionID, ContentType string
 	// Properties are application properties: text, a number or true and false.
@@ -80,8 +82,8 @@ func (f CorrelationFilter) selects(m broker.Message) bool {
 	return true
 }
 
-// plain is a number in the widest type of its kind, and anything else as it is: clients write numbers in the shortest form that holds
-// them.
+// plain is a number in the widest type of its kind, and anything else as it is: clients write
+// numbers in the shortest form that holds them.
 func plain(value any) any {
 	if number, ok := integer(value); ok {
 		return number

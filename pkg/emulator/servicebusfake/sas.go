@@ -12,7 +12,8 @@ import (
 )
 
 // sas is a shared access signature
-// (https://learn.microsoft.com/rest/api/eventhub/generate-sas-token): it signs a resource and an expiry with a named key.
+// (https://learn.microsoft.com/rest/api/eventhub/generate-sas-token): it signs a resource and an
+// expiry with a named key.
 type sas struct {
 	resource  string // as it is written in the token: the signature covers that spelling
 	signature string
@@ -48,7 +49,8 @@ func parseSAS(token string) (sas, error) {
 	return s, nil
 }
 
-// check tells why the token does not open the path on the host, in the words of the service and never with a part of the token.
+// check tells why the token does not open the path on the host, in the words of the service and
+// never with a part of the token.
 func (s sas) check(keyName, key, host, path string, now time.Time) error {
 	resource, err := url.QueryUnescape(s.resource)
 	if err != nil {

@@ -26,8 +26,8 @@ type Server struct {
 	opened uint64
 }
 
-// Start listens and serves until Close. It fails on an address that cannot be listened on and on a queue or topic that is
-// described wrongly.
+// Start listens and serves until Close. It fails on an address that cannot be listened on and on a
+// queue or topic that is described wrongly.
 func Start(o Options) (*Server, error) {
 	o = o.withDefaults()
 	namespace := newNamespace(o.Now)
@@ -59,7 +59,8 @@ func Start(o Options) (*Server, error) {
 // Addr is the address that the stand-in listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// ConnectionString is what a client connects with. Without TLS it asks for the plain protocol in the way of the official emulator.
+// ConnectionString is what a client connects with. Without TLS it asks for the plain protocol in
+// the way of the official emulator.
 func (s *Server) ConnectionString() string {
 	connection := fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s", s.reachable(), s.options.KeyName, s.options.Key)
 	if s.options.TLS == nil {
@@ -68,7 +69,8 @@ func (s *Server) ConnectionString() string {
 	return connection
 }
 
-// reachable is an address that a client of this machine can dial: the one listened on may stand for all of them.
+// reachable is an address that a client of this machine can dial: the one listened on may stand for
+// all of them.
 func (s *Server) reachable() string {
 	if address, ok := s.Addr().(*net.TCPAddr); ok && address.IP.IsUnspecified() {
 		return fmt.Sprintf("127.0.0.1:%d", address.Port)
@@ -76,7 +78,8 @@ func (s *Server) reachable() string {
 	return s.Addr().String()
 }
 
-// CreateQueue adds a queue. It fails where there is one of that name, and where the description is wrong.
+// CreateQueue adds a queue. It fails if there is one of that name, and where the description is
+// wrong.
 func (s *Server) CreateQueue(spec QueueSpec) error { return s.namespace.create(spec) }
 
 // Tick does what is due by Options.Now. It is needed only after a jump of the clock.
@@ -89,7 +92,8 @@ func (s *Server) Tick() {
 	}
 }
 
-// Close ends every connection without a goodbye, as a broker that dies would, and returns when nothing of the stand-in runs any more.
+// Close ends every connection without a goodbye, as a broker that dies would, and returns when
+// nothing of the stand-in runs any more.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -7,8 +7,8 @@ import (
 // sessionWindow is how many transfer frames may be under way in a session, in either direction.
 const sessionWindow = 5000
 
-// session is an AMQP session: a pair of windows that limit transfer frames, and the links inside. (A Service Bus session is another
-// thing; it lives in package broker.)
+// session is an AMQP session: a pair of windows that limit transfer frames, and the links inside.
+// (A Service Bus session is another thing; it lives in package broker.)
 type session struct {
 	conn    *conn
 	channel uint16 // the same number in both directions
@@ -117,7 +117,7 @@ func (s *session) pumpAll() error {
 	return nil
 }
 
-// sendFlow tells the peer the windows and, where it is given, the state of a link.
+// sendFlow tells the peer the windows and, if it is given, the state of a link.
 func (s *session) sendFlow(flow *amqp.Flow) error {
 	if flow == nil {
 		flow = &amqp.Flow{}
@@ -163,8 +163,8 @@ func (s *session) drainWaiting() error {
 	return nil
 }
 
-// disposition settles deliveries of this side. What the peer says of its own deliveries needs no answer: they were settled when
-// they were taken.
+// disposition settles deliveries of this side. What the peer says of its own deliveries needs no
+// answer: they were settled when they were taken.
 func (s *session) disposition(d *amqp.Disposition) error {
 	if d.Role != amqp.RoleReceiver {
 		return nil

@@ -82,7 +82,8 @@ func TestTheNextSessionIsWaitedFor(t *testing.T) {
 func TestWaitingForASessionTimesOut(t *testing.T) {
 	t.Parallel()
 	s, _ := sessionful(t, servicebusfake.QueueSpec{})
-	// azservicebus leaves the broker hardly any time to answer before its own deadline, so the bare protocol must do.
+	// azservicebus leaves the broker hardly any time to answer before its own deadline, so the bare
+	// protocol must do.
 	_, err := attached(t, s, &goamqp.ReceiverOptions{
 		Filters:    []goamqp.LinkFilter{goamqp.NewLinkFilter("com.microsoft:session-filter", 0x137000000C, nil)},
 		Properties: map[string]any{"com.microsoft:timeout": uint32(50)},

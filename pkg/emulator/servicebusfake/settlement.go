@@ -21,8 +21,8 @@ func (s settling) step(e *entity, token broker.Token) step {
 	}
 }
 
-// settlement says what a client means by an outcome, and what it is answered with where that succeeds: the outcome it asked for.
-// A settlement without an outcome gives the message back.
+// settlement says what a client means by an outcome, and what it is answered with where that
+// succeeds: the outcome it asked for. A settlement without an outcome gives the message back.
 func settlement(outcome amqp.State, token broker.Token) (settling, amqp.State) {
 	switch outcome := outcome.(type) {
 	case *amqp.Accepted:
@@ -64,8 +64,8 @@ func deadLetter(reason, description string, properties []broker.Property) settli
 	}}
 }
 
-// deadLetterInfo reads why a message is rejected: clients put it in the info of the error, beside properties to change. An error
-// of another kind is itself the reason.
+// deadLetterInfo reads why a message is rejected: clients put it in the info of the error, beside
+// properties to change. An error of another kind is itself the reason.
 func deadLetterInfo(e *amqp.Error) (reason, description string, properties []broker.Property) {
 	if e == nil {
 		return "", "", nil

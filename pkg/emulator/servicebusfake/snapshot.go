@@ -28,7 +28,7 @@ type Message struct {
 	Subject        string
 	ContentType    string
 	To, ReplyTo    string
-	// Body is the binary body; nil where the body is of another kind.
+	// Body is the binary body; nil if the body is of another kind.
 	Body []byte
 	// Properties are the application properties, those that the broker has set included.
 	Properties map[string]any
@@ -41,9 +41,10 @@ type Message struct {
 	ExpiresAt     time.Time // zero = never
 }
 
-// Messages is a snapshot of a queue or a subscription (TOPIC/Subscriptions/NAME) in the order of sequence numbers, its dead-letter
-// queue behind it; of a topic, it has the scheduled messages, which are in no subscription yet. It is nil where there is none of that
-// name; the path of a dead-letter queue gives that alone.
+// Messages is a snapshot of a queue or a subscription (TOPIC/Subscriptions/NAME) in the order of
+// sequence numbers, its dead-letter queue behind it; of a topic, it has the scheduled messages,
+// which are in no subscription yet. It is nil if there is none of that name; the path of a
+// dead-letter queue gives that alone.
 func (s *Server) Messages(queue string) []Message {
 	found := s.namespace.find(parseAddress(queue))
 	if found == nil {
@@ -66,7 +67,8 @@ func describeAll(messages []broker.Message) []Message {
 	return described
 }
 
-// describe reads a message that was checked when it was taken, so that nothing in it can fail to decode.
+// describe reads a message that was checked when it was taken, so that nothing in it can fail to
+// decode.
 func describe(d broker.Delivery) Message {
 	message := Message{
 		SequenceNumber: d.SequenceNumber, ID: d.ID, SessionID: d.SessionID, State: d.State, DeliveryCount: d.DeliveryCount,

@@ -9,13 +9,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake/internal/broker"
 )
 
-// TopicSpec describes a topic with its subscriptions; the zero value of every field but Name is the service's default.
+// TopicSpec describes a topic with its subscriptions; the zero value of every field but Name is the
+// service's default.
 type TopicSpec struct {
 	// Name is the path of the topic. Topics and queues share their names.
 	Name string `yaml:"name"`
-	// DuplicateDetectionWindow is how long a message id is remembered; a message that repeats one is accepted and dropped. 0 = off.
+	// DuplicateDetectionWindow is how long a message id is remembered; a message that repeats one
+	// is accepted and dropped. 0 = off.
 	DuplicateDetectionWindow time.Duration `yaml:"duplicateDetection"`
-	// DefaultTTL is how long a message lives that does not say so itself, and the most that one may say. 0 = for ever.
+	// DefaultTTL is how long a message lives that does not say so itself, and the most that one may
+	// say. 0 = for ever.
 	DefaultTTL time.Duration `yaml:"defaultTtl"`
 	// MaxMessageSize is the largest message taken, in bytes. 0 = 256 KiB.
 	MaxMessageSize int `yaml:"-"`
@@ -23,8 +26,9 @@ type TopicSpec struct {
 	Subscriptions []SubscriptionSpec `yaml:"subscriptions"`
 }
 
-// SubscriptionSpec describes a subscription: a queue of its own, that gets a copy of every message that its rules select. Its path is
-// TOPIC/Subscriptions/NAME. What QueueSpec says of the fields holds here too; a DefaultTTL beyond the topic's is the topic's.
+// SubscriptionSpec describes a subscription: a queue of its own, that gets a copy of every message
+// that its rules select. Its path is TOPIC/Subscriptions/NAME. What QueueSpec says of the fields
+// holds here too; a DefaultTTL beyond the topic's is the topic's.
 type SubscriptionSpec struct {
 	// Name is up to 50 letters, digits, '.', '-' and '_'.
 	Name               string        `yaml:"name"`
@@ -33,7 +37,8 @@ type SubscriptionSpec struct {
 	RequiresSession    bool          `yaml:"requiresSession"`
 	DefaultTTL         time.Duration `yaml:"defaultTtl"`
 	DeadLetterOnExpiry bool          `yaml:"deadLetterOnExpiry"`
-	// Rules select messages: one of them is enough. nil = the rule $Default, which selects all; empty, but not nil = nothing.
+	// Rules select messages: one of them is enough. nil = the rule $Default, which selects all;
+	// empty, but not nil = nothing.
 	Rules []Rule `yaml:"-"`
 }
 
@@ -43,12 +48,12 @@ type topic struct {
 	entity *entity
 }
 
-// CreateTopic adds a topic with its subscriptions. It fails where there is a topic or queue of that name, and where the description
-// is wrong.
+// CreateTopic adds a topic with its subscriptions. It fails if there is a topic or queue of that
+// name, and where the description is wrong.
 func (s *Server) CreateTopic(spec TopicSpec) error { return s.namespace.createTopic(spec) }
 
-// CreateSubscription adds a subscription to a topic, for the messages that are sent from now on. It fails where there is no such
-// topic, where it has one of that name, and where the description is wrong.
+// CreateSubscription adds a subscription to a topic, for the messages that are sent from now on. It
+// fails if there is no such topic, if it has one of that name, and where the description is wrong.
 func (s *Server) CreateSubscription(topic string, spec SubscriptionSpec) error {
 	return s.namespace.createSubscription(topic, spec)
 }
@@ -114,8 +119,9 @@ func (n *namespace) subscribe(t *topic, spec SubscriptionSpec) {
 	t.entity.related = append(t.entity.related, main, dead)
 }
 
-// subscriptionSegment is between the names of a topic and of its subscription in a path, in any case
-// (https://github.com/Azure/azure-service-bus/pull/319: Subscription, in the singular, is not found).
+// subscriptionSegment is between the names of a topic and of its subscription in a path, in any
+// case (https://github.com/Azure/azure-service-bus/pull/319: Subscription, in the singular, is not
+// found).
 const subscriptionSegment = "/Subscriptions/"
 
 func subscriptionPath(topic, name string) string { return topic + subscriptionSegment + name }

@@ -92,7 +92,8 @@ func TestAReceiverThatWaitsIsWokenByTheTopic(t *testing.T) {
 	sender := newSender(t, client, "events")
 	send(t, sender, text("1"))
 	send(t, sender, &azservicebus.Message{Body: []byte("2"), SessionID: ptr("s")})
-	want := map[string]bool{"1": true, "s:2": true} // the first is dead-lettered where sessions are required
+	// the first is dead-lettered where sessions are required
+	want := map[string]bool{"1": true, "s:2": true}
 	for range 3 {
 		if got := <-got; !want[got] {
 			t.Errorf("got %q", got)

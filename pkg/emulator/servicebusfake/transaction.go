@@ -46,7 +46,8 @@ func (t transactions) declare(number uint64) []byte {
 	return id
 }
 
-// add puts a step off until its transaction is committed, and returns what the client is answered meanwhile.
+// add puts a step off until its transaction is committed, and returns what the client is answered
+// meanwhile.
 func (t transactions) add(n *namespace, within *amqp.Transactional, outcome amqp.State, s step) amqp.State {
 	found := t[string(within.TransactionID)]
 	if found == nil {

@@ -17,8 +17,8 @@ func Must(t testing.TB, err error) {
 
 // Times of waiting.
 const (
-	// Deadline is how long a test waits for what must come. It ends a test that hangs; a machine that
-	// has twelve other things to do comes to it in time.
+	// Deadline is how long a test waits for what must come. It ends a test that hangs; a machine
+	// that has twelve other things to do comes to it in time.
 	Deadline = 5 * time.Minute
 	// Busy is what such a machine may take on top of a time that the program promises.
 	Busy      = 20 * time.Second

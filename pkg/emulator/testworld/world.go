@@ -24,7 +24,8 @@ const (
 // Options of a world. The zero value works.
 type Options struct {
 	Account cosmosfake.Options
-	Queues  []servicebusfake.QueueSpec // of the namespace, of which there is one where there are any
+	// of the namespace, of which there is one where there are any
+	Queues []servicebusfake.QueueSpec
 	// InMemory has the account reached without sockets, by World.Transport alone: for tests under
 	// testing/synctest, whose clock stands still while anybody waits for a socket.
 	InMemory bool
@@ -34,7 +35,7 @@ type Options struct {
 // its test.
 type World struct {
 	Account   *cosmosfake.Server
-	Namespace *servicebusfake.Server // nil where no queues were asked for
+	Namespace *servicebusfake.Server // nil if no queues were asked for
 	Transport *http.Transport        // by which the account is reached
 
 	t       testing.TB
@@ -50,7 +51,8 @@ func New(t testing.TB, o Options) *World {
 	}
 	w := &World{Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce}, t: t, now: o.Account.Now, written: map[string]int{}}
 	if o.InMemory {
-		// azcosmos looks the account up in the background. In a bubble that has to end before the test does.
+		// azcosmos looks the account up in the background. In a bubble that has to end before the
+		// test does.
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		pipes := newPipes()
 		o.Account.Listen, w.Transport.DialContext = pipes.listen, pipes.dial

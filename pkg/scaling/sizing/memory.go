@@ -5,12 +5,13 @@ import "time"
 // Memory is the input that an Answer leaves for the next one. It is stored as JSON. Rates are in
 // LSNs per second.
 type Memory struct {
-	Began  time.Time `json:"began,omitzero"`   // time of the first measurement
-	Time   time.Time `json:"time,omitzero"`    // time of the last measurement
-	Known  bool      `json:"known,omitempty"`  // arrivals were measured at least once
-	Latest float64   `json:"latest,omitempty"` // arrivals between the last two polls, over all partitions
-	Short  float64   `json:"short,omitempty"`  // their mean over 45 s
-	Long   float64   `json:"long,omitempty"`   // their mean over 4 minutes
+	Began time.Time `json:"began,omitzero"`  // time of the first measurement
+	Time  time.Time `json:"time,omitzero"`   // time of the last measurement
+	Known bool      `json:"known,omitempty"` // arrivals were measured at least once
+	// arrivals between the last two polls, over all partitions
+	Latest float64 `json:"latest,omitempty"`
+	Short  float64 `json:"short,omitempty"` // their mean over 45 s
+	Long   float64 `json:"long,omitempty"`  // their mean over 4 minutes
 	// when an owner was last seen to work at its full rate
 	ProvenAt time.Time `json:"provenAt,omitzero"`
 	// processed by all live owners together, mean over 45 s
@@ -30,7 +31,8 @@ type Partition struct {
 	Arrival    float64   `json:"arrival,omitempty"`    // mean over 4 minutes
 	Session    int64     `json:"session,omitempty"`    // newest LSN at the last measurement
 	Checkpoint int64     `json:"checkpoint,omitempty"` // LSN up to which changes were processed
-	Head       int64     `json:"head,omitempty"`       // newest LSN at the poll before the position last moved
+	// newest LSN at the poll before the position last moved
+	Head int64 `json:"head,omitempty"`
 	// the last batch left changes that were there when it began
 	Behind bool `json:"behind,omitempty"`
 	// first poll that found changes pending at this position; zero = nothing is pending

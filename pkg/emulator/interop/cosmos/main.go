@@ -1,6 +1,7 @@
-// Command cosmos runs a program against a fresh stand-in of a Cosmos DB account and ends with the program's success or
-// failure: go run ./pkg/emulator/interop/cosmos [-tls] [-v] PROGRAM [ARGUMENT...]. With -tls the account serves HTTPS and
-// COSMOS_CA names a file with the certificate to trust.
+// Command cosmos runs a program against a fresh stand-in of a Cosmos DB account and ends with the
+// program's success or failure: go run ./pkg/emulator/interop/cosmos [-tls] [-v] PROGRAM
+// [ARGUMENT...]. With -tls the account serves HTTPS and COSMOS_CA names a file with the certificate
+// to trust.
 package main
 
 import (

@@ -76,8 +76,8 @@ const (
 	leaseExpiration = 5 * time.Second
 )
 
-// status answers with the status of the processor by all the readings so far, and the kind of a stall.
-// The processor starts from the beginning.
+// status answers with the status of the processor by all the readings so far, and the kind of a
+// stall. The processor starts from the beginning.
 func (w *watcher) status(ctx context.Context, words []string) (string, error) {
 	measured, err := w.measure(ctx, words, changefeed.StartFrom{Beginning: true})
 	if err != nil {

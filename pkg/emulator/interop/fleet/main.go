@@ -1,7 +1,8 @@
-// Command fleet runs hosts of Java's change feed processor and of pkg/changefeedprocessor on one lease
-// container, while ranges are split and merged, hosts are stopped and killed, and the account throttles:
-// fleet [-rounds N] [-seed S] (pk|epk) PROGRAM [ARGUMENT...], where PROGRAM is Fleet.java. It fails unless
-// every change was handled at least once and, first deliveries alone, in the order of its key.
+// Command fleet runs hosts of Java's change feed processor and of pkg/changefeedprocessor on one
+// lease container, while ranges are split and merged, hosts are stopped and killed, and the account
+// throttles: fleet [-rounds N] [-seed S] (pk|epk) PROGRAM [ARGUMENT...], where PROGRAM is
+// Fleet.java. It fails unless every change was handled at least once and, first deliveries alone,
+// in the order of its key.
 //
 // The command is internal to the project: its output may change in any release.
 package main
@@ -240,7 +241,8 @@ func (f *fleet) settle(rounds int) error {
 	}
 }
 
-// judge counts the changes that were handled, and fails where one came before an earlier one of its key.
+// judge counts the changes that were handled, and fails if one came before an earlier one of its
+// key.
 func (f *fleet) judge() (seen int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

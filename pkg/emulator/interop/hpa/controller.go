@@ -40,7 +40,8 @@ func reconcileAutoscaler(c *podautoscaler.HorizontalController, ctx context.Cont
 // errNoMetric is what the metrics API answers where a scaler could not measure.
 var errNoMetric = errors.New("the scaler could not measure")
 
-// cluster is what the controller sees and changes, by namespace: each holds one target with its HPA.
+// cluster is what the controller sees and changes, by namespace: each holds one target with its
+// HPA.
 type cluster struct {
 	controller *podautoscaler.HorizontalController
 	targets    sync.Map // *target by namespace
@@ -50,7 +51,8 @@ type cluster struct {
 // target is one deployment with its HPA. Its replicas are all there at once.
 type target struct {
 	replicas int32
-	metrics  map[string]*int64 // values of the external metrics, in thousandths; nil where it cannot be measured
+	// values of the external metrics, in thousandths; nil if it cannot be measured
+	metrics map[string]*int64
 }
 
 // newCluster starts a controller. Its queue is never used: reconcile is its worker.
@@ -62,7 +64,8 @@ func newCluster(ctx context.Context) *cluster {
 	shared := informers.NewSharedInformerFactory(nil, 0)
 	c.controller = podautoscaler.NewHorizontalController(ctx, noEvents{}, scales{c}, statuses{}, mapper, external{c: c},
 		shared.Autoscaling().V2().HorizontalPodAutoscalers(), shared.Core().V1().Pods(),
-		15*time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second) // the defaults of kube-controller-manager
+		// the defaults of kube-controller-manager
+		15*time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
 	return c
 }
 

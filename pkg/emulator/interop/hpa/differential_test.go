@@ -42,10 +42,10 @@ const (
 	deviationBounds    = "a bound that moved beyond the replicas does not suspend the metric for a poll"
 )
 
-// TestBehaviorIsTheHPAs plays random stories of one processor each, and lets the HPA's controller act
-// on the same metric at the same times. After each poll both have the same replicas, but for the
-// deviations that docs/decide.md lists: where the condition of one holds and the replicas differ, the
-// story ends there, and the deviation is counted.
+// TestBehaviorIsTheHPAs plays random stories of one processor each, and lets the HPA's controller
+// act on the same metric at the same times. After each poll both have the same replicas, but for
+// the deviations that docs/decide.md lists: where the condition of one holds and the replicas
+// differ, the story ends there, and the deviation is counted.
 func TestBehaviorIsTheHPAs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t.Context())
@@ -398,8 +398,8 @@ func number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// measure is what a poll finds: a lag that grows, falls, jumps and ends, and now and then only a part
-// of it, or nothing.
+// measure is what a poll finds: a lag that grows, falls, jumps and ends, and now and then only a
+// part of it, or nothing.
 func (s *story) measure(now time.Time) changefeed.ProcessorLag {
 	threshold := s.policy.Threshold
 	switch s.IntN(8) {
@@ -555,8 +555,8 @@ func bound(hpa *autoscalingv2.HorizontalPodAutoscaler, p scaling.Policy) {
 	}
 }
 
-// rulesOf are the rules of a direction as an HPA has them, which needs a policy. Where there is none,
-// which is no limit, it gets one that allows everything.
+// rulesOf are the rules of a direction as an HPA has them, which needs a policy. Where there is
+// none, which is no limit, it gets one that allows everything.
 func rulesOf(r, other scaling.Rules, direction int) *autoscalingv2.HPAScalingRules {
 	rules := &autoscalingv2.HPAScalingRules{
 		StabilizationWindowSeconds: new(int32(r.StabilizationWindow / time.Second)),

@@ -23,8 +23,8 @@ import (
 // with lag.
 const wanted = 4
 
-// fleet is an account whose containers, of wanted partitions each, one `feedscale run` watches, with a
-// processor of the same name for each. Its events go to the queue scale-events.
+// fleet is an account whose containers, of wanted partitions each, one `feedscale run` watches,
+// with a processor of the same name for each. Its events go to the queue scale-events.
 type fleet struct {
 	*testworld.World
 	names    []string
@@ -33,8 +33,9 @@ type fleet struct {
 	api      string // http://HOST:PORT
 	scaler   string // address of the external scaler
 
-	mu      sync.Mutex
-	decided map[string]time.Time // when it was decided that a processor is to have the wanted replicas
+	mu sync.Mutex
+	// when it was decided that a processor is to have the wanted replicas
+	decided map[string]time.Time
 }
 
 // startFleet starts n idle processors. schedule is when they are polled. signals says whether each

@@ -43,7 +43,8 @@ type scaled struct {
 	at       time.Time
 }
 
-// operate has KEDA act on a ScaledObject, whose Deployment has some replicas. others are what else the cluster has.
+// operate has KEDA act on a ScaledObject, whose Deployment has some replicas. others are what else
+// the cluster has.
 func operate(t *testing.T, replicas int32, spec kedav1alpha1.ScaledObjectSpec, others ...client.Object) *operator {
 	t.Helper()
 	known := runtime.NewScheme()

@@ -30,8 +30,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
 
-// busCertificate is that of the namespaces here, busPEM the same as text, and busRoots trusts it. KEDA trusts it, too: its client of the management API
-// knows TLS alone, and reads what it trusts once in a process.
+// busCertificate is that of the namespaces here, busPEM the same as text, and busRoots trusts it.
+// KEDA trusts it, too: its client of the management API knows TLS alone, and reads what it trusts
+// once in a process.
 var busCertificate, busPEM, busRoots = func() (tls.Certificate, []byte, *x509.CertPool) {
 	fail := func(err error) {
 		if err != nil {
@@ -81,7 +82,8 @@ func newSignals(t *testing.T, bus *servicebusfake.Server) *servicebus.Signals {
 	return s
 }
 
-// rule is the scaler of infra/keda/processor-servicebus.yaml, and of the custom rule of a container app, which KEDA acts on.
+// rule is the scaler of infra/keda/processor-servicebus.yaml, and of the custom rule of a container
+// app, which KEDA acts on.
 func rule(t *testing.T, connection string, metadata map[string]string) scalers.Scaler {
 	t.Helper()
 	s, err := scalers.NewAzureServiceBusScaler(&scalersconfig.ScalerConfig{
@@ -97,7 +99,8 @@ func countOne(queue string) map[string]string {
 	return map[string]string{"queueName": queue, "messageCount": "1"}
 }
 
-// asked is what KEDA makes of a scaler: how many replicas the HPA is to have, and whether there is anything to do.
+// asked is what KEDA makes of a scaler: how many replicas the HPA is to have, and whether there is
+// anything to do.
 func asked(t *testing.T, s scalers.Scaler) (replicas int64, active bool, err error) {
 	t.Helper()
 	spec := s.GetMetricSpecForScaling(t.Context())[0].External
@@ -216,8 +219,8 @@ func TestTheServiceBusScalerAddsUpQueuesByAPattern(t *testing.T) {
 	}
 }
 
-// TestTheServiceBusScalerWakesAConsumerOnItsSubscription is infra/keda/consumer.yaml with topicName and subscriptionName, as docs/consume.md has
-// it under "Several consumers".
+// TestTheServiceBusScalerWakesAConsumerOnItsSubscription is infra/keda/consumer.yaml with topicName
+// and subscriptionName, as docs/consume.md has it under "Several consumers".
 func TestTheServiceBusScalerWakesAConsumerOnItsSubscription(t *testing.T) {
 	o := overTLS("orders")
 	o.Topics = []servicebusfake.TopicSpec{{Name: "decisions", Subscriptions: []servicebusfake.SubscriptionSpec{{Name: "audit", RequiresSession: true}, {Name: "kubernetes"}}}}

@@ -38,14 +38,15 @@ type pace struct {
 	polling    func(sample int32) int32
 }
 
-// quick is for the test, usual for the table: feedscale's and the HPA's defaults, the samples' pollingInterval.
+// quick is for the test, usual for the table: feedscale's and the HPA's defaults, the samples'
+// pollingInterval.
 var (
 	quick = pace{2, "* * * * * *", time.Second, time.Second, func(int32) int32 { return 1 }}
 	usual = pace{20, "*/15 * * * * *", 15 * time.Second, 15 * time.Second, func(sample int32) int32 { return sample }}
 )
 
-// way brings the decisions of a fleet to the replicas of its Deployments. Those of KEDA have a trigger, the
-// others an action of `feedscale consume`.
+// way brings the decisions of a fleet to the replicas of its Deployments. Those of KEDA have a
+// trigger, the others an action of `feedscale consume`.
 type way struct {
 	name    string
 	polling int32 // pollingInterval of the sample, in seconds
@@ -89,8 +90,8 @@ var ways = []way{
 	}},
 }
 
-// TestEachWayArrivesAtTheReplicasThatAreWanted has each way act on the same change, written at a random moment
-// between two polls, from zero. With -table it writes how long that took.
+// TestEachWayArrivesAtTheReplicasThatAreWanted has each way act on the same change, written at a
+// random moment between two polls, from zero. With -table it writes how long that took.
 func TestEachWayArrivesAtTheReplicasThatAreWanted(t *testing.T) {
 	p := quick
 	if *table != "" {
@@ -192,8 +193,9 @@ func (p pace) operate(t *testing.T, f *fleet, w way, processor string, arrivals 
 	return o
 }
 
-// autoscale stands in for an HPA: from a random moment on it asks KEDA for the metric at its interval, while there
-// is a replica, and sets what it computes of it. The behavior of the samples takes away the default's pace and windows.
+// autoscale stands in for an HPA: from a random moment on it asks KEDA for the metric at its
+// interval, while there is a replica, and sets what it computes of it. The behavior of the samples
+// takes away the default's pace and windows.
 func (p pace) autoscale(ctx context.Context, o *operator) {
 	next := time.NewTimer(rand.N(p.hpa))
 	defer next.Stop()
@@ -231,9 +233,10 @@ type stream struct {
 	arrivals      *arrivals
 }
 
-// openStreams opens those of both external scalers: that of the `feedscale run` that decides, and a `feedscale scaler`
-// that asks its API. They are opened at different moments of a second, since the latter looks once a second from then
-// on. It returns once each was told that there is nothing to do.
+// openStreams opens those of both external scalers: that of the `feedscale run` that decides, and a
+// `feedscale scaler` that asks its API. They are opened at different moments of a second, since the
+// latter looks once a second from then on. It returns once each was told that there is nothing to
+// do.
 func openStreams(t *testing.T, f *fleet) []*stream {
 	t.Helper()
 	apart := freeAddress(t)
@@ -333,8 +336,8 @@ func (a *arrivals) await(t *testing.T, processor string, replicas int) (at time.
 	}
 }
 
-// spread does things one after the other in a random order, each at a random moment of its share of a time, so that
-// every way meets early and late moments alike.
+// spread does things one after the other in a random order, each at a random moment of its share of
+// a time, so that every way meets early and late moments alike.
 func spread(t *testing.T, within time.Duration, things []func()) {
 	t.Helper()
 	began, share := time.Now(), within/time.Duration(len(things))

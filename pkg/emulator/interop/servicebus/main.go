@@ -2,8 +2,9 @@
 //
 //	go run ./pkg/emulator/interop/servicebus [-tls FOLDER] COMMAND ARGUMENT...
 //
-// It appends the connection string to the command and, with -tls, the address to dial and the file of the certificate to
-// trust, which it writes into the folder. Its exit status is that of the command. run-servicebus.sh says which clients there are.
+// It appends the connection string to the command and, with -tls, the address to dial and the file
+// of the certificate to trust, which it writes into the folder. Its exit status is that of the
+// command. run-servicebus.sh says which clients there are.
 package main
 
 import (

@@ -30,8 +30,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program writes a program into a folder, and returns its file: that of the folder programs, or the block
-// of the page that begins with its name.
+// program writes a program into a folder, and returns its file: that of the folder programs, or the
+// block of the page that begins with its name.
 func program(t *testing.T, name, folder string) string {
 	t.Helper()
 	file := filepath.Join(folder, name)

@@ -1,6 +1,7 @@
-// Package epk computes effective partition keys: the position of a logical partition in the key space that
-// physical partitions divide between them. It follows version 2 of the service's partition key hash, so that clients
-// which compute positions themselves agree with the stand-in about the owner of a document.
+// Package epk computes effective partition keys: the position of a logical partition in the key
+// space that physical partitions divide between them. It follows version 2 of the service's
+// partition key hash, so that clients which compute positions themselves agree with the stand-in
+// about the owner of a document.
 //
 // The package knows nothing of documents or requests. Start reading at Of.
 //
@@ -15,7 +16,8 @@ import (
 	"strings"
 )
 
-// The key space runs from Min to Max. The hash leaves the two top bits clear, so that every position sorts below Max.
+// The key space runs from Min to Max. The hash leaves the two top bits clear, so that every
+// position sorts below Max.
 const (
 	Min = ""
 	Max = "FF"
@@ -24,9 +26,10 @@ const (
 // Undefined stands for a partition key value that the document does not have; it differs from null.
 type Undefined struct{}
 
-// Of returns the position of a partition key, in upper-case hexadecimal. A component is nil, a bool, a float64, a string
-// or Undefined. With hierarchical false the components are hashed together, into 32 digits; with hierarchical true each
-// one adds 32 digits, so that keys with a common beginning are neighbours.
+// Of returns the position of a partition key, in upper-case hexadecimal. A component is nil, a
+// bool, a float64, a string or Undefined. With hierarchical false the components are hashed
+// together, into 32 digits; with hierarchical true each one adds 32 digits, so that keys with a
+// common beginning are neighbours.
 func Of(components []any, hierarchical bool) string {
 	if !hierarchical {
 		var input []byte
@@ -42,8 +45,8 @@ func Of(components []any, hierarchical bool) string {
 	return b.String()
 }
 
-// Compare orders two positions. A position that is the beginning of the other counts as filled up with zeros, since
-// containers with hierarchical keys have bounds of several lengths.
+// Compare orders two positions. A position that is the beginning of the other counts as filled up
+// with zeros, since containers with hierarchical keys have bounds of several lengths.
 func Compare(a, b string) int {
 	n := min(len(a), len(b))
 	if c := strings.Compare(a[:n], b[:n]); c != 0 {
@@ -68,8 +71,8 @@ func Bounds(n int) []string {
 	return append(bounds, Max)
 }
 
-// Middle returns the bound that halves the part of the key space between two bounds; ok is false where the part is too
-// narrow to be halved.
+// Middle returns the bound that halves the part of the key space between two bounds; ok is false if
+// the part is too narrow to be halved.
 func Middle(low, high string) (middle string, ok bool) {
 	at := new(big.Int).Add(start(low), start(high))
 	at.Rsh(at, 1)
@@ -88,8 +91,8 @@ func format(at *big.Int) string {
 	return strings.ToUpper(hex.EncodeToString(at.FillBytes(b[:])))
 }
 
-// start reads the first 32 digits of a bound, as the round number that the service's bounds are one below. A bound that
-// is no hexadecimal number counts as the start of the space.
+// start reads the first 32 digits of a bound, as the round number that the service's bounds are one
+// below. A bound that is no hexadecimal number counts as the start of the space.
 func start(bound string) *big.Int {
 	switch bound {
 	case Min:

@@ -8,7 +8,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake/internal/epk"
 )
 
-// The digests are those the service's SDKs publish for their own tests, with the two top bits cleared.
+// The digests are those the service's SDKs publish for their own tests, with the two top bits
+// cleared.
 func TestPositionsAgreeWithTheSDKs(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

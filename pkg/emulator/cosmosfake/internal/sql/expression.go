@@ -13,7 +13,8 @@ type Row interface {
 	Value() any
 }
 
-// scope is what an expression is evaluated in. The aggregate functions see rows, everything else sees row.
+// scope is what an expression is evaluated in. The aggregate functions see rows, everything else
+// sees row.
 type scope struct {
 	row  Row
 	rows []Row
@@ -27,7 +28,8 @@ type literal struct{ value any }
 
 func (e literal) eval(*scope) any { return e.value }
 
-// path is a property of the document, reached through names (string) and positions (int). No steps: the document.
+// path is a property of the document, reached through names (string) and positions (int). No steps:
+// the document.
 type path struct{ steps []any }
 
 func (e path) eval(s *scope) any {

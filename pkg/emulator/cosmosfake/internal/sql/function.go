@@ -113,8 +113,8 @@ func concat(args []any) any {
 	return b.String()
 }
 
-// arrayContains looks for a value; with a third argument of true an object may have more properties than the one
-// looked for.
+// arrayContains looks for a value; with a third argument of true an object may have more properties
+// than the one looked for.
 func arrayContains(args []any) any {
 	values, ok := args[0].([]any)
 	if !ok || isUndefined(args[1]) {

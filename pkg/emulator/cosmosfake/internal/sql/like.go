@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// like compares a text with a pattern: % is any number of characters, _ is one, [a-f] one of some, [^a-f] none of some.
-// See https://learn.microsoft.com/azure/cosmos-db/nosql/query/keywords#like.
+// like compares a text with a pattern: % is any number of characters, _ is one, [a-f] one of some,
+// [^a-f] none of some. See https://learn.microsoft.com/azure/cosmos-db/nosql/query/keywords#like.
 type like struct {
 	text, pattern expression
 	escape        rune // 0: none

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Query is a query that has been read and can be evaluated any number of times, from several goroutines.
+// Query is a query that has been read and can be evaluated any number of times, from several
+// goroutines.
 type Query struct {
 	source    string
 	alias     string
@@ -37,7 +38,8 @@ type ordering struct {
 	descending bool
 }
 
-// deepest is how far expressions may nest: enough for people and SDKs, and little enough for the stack.
+// deepest is how far expressions may nest: enough for people and SDKs, and little enough for the
+// stack.
 const deepest = 200
 
 type parser struct {
@@ -48,7 +50,8 @@ type parser struct {
 	query      *Query
 }
 
-// Parse reads a query. Parameters are named as in the text, with their @. The error is a *SyntaxError.
+// Parse reads a query. Parameters are named as in the text, with their @. The error is a
+// *SyntaxError.
 func Parse(source string, parameters map[string]any) (*Query, error) {
 	p, err := newParser(source, parameters)
 	if err != nil {
@@ -243,7 +246,8 @@ func (p *parser) parseSelection() error {
 	return nil
 }
 
-// foldsEverything reports whether the columns are aggregates and nothing else, or one object, as in rewritten queries.
+// foldsEverything reports whether the columns are aggregates and nothing else, or one object, as in
+// rewritten queries.
 func (q *Query) foldsEverything() bool {
 	if len(q.columns) == 1 {
 		if _, made := q.columns[0].value.(object); made {
@@ -258,7 +262,8 @@ func quote(name string) string {
 	return string(quoted)
 }
 
-// parseName reads AS name, or derives a column's name: the last step of a path, else $ and its position.
+// parseName reads AS name, or derives a column's name: the last step of a path, else $ and its
+// position.
 func (p *parser) parseName(e expression, position int) (string, error) {
 	if p.accept("AS") || p.peek().kind == word && !p.peek().is("FROM") {
 		if p.peek().kind != word {

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// parseExpression reads, from the weakest to the strongest binding: OR, AND, NOT, comparisons, sums, products.
+// parseExpression reads, from the weakest to the strongest binding: OR, AND, NOT, comparisons,
+// sums, products.
 func (p *parser) parseExpression() (expression, error) {
 	if p.depth++; p.depth > deepest {
 		return nil, p.unexpected()

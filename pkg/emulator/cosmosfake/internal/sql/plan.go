@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Plan tells a client how to run a query over several partitions: what to ask of each, and how to put the answers
-// together. Its JSON form is the service's queryInfo.
+// Plan tells a client how to run a query over several partitions: what to ask of each, and how to
+// put the answers together. Its JSON form is the service's queryInfo.
 type Plan struct {
 	DistinctType                string            `json:"distinctType"`
 	Top                         *int              `json:"top"`
@@ -53,7 +53,8 @@ func (q *Query) Plan() Plan {
 	return p
 }
 
-// NeedsClient reports whether only a client that follows the plan can put the answers of several partitions together.
+// NeedsClient reports whether only a client that follows the plan can put the answers of several
+// partitions together.
 func (q *Query) NeedsClient() bool { return q.Aggregates() || q.Ordered() || q.offset != nil }
 
 func (q *Query) written() string {
@@ -90,9 +91,10 @@ func (q *Query) rewriteOrdered() string {
 		q.alias, strings.Join(items, ", "), q.selected, q.alias, condition, strings.Join(order, ", "))
 }
 
-// rewriteAggregate asks each partition for what the client can add up: an average as sum and count, an extreme with the
-// count that tells whether there was any. Aggregates without VALUE are a group of all rows: their names take the place of
-// GROUP BY's (azure-cosmos-dotnet-v3, QueryPlanBaselineTests.Aggregates.xml and QueryPlanBaselineTests.NonValueAggregates.xml).
+// rewriteAggregate asks each partition for what the client can add up: an average as sum and count,
+// an extreme with the count that tells whether there was any. Aggregates without VALUE are a group
+// of all rows: their names take the place of GROUP BY's (azure-cosmos-dotnet-v3,
+// QueryPlanBaselineTests.Aggregates.xml and QueryPlanBaselineTests.NonValueAggregates.xml).
 func (q *Query) rewriteAggregate(p *Plan) string {
 	if call, ok := q.selection.(aggregate); ok {
 		p.Aggregates = append(p.Aggregates, call.operator())
@@ -128,13 +130,15 @@ func (e aggregate) partial(source string) string {
 	switch e.function {
 	case "AVG":
 		return fmt.Sprintf(`"item": {"sum": SUM(%s), "count": COUNT(%s)}`, argument, argument)
-	case "MIN", "MAX": // item is for older clients, item2 for those that want to know whether there was any value
+	case "MIN", "MAX":
+		// item is for older clients, item2 for those that want to know whether there was any value
 		return fmt.Sprintf(`"item": %s, "item2": {"%s": %s, "count": COUNT(%s)}`, source, strings.ToLower(e.function), source, argument)
 	}
 	return `"item": ` + source
 }
 
-// Features are the names, in x-ms-cosmos-supported-query-features, of what a client must know to follow the plan.
+// Features are the names, in x-ms-cosmos-supported-query-features, of what a client must know to
+// follow the plan.
 func (q *Query) Features() []string {
 	var needed []string
 	if q.Ordered() {

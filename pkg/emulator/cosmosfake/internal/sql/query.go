@@ -19,7 +19,8 @@ func (q *Query) Ordered() bool { return q.Orders() > 0 }
 // Orders is how many expressions the query orders by.
 func (q *Query) Orders() int { return len(q.order) }
 
-// Window returns how many of the results are skipped and how many are wanted after that, -1 for all.
+// Window returns how many of the results are skipped and how many are wanted after that, -1 for
+// all.
 func (q *Query) Window() (skip, take int) {
 	take = -1
 	if q.offset != nil {
@@ -31,7 +32,8 @@ func (q *Query) Window() (skip, take int) {
 	return skip, take
 }
 
-// Project returns the result for a row; ok is false where there is none, because SELECT VALUE yields undefined.
+// Project returns the result for a row; ok is false if there is none, because SELECT VALUE yields
+// undefined.
 func (q *Query) Project(row Row) (result any, ok bool) {
 	v := q.selection.eval(&scope{row: row})
 	return v, !isUndefined(v)
@@ -43,8 +45,9 @@ func (q *Query) Fold(rows []Row) (result any, ok bool) {
 	return v, !isUndefined(v)
 }
 
-// Descending reports whether the first order is a descending one. Rows that are equal in all orders then come in the
-// reverse of their RIDs' order (azure-cosmos-dotnet-v3, OrderByCrossPartitionQueryPipelineStage.FilterNextAsync).
+// Descending reports whether the first order is a descending one. Rows that are equal in all orders
+// then come in the reverse of their RIDs' order (azure-cosmos-dotnet-v3,
+// OrderByCrossPartitionQueryPipelineStage.FilterNextAsync).
 func (q *Query) Descending() bool { return len(q.order) > 0 && q.order[0].descending }
 
 // OrderKeys returns the values by which ORDER BY places a row.
@@ -56,7 +59,7 @@ func (q *Query) OrderKeys(row Row) []any {
 	return keys
 }
 
-// CompareKeys compares two rows by their OrderKeys: below 0 where a comes first.
+// CompareKeys compares two rows by their OrderKeys: below 0 if a comes first.
 func (q *Query) CompareKeys(a, b []any) int {
 	for i, o := range q.order {
 		order := compareAny(a[i], b[i])

@@ -144,8 +144,8 @@ func scanText(s string) (decoded string, n int, ok bool) {
 	return "", 0, false
 }
 
-// unescapeSlash drops the backslash of the escapes that the query language knows and Go does not, keeping the length of
-// what follows.
+// unescapeSlash drops the backslash of the escapes that the query language knows and Go does not,
+// keeping the length of what follows.
 func unescapeSlash(s string) string {
 	if len(s) > 1 && (s[1] == '/' || s[1] == '\'' || s[1] == '"') {
 		return `\` + map[byte]string{'/': `x2f`, '\'': `x27`, '"': `x22`}[s[1]] + s[2:]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Undefined is what a path yields that a document does not have. It differs from null: a row whose condition is
-// undefined is left out, and a property that is undefined is not written.
+// Undefined is what a path yields that a document does not have. It differs from null: a row whose
+// condition is undefined is left out, and a property that is undefined is not written.
 type Undefined struct{}
 
 func isUndefined(v any) bool { _, ok := v.(Undefined); return ok }
@@ -42,7 +42,8 @@ func rank(v any) int {
 	}
 }
 
-// compareSame orders two values of one scalar type; ok is false for values that have no order between them.
+// compareSame orders two values of one scalar type; ok is false for values that have no order
+// between them.
 func compareSame(a, b any) (order int, ok bool) {
 	switch x := a.(type) {
 	case nil:

@@ -1,6 +1,7 @@
 //go:build snippets
 
-// Command identity signs in to `feedscale emulate --any-token` without a key, and writes to both services.
+// Command identity signs in to `feedscale emulate --any-token` without a key, and writes to both
+// services.
 package main
 
 import (

@@ -8,12 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep values nest. Performatives need about five levels; a message body may bring its own.
+// maxDepth bounds how deep values nest. Performatives need about five levels; a message body may
+// bring its own.
 const maxDepth = 64
 
 var errTruncated = errors.New("amqp: the bytes end inside a value")
 
-// Decode reads the first value of b and returns what is left behind it. Binary values share memory with b.
+// Decode reads the first value of b and returns what is left behind it. Binary values share memory
+// with b.
 func Decode(b []byte) (value any, rest []byte, err error) { return decode(b, 0) }
 
 func decode(b []byte, depth int) (any, []byte, error) {
@@ -37,7 +39,8 @@ func decode(b []byte, depth int) (any, []byte, error) {
 	return decodeBody(b[0], b[1:], depth)
 }
 
-// decodeBody reads the value behind a constructor. The high half of the constructor says how wide the value is (1.2.1).
+// decodeBody reads the value behind a constructor. The high half of the constructor says how wide
+// the value is (1.2.1).
 func decodeBody(code byte, b []byte, depth int) (any, []byte, error) {
 	switch code >> 4 {
 	case 0x4:
@@ -182,8 +185,9 @@ func decodeSized(code byte, b []byte, wide bool, depth int) (any, error) {
 	}
 }
 
-// takeCount reads how many values follow. Each is taken to fill at least one byte, so that a short input cannot ask for a long
-// slice; an array of values without any content that is longer than its own bytes is the one legal thing this refuses.
+// takeCount reads how many values follow. Each is taken to fill at least one byte, so that a short
+// input cannot ask for a long slice; an array of values without any content that is longer than its
+// own bytes is the one legal thing this refuses.
 func takeCount(b []byte, wide bool) (int, []byte, error) {
 	count, b, err := takeLength(b, wide)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// Append adds the encoding of a value to dst. It fails only on a Go type that stands for no AMQP type, or on an array of mixed types.
+// Append adds the encoding of a value to dst. It fails only on a Go type that stands for no AMQP
+// type, or on an array of mixed types.
 func Append(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -69,7 +70,8 @@ func appendSized[T ~string | ~[]byte](dst []byte, narrow, wide byte, v T) []byte
 	return append(binary.BigEndian.AppendUint32(append(dst, wide), uint32(len(v))), v...)
 }
 
-// wideCode is the constructor that holds every value of the type, which is what the values of an array must share.
+// wideCode is the constructor that holds every value of the type, which is what the values of an
+// array must share.
 func wideCode(value any) (byte, error) {
 	switch value.(type) {
 	case nil:
@@ -217,8 +219,8 @@ func appendPairs(dst []byte, m Map) (_ []byte, err error) {
 	return dst, nil
 }
 
-// appendElements adds the constructor that all elements share, then their contents. An empty array has no type to tell, so it is
-// one of nulls.
+// appendElements adds the constructor that all elements share, then their contents. An empty array
+// has no type to tell, so it is one of nulls.
 func appendElements(dst []byte, array Array) (_ []byte, err error) {
 	if len(array) == 0 {
 		return append(dst, codeNull), nil

@@ -2,15 +2,17 @@ package amqp
 
 import "fmt"
 
-// A Composite is a described list: a performative, a terminus, a delivery state, a message section with fields. Only types of this
-// package are composites.
+// A Composite is a described list: a performative, a terminus, a delivery state, a message section
+// with fields. Only types of this package are composites.
 type Composite interface {
 	descriptor() uint64
-	// visit names the fields in the order of the specification. Reading and writing are the same walk, so that they cannot disagree.
+	// visit names the fields in the order of the specification. Reading and writing are the same
+	// walk, so that they cannot disagree.
 	visit(f *fields)
 }
 
-// fields is the walk over the fields of one composite: reading takes the values off, writing puts them on.
+// fields is the walk over the fields of one composite: reading takes the values off, writing puts
+// them on.
 type fields struct {
 	writing bool
 	values  List
@@ -18,7 +20,8 @@ type fields struct {
 	err     error
 }
 
-// appendComposite adds a composite; trailing nulls are left out, as the specification lets a list be shortened (1.4).
+// appendComposite adds a composite; trailing nulls are left out, as the specification lets a list
+// be shortened (1.4).
 func appendComposite(dst []byte, c Composite) ([]byte, error) {
 	value, err := describe(c)
 	if err != nil {
@@ -105,7 +108,8 @@ func withDefault[T comparable](f *fields, p *T, absent T) {
 	}
 }
 
-// spelledOut is a field whose absence means the zero value, but that is always written: some readers do not know what absence means.
+// spelledOut is a field whose absence means the zero value, but that is always written: some
+// readers do not know what absence means.
 func spelledOut[T comparable](f *fields, p *T) {
 	if f.writing {
 		f.write(*p)
@@ -188,7 +192,8 @@ func mapping(f *fields, p *Map) {
 	}
 }
 
-// symbols is a field that may hold several symbols: an array, or a single one written bare (1.4, "multiple").
+// symbols is a field that may hold several symbols: an array, or a single one written bare (1.4,
+// "multiple").
 func symbols(f *fields, p *[]Symbol) {
 	if f.writing {
 		if len(*p) == 0 {

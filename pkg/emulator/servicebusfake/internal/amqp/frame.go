@@ -13,7 +13,8 @@ const (
 	FrameSASL uint8 = 1
 )
 
-// MinMaxFrameSize is the smallest limit a peer may set on frames, and the limit until Open was exchanged (2.3.1).
+// MinMaxFrameSize is the smallest limit a peer may set on frames, and the limit until Open was
+// exchanged (2.3.1).
 const MinMaxFrameSize = 512
 
 const frameHeaderSize = 8
@@ -28,7 +29,8 @@ type Frame struct {
 	Payload []byte
 }
 
-// ReadFrame reads one frame of at most maxSize bytes. The payload is not shared with any other frame.
+// ReadFrame reads one frame of at most maxSize bytes. The payload is not shared with any other
+// frame.
 func ReadFrame(r io.Reader, maxSize uint32) (Frame, error) {
 	var header [frameHeaderSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

@@ -18,8 +18,8 @@ const (
 	sectionFooter                = 0x78
 )
 
-// Message is a message taken apart as far as a broker may touch it: header and annotations are decoded, the sections that belong
-// to the sender alone stay the bytes that he wrote.
+// Message is a message taken apart as far as a broker may touch it: header and annotations are
+// decoded, the sections that belong to the sender alone stay the bytes that he wrote.
 type Message struct {
 	Header                *Header
 	DeliveryAnnotations   Map
@@ -87,7 +87,8 @@ func (p *Properties) visit(f *fields) {
 	plain(f, &p.ReplyToGroupID)
 }
 
-// ParseMessage takes an encoded message apart and checks every section. The message shares memory with b.
+// ParseMessage takes an encoded message apart and checks every section. The message shares memory
+// with b.
 func ParseMessage(b []byte) (*Message, error) {
 	var m Message
 	var body []byte // from the first body section to the end of b
@@ -206,7 +207,7 @@ func (m *Message) SetProperties(p Properties) (err error) {
 	return err
 }
 
-// DecodeApplicationProperties decodes the application properties, nil where there are none.
+// DecodeApplicationProperties decodes the application properties, nil if there are none.
 func (m *Message) DecodeApplicationProperties() (Map, error) {
 	if m.ApplicationProperties == nil {
 		return nil, nil
@@ -246,7 +247,7 @@ func (m *Message) Value() (any, error) {
 	return described.Value, nil
 }
 
-// Data is the contents of the body's data sections, in order; nil where the body is not binary.
+// Data is the contents of the body's data sections, in order; nil if the body is not binary.
 func (m *Message) Data() [][]byte {
 	var data [][]byte
 	for b := m.Body; len(b) > 0; {

@@ -21,11 +21,12 @@ const (
 type (
 	// Open negotiates a connection (2.7.1).
 	Open struct {
-		ContainerID         string
-		Hostname            string
-		MaxFrameSize        uint32 // bytes; absent means no limit
-		ChannelMax          uint16
-		IdleTimeout         uint32 // milliseconds without a frame after which this peer gives up; 0 = never
+		ContainerID  string
+		Hostname     string
+		MaxFrameSize uint32 // bytes; absent means no limit
+		ChannelMax   uint16
+		// milliseconds without a frame after which this peer gives up; 0 = never
+		IdleTimeout         uint32
 		OutgoingLocales     []Symbol
 		IncomingLocales     []Symbol
 		OfferedCapabilities []Symbol
@@ -210,7 +211,8 @@ func (a *Attach) visit(f *fields) {
 	mapping(f, &a.Properties)
 }
 
-// visitTarget is the one field that takes two types: a target, or the coordinator of transactions (4.5.1).
+// visitTarget is the one field that takes two types: a target, or the coordinator of transactions
+// (4.5.1).
 func (a *Attach) visitTarget(f *fields) {
 	if f.writing {
 		if a.Coordinator != nil {

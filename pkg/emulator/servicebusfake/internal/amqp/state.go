@@ -20,7 +20,8 @@ type (
 	Rejected struct{ Error *Error }
 	// Released: the message was not dealt with (3.4.4).
 	Released struct{}
-	// Modified: as released, with changes to the message (3.4.5). Service Bus clients abandon and defer with it.
+	// Modified: as released, with changes to the message (3.4.5). Service Bus clients abandon and
+	// defer with it.
 	Modified struct {
 		DeliveryFailed     bool
 		UndeliverableHere  bool

@@ -2,8 +2,8 @@ package amqp
 
 import "time"
 
-// An AMQP value is held in the Go type that says which AMQP type it is, so that a value that was decoded is encoded as the
-// same type again:
+// An AMQP value is held in the Go type that says which AMQP type it is, so that a value that was
+// decoded is encoded as the same type again:
 //
 //	null nil             boolean bool        ubyte..ulong uint8..uint64   byte..long int8..int64
 //	float float32        double float64      binary []byte                string string
@@ -43,7 +43,8 @@ func NewTimestamp(t time.Time) Timestamp { return Timestamp(t.UnixMilli()) }
 // Time is the instant in UTC.
 func (t Timestamp) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// Get is the value under a key that is a string or a symbol, or nil: clients write the keys of one and the same map as either.
+// Get is the value under a key that is a string or a symbol, or nil: clients write the keys of one
+// and the same map as either.
 func (m Map) Get(key string) any {
 	for _, pair := range m {
 		if isKey(pair.Key, key) {
@@ -53,7 +54,8 @@ func (m Map) Get(key string) any {
 	return nil
 }
 
-// With is the map with the key set to the value: in place where the key is there, else as a last pair with the key as given.
+// With is the map with the key set to the value: in place where the key is there, else as a last
+// pair with the key as given.
 func (m Map) With(key, value any) Map {
 	out := make(Map, len(m), len(m)+1)
 	copy(out, m)

@@ -14,8 +14,8 @@ func (q *Queue) inOrder() []*entry {
 	return entries
 }
 
-// Peek returns up to count messages from a sequence number on, in any state, and changes nothing. session limits it to one session;
-// nil = all.
+// Peek returns up to count messages from a sequence number on, in any state, and changes nothing.
+// session limits it to one session; nil = all.
 func (q *Queue) Peek(now time.Time, from int64, count int, session *string) []Delivery {
 	q.Advance(now)
 	var deliveries []Delivery
@@ -34,7 +34,8 @@ func (q *Queue) Peek(now time.Time, from int64, count int, session *string) []De
 	return deliveries
 }
 
-// DeleteBatch removes up to count active messages that were enqueued before an instant, oldest first, and returns how many.
+// DeleteBatch removes up to count active messages that were enqueued before an instant, oldest
+// first, and returns how many.
 func (q *Queue) DeleteBatch(now time.Time, count int, before time.Time) int {
 	q.Advance(now)
 	deleted := 0

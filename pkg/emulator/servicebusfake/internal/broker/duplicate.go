@@ -13,7 +13,8 @@ type sighting struct {
 	at time.Time
 }
 
-// before tells whether the id was seen within the window, and remembers it if it was not: a duplicate does not prolong the window.
+// before tells whether the id was seen within the window, and remembers it if it was not: a
+// duplicate does not prolong the window.
 func (s *seen) before(id string, now time.Time, window time.Duration) bool {
 	for len(s.order) > 0 && !s.order[0].at.Add(window).After(now) {
 		delete(s.at, s.order[0].id)

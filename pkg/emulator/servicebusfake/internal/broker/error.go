@@ -18,8 +18,8 @@ const (
 	ErrMessageNotFound Error = "there is no such message"
 	// ErrSessionIDMissing: the queue requires sessions and the message names none.
 	ErrSessionIDMissing Error = "the queue requires sessions: set a session id on the message"
-	// ErrSessionRequired: the queue requires sessions and the receiver holds none. In the words of the service
-	// (https://github.com/Azure/azure-service-bus-dotnet/issues/628).
+	// ErrSessionRequired: the queue requires sessions and the receiver holds none. In the words of
+	// the service (https://github.com/Azure/azure-service-bus-dotnet/issues/628).
 	ErrSessionRequired Error = "It is not possible for an entity that requires sessions to create a non-sessionful message receiver."
 	// ErrSessionNotSupported: the queue knows no sessions. In the words of the service
 	// (https://github.com/danielgerlag/workflow-core/issues/1217).

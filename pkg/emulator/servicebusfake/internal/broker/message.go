@@ -20,7 +20,8 @@ const (
 type Mode int
 
 const (
-	// PeekLock hands a message out under a lock; it stays in the queue until the receiver settles it.
+	// PeekLock hands a message out under a lock; it stays in the queue until the receiver settles
+	// it.
 	PeekLock Mode = iota
 	// Delete hands a message out for good.
 	Delete
@@ -40,7 +41,8 @@ type Message struct {
 	Content []byte
 }
 
-// Property is an application property that the broker or a receiver has set on a message, over what its content says.
+// Property is an application property that the broker or a receiver has set on a message, over what
+// its content says.
 type Property struct {
 	Name  string
 	Value any
@@ -57,8 +59,8 @@ type Delivery struct {
 	// EnqueuedSequenceNumber is the number that the message had in its topic; 0 in a queue.
 	EnqueuedSequenceNumber int64
 	Properties             []Property
-	Token                  Token     // zero where the message is not locked
-	LockedUntil            time.Time // zero where the message is not locked
+	Token                  Token     // zero if the message is not locked
+	LockedUntil            time.Time // zero if the message is not locked
 }
 
 // entry is a message in the queue.
@@ -76,7 +78,8 @@ type entry struct {
 	inReady    bool
 }
 
-// lock is what a receiver holds on a message. Under a session, the session's lock decides how long it lasts.
+// lock is what a receiver holds on a message. Under a session, the session's lock decides how long
+// it lasts.
 type lock struct {
 	token   Token
 	until   time.Time

@@ -17,13 +17,15 @@ type Queue struct {
 	seen      seen
 	reminders timeline
 	changes   uint64
-	handOn    func(e *entry, ttl time.Duration, now time.Time) // of a topic: what becomes of a message in place of being kept; nil in a queue
+	// of a topic: what becomes of a message in place of being kept; nil in a queue
+	handOn func(e *entry, ttl time.Duration, now time.Time)
 }
 
 // NewQueue makes an empty queue. newToken names locks; every call must give a new one.
 func NewQueue(spec Spec, newToken func() Token) *Queue {
 	q := newQueue(spec.withDefaults(), newToken)
-	// What is in a dead-letter queue stays there until somebody takes it: no sessions, no expiry, no limit of deliveries.
+	// What is in a dead-letter queue stays there until somebody takes it: no sessions, no expiry,
+	// no limit of deliveries.
 	q.dead = newQueue(Spec{
 		Name: spec.Name, LockDuration: q.spec.LockDuration, MaxMessageSize: q.spec.MaxMessageSize,
 	}.withDefaults(), newToken)
@@ -39,14 +41,14 @@ func newQueue(spec Spec, newToken func() Token) *Queue {
 // Spec is how the queue was described, with the defaults filled in.
 func (q *Queue) Spec() Spec { return q.spec }
 
-// DeadLetters is the queue's dead-letter queue; nil where q is one.
+// DeadLetters is the queue's dead-letter queue; nil if q is one.
 func (q *Queue) DeadLetters() *Queue { return q.dead }
 
 // Changes counts how often something became receivable, or stopped belonging to its receiver. While
 // it is unchanged, a receiver that found nothing need not look again.
 func (q *Queue) Changes() uint64 { return q.changes }
 
-// Check tells whether Send would take the message: ErrSessionIDMissing where it would not.
+// Check tells whether Send would take the message: ErrSessionIDMissing if it would not.
 func (q *Queue) Check(m Message) error {
 	if q.spec.RequiresSession && m.SessionID == "" {
 		return ErrSessionIDMissing
@@ -54,7 +56,8 @@ func (q *Queue) Check(m Message) error {
 	return nil
 }
 
-// Send takes a message and returns its sequence number. A duplicate gets a number too, but is dropped.
+// Send takes a message and returns its sequence number. A duplicate gets a number too, but is
+// dropped.
 func (q *Queue) Send(now time.Time, m Message) (int64, error) {
 	q.Advance(now)
 	if err := q.Check(m); err != nil {
@@ -125,8 +128,9 @@ func (q *Queue) remove(e *entry) {
 	}
 }
 
-// Receive hands out the next message; ok is false where there is none. session is the lock on the session to receive from, nil in a
-// queue without sessions. Errors: ErrSessionRequired, ErrSessionNotSupported, ErrSessionLockLost.
+// Receive hands out the next message; ok is false if there is none. session is the lock on the
+// session to receive from, nil in a queue without sessions. Errors: ErrSessionRequired,
+// ErrSessionNotSupported, ErrSessionLockLost.
 func (q *Queue) Receive(now time.Time, session *SessionLock, mode Mode) (d Delivery, ok bool, err error) {
 	q.Advance(now)
 	from := &q.ready

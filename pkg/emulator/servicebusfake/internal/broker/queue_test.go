@@ -54,7 +54,8 @@ func (b *bench) receive(session *broker.SessionLock, mode broker.Mode) broker.De
 	return d
 }
 
-// expect compares all messages with a text: "id:state" or, where deliveries have failed, "id:state:failures".
+// expect compares all messages with a text: "id:state" or, where deliveries have failed,
+// "id:state:failures".
 func (b *bench) expect(want string) {
 	b.Helper()
 	var got []string

@@ -2,8 +2,8 @@ package broker
 
 import "container/heap"
 
-// ready is a heap of the messages that can be received, the lowest sequence number first. Entries that were taken out of turn
-// (deferred, deleted) stay until they come up.
+// ready is a heap of the messages that can be received, the lowest sequence number first. Entries
+// that were taken out of turn (deferred, deleted) stay until they come up.
 type ready []*entry
 
 func (r ready) Len() int           { return len(r) }

@@ -41,7 +41,8 @@ func (q *Queue) forgetIfEmpty(s *session) {
 	}
 }
 
-// Accept locks the named session, which need not have messages. Errors: ErrSessionNotSupported, ErrSessionLocked.
+// Accept locks the named session, which need not have messages. Errors: ErrSessionNotSupported,
+// ErrSessionLocked.
 func (q *Queue) Accept(now time.Time, id string) (*SessionLock, error) {
 	q.Advance(now)
 	if !q.spec.RequiresSession {
@@ -54,7 +55,8 @@ func (q *Queue) Accept(now time.Time, id string) (*SessionLock, error) {
 	return q.lockSession(s, now), nil
 }
 
-// AcceptNext locks the free session whose first message is the oldest. Errors: ErrSessionNotSupported, ErrNoSession.
+// AcceptNext locks the free session whose first message is the oldest. Errors:
+// ErrSessionNotSupported, ErrNoSession.
 func (q *Queue) AcceptNext(now time.Time) (*SessionLock, error) {
 	q.Advance(now)
 	if !q.spec.RequiresSession {
@@ -91,8 +93,10 @@ func (q *Queue) renewSession(l *SessionLock, now time.Time) time.Time {
 // Holds tells whether the lock is still the one on its session.
 func (q *Queue) Holds(l *SessionLock) bool { return l.session.lock == l }
 
-// ReleaseSession gives a session back. Its locked messages go back too, and this does not count as a delivery, unlike the expiry
-// of the session's lock (https://learn.microsoft.com/azure/service-bus-messaging/message-sessions, message delivery count).
+// ReleaseSession gives a session back. Its locked messages go back too, and this does not count as
+// a delivery, unlike the expiry of the session's lock
+// (https://learn.microsoft.com/azure/service-bus-messaging/message-sessions, message delivery
+// count).
 func (q *Queue) ReleaseSession(now time.Time, l *SessionLock) {
 	q.Advance(now)
 	if q.Holds(l) {
@@ -122,7 +126,8 @@ func (q *Queue) unlockSession(l *SessionLock, how outcome, now time.Time) {
 	q.forgetIfEmpty(l.session)
 }
 
-// lockOn is the lock on a session, whoever holds it: management operations name the session, not the receiver.
+// lockOn is the lock on a session, whoever holds it: management operations name the session, not
+// the receiver.
 func (q *Queue) lockOn(now time.Time, id string) (*SessionLock, error) {
 	q.Advance(now)
 	if !q.spec.RequiresSession {
@@ -135,7 +140,8 @@ func (q *Queue) lockOn(now time.Time, id string) (*SessionLock, error) {
 	return s.lock, nil
 }
 
-// RenewSession makes the lock on a session last its full duration from now on. Errors: ErrSessionLockLost, ErrSessionNotSupported.
+// RenewSession makes the lock on a session last its full duration from now on. Errors:
+// ErrSessionLockLost, ErrSessionNotSupported.
 func (q *Queue) RenewSession(now time.Time, id string) (time.Time, error) {
 	l, err := q.lockOn(now, id)
 	if err != nil {
@@ -144,7 +150,8 @@ func (q *Queue) RenewSession(now time.Time, id string) (time.Time, error) {
 	return q.renewSession(l, now), nil
 }
 
-// SessionState is what SetSessionState has stored, nil where nothing is. Errors: ErrSessionLockLost, ErrSessionNotSupported.
+// SessionState is what SetSessionState has stored, nil where nothing is. Errors:
+// ErrSessionLockLost, ErrSessionNotSupported.
 func (q *Queue) SessionState(now time.Time, id string) ([]byte, error) {
 	l, err := q.lockOn(now, id)
 	if err != nil {
@@ -153,7 +160,8 @@ func (q *Queue) SessionState(now time.Time, id string) ([]byte, error) {
 	return l.session.state, nil
 }
 
-// SetSessionState stores bytes with a session; nil removes them. Errors: ErrSessionLockLost, ErrSessionNotSupported.
+// SetSessionState stores bytes with a session; nil removes them. Errors: ErrSessionLockLost,
+// ErrSessionNotSupported.
 func (q *Queue) SetSessionState(now time.Time, id string, state []byte) error {
 	l, err := q.lockOn(now, id)
 	if err != nil {
@@ -163,8 +171,8 @@ func (q *Queue) SetSessionState(now time.Time, id string, state []byte) error {
 	return nil
 }
 
-// Sessions lists the ids of sessions that hold active messages or a state, sorted. Where updatedAfter is set, those whose state was
-// set after it. Error: ErrSessionNotSupported.
+// Sessions lists the ids of sessions that hold active messages or a state, sorted. Where
+// updatedAfter is set, those whose state was set after it. Error: ErrSessionNotSupported.
 func (q *Queue) Sessions(now time.Time, updatedAfter time.Time) ([]string, error) {
 	q.Advance(now)
 	if !q.spec.RequiresSession {

@@ -15,8 +15,9 @@ func (q *Queue) CancelScheduled(now time.Time, sequences []int64) error {
 	return nil
 }
 
-// ReceiveDeferred hands out deferred messages by their sequence numbers, all or none. In a queue that requires sessions all must be
-// of the one session, and somebody must hold its lock. Errors: ErrMessageNotFound, ErrSessionLockLost.
+// ReceiveDeferred hands out deferred messages by their sequence numbers, all or none. In a queue
+// that requires sessions all must be of the one session, and somebody must hold its lock. Errors:
+// ErrMessageNotFound, ErrSessionLockLost.
 func (q *Queue) ReceiveDeferred(now time.Time, sequences []int64, session string, mode Mode) ([]Delivery, error) {
 	q.Advance(now)
 	var held *SessionLock
@@ -39,7 +40,8 @@ func (q *Queue) ReceiveDeferred(now time.Time, sequences []int64, session string
 	return deliveries, nil
 }
 
-// pick finds the entries with the given sequence numbers, each of which must match and stand there once.
+// pick finds the entries with the given sequence numbers, each of which must match and stand there
+// once.
 func (q *Queue) pick(sequences []int64, match func(*entry) bool) ([]*entry, error) {
 	picked := map[int64]bool{}
 	entries := make([]*entry, len(sequences))

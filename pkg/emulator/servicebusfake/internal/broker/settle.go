@@ -22,7 +22,7 @@ func (q *Queue) locked(now time.Time, token Token) (*entry, error) {
 	return e, nil
 }
 
-// HasLock tells whether the token still locks a message: ErrLockLost where it does not.
+// HasLock tells whether the token still locks a message: ErrLockLost if it does not.
 func (q *Queue) HasLock(now time.Time, token Token) error {
 	_, err := q.locked(now, token)
 	return err
@@ -38,7 +38,8 @@ func (q *Queue) Complete(now time.Time, token Token) error {
 	return nil
 }
 
-// Abandon gives a locked message back as a failed delivery, with properties changed; a deferred one stays deferred. Error: ErrLockLost.
+// Abandon gives a locked message back as a failed delivery, with properties changed; a deferred one
+// stays deferred. Error: ErrLockLost.
 func (q *Queue) Abandon(now time.Time, token Token, properties []Property) error {
 	e, err := q.locked(now, token)
 	if err != nil {
@@ -71,7 +72,8 @@ func (q *Queue) Defer(now time.Time, token Token, properties []Property) error {
 	return nil
 }
 
-// DeadLetter moves a locked message to the dead-letter queue. Errors: ErrLockLost, ErrDeadLetterTwice.
+// DeadLetter moves a locked message to the dead-letter queue. Errors: ErrLockLost,
+// ErrDeadLetterTwice.
 func (q *Queue) DeadLetter(now time.Time, token Token, reason, description string, properties []Property) error {
 	e, err := q.locked(now, token)
 	if err != nil {
@@ -84,8 +86,8 @@ func (q *Queue) DeadLetter(now time.Time, token Token, reason, description strin
 	return nil
 }
 
-// Renew makes the lock on a message last its full duration from now on. Under a session it is the session that is renewed.
-// Error: ErrLockLost.
+// Renew makes the lock on a message last its full duration from now on. Under a session it is the
+// session that is renewed. Error: ErrLockLost.
 func (q *Queue) Renew(now time.Time, token Token) (until time.Time, err error) {
 	e, err := q.locked(now, token)
 	if err != nil {
@@ -99,7 +101,8 @@ func (q *Queue) Renew(now time.Time, token Token) (until time.Time, err error) {
 	return e.lock.until, nil
 }
 
-// unlock gives a message back. A message with too many failures is dead-lettered, one that expired under its lock ends now.
+// unlock gives a message back. A message with too many failures is dead-lettered, one that expired
+// under its lock ends now.
 func (q *Queue) unlock(e *entry, how outcome, now time.Time) {
 	delete(q.locks, e.lock.token)
 	e.lock = nil

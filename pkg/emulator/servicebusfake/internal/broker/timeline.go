@@ -13,7 +13,8 @@ type due struct {
 	session  *session
 }
 
-// timeline is a heap of reminders, the earliest first; equal instants in the order of sequence numbers.
+// timeline is a heap of reminders, the earliest first; equal instants in the order of sequence
+// numbers.
 type timeline []due
 
 func (t timeline) Len() int { return len(t) }
@@ -58,7 +59,7 @@ func (q *Queue) forgetReminders() {
 	heap.Init(&q.reminders)
 }
 
-// NextDue is when to call Advance next; ok is false where nothing is going to happen by itself.
+// NextDue is when to call Advance next; ok is false if nothing is going to happen by itself.
 func (q *Queue) NextDue() (at time.Time, ok bool) {
 	if len(q.reminders) == 0 {
 		return time.Time{}, false
@@ -102,7 +103,8 @@ func (q *Queue) lookAt(e *entry, now time.Time) {
 	}
 }
 
-// expire ends a message whose time to live is over. Deferred messages are spared: nobody but their receiver knows of them.
+// expire ends a message whose time to live is over. Deferred messages are spared: nobody but their
+// receiver knows of them.
 func (q *Queue) expire(e *entry) {
 	if q.spec.DeadLetterOnExpiry && q.dead != nil {
 		q.deadLetter(e, "TTLExpiredException", "The message expired and was dead lettered.", nil)

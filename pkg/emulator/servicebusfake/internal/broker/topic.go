@@ -10,7 +10,8 @@ type TopicSpec struct {
 	MaxMessageSize           int
 }
 
-// Topic hands each message on to its subscriptions. Each of these is a queue of its own, that holds a copy.
+// Topic hands each message on to its subscriptions. Each of these is a queue of its own, that holds
+// a copy.
 type Topic struct {
 	inbox         *Queue
 	newToken      func() Token
@@ -22,7 +23,8 @@ type subscription struct {
 	accepts func(Message) bool
 }
 
-// NewTopic makes a topic without subscriptions: what is sent to it then is accepted and lost, as in the service
+// NewTopic makes a topic without subscriptions: what is sent to it then is accepted and lost, as in
+// the service
 // (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-queues-topics-subscriptions).
 func NewTopic(spec TopicSpec, newToken func() Token) *Topic {
 	t := &Topic{newToken: newToken}
@@ -33,11 +35,12 @@ func NewTopic(spec TopicSpec, newToken func() Token) *Topic {
 	return t
 }
 
-// Inbox takes what is sent to the topic. It keeps the scheduled messages until their time comes; nothing can be received from it.
+// Inbox takes what is sent to the topic. It keeps the scheduled messages until their time comes;
+// nothing can be received from it.
 func (t *Topic) Inbox() *Queue { return t.inbox }
 
-// Subscribe adds a subscription, which gets what is enqueued from now on, as far as accepts says so. It detects no duplicates: its
-// topic does. A time to live beyond the topic's is the topic's
+// Subscribe adds a subscription, which gets what is enqueued from now on, if accepts says so. It
+// detects no duplicates: its topic does. A time to live beyond the topic's is the topic's
 // (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
 func (t *Topic) Subscribe(spec Spec, accepts func(Message) bool) *Queue {
 	q := NewQueue(spec, t.newToken)
@@ -55,7 +58,8 @@ func (t *Topic) handOn(e *entry, ttl time.Duration, now time.Time) {
 	}
 }
 
-// copyOf takes a message from the topic. A subscription has no way to refuse one without a session: that ends in its dead-letter queue
+// copyOf takes a message from the topic. A subscription has no way to refuse one without a session:
+// that ends in its dead-letter queue
 // (https://learn.microsoft.com/azure/service-bus-messaging/service-bus-dead-letter-queues).
 func (q *Queue) copyOf(m Message, original int64, now time.Time) {
 	q.Advance(now)
