@@ -31,7 +31,7 @@ import (
 // night is when the browser looks.
 var night = time.Date(2026, 3, 1, 2, 47, 30, 0, time.UTC)
 
-// hostile is what a lease document or an error may say, and what must stay text.
+// hostile is HTML in a lease document or an error, which the page must show as text.
 const hostile = `<img src=x onerror="document.title='broken in'"><script>document.title='broken in'</script>`
 
 // actor is a processor of the world: what its partitions are like at the end of the night.

@@ -14,7 +14,7 @@ import (
 const lookBack = 24 * time.Hour
 
 const (
-	// maxSamples is the most samples of an answer: those of a day, and some to spare.
+	// maxSamples is the greatest number of samples in an answer: those of a day, with a margin.
 	maxSamples = 6_000
 	// maxReading is how many histories are read and sent at once. More wait.
 	maxReading = 2

@@ -6,8 +6,8 @@ import (
 )
 
 // SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100":
-// of the text after the first ':', the second part between '#', or the only one. This is how the
-// .NET estimator reads it (azure-cosmos-dotnet-v3, ExtractLsn in ChangeFeedEstimatorIterator.cs).
+// the text after the first ':' is split at '#', and the LSN is the second part, or the only one. The
+// .NET estimator reads it in the same way (azure-cosmos-dotnet-v3, ExtractLsn in ChangeFeedEstimatorIterator.cs).
 // ok is false if there is no number.
 func SessionLSN(token string) (lsn int64, ok bool) {
 	if _, after, found := strings.Cut(token, ":"); found {

@@ -14,9 +14,9 @@ import (
 // slots limits how many requests of an account are in flight. A request has a slot from its start to its
 // answer, of a page of the feed to its end. It has none while it waits to be tried again.
 //
-// Containers whose requests got no answer, or none for a while, hold at most half of the slots together,
-// and the only one while nobody else waits. If they hold more, their oldest request gives its slot up, and
-// starts again later. A container that throttles has a limit of its own: each 429 halves it, and as many
+// Containers that do not answer, or have not for a while, together hold at most half of the slots. If
+// there is only one slot, they hold it only while nobody else waits. If they hold more, their oldest
+// request gives up its slot and starts again later. A container that throttles has a limit of its own: each 429 halves it, and as many
 // answers as it allows raise it by one (docs/decisions/0007).
 type slots struct {
 	next policy.Transporter

@@ -133,8 +133,8 @@ func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan 
 	return p
 }
 
-// take has this process poll that of the shards which nobody took whose processors have waited the
-// longest. The others are left for the next tick, so that each has its turn.
+// take lets this process poll one of the shards that nobody took: the one whose processors have
+// waited longest. The others wait for the next tick, so that each has its turn.
 func (p plan) take(left []part, some []candidate) {
 	longest := slices.MinFunc(left, func(a, b part) int { return a.waits(some).Compare(b.waits(some)) })
 	for _, i := range longest.members {
@@ -197,9 +197,9 @@ func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
 	return parts
 }
 
-// pack puts parts, none of which is divided, into shards of at most size leases; one that has more
-// is a shard of its own. Those with their leases in one container stay together as far as they fit,
-// since one query reads the leases of all. The same parts in the same order make the same shards.
+// pack puts whole parts into shards of at most size leases. A part with more leases is a shard by
+// itself. Parts whose leases are in one container stay together if they fit, since one query reads
+// all their leases. The same parts in the same order make the same shards.
 func pack(parts []part, some []candidate, size int) (shards []part) {
 	type leaseContainer struct{ account, container any }
 	var pieces []part

@@ -14,8 +14,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// TestIdlePartitionsWithoutACheckpointAskForOneReplica has 300 partitions of a processor that starts from
-// now and has seen no change yet, owned and then, after a restart, not: one replica, for ever.
+// TestIdlePartitionsWithoutACheckpointAskForOneReplica has a processor with 300 partitions that
+// starts from now and has seen no change. Its leases have owners and, after a restart, none. It
+// asks for one replica all the time.
 func TestIdlePartitionsWithoutACheckpointAskForOneReplica(t *testing.T) {
 	t.Parallel()
 	const partitions = 300
@@ -90,8 +91,8 @@ func (s *scale) to(replicas int) {
 	}
 }
 
-// TestTheLossThatOneReplicaPrevents scales a processor by its decisions, and another one as somebody would
-// who takes an idle processor for one that may sleep: what is written while nobody runs is skipped for
+// TestTheLossThatOneReplicaPrevents scales one processor by its decisions, and another one to zero
+// because it is idle. The second loses changes: what is written while no replica runs is skipped for
 // good (Azure/azure-cosmos-dotnet-v3#4342).
 func TestTheLossThatOneReplicaPrevents(t *testing.T) {
 	t.Parallel()

@@ -48,8 +48,8 @@ type Options struct {
 	// header on that its own caller sent.
 	BehindHost bool
 
-	// Asking is told the address that is asked if another process has the state file open, which is
-	// possible with ReadOnly.
+	// Asking is called with the address of the process to ask, if another process has the state file
+	// open. That is possible only with ReadOnly.
 	Asking func(address string)
 
 	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil if the world is
@@ -207,9 +207,9 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return result, err
 }
 
-// slotLength returns how much time a tick has that starts at a time: until the next slot or, if it starts late,
-// that from the next slot to the one after. A host fires some milliseconds early, so that the nearest second
-// counts.
+// slotLength returns the time for a tick that starts at start: until the next slot or, if it starts
+// late, the time from the next slot to the one after. A host fires some milliseconds early, so start
+// is rounded to a second.
 func slotLength(ticks crontab.Schedule, start time.Time) time.Duration {
 	start = start.Round(time.Second)
 	next := ticks.Next(start)

@@ -157,8 +157,8 @@ func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost: what a replay costs is the app's own processor
-// time, and no function.json declares the path.
+// TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost: a replay uses the CPU of the function app, so
+// no function.json declares the path.
 func TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

@@ -26,10 +26,10 @@ const (
 // can wait for one.
 const wrongKeyDelay = time.Second
 
-// guarded asks for the key, if there is one, and on loopback for a Host header that names this
-// machine: a page in a browser that had its own name resolve to 127.0.0.1 could else read everything.
-// Under a Functions host both are the host's to do. Who does not bring the key that there is, is answered
-// once on a connection.
+// guarded requires the key, if there is one, and on loopback a Host header that names this machine:
+// otherwise a page in a browser could let its own name resolve to 127.0.0.1 and read everything.
+// Under a Functions host, the host checks both. After a request without the right key, the
+// connection is closed.
 func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	if h.options.BehindHost {
 		return next
@@ -41,7 +41,7 @@ func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := givenKey(r)
-		// Whether a key is right is not to be learned from how a probe is answered.
+		// The answer to a probe must not reveal whether a key is right.
 		isProbe := r.URL.Path == healthPath
 		switch {
 		case local && !config.IsLoopback(r.Host):

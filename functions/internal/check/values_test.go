@@ -247,7 +247,8 @@ func TestLinesKeepTheOrderOfTheirSections(t *testing.T) {
 	}
 }
 
-// TestAfterAFailureTheCauseIsSaid holds what is tried of a target, and of what is in it, once a step has failed.
+// TestAfterAFailureTheCauseIsSaid: after a step has failed, the later steps of its target name it as
+// the cause.
 func TestAfterAFailureTheCauseIsSaid(t *testing.T) {
 	t.Parallel()
 	s := &section{target: "cosmos.example"}

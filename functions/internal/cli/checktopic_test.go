@@ -14,7 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
-// Subscriptions are read over TLS, and whom to trust is read once in a process.
+// Subscriptions are read over TLS, and a process reads its trusted certificates only once.
 func TestATopicThatNobodySubscribesToIsSeenWhereItMayBe(t *testing.T) {
 	t.Parallel()
 	trust := httptest.NewTLSServer(http.NotFoundHandler())

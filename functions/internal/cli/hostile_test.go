@@ -52,8 +52,8 @@ func inJSON(text string) string {
 	return string(encoded[1 : len(encoded)-1])
 }
 
-// TestNothingThatOthersWriteTellsATerminalWhatToDo plants it in leases, in the service's own words, in
-// names of the configuration and in arguments, and looks at every output of every command.
+// TestNothingThatOthersWriteTellsATerminalWhatToDo puts control characters into leases, messages of
+// the service, names of the configuration and arguments, and checks every output of every command.
 func TestNothingThatOthersWriteTellsATerminalWhatToDo(t *testing.T) {
 	t.Parallel()
 	typed := strings.NewReplacer("\r\n", "", "all is well", "typed").Replace(hostile) // lines that people type are their own

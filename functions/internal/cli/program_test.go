@@ -100,8 +100,8 @@ func stateFile(t *testing.T) string {
 	return "bolt:" + filepath.Join(t.TempDir(), "feedscale.db")
 }
 
-// watching is a program that watches a shop, whose clock stands still at noon, and keeps its state in
-// a file.
+// watching returns a program that watches a shop, with its state in a file and its clock stopped at
+// noon.
 func watching(t *testing.T) (*testworld.Shop, *testworld.Clock, feedscale) {
 	t.Helper()
 	clock := testworld.NewClock(noon)

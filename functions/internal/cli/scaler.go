@@ -161,7 +161,7 @@ func ownSubscription(env program.Env, text string) (config.Events, error) {
 	return e, err
 }
 
-// tellByEvents adds the changes that the events of a subscription tell of, until ctx ends.
+// tellByEvents reports a change for each event of a subscription, until ctx ends.
 func tellByEvents(ctx context.Context, s config.Settings, e config.Events, answers ScalerAnswers, log *slog.Logger) (ScalerAnswers, error) {
 	consumer, err := misused(connect.New(s).Consumer(e, servicebus.ConsumerOptions{Log: log}))
 	if err != nil {

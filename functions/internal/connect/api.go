@@ -100,8 +100,8 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	return *stored.DesiredReplicas, nil
 }
 
-// about is the address of a name, or of a part of it. What cannot be a name is refused: it may come from anybody,
-// and a path of their choice would be asked with the key.
+// about returns the address of a name, or of a part of it. Text that cannot be a name is refused:
+// otherwise its author could choose the path of a request that carries the key.
 func (a *API) about(name string, more ...string) (*url.URL, error) {
 	if !events.IsName(name) {
 		return nil, report.UnknownName(name)
@@ -109,7 +109,7 @@ func (a *API) about(name string, more ...string) (*url.URL, error) {
 	return a.base.JoinPath(append([]string{"api", "processors", name}, more...)...), nil
 }
 
-// List asks for everything there is, or for what has one of some names.
+// List requests all processors and groups, or those with the given names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List
 	err := a.ask(ctx, "", a.base.JoinPath("api", "processors"), url.Values{"name": names}, &all)

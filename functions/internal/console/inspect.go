@@ -54,7 +54,7 @@ func WriteInspection(w io.Writer, f *discover.Inspection, style Style) error {
 	return err
 }
 
-// or is a text, or what is said in place of none.
+// or returns a text, or none if there is no text.
 func or(text *string, none string) string {
 	if text == nil {
 		return none

@@ -15,8 +15,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// TestEachCauseOfANightIsTheFirstSentence holds what status says first, below the rows of the processors at most, and
-// the command or the remedy that leads on.
+// TestEachCauseOfANightIsTheFirstSentence: status names the cause first, with at most the rows of
+// the processors above it, and then the command or remedy to use next.
 func TestEachCauseOfANightIsTheFirstSentence(t *testing.T) {
 	t.Parallel()
 	stalled := func(kind changefeed.StallKind, owner string) changefeed.ProcessorLag {

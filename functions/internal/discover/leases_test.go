@@ -19,7 +19,7 @@ const host = "shop.documents.azure.com"
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// look looks into the lease container, as one of the host's account.
+// look searches the lease container of the account host.
 func look(t *testing.T, w *testworld.World) (discover.Report, error) {
 	t.Helper()
 	connection := config.CosmosConnection{Setting: "COSMOS", Host: host}

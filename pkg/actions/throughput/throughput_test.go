@@ -290,7 +290,7 @@ type mortal struct {
 
 var errEnded = errors.New("the process has ended")
 
-// step makes a step that changes something, unless the process has ended.
+// step runs do, which changes something, unless the process has ended.
 func (m *mortal) step(do func() error) error {
 	m.left--
 	if m.left < 0 || m.left == 0 && m.before {
