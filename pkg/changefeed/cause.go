@@ -20,6 +20,9 @@ type Cause struct {
 // Unpublished is the Effect of a queue that refuses, which keeps every decision from acting.
 const Unpublished = "could not publish"
 
+// Unread is the Effect of a state table that refuses or does not answer, which all processors share.
+const Unread = "could not be read"
+
 // Is reports whether two causes are the same one, whenever they were seen.
 func (c Cause) Is(other Cause) bool {
 	return c.Of == other.Of && c.Part == other.Part && c.Says == other.Says

@@ -65,7 +65,7 @@ func Causes(l List) []Cause {
 		if f.Part != "" && len(f.parts) == 1 {
 			what = f.Part + " of " + f.Of
 		}
-		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Shared: len(f.names) > 1 || f.Beside || f.Effect == changefeed.Unpublished, Names: f.names}
+		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Shared: len(f.names) > 1 || f.Beside || f.Effect == changefeed.Unpublished || f.Effect == changefeed.Unread, Names: f.names}
 		since := ""
 		if !f.Since.IsZero() {
 			c.Since = &f.Since

@@ -15,6 +15,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -116,8 +117,15 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 		said[result.Polled[i].Processor] = says
 		said[""] += says
 	}
+	sentences := program.Sentences{To: env.Stderr, Said: said}
+	if refusal, ok := errors.AsType[interface {
+		error
+		Cause() changefeed.Cause
+	}](err); ok { // the state table: nothing else works without it
+		sentences.Last = refusal.Error()
+	}
 	for line := range bytes.Lines(notes.Bytes()) {
-		_, _ = program.Sentences{To: env.Stderr, Said: said}.Write(line)
+		_, _ = sentences.Write(line)
 	}
 	if err == nil && !result.Complete() {
 		err = program.Incomplete(nil)

@@ -121,3 +121,24 @@ func TestAPersonSeesWhatIsWaitedForAndWhatWasInterrupted(t *testing.T) {
 		})
 	}
 }
+
+func TestAStateTableThatIsDownIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	_, _, p := watching(t)
+	p.alsoMissing("")
+	p.settings["FEEDSCALE_STATE"] = "table:TABLES/states"
+	p.settings["TABLES"] = "AccountName=shop;AccountKey=" + accountSecret + ";TableEndpoint=http://127.0.0.1:1"
+	status := p.run(t, "status")
+	first := "state table states at 127.0.0.1:1 does not answer: 2 processors could not be read.\n  Do: run feedscale check:"
+	if status.Status != 1 || status.Stderr != "" || !strings.HasPrefix(status.Stdout, first) || strings.Count(status.Stdout, "Do:") != 1 {
+		t.Errorf("status: %+v", status)
+	}
+	p.settings["FEEDSCALE_LOG_LEVEL"] = "error"
+	if r := p.run(t, "status"); strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, `"rows":2`) {
+		t.Errorf("the log of status: %s", r.Stderr)
+	}
+	delete(p.settings, "FEEDSCALE_LOG_LEVEL")
+	if r := p.run(t, "poll"); r.Status != 1 || strings.Count(r.Stderr, "cannot be reached") != 1 || !strings.Contains(r.Stderr, "nothing could be committed") {
+		t.Errorf("poll: %+v", r)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -60,8 +61,12 @@ func (o statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	log := program.NewLog(o.env.Stderr, settings.LogLevel)
+	if o.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the list has what is wrong
+		log = slog.New(slog.DiscardHandler)
+	}
 	held := app.SourceOfState(settings, func() (config.Config, error) { return readConfig(o.env, o.file) },
-		options(o.env, program.NewLog(o.env.Stderr, settings.LogLevel), io.Discard))
+		options(o.env, log, io.Discard))
 	if api != nil {
 		held = app.SourceOfAPI(api)
 	}

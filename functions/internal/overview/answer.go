@@ -28,15 +28,12 @@ func (o *Overview) List(ctx context.Context, names []string) report.List {
 	loads.SetLimit(parallel)
 	for i, s := range asked {
 		loads.Go(func() error {
-			found := o.load(ctx, s.Name)
-			if found.Err != nil {
-				o.Log.Error("the state cannot be read", s.kind, s.Name, "error", found.Err.Error())
-			}
-			rows[i] = o.shown(s, found, now)
+			rows[i] = o.shown(s, o.load(ctx, s.Name), now)
 			return nil
 		})
 	}
 	_ = loads.Wait() // none fails for all
+	o.tellUnread(rows)
 	processors, groups := []report.Stored{}, []report.StoredGroup{}
 	for i, s := range asked {
 		if s.kind == group {
@@ -46,6 +43,14 @@ func (o *Overview) List(ctx context.Context, names []string) report.List {
 		}
 	}
 	return report.NewList(now, processors, groups)
+}
+
+// tellUnread logs once how many rows could not be read, with the error of the first.
+func (o *Overview) tellUnread(rows []report.Lookup) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r report.Lookup) bool { return r.Err == nil })
+	if len(rows) > 0 {
+		o.Log.Error("the state cannot be read", "rows", len(rows), "error", rows[0].Err.Error())
+	}
 }
 
 // load looks a row up.

@@ -60,6 +60,7 @@ func (h hostLines) Write(line []byte) (int, error) {
 type Sentences struct {
 	To   io.Writer
 	Said map[string]string // errors that were printed already, by processor; "" = of all
+	Last string            // the error that follows these lines: one that ends like it is left out
 }
 
 // Write writes one line, unless its error was printed already.
@@ -67,7 +68,7 @@ func (s Sentences) Write(line []byte) (int, error) {
 	var note struct{ Msg, Processor, Error, Next string }
 	_ = json.Unmarshal(line, &note) // values other than text are left out
 	more := cmp.Or(note.Error, note.Next)
-	if more == "" || !strings.Contains(s.Said[note.Processor], more) {
+	if said := strings.Contains(s.Said[note.Processor], more) || s.Last != "" && strings.HasSuffix(more, s.Last); more == "" || !said {
 		texts := []string{"feedscale", note.Processor, note.Msg, more}
 		texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 		if _, err := fmt.Fprintln(s.To, strings.Join(texts, ": ")); err != nil {

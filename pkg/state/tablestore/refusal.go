@@ -108,7 +108,7 @@ func (r *Refusal) Advice() string { return r.advice }
 
 // Cause returns the table that refuses, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "state table " + r.table, Says: fmt.Sprintf("refuses (%d)", r.Status), Effect: "could not be read", Remedy: r.advice}
+	c := changefeed.Cause{Of: "state table " + r.table, Says: fmt.Sprintf("refuses (%d)", r.Status), Effect: changefeed.Unread, Remedy: r.advice}
 	if r.Code != "" {
 		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, r.Code)
 	}
@@ -137,12 +137,30 @@ func (s *Store) explain(err error) error {
 	}
 	reason := request.Err
 	switch {
-	case errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded):
+	case errors.Is(reason, context.Canceled):
 		return fmt.Errorf("no answer from %s in time: %w", host, reason)
+	case errors.Is(reason, context.DeadlineExceeded):
+		err = fmt.Errorf("no answer from %s in time: %w", host, reason)
 	case errors.As(reason, new(*net.DNSError)):
-		return fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
+		err = fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
+	default:
+		err = fmt.Errorf("%s cannot be reached: check that it runs, and the network between: %w", host, reason)
 	}
-	return fmt.Errorf("%s cannot be reached: check that it runs, and the network between: %w", host, reason)
+	return noAnswer{err, s.table + " at " + s.host}
+}
+
+// noAnswer is the error of a request that the table service did not answer.
+type noAnswer struct {
+	error
+	table string
+}
+
+func (n noAnswer) Unwrap() error { return n.error }
+
+// Cause returns the table.
+func (n noAnswer) Cause() changefeed.Cause {
+	return changefeed.Cause{Of: "state table " + n.table, Says: "does not answer", Effect: changefeed.Unread,
+		Remedy: "run feedscale check: it tries the name, the connection and the permission"}
 }
 
 // describe adds to a refusal what it means, and what to do.
