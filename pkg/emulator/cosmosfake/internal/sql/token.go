@@ -18,7 +18,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string {
 	if e.Refused != "" {
-		return fmt.Sprintf("The stand-in does not offer %s: docs/stand-ins.md lists what it does not.", e.Refused)
+		return fmt.Sprintf("The stand-in does not offer %s: https://github.com/feedscale/feedscale/blob/main/docs/stand-ins.md lists what it does not.", e.Refused)
 	}
 	if e.Composed {
 		return "Compositions of aggregates and other expressions are not allowed."
