@@ -107,6 +107,9 @@ func TestAnErrorSaysWhatToDoAndNoSecret(t *testing.T) {
 		"unknown host": {signed, func(request *http.Request) (*http.Response, error) {
 			return nil, broken(request, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "shop.table.core.windows.net", IsNotFound: true}})
 		}, []string{"shop.table.core.windows.net cannot be found", "private endpoint"}},
+		"time ends between two tries": {signed, func(*http.Request) (*http.Response, error) {
+			return nil, context.DeadlineExceeded
+		}, []string{"no answer from shop.table.core.windows.net in time"}},
 		"nothing listens": {signed, func(request *http.Request) (*http.Response, error) {
 			return nil, broken(request, &net.OpError{Op: "dial", Err: errors.New("connection refused")})
 		}, []string{"cannot be reached", "connection refused"}},

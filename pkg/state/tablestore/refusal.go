@@ -128,11 +128,14 @@ func (s *Store) explain(err error) error {
 		return s.describe(refused)
 	}
 	request, ok := errors.AsType[*url.Error](err)
-	if !ok {
+	switch {
+	case !ok && errors.Is(err, context.DeadlineExceeded): // it ended between two tries
+		request = &url.Error{Err: err}
+	case !ok:
 		return err
 	}
 	host := s.host
-	if u, err := url.Parse(request.URL); err == nil {
+	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
 		host = u.Host // which may be that of the identity's authority
 	}
 	reason := request.Err
