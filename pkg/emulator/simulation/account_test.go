@@ -3,13 +3,14 @@ package simulation_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -273,7 +274,7 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 	w, region := c.w, r.URL.Host
 	refused := func(what string) error {
 		w.tell("%s %s: %s", c.p.name, op, what)
-		return errors.New("connection refused")
+		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	hang := func() error {
 		w.tell("%s %s: no answer", c.p.name, op)
