@@ -11,7 +11,7 @@ import (
 )
 
 // fewestMutants is how many defects are planted at least: whoever removes one plants another.
-const fewestMutants = 39
+const fewestMutants = 42
 
 // defectOf has, for each promise of docs/reliability.md, a planted defect that breaks it.
 var defectOf = map[string]string{

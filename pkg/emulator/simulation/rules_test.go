@@ -28,6 +28,7 @@ func (w *world) committed(p *process, r *row, next state.State, event *state.Eve
 		return
 	}
 	w.ofLag(p, c, &next.Lag)
+	w.ofAhead(p, c, &next)
 	w.ofCoverage(c, &prev.Lag, &next.Lag)
 	w.ofDecision(c, prev, &next)
 }
@@ -193,6 +194,49 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 			w.fail("each lease is counted", "%s: %s is not", c.name, l.token)
 		}
 	}
+}
+
+// beyond is a position that the feed has not reached, as polls in a row measured it.
+type beyond struct {
+	epoch    int64 // of the State
+	position int64 // at the first of them
+	since    time.Time
+	polls    int
+}
+
+// ofAhead: a position that the feed has not reached at three polls, and for 60 s, is found
+// (docs/lag.md, Positions that the feed has not reached). ofDecision holds that it scales nothing in.
+// Polls by a clock that is off do not count.
+func (w *world) ofAhead(p *process, c *configured, next *state.State) {
+	if next.Lag.Error != "" {
+		return // nothing was measured, and nothing is forgotten
+	}
+	seen := map[string]beyond{}
+	for i := range next.Lag.Partitions {
+		partition := &next.Lag.Partitions[i]
+		l, b := w.leaseOf(c, partition.Lease), w.beyond[c.name][partition.Lease]
+		if l == nil || p.offset != 0 {
+			continue
+		}
+		ranges, own := c.account.of(l)
+		if len(ranges) != 1 || !own && l.version == 0 || l.position <= ranges[0].lsn {
+			continue
+		}
+		measured := c.account.moved.Before(w.ticked) && (partition.Lag != nil || partition.Ahead != nil)
+		if b.epoch != next.Epoch || b.position <= ranges[0].lsn {
+			if b = (beyond{}); measured {
+				b = beyond{epoch: next.Epoch, position: l.position, since: next.AttemptedAt}
+			}
+		}
+		if measured {
+			b.polls++
+		}
+		if measured && b.polls >= 3 && next.AttemptedAt.Sub(b.since) >= time.Minute && partition.Ahead == nil {
+			w.fail("a position that the feed has not reached is found", "%s: lease %s at %d of %d", c.name, l.token, l.position, ranges[0].lsn)
+		}
+		seen[partition.Lease] = b
+	}
+	w.beyond[c.name] = seen
 }
 
 func (w *world) leaseOf(c *configured, token string) *lease {
