@@ -15,28 +15,29 @@ type slot struct {
 	next policy.Transporter
 
 	mu    sync.Mutex
-	at    time.Time // how long such requests may go on; zero = no limit
+	at    time.Time // how long such requests may go on, by the clock of the caller; zero = no limit
+	end   time.Time // the same by the clock of this machine
 	hangs bool      // a request of this tick got no answer in time
 	hung  bool      // one of the last tick did
 }
 
 // begin begins a tick, unless the same was said before.
-func (s *slot) begin(at time.Time) {
+func (s *slot) begin(at, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !at.Equal(s.at) {
-		s.at, s.hung, s.hangs = at, s.hangs, false
+		s.at, s.end, s.hung, s.hangs = at, time.Now().Add(at.Sub(now)), s.hangs, false
 	}
 }
 
 func (s *slot) Do(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	at, hung := s.at, s.hung && !s.at.IsZero()
+	end, hung := s.end, s.hung && !s.at.IsZero()
 	s.mu.Unlock()
 	if !hung {
 		return s.pass(r)
 	}
-	ctx, cancel := context.WithDeadline(r.Context(), at)
+	ctx, cancel := context.WithDeadline(r.Context(), end)
 	response, err := s.pass(r.WithContext(ctx))
 	if err != nil || callOf(ctx).class != feed {
 		cancel()

@@ -80,7 +80,7 @@ func (f *flight) Do(r *http.Request) (*http.Response, error) {
 func (n *neighbourhood) tick(patience, interval time.Duration) []changefeed.ProcessorLag {
 	began := time.Now()
 	next := began.Add(interval)
-	n.processors[0].Account.Until(next)
+	n.processors[0].Account.Until(next, began)
 	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
 	defer cancel()
 	lags := make([]changefeed.ProcessorLag, len(n.processors))

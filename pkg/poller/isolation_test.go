@@ -60,3 +60,38 @@ func TestAPartitionThatHangsCostsAnotherAccountFewPolls(t *testing.T) {
 		}
 	})
 }
+
+// TestAPartitionThatHangsBlindsNoOtherWhateverTheClockSays has a clock that is corrected by an hour. The
+// tick after one that hung has time to read all the same.
+func TestAPartitionThatHangsBlindsNoOtherWhateverTheClockSays(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, l *live) {
+		l.Transport.ResponseHeaderTimeout = 10 * time.Second // as of an account that makes its own
+		l.Container("stock", 1)
+		l.Put(testworld.Leases, l.LeasesOf(projection, workerHost, "stock").DotNetPKOld("0", testworld.At(1)))
+		l.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			if r.Kind == cosmosfake.ReadChangeFeed && r.Container == "stock" {
+				return &cosmosfake.Answer{Delay: time.Hour}
+			}
+			return nil
+		})
+		client := l.Client()
+		hanging := l.processor(client)
+		hanging.Name, hanging.Container.ID = "hanging", "stock"
+		l.poller.Processors = []poller.Processor{l.named("good", client, 1), hanging}
+		l.poller.Ticks, l.poller.Timeout = every3s{}, time.Minute
+		l.poller.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+		for tick := range 4 {
+			time.Sleep(time.Until(every3s{}.Next(time.Now())))
+			r, err := l.poller.Tick(t.Context(), poller.Mode{})
+			testworld.Must(t, err)
+			measured := false
+			for _, s := range r.Polled {
+				measured = measured || s.Processor == "good" && s.Lag.Complete()
+			}
+			if !measured {
+				t.Errorf("tick %d: its neighbour is unknown", tick)
+			}
+		}
+	})
+}

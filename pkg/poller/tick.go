@@ -172,8 +172,8 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		case polling:
 			p := d.processor.Processor
 			p.Account.ShareBudget(int(t.parts.Load()))
-			p.Account.Until(t.budget.reads)
-			p.LeaseAccount.Until(t.budget.reads)
+			p.Account.Until(t.budget.reads, t.Now())
+			p.LeaseAccount.Until(t.budget.reads, t.Now())
 			p.Last = func() changefeed.ProcessorLag {
 				if !t.decode(&d.subject) {
 					return changefeed.ProcessorLag{}
