@@ -26,15 +26,14 @@ const (
 	splits       = 1007 // the substatus of a 410: the range is being split
 )
 
-var (
-	monitored = cosmos.Container{Database: "shop", ID: "orders"}
-	leasesIn  = cosmos.Container{Database: "shop", ID: "leases"}
-)
-
-// account is an account of Cosmos DB with one monitored container and one of leases, as far as the
-// estimator and the throughput see them.
+// account is a monitored container of an account of Cosmos DB and one of leases, as far as the estimator and
+// the throughput see them. Most accounts have one. Where one has several, the first is the account's own for
+// what no container is named in.
 type account struct {
 	host    string
+	name    string // the host; of a neighbour of the first container its own
+	in      cosmos.Container
+	leased  cosmos.Container
 	regions int
 	dear    bool // a page of the feed with a change costs more than a question for the newest LSN
 	ranges  []*keyRange
@@ -44,6 +43,7 @@ type account struct {
 	ru      int
 	etag    int       // of the offer
 	moved   time.Time // when its container, or a lease, changed last
+	bad     int       // the last tick in which no partition of it answered; 0 = there was none
 }
 
 // keyRange is a partition key range. LSNs are consecutive: each is a transaction of one change.
@@ -176,7 +176,7 @@ func (p *process) most(a *account, l *lease) int64 {
 	most := int64(1)
 	ranges, _ := a.of(l)
 	for _, r := range ranges {
-		if _, first := r.pending(l.position, l.min, l.max); p.heard[a.host+" "+r.id] && first != nil {
+		if _, first := r.pending(l.position, l.min, l.max); p.heard[a.name+" "+r.id] && first != nil {
 			most = max(most, r.lsn-first.lsn+1)
 		}
 	}
@@ -210,6 +210,7 @@ type answer struct {
 // Do answers a request as the service does, or as what is in between does not.
 func (c wire) Do(r *http.Request) (*http.Response, error) {
 	w, ctx := c.w, r.Context()
+	c.a = w.asked(c.a, r.URL.Path)
 	h := r.Header
 	op := strings.Join([]string{c.of, r.URL.Host, r.Method, r.URL.Path, h.Get("X-Ms-Documentdb-Partitionkeyrangeid"), h.Get("X-Ms-Start-Epk"), h.Get("If-None-Match"), h.Get("X-Ms-Continuation")}, " ")
 	var body []byte
@@ -219,8 +220,8 @@ func (c wire) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	c.p.inFlight(c.a, 1)
-	defer c.p.inFlight(c.a, -1)
+	c.p.inFlight(c.a.host, 1)
+	defer c.p.inFlight(c.a.host, -1)
 	attempt, err := c.p.begin(ctx, op)
 	if err != nil {
 		return nil, err
@@ -287,6 +288,14 @@ func (c wire) fault(ctx context.Context, r *http.Request, op string, attempt int
 		return nil, hang()
 	case w.lasts("forbidden", c.a.host, 3):
 		return &answer{status: 403, body: `{"code":"Forbidden","message":"Request originated from an address that the firewall does not allow."}`}, nil
+	case w.isBad(c.a) && strings.HasSuffix(r.URL.Path, "/docs") && r.Method == http.MethodGet:
+		switch w.dice.upTo(3, "bad", c.a.name, w.tick/badTicks) {
+		case 0:
+			return nil, hang()
+		case 1:
+			return &answer{status: 429, substatus: 3200, headers: map[string]string{"X-Ms-Retry-After-Ms": "3000"}}, nil
+		}
+		return &answer{status: 503}, nil
 	case w.happens("refused connection", op, attempt):
 		return nil, refused("refused")
 	case w.happens("hang", op, attempt):
@@ -378,7 +387,7 @@ func (a *account) serveQuery(r *http.Request, body []byte, d dice) answer {
 		}
 	}
 	out := answer{status: 200, headers: map[string]string{}}
-	if d.roll("pages", a.host) < 0.5 {
+	if d.roll("pages", a.name) < 0.5 {
 		from, _ := strconv.Atoi(r.Header.Get("X-Ms-Continuation"))
 		from = min(from, len(documents))
 		if from+2 < len(documents) {

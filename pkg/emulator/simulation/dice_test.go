@@ -42,6 +42,7 @@ var kinds = map[string]float64{
 	// of requests to Cosmos DB
 	"throttle": 0.05, "unavailable": 0.05, "gone": 0.03, "completing split": 0.02, "cut body": 0.03, "empty body": 0.03,
 	"refused connection": 0.05, "hang": 0.02, "forbidden": 0.05, "outage": 0.15, "silence": 0.05, "row gone": 0.002,
+	"bad container": 0.2, // and no other one of these in the same run, so that its neighbours have to be measured
 	// of requests to the store
 	"store error": 0.05, "store answer lost": 0.05, "store hangs": 0.02, "row hangs": 0.05,
 	// of the broker, the consumer, and the signal queues
@@ -109,6 +110,13 @@ func (w *world) swarm() {
 		// A lost state begins a new life at the time of its first tick: a clock that is behind would begin
 		// one before the old one, and nobody could tell which is newer.
 		w.rates["clock jump"] = 0
+	}
+	w.rates["bad container"] = 0
+	if w.neighbours = w.dice.roll("swarm", "neighbours") < 0.15; w.neighbours {
+		for _, kind := range []string{"throttle", "unavailable", "gone", "completing split", "cut body", "empty body", "refused connection", "hang", "forbidden", "outage", "silence"} {
+			w.rates[kind] = 0
+		}
+		w.rates["bad container"] = kinds["bad container"]
 	}
 	w.concurrency = 1
 	if w.dice.roll("swarm", "concurrency") < 0.4 {

@@ -46,28 +46,30 @@ type process struct {
 	unread   map[string]bool // subjects whose last load of this tick did not end well
 
 	sent   map[string]events.Position // what it published last
-	flying map[*account]int           // requests on their way
+	flying map[string]int             // requests on their way, by host
 }
 
 // start starts a process with the configuration of now.
 func (w *world) start(slot int) *process {
 	w.started++
-	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[*account]int{}}
+	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[string]int{}}
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Settings: poller.Settings{Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name},
 		Now:      p.now, Log: slog.New(slog.DiscardHandler), Signals: p.signals(),
 	}
-	clients := make(map[*account]*cosmos.Account)
+	clients := make(map[string]*cosmos.Account)
 	for _, a := range w.accounts {
-		clients[a] = p.client(a, "")
+		if clients[a.host] == nil {
+			clients[a.host] = p.client(a, "")
+		}
 	}
 	for _, c := range w.configured() {
-		client := clients[c.account]
+		client := clients[c.account.host]
 		processor := poller.Processor{
 			Processor: estimator.Processor{
 				Name: c.name, ProcessorName: c.name, AccountHost: c.account.host,
-				Account: client, Container: monitored, LeaseAccount: client, LeaseContainer: leasesIn, StartFrom: c.startFrom,
+				Account: client, Container: c.account.in, LeaseAccount: client, LeaseContainer: c.account.leased, StartFrom: c.startFrom,
 			},
 			Policy: c.policy, Group: c.group, SignalQueue: c.signal,
 		}
@@ -162,11 +164,11 @@ func (p *process) begin(ctx context.Context, op string) (attempt int, err error)
 }
 
 // inFlight counts requests to an account that are on their way.
-func (p *process) inFlight(a *account, n int) {
+func (p *process) inFlight(host string, n int) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.flying[a] += n
-	p.w.atOnce = max(p.w.atOnce, p.flying[a])
+	p.flying[host] += n
+	p.w.atOnce = max(p.w.atOnce, p.flying[host])
 }
 
 // arrive is called where a request would take effect, and depart behind that: a process may crash before
@@ -200,10 +202,10 @@ func (p *process) heardFrom(a *account, r *http.Request, substatus int) {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, "/docs"):
 	case r.Method == http.MethodPost:
-		p.heard[a.host] = true
+		p.heard[a.name] = true
 	default:
 		f := a.feedOf(r)
-		p.heard[a.host+" "+f.id], p.feeds[f] = true, substatus
+		p.heard[a.name+" "+f.id], p.feeds[f] = true, substatus
 	}
 }
 
@@ -211,7 +213,7 @@ func (p *process) heardFrom(a *account, r *http.Request, substatus int) {
 func (p *process) containers() (all []*throughput.Container) {
 	for _, a := range p.w.accounts {
 		c := &throughput.Container{
-			Account: a.endpoint(0), Host: a.host, Setting: a.host, Container: monitored,
+			Account: a.endpoint(0), Host: a.host, Setting: a.host, Container: a.in,
 			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute}, Way: p.client(a, "throughput"),
 		}
 		for _, configured := range p.w.configured() {

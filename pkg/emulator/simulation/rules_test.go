@@ -123,8 +123,12 @@ func (w *world) removed(r *row, sequence int64) {
 // ofLag: what is said to be known was heard from the service in this very tick, and is what the model has.
 func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 	a := c.account
-	if lag.Error == "" && !p.heard[a.host] {
+	if lag.Error == "" && !p.heard[a.name] {
 		w.fail("leases are known by a whole answer alone", "%s", c.name)
+	}
+	unmeasured := func(p changefeed.Partition) bool { return !p.Known() && p.Ahead == nil }
+	if w.neighbours && w.isGood(a) && (lag.Error != "" || slices.ContainsFunc(lag.Partitions, unmeasured)) {
+		w.fail("a container that does not answer blinds no other one", "%s: %s", c.name, lag.Problem())
 	}
 	moved := !a.moved.Before(w.ticked)
 	if lag.Bootstrap && !moved && len(w.leasesOf(c)) > 0 {
@@ -143,9 +147,9 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 			continue
 		}
 		ranges, own := a.of(l)
-		heard := p.heard[a.host+" "+l.token]
+		heard := p.heard[a.name+" "+l.token]
 		for _, r := range ranges {
-			heard = heard || p.heard[a.host+" "+r.id]
+			heard = heard || p.heard[a.name+" "+r.id]
 		}
 		switch {
 		case partition.Ahead != nil && !moved && l.position <= ranges[0].lsn:

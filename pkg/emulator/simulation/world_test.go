@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -19,7 +20,8 @@ type world struct {
 	plan
 	dice        dice
 	rates       map[string]float64
-	concurrency int // requests that a process may have in flight at each account
+	concurrency int  // requests that a process may have in flight at each account
+	neighbours  bool // accounts have several containers, of which some are bad
 	began       time.Time
 
 	mu        sync.Mutex
@@ -83,16 +85,20 @@ func newWorld(p plan, story *[]string) *world {
 	}
 	w.swarm()
 	for i := range 1 + w.dice.upTo(3, "accounts", "") {
-		a := &account{host: fmt.Sprintf("shop%d.documents.azure.com", i), leases: map[string]*lease{}, markers: map[string]bool{}, ru: found}
+		host := fmt.Sprintf("shop%d.documents.azure.com", i)
+		a := &account{
+			host: host, name: host, in: cosmos.Container{Database: "shop", ID: "orders"}, leased: cosmos.Container{Database: "shop", ID: "leases"},
+			leases: map[string]*lease{}, markers: map[string]bool{}, ru: found,
+		}
 		a.regions = 1 + w.dice.upTo(2, "regions", a.host)
 		a.dear = w.dice.roll("dear", a.host) < 0.5
-		n := 1 + w.dice.upTo(3, "ranges", a.host)
-		for r := range n {
-			a.ranges = append(a.ranges, &keyRange{id: fmt.Sprint(r), min: r * lastKey / n, max: (r + 1) * lastKey / n})
-		}
-		w.accounts = append(w.accounts, a)
-		for j := range 1 + w.dice.upTo(2, "processors", a.host) {
-			w.all = append(w.all, w.configure(fmt.Sprintf("p%d%d", i, j), a))
+		w.monitor(a, fmt.Sprint("p", i))
+		for j := 0; w.neighbours && j < 2; j++ {
+			neighbour := *a
+			neighbour.name, neighbour.ranges = fmt.Sprint(a.host, "/", j), nil
+			neighbour.leases, neighbour.markers = map[string]*lease{}, map[string]bool{}
+			neighbour.in.ID, neighbour.leased.ID = fmt.Sprint("stock", j), fmt.Sprintf("stock%d-leases", j)
+			w.monitor(&neighbour, fmt.Sprintf("n%d%d", i, j))
 		}
 	}
 	if len(w.all) > 1 && w.dice.roll("group", "") < 0.4 {
@@ -113,6 +119,37 @@ func newWorld(p plan, story *[]string) *world {
 	}
 	return w
 }
+
+// monitor adds a container with its processors.
+func (w *world) monitor(a *account, processors string) {
+	n := 1 + w.dice.upTo(3, "ranges", a.name)
+	for r := range n {
+		a.ranges = append(a.ranges, &keyRange{id: fmt.Sprint(r), min: r * lastKey / n, max: (r + 1) * lastKey / n})
+	}
+	w.accounts = append(w.accounts, a)
+	for j := range 1 + w.dice.upTo(2, "processors", a.name) {
+		w.all = append(w.all, w.configure(fmt.Sprint(processors, j), a))
+	}
+}
+
+// asked returns the container that a request is for, among those of an account.
+func (w *world) asked(first *account, path string) *account {
+	for _, a := range w.accounts {
+		if a.host == first.host && a.name != a.host && strings.Contains(path, "/colls/"+a.in.ID) {
+			return a
+		}
+	}
+	return first
+}
+
+const badTicks = 4 // for which a container is bad
+
+// isBad reports whether no partition of a container answers, while the account does.
+func (w *world) isBad(a *account) bool { return w.lasts("bad container", a.name, badTicks) }
+
+// isGood reports whether a container has to be measured, whatever becomes of the others of its account: it
+// answers, and did at the last poll of each processor. One that did not waits behind those that did.
+func (w *world) isGood(a *account) bool { return a.bad == 0 || w.tick > a.bad+3 }
 
 func (w *world) configure(name string, a *account) *configured {
 	n := func(of int, what string) int { return w.dice.upTo(of, what, name) }
@@ -170,7 +207,7 @@ func (w *world) configured() (list []*configured) {
 				now.signal = "others-" + c.name
 			}
 		}
-		if w.final {
+		if w.final || c.account.name != c.account.host {
 			now.mode = ""
 		}
 		list = append(list, &now)
@@ -225,7 +262,7 @@ func (w *world) run() {
 		var restless []*account
 		for _, a := range w.accounts {
 			w.move(a, 0)
-			if w.happens("moves within", a.host, 0) {
+			if w.happens("moves within", a.name, 0) {
 				restless = append(restless, a)
 			}
 		}
@@ -244,7 +281,7 @@ func (w *world) run() {
 		}
 		for _, a := range restless {
 			running.Go(func() {
-				time.Sleep(time.Duration(w.dice.upTo(int(300*time.Millisecond), "moves at", a.host, w.tick)))
+				time.Sleep(time.Duration(w.dice.upTo(int(300*time.Millisecond), "moves at", a.name, w.tick)))
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.move(a, 1)
@@ -303,10 +340,13 @@ func (w *world) turn() {
 
 // move has an account go on: its writers, its processors, and its partitions.
 func (w *world) move(a *account, part int) {
-	if w.happens("split", a.host, part) {
+	if w.isBad(a) {
+		a.bad = w.tick
+	}
+	if w.happens("split", a.name, part) {
 		w.split(a)
 	}
-	if w.happens("merge", a.host, part) {
+	if w.happens("merge", a.name, part) {
 		w.merge(a)
 	}
 	for _, r := range a.ranges {
@@ -314,15 +354,15 @@ func (w *world) move(a *account, part int) {
 			continue
 		}
 		n := 0
-		switch busy := w.dice.roll("busy", a.host+r.id, w.tick, part); {
+		switch busy := w.dice.roll("busy", a.name+r.id, w.tick, part); {
 		case busy < 0.5:
 		case busy < 0.9:
-			n = 1 + w.dice.upTo(5, "writes", a.host+r.id, w.tick, part)
+			n = 1 + w.dice.upTo(5, "writes", a.name+r.id, w.tick, part)
 		default:
-			n = 10 + w.dice.upTo(50, "burst", a.host+r.id, w.tick, part)
+			n = 10 + w.dice.upTo(50, "burst", a.name+r.id, w.tick, part)
 		}
 		for i := range n {
-			a.write(r, time.Now(), r.min+w.dice.upTo(r.max-r.min, "key", a.host+r.id, w.tick, part, i))
+			a.write(r, time.Now(), r.min+w.dice.upTo(r.max-r.min, "key", a.name+r.id, w.tick, part, i))
 		}
 	}
 	for _, c := range w.all {
@@ -345,7 +385,7 @@ func (a *account) live() (live []*keyRange) {
 
 func (w *world) split(a *account) {
 	live := a.live()
-	r := live[w.dice.upTo(len(live), "which", a.host, w.tick)]
+	r := live[w.dice.upTo(len(live), "which", a.name, w.tick)]
 	if len(live) > 4 || r.max-r.min < 8 {
 		return
 	}
@@ -360,7 +400,7 @@ func (w *world) split(a *account) {
 		a.ranges = append(a.ranges, child)
 	}
 	r.gone, r.changes, a.moved = true, nil, time.Now()
-	w.tell("range %s of %s is split", r.id, a.host)
+	w.tell("range %s of %s is split", r.id, a.name)
 }
 
 func (w *world) merge(a *account) {
@@ -369,7 +409,7 @@ func (w *world) merge(a *account) {
 		return
 	}
 	slices.SortFunc(live, func(a, b *keyRange) int { return a.min - b.min })
-	i := w.dice.upTo(len(live)-1, "which pair", a.host, w.tick)
+	i := w.dice.upTo(len(live)-1, "which pair", a.name, w.tick)
 	left, right := live[i], live[i+1]
 	merged := &keyRange{id: fmt.Sprint(len(a.ranges)), min: left.min, max: right.max, lsn: max(left.lsn, right.lsn), derived: true}
 	merged.parents = slices.Concat(left.parents, right.parents, []string{left.id, right.id})
@@ -380,7 +420,7 @@ func (w *world) merge(a *account) {
 	slices.SortStableFunc(merged.changes, func(a, b change) int { return int(a.lsn - b.lsn) })
 	left.gone, right.gone, left.changes, right.changes = true, true, nil, nil
 	a.ranges, a.moved = append(a.ranges, merged), time.Now()
-	w.tell("ranges %s and %s of %s are merged", left.id, right.id, a.host)
+	w.tell("ranges %s and %s of %s are merged", left.id, right.id, a.name)
 }
 
 // leasesOf returns the leases of a processor, in order.
