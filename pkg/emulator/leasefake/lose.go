@@ -45,6 +45,6 @@ const elsewhere = 1_000_000_000
 // from an older container of the name: its position is one that its feed has not come to.
 func FromElsewhere(lease map[string]any) map[string]any {
 	lease = maps.Clone(lease)
-	lease["ContinuationToken"] = *At(elsewhere)
+	lease["ContinuationToken"], lease["Owner"] = *At(elsewhere), nil
 	return lease
 }
