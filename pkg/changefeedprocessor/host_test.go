@@ -77,7 +77,7 @@ func TestChangesAreHandledOnceAndInOrder(t *testing.T) {
 	s.end(first)
 	second := s.host("host-2", nil)
 	s.write(150)
-	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 300 })
+	testworld.Eventually(t, "all changes are handled", s.handledAll)
 	second.stop()
 	s.end(second)
 
@@ -105,7 +105,7 @@ func TestEveryPageIsToldOfOnceItIsCheckpointed(t *testing.T) {
 			}
 		}
 	})
-	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 50 })
+	testworld.Eventually(t, "all changes are handled", s.handledAll)
 	h.stop()
 	s.end(h)
 	if told != 50 {
@@ -118,7 +118,7 @@ func TestManyQuickCheckpointsDoNotCostAHostItsLease(t *testing.T) {
 	s := newShop(t, 2)
 	s.write(400)
 	h := s.host("host-1", func(o *changefeedprocessor.Options) { o.MaxItems, o.RenewInterval = 1, time.Millisecond })
-	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 400 })
+	testworld.Eventually(t, "all changes are handled", s.handledAll)
 	h.stop()
 	s.end(h)
 	s.checkOnce()
@@ -140,7 +140,7 @@ func TestHostsShareThePartitionsEqually(t *testing.T) {
 		return maps.Equal(s.owners(), map[string]int{"host-1": 3, "host-3": 3})
 	})
 	s.write(100)
-	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 100 })
+	testworld.Eventually(t, "all changes are handled", s.handledAll)
 }
 
 func TestALeaseThatAnotherHostTookFirstStaysWithIt(t *testing.T) {
@@ -215,7 +215,7 @@ func TestAPageWhoseHandlerFailsComesAgain(t *testing.T) {
 			return s.handle(ctx, b)
 		}
 	})
-	testworld.Eventually(t, "all changes are handled", func() bool { return s.count() >= 30 })
+	testworld.Eventually(t, "all changes are handled", s.handledAll)
 	s.checkOnce()
 }
 

@@ -6,7 +6,6 @@ package lifeline
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 )
@@ -28,13 +27,17 @@ func New(base http.RoundTripper) *Line {
 // Cut cuts the line. A second call does nothing.
 func (l *Line) Cut() { l.cut() }
 
-// errCut is what a client gets; azcore does not try again.
-type errCut struct{ error }
+// cutError is what a client gets; azcore does not try again.
+type cutError struct{}
 
-func (errCut) NonRetriable() {}
+func (cutError) Error() string { return "the process was killed" }
+func (cutError) NonRetriable() {}
 
 // Do implements policy.Transporter of azcore.
 func (l *Line) Do(request *http.Request) (*http.Response, error) {
+	if l.alive.Err() != nil {
+		return nil, cutError{} // AfterFunc below ends a request from another goroutine: it may be sent before
+	}
 	ctx, end := context.WithCancel(request.Context())
 	stop := context.AfterFunc(l.alive, end)
 	response, err := l.base.RoundTrip(request.WithContext(ctx))
@@ -42,7 +45,7 @@ func (l *Line) Do(request *http.Request) (*http.Response, error) {
 		if err == nil {
 			_ = response.Body.Close() // nobody gets it
 		}
-		err = errCut{errors.New("the process was killed")}
+		err = cutError{}
 	}
 	if err != nil {
 		stop()
