@@ -193,10 +193,16 @@ func TestAWrongKeyIsAnsweredSlowlyAndTheRightOneAtOnce(t *testing.T) {
 			}
 		})
 	}
+	quickest := time.Hour // of five: the machine may be busy
 	for range 5 {
-		if status, took := ask(key); status != http.StatusOK || took >= time.Second {
-			t.Errorf("the key gets %d after %s", status, took)
+		status, took := ask(key)
+		if status != http.StatusOK {
+			t.Errorf("the key gets %d", status)
 		}
+		quickest = min(quickest, took)
+	}
+	if quickest >= time.Second {
+		t.Errorf("the key waits as a wrong one does: %s", quickest)
 	}
 	wrong.Wait()
 }
