@@ -116,6 +116,14 @@ func (p *Partition) Wakes() Status {
 // Pending reports whether the partition is known to have changes to process.
 func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }
 
+// Beyond reports whether the position was beyond all that the feed had when it was read. A late
+// replica of the service shows the same for a moment (docs/lag.md, Positions that the feed has not
+// reached).
+func (p *Partition) Beyond() bool {
+	return p.Lag != nil && *p.Lag == 0 && p.Count() == 1 &&
+		p.CheckpointLSN != nil && p.SessionLSN != nil && *p.CheckpointLSN > *p.SessionLSN
+}
+
 // ProcessorLag is what one tick measured of one processor.
 type ProcessorLag struct {
 	Time       time.Time     `json:"time"`                // when it was measured

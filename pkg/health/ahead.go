@@ -26,7 +26,7 @@ func (in Input) ahead(p *changefeed.Partition, last *Ahead) *Ahead {
 	switch {
 	case p.Lag == nil || p.Carried():
 		return last
-	case p.CheckpointLSN == nil || p.SessionLSN == nil || p.Pending() || p.Count() > 1 || *p.CheckpointLSN <= *p.SessionLSN:
+	case !p.Beyond():
 		return nil
 	case last == nil || *p.SessionLSN >= last.Position:
 		return &Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -47,15 +48,21 @@ func (c *checker) measure(ctx context.Context, lines []Line) []Line {
 	return found
 }
 
-// leasesFinding says what a measurement found of the leases of a processor: the worst that a tick would find.
+// leasesFinding says what a measurement found of the leases of a processor: the worst that a tick
+// would find, or that later ticks may find.
 func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 	if problem := lag.Problem(); problem != "" {
 		return bad("", "%s", problem)
 	}
 	measured := report.Lookup{State: state.State{Processor: p.Name, AttemptedAt: lag.Time, Lag: lag}}
-	if found := report.Findings(measured); len(found) > 0 && found[0].Severity == report.Critical {
+	found := report.Findings(measured)
+	if len(found) > 0 && found[0].Severity == report.Critical {
 		return bad(found[0].Remedy, "%s", found[0].Sentence)
-	} else if len(found) > 0 && found[0].Severity == report.Warning {
+	}
+	if f := suspicion(lag); f.status != "" {
+		return f
+	}
+	if len(found) > 0 && found[0].Severity == report.Warning {
 		return doubtful(found[0].Remedy, "%s", found[0].Sentence)
 	}
 	owned := 0
@@ -65,4 +72,20 @@ func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 		}
 	}
 	return good("%s, %d owned", report.Count(len(lag.Partitions), "lease"), owned)
+}
+
+// suspicion is what only several polls can tell from something that passes (docs/lag.md). Its status
+// is "" if there is none.
+func suspicion(lag changefeed.ProcessorLag) finding {
+	const fix = "run feedscale check again after a minute; if it still says so, feedscale explain %s says what to do"
+	if i := slices.IndexFunc(lag.Partitions, func(p changefeed.Partition) bool { return p.Beyond() }); i >= 0 {
+		p := lag.Partitions[i]
+		return doubtful(fmt.Sprintf(fix, changefeed.StatusAhead),
+			"partition %s stands at %d, and its feed has come to %d: the lease is from elsewhere, or a replica of the service is late", p.Lease, *p.CheckpointLSN, *p.SessionLSN)
+	}
+	if holes := lag.Coverage.Uncertain; len(holes) > 0 {
+		return doubtful(fmt.Sprintf(fix, changefeed.StatusUncovered),
+			"no lease covers key range %q to %q, and no .info marker says that all leases were created: they are lost, or still to come", holes[0].Min, holes[0].Max)
+	}
+	return finding{}
 }

@@ -31,6 +31,15 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 		{"a partition that was never checkpointed", func(w *testworld.Shop, _ map[string]string) {
 			w.Put(testworld.Leases, w.LeasesOf("", testworld.OrdersHost, testworld.Orders).DotNetPKOld("0", leasefake.Fields{Owner: "worker"}))
 		}, "find leases", check.Warn, "no checkpoint exists for partition 0: "},
+		{"a position ahead of the feed, as a late replica shows as well", func(w *testworld.Shop, _ map[string]string) {
+			w.Checkpoint(4711)
+		}, "find leases", check.Warn, "partition 0 stands at 4711, and its feed has come to "},
+		{"keys that no lease covers", func(w *testworld.Shop, s map[string]string) {
+			w.Put(testworld.Leases, leasefake.Info(halfCovered(w, s).DotNetPrefix()))
+		}, "find leases", check.Fail, `no lease covers key range "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF" to "FF": no replica reads their changes`},
+		{"keys that no lease covers yet, as without a marker the processor may still create one", func(w *testworld.Shop, s map[string]string) {
+			halfCovered(w, s)
+		}, "find leases", check.Warn, `no lease covers key range "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF" to "FF", and no .info marker says that all leases were created`},
 		{"a lease container with another key", func(w *testworld.Shop, s map[string]string) {
 			w.Create(cosmosfake.ContainerSpec{ID: "other", PartitionKey: []string{"/pk"}, Partitions: 1})
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, leaseContainerId: other,", 1)
@@ -59,4 +68,13 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// halfCovered has check look at a processor of two ranges, one of which has a lease.
+func halfCovered(w *testworld.Shop, s map[string]string) leasefake.Processor {
+	w.Container("wide", 2)
+	s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "containerId: orders", "containerId: wide", 1)
+	p := w.LeasesOf("", testworld.OrdersHost, "wide")
+	w.Put(testworld.Leases, p.DotNetPKOld("0", testworld.At(0)))
+	return p
 }
