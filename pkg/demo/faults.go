@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
 )
 
@@ -70,9 +71,9 @@ var scripts = []script{
 		"payments: covered again, from where the lease stood.",
 	},
 	{
-		faultAhead, "restore a lease of payments from elsewhere", "put that lease of payments back",
-		"payments: ahead after a minute. The lease stands where its feed has not come to: its lag is ?, no replica reads its changes, and none is taken away.",
-		"payments: known again, from where the lease stood.",
+		faultAhead, "restore the leases of audit from elsewhere", "put the leases of audit back",
+		"audit: its feeds have not come to where its leases stand, so that nothing seems to be pending. After a minute: ahead, and LAG is ?, which is not zero.",
+		"audit: stalled again, from where its leases stood.",
 	},
 }
 
@@ -84,9 +85,9 @@ type faults struct {
 	throws, throttles, brokerDown atomic.Bool
 
 	mu    sync.Mutex
-	hangs chan struct{}  // closed when the handlers are freed; nil if they do not hang
-	lost  map[string]any // the deleted lease; nil if there is none
-	was   map[string]any // the lease before it was restored from elsewhere; nil if none was
+	hangs chan struct{}    // closed when the handlers are freed; nil if they do not hang
+	lost  []map[string]any // the deleted lease; nil if there is none
+	was   []map[string]any // the leases before they were restored from elsewhere; nil if none were
 	watch string
 }
 
@@ -169,17 +170,27 @@ func (w *World) set(name string, on bool) {
 	case faultThrottle:
 		w.faults.throttles.Store(on)
 	case faultGap:
-		var err error
-		if w.faults.lost, err = w.loseLease("0", w.faults.lost); err != nil {
-			w.journal.note("%v", err)
+		lose := func() ([]map[string]any, error) {
+			return w.loseLeases(leasefake.Processor{Name: "payment-settlement", Container: "payments"}, "0")
 		}
+		w.setLeases(on, &w.faults.lost, lose)
 	case faultAhead:
-		var err error
-		if w.faults.was, err = w.replaceLease(w.faults.was); err != nil {
-			w.journal.note("%v", err)
-		}
+		w.setLeases(on, &w.faults.was, w.replaceLeases)
 	default:
 		w.faults.brokerDown.Store(on)
+	}
+}
+
+// setLeases takes leases away, or restores those that were taken.
+func (w *World) setLeases(on bool, taken *[]map[string]any, take func() ([]map[string]any, error)) {
+	var err error
+	if on {
+		*taken, err = take()
+	} else {
+		*taken, err = w.restoreLeases(*taken)
+	}
+	if err != nil {
+		w.journal.note("%v", err)
 	}
 }
 

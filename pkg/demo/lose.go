@@ -9,33 +9,46 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
-// loseLease deletes the lease of a partition of payments, as the SDKs sometimes do, and returns it.
-// If a lost lease is given, loseLease restores it and returns nil. On an error nothing was changed,
-// and the given lease is returned.
-func (w *World) loseLease(partition string, lost map[string]any) (map[string]any, error) {
-	if lost != nil {
-		return nil, w.account.Upsert(database, leaseContainer, lost)
-	}
+// loseLeases deletes the leases of some partitions of a service, as the SDKs sometimes do, and
+// returns those that it deleted. On an error they can be restored as well.
+func (w *World) loseLeases(processor leasefake.Processor, partitions ...string) (lost []map[string]any, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	at := strings.Index(w.account.Endpoint(), "//")
-	host, _, _ := strings.Cut(w.account.Endpoint()[at+2:], ":")
-	of, err := leasefake.Processor{Name: "payment-settlement", Host: host, Database: database, Container: "payments"}.In(ctx, w.account)
-	if err != nil {
+	processor.Database = database
+	processor.Host, _, _ = strings.Cut(w.account.Endpoint()[at+2:], ":")
+	if processor, err = processor.In(ctx, w.account); err != nil {
 		return nil, err
 	}
-	if lost, err = of.Lose(ctx, w.account, leaseContainer, of.DotNetPrefix()+".."+partition); err != nil {
-		return nil, fmt.Errorf("payments has no lease of partition %s: %w", partition, err)
+	for _, partition := range partitions {
+		lease, err := processor.Lose(ctx, w.account, leaseContainer, processor.DotNetPrefix()+".."+partition)
+		if err != nil {
+			return lost, fmt.Errorf("%s has no lease of partition %s: %w", processor.Container, partition, err)
+		}
+		lost = append(lost, lease)
 	}
 	return lost, nil
 }
 
-// replaceLease replaces a lease of payments by one from elsewhere, as after a failover without its
-// data, and returns the old one. If an old lease is given, replaceLease restores it.
-func (w *World) replaceLease(was map[string]any) (map[string]any, error) {
-	lost, err := w.loseLease("1", was)
-	if err == nil && lost != nil {
-		err = w.account.Upsert(database, leaseContainer, leasefake.FromElsewhere(lost))
+// replaceLeases replaces the leases of audit by leases from elsewhere, as after a failover without
+// its data, and returns the old ones. The handlers of audit hang, so that no host checkpoints a
+// position of its own over them.
+func (w *World) replaceLeases() (was []map[string]any, err error) {
+	was, err = w.loseLeases(leasefake.Processor{Name: "audit-archive", Container: "audit"}, "0", "1")
+	for _, lease := range was {
+		if err == nil {
+			err = w.account.Upsert(database, leaseContainer, leasefake.FromElsewhere(lease))
+		}
 	}
-	return lost, err
+	return was, err
+}
+
+// restoreLeases writes leases as they were, and returns those that it could not write.
+func (w *World) restoreLeases(lost []map[string]any) ([]map[string]any, error) {
+	for i, lease := range lost {
+		if err := w.account.Upsert(database, leaseContainer, lease); err != nil {
+			return lost[i:], err
+		}
+	}
+	return nil, nil
 }
