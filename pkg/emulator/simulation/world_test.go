@@ -468,13 +468,13 @@ func (w *world) lose(c *configured, part int) {
 		switch {
 		case len(ranges) > 1:
 		case w.happens("lease from elsewhere", l.id, part):
-			l.position = ranges[0].lsn + 1000
+			l.position, c.account.moved = ranges[0].lsn+1000, time.Now()
 			w.tell("lease %s of %s is from elsewhere", l.token, c.name)
 		case !w.faulty && l.position > ranges[0].lsn:
 			l.position = ranges[0].lsn
 		case i > 0 && w.happens("lease lost", l.id, part):
 			delete(c.account.leases, l.id)
-			c.account.changed = time.Now()
+			c.account.changed, c.account.moved = time.Now(), time.Now()
 			w.tell("lease %s of %s is lost", l.token, c.name)
 		}
 	}
