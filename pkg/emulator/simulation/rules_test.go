@@ -322,7 +322,15 @@ func shared(lag *changefeed.ProcessorLag, threshold int64) (out int64) {
 	return out - max(0, greatest-threshold)
 }
 
-// ofCoverage: keys that no lease covers are found, and no others.
+// sights are polls of a processor without a fault, in all of which its account had the same leases.
+type sights struct {
+	changed time.Time // when a lease came or went last
+	fault   int       // tick of the last fault
+	polls   int
+}
+
+// ofCoverage: keys that no lease covers are found, and no others. Three polls have to see the same
+// leases (docs/lag.md, Keys that no lease covers).
 func (w *world) ofCoverage(c *configured, prev, next *changefeed.ProcessorLag) {
 	a, holes, got := c.account, w.holes(c), next.Coverage.Holes
 	if !a.moved.Before(w.ticked) || next.Error != "" || next.Bootstrap {
@@ -331,9 +339,14 @@ func (w *world) ofCoverage(c *configured, prev, next *changefeed.ProcessorLag) {
 	if !prev.Uncovered() && next.Uncovered() && !slices.Equal(got, holes) {
 		w.fail("no hole between leases is invented", "%s: %v, not %v", c.name, got, holes)
 	}
-	const polls = 5 // that see the same leases, with one to spare
-	if len(holes) > 0 && got != nil && len(got) == 0 && w.quiet > polls && c.every == 0 && next.Coverage.Failing.IsZero() &&
-		w.ticked.Sub(a.changed) > polls*interval && next.Status() != changefeed.StatusSplitting {
+	seen := w.sights[c.name]
+	if fault := w.tick - w.quiet; seen.fault != fault || seen.changed != a.changed {
+		seen = sights{changed: a.changed, fault: fault}
+	}
+	seen.polls++
+	w.sights[c.name] = seen
+	if len(holes) > 0 && got != nil && len(got) == 0 && w.quiet > 0 && seen.polls >= 3 && next.Coverage.Failing.IsZero() &&
+		next.Status() != changefeed.StatusSplitting {
 		w.fail("a hole between leases is found", "%s: %v", c.name, holes)
 	}
 }

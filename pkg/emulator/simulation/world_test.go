@@ -50,6 +50,7 @@ type world struct {
 	accepted map[string]events.Position            // newest that the broker took
 	epochs   map[string]int64                      // of lives that are over
 	beyond   map[string]map[string]beyond          // by processor and lease
+	sights   map[string]sights                     // by processor
 
 	unrecorded bool   // came and choices stay empty
 	behind     func() // called behind each tick; nil = nothing is
@@ -81,7 +82,7 @@ func newWorld(p plan, story *[]string) *world {
 	w := &world{
 		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, documents: map[string]state.Document{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
 		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[events.Position][]byte{}, accepted: map[string]events.Position{},
-		epochs: map[string]int64{}, beyond: map[string]map[string]beyond{}, came: map[choice]bool{}, story: story,
+		epochs: map[string]int64{}, beyond: map[string]map[string]beyond{}, sights: map[string]sights{}, came: map[choice]bool{}, story: story,
 	}
 	w.swarm()
 	for i := range 1 + w.dice.upTo(3, "accounts", "") {
