@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,14 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
 // authorization is the policy that authenticates each request, of azcosmos and of our own pipeline: by the
 // account key, or by a token of the identity. It overwrites what azcosmos writes.
 type authorization struct {
 	key    []byte
-	bearer *bearer // nil if the key signs
+	bearer policy.Policy // azcore's, which keeps and renews the token; nil if the key signs
 	now    func() time.Time
 	last   atomic.Pointer[signature]
 }
@@ -34,19 +35,48 @@ type signature struct {
 	date, value  []string
 }
 
-// Do authenticates a request, and drops a token that the service did not accept.
+// newBearer allows a token in clear text to a stand-in on this machine, and nowhere else.
+func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
+	host := endpoint.Hostname()
+	ip := net.ParseIP(host)
+	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
+		InsecureAllowCredentialWithHTTP: host == "localhost" || ip != nil && ip.IsLoopback(),
+	})
+}
+
+// Do authenticates a request.
 func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
-	if err := a.sign(r.Raw()); err != nil {
-		return nil, lost{tokenError{err}}
+	a.sign(r.Raw())
+	if a.bearer == nil {
+		return r.Next()
 	}
-	response, err := r.Next()
-	if refused, ok := errors.AsType[answerError](err); ok && refused.response.StatusCode == http.StatusUnauthorized && a.bearer != nil {
-		a.bearer.forget(r.Raw().Header.Get("Authorization"))
+	response, err := a.bearer.Do(r)
+	if token, ok := errors.AsType[tokenError](err); ok {
+		return nil, lost{token}
+	}
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		return nil, answerError{response}
 	}
 	return response, err
 }
 
-func (a *authorization) sign(r *http.Request) (err error) {
+// cosmosToken is the policy after authorization: it turns the header of azcore's bearer into that of Cosmos DB,
+// and shows it an answer with status 401, after which it drops the token.
+type cosmosToken struct{}
+
+func (cosmosToken) Do(r *policy.Request) (*http.Response, error) {
+	if token, ok := strings.CutPrefix(r.Raw().Header.Get("Authorization"), "Bearer "); ok {
+		r.Raw().Header["Authorization"] = []string{"type=aad&ver=1.0&sig=" + token}
+	}
+	response, err := r.Next()
+	if refused, ok := errors.AsType[answerError](err); ok && refused.response.StatusCode == http.StatusUnauthorized {
+		return refused.response, nil
+	}
+	return response, err
+}
+
+// sign sets the date of a request, and its signature if there is a key.
+func (a *authorization) sign(r *http.Request) {
 	now := a.now()
 	last := a.last.Load()
 	if last == nil || last.second != now.Unix() || last.path != r.URL.Path || last.method != r.Method {
@@ -56,13 +86,10 @@ func (a *authorization) sign(r *http.Request) (err error) {
 		}
 		a.last.Store(last)
 	}
-	r.Header[headerDate], r.Header["Authorization"] = last.date, last.value
-	if a.bearer != nil {
-		var value string
-		value, err = a.bearer.get(r.Context())
-		r.Header["Authorization"] = []string{value}
+	r.Header[headerDate] = last.date
+	if a.bearer == nil {
+		r.Header["Authorization"] = last.value
 	}
-	return err
 }
 
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
@@ -87,89 +114,4 @@ func resourceOf(path string) (kind, link string) {
 		return segments[last], strings.Trim(strings.TrimSuffix(path, segments[last]), "/")
 	}
 	return segments[last-1], path
-}
-
-const (
-	refreshTokenWithin = 5 * time.Minute  // of its end: then a new token is asked for
-	refreshTokenEvery  = 30 * time.Second // if that fails
-)
-
-// bearer keeps a token of an identity, and asks for another one in time. Unlike azcore's
-// BearerTokenPolicy it asks for no tokens that a challenge can revoke: ordinary ones last about an hour.
-type bearer struct {
-	identity *scoped
-	refused  error // why no token may be sent to the account; nil = one may
-
-	current atomic.Pointer[token]
-	turn    chan struct{} // of whoever asks for one
-}
-
-// token is a token in the form that Cosmos DB expects.
-type token struct {
-	header      string
-	ends, renew time.Time
-}
-
-func newBearer(identity *scoped, endpoint *url.URL) *bearer {
-	b := &bearer{identity: identity, turn: make(chan struct{}, 1)}
-	// A token in clear text may go to a stand-in on this machine, nowhere else.
-	if !strings.EqualFold(endpoint.Scheme, "https") && !isLoopback(endpoint.Hostname()) {
-		b.refused = errors.New("a token is sent over https alone")
-	}
-	return b
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// get returns the header with the token. While one that still holds is renewed, the others go on with it.
-func (b *bearer) get(ctx context.Context) (string, error) {
-	if b.refused != nil {
-		return "", b.refused
-	}
-	now, t := time.Now(), b.current.Load()
-	holds := t != nil && now.Before(t.ends)
-	switch {
-	case holds && now.Before(t.renew):
-		return t.header, nil
-	case !holds:
-		select {
-		case b.turn <- struct{}{}:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	default:
-		select {
-		case b.turn <- struct{}{}:
-		default:
-			return t.header, nil
-		}
-	}
-	defer func() { <-b.turn }()
-	if last := b.current.Load(); last != nil && last != t {
-		return last.header, nil // somebody else has asked meanwhile
-	}
-	got, err := b.identity.GetToken(ctx, policy.TokenRequestOptions{})
-	switch {
-	case err != nil && !holds:
-		return "", err
-	case err != nil:
-		t = &token{t.header, t.ends, now.Add(refreshTokenEvery)}
-	default:
-		t = &token{"type=aad&ver=1.0&sig=" + got.Token, got.ExpiresOn, got.RefreshOn}
-		if t.renew.IsZero() {
-			t.renew = t.ends.Add(-refreshTokenWithin)
-		}
-	}
-	b.current.Store(t)
-	return t.header, nil
-}
-
-// forget drops the token of a header that the service did not accept, unless there is another one already.
-func (b *bearer) forget(header string) {
-	if t := b.current.Load(); t != nil && t.header == header {
-		b.current.CompareAndSwap(t, nil)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -26,16 +27,20 @@ type client struct {
 }
 
 func newClient(o Options, host string, signs *authorization, c policy.Transporter) (*client, error) {
+	policies := []policy.Policy{signs}
+	if signs.bearer != nil {
+		policies = append(policies, cosmosToken{})
+	}
 	a := &client{
 		describer: describer{host: host, setting: o.Setting, identity: o.Key == "", budget: o.Budget}, base: o.Endpoint,
-		pipeline: runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: []policy.Policy{signs, sends{c}}}, &policy.ClientOptions{
+		pipeline: runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &policy.ClientOptions{
 			Telemetry: policy.TelemetryOptions{Disabled: true}, // stamp says who asks
 		}),
 	}
 	options := azcore.ClientOptions{
 		Retry:            policy.RetryOptions{MaxRetries: -1},
 		Telemetry:        policy.TelemetryOptions{ApplicationID: application},
-		PerRetryPolicies: []policy.Policy{signs},
+		PerRetryPolicies: policies,
 		Transport:        ownAccount{c, o.Endpoint},
 	}
 	noKey, err := azcosmos.NewKeyCredential("")

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -38,29 +39,25 @@ type scoped struct {
 }
 
 func newScoped(o Options, endpoint *url.URL) *scoped {
-	s := &scoped{TokenCredential: o.Credential, own: o.Scope, fixed: o.Scope != ""}
-	if !s.fixed {
-		s.own = OwnScope(endpoint)
-	}
-	return s
+	return &scoped{TokenCredential: o.Credential, own: cmp.Or(o.Scope, OwnScope(endpoint)), fixed: o.Scope != ""}
 }
 
-// GetToken ignores the scopes that it is asked for: they are always the same.
-func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	ask := func(scope string) (azcore.AccessToken, error) {
-		o.Scopes = []string{scope}
-		return s.TokenCredential.GetToken(ctx, o)
+// GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
+func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
+	if o.Scopes = []string{s.own}; !s.other.Load() {
+		token, err = s.TokenCredential.GetToken(ctx, o)
+		if err == nil {
+			return token, nil
+		}
+		if s.fixed || !strings.Contains(err.Error(), unknownResource) {
+			return token, tokenError{err}
+		}
 	}
-	if s.other.Load() {
-		return ask(DefaultScope)
-	}
-	token, err := ask(s.own)
-	if err == nil || s.fixed || !strings.Contains(err.Error(), unknownResource) {
-		return token, err
-	}
-	if token, otherErr := ask(DefaultScope); otherErr == nil {
+	o.Scopes[0] = DefaultScope
+	token, otherErr := s.TokenCredential.GetToken(ctx, o)
+	if otherErr == nil {
 		s.other.Store(true)
 		return token, nil
 	}
-	return token, err
+	return token, tokenError{cmp.Or(err, otherErr)}
 }

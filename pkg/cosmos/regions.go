@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -207,7 +206,7 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 	ctx, c := r.Context(), callOf(r.Context())
 	now := t.now()
 	if t.stale(now) {
-		t.readRegions(ctx, c)
+		t.readRegions(r, c)
 	}
 	if t.readsAreDear() {
 		r.Header[headerConsistency] = eventual
@@ -247,21 +246,20 @@ func (c *call) at(u *url.URL) *url.URL {
 // readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
 // may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
-func (t router) readRegions(ctx context.Context, of *call) {
+func (t router) readRegions(asked *http.Request, of *call) {
 	c := call{patient: patience{timeout: regionsTimeout}}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		if endpoint == "" {
 			continue
 		}
-		r, err := http.NewRequestWithContext(c.in(ctx), http.MethodGet, endpoint+"/", nil)
+		r, err := http.NewRequestWithContext(c.in(asked.Context()), http.MethodGet, endpoint+"/", nil)
 		if err != nil {
 			continue
 		}
+		r.Header["Authorization"] = asked.Header["Authorization"] // a token is the same for every request
 		t.stamp.set(r.Header)
-		if t.signs.sign(r) != nil {
-			return
-		}
+		t.signs.sign(r)
 		response, err := t.next.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {
 			continue
