@@ -100,7 +100,7 @@ func (a *Account) ShareBudget(among int) { a.chain.budget.among.Store(int64(amon
 // Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
 // its own, which may be said more than once; the zero time is no limit. now is the time by the same clock,
 // which need not be that of this machine.
-func (a *Account) Until(at, now time.Time) { a.chain.slot.begin(at, now) }
+func (a *Account) Until(at, now time.Time) { a.chain.health.begin(at, now) }
 
 // Clock returns the time by the account's clock, as its last answer told; false if there was none.
 func (a *Account) Clock() (time.Time, bool) {

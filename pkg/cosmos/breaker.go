@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,55 +23,148 @@ const (
 // region are asked once in a while instead of by every read of every tick. The first answer closes it.
 type breaker struct {
 	name     string
-	mu       sync.Mutex
 	failures int            // calls in a row without an answer
 	since    time.Time      // when the first of them failed
-	probed   time.Time      // when a call was let through last
+	probed   time.Time      // when a call was let through last that finds out whether there are answers again
 	settled  chan struct{}  // closed when that call has ended; nil while none is in flight
 	looks    map[string]int // by partition: reads in a row without an answer; "" = what is no read of a partition
 }
 
-// openError says that an account or a container was not asked.
-type openError struct {
-	name     string
-	since    time.Time
-	failures int
-}
-
-func (e openError) Error() string {
-	return fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
-		e.name, e.failures, e.since.UTC().Format(time.RFC3339), probeEvery)
-}
-
-// isOpen reports whether a retry would only add to the failures. The mutex is held.
+// isOpen reports whether calls are kept away.
 func (b *breaker) isOpen() bool { return b.failures >= breakerOpensAfter }
 
-// enter lets a call through, or fails with an openError. If the breaker is open, one call finds out
-// whether there are answers again, and calls that come meanwhile wait for what it finds. A partition that
-// answered last is asked all the same: some that do not answer keep no other one from being read.
-func (b *breaker) enter(ctx context.Context, part string, now func() time.Time) (finds bool, err error) {
-	for {
-		b.mu.Lock()
-		switch at := now(); {
-		case !b.isOpen() || b.looks != nil && b.looks[part] == 0:
-			b.mu.Unlock()
-			return false, nil
-		case b.settled == nil && at.Sub(b.probed).Abs() >= probeEvery:
-			b.probed, b.settled = at, make(chan struct{})
-			b.mu.Unlock()
-			return true, nil
+// openError says that an account or a container was not asked.
+type openError string
+
+func (e openError) Error() string { return string(e) }
+
+// health keeps requests from an account, a container or a partition that does not answer. The account's own
+// breaker opens only if nobody can connect to it. An account that hung in the last tick has no longer than
+// until the next tick is due: it must not cost other accounts their polls.
+type health struct {
+	next policy.Transporter
+	now  func() time.Time
+
+	mu         sync.Mutex // of the breakers, too
+	account    *breaker
+	containers map[Container]*breaker
+	tick       time.Time // how long requests may go on if the account hung, by the clock of the caller; zero = no limit
+	end        time.Time // the same by the clock of this machine
+	hangs      bool      // a request of this tick got no answer in time
+	hung       bool      // one of the last tick did
+}
+
+func newHealth(now func() time.Time) *health {
+	account := &breaker{name: "it", looks: make(map[string]int)}
+	return &health{now: now, account: account, containers: map[Container]*breaker{{}: account}}
+}
+
+// begin begins a tick, unless the same was said before.
+func (h *health) begin(at, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !at.Equal(h.tick) {
+		h.tick, h.end, h.hung, h.hangs = at, time.Now().Add(at.Sub(now)), h.hangs && !at.IsZero(), false
+	}
+}
+
+// Do sends a request in the time that it may take.
+func (h *health) Do(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	end, hung := h.end, h.hung
+	h.mu.Unlock()
+	if !hung {
+		return h.ask(r)
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), end)
+	response, err := h.ask(r.WithContext(ctx))
+	if err != nil || callOf(ctx).class != feed {
+		cancel()
+		return response, err
+	}
+	response.Body = ending{response.Body, cancel}
+	return response, nil
+}
+
+func (h *health) ask(r *http.Request) (*http.Response, error) {
+	ctx, c := r.Context(), callOf(r.Context())
+	if err := h.enter(ctx, c); err != nil {
+		return nil, err
+	}
+	answered, requests, began := c.answered, c.Requests, time.Now()
+	response, err := h.next.Do(r)
+	o := reply
+	switch {
+	case c.Requests == requests:
+		o = nothing // it waited all the time
+	case c.answered == answered && response == nil && c.status == 0:
+		o = silenceOf(ctx, err, time.Since(began))
+	case c.answered == answered:
+		o = silence // a region that fails is no answer
+	}
+	h.leave(c, o, response != nil, err)
+	return response, err
+}
+
+// enter lets a call through, or fails with an openError. If a breaker is open, one call finds out whether
+// there are answers again, and calls that come meanwhile wait for what it finds. A partition that answered
+// last is asked all the same: some that do not answer keep no other one from being read.
+func (h *health) enter(ctx context.Context, c *call) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := h.containers[c.about.container]
+	if own == nil {
+		own = &breaker{name: "container " + c.about.container.String(), looks: make(map[string]int)}
+		h.containers[c.about.container] = own
+	}
+	for c.breaker = own; ; {
+		at, shut := h.now(), (*breaker)(nil)
+		c.finds = nil
+		for _, b := range slices.Compact([]*breaker{h.account, own}) {
+			switch {
+			case !b.isOpen() || b != h.account && b.looks[c.part] == 0:
+			case b.settled == nil && at.Sub(b.probed).Abs() >= probeEvery:
+				c.finds = append(c.finds, b)
+			case shut == nil:
+				shut = b
+			}
 		}
-		open, settled := openError{b.name, b.since, b.failures}, b.settled
-		b.mu.Unlock()
+		if shut == nil {
+			for _, b := range c.finds {
+				b.probed, b.settled = at, make(chan struct{})
+			}
+			c.look = own.look(c)
+			return nil
+		}
+		open := openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
+			shut.name, shut.failures, shut.since.UTC().Format(time.RFC3339), probeEvery))
+		settled := shut.settled
 		if settled == nil {
-			return false, open
+			return open
 		}
+		h.mu.Unlock()
 		select {
 		case <-settled:
 		case <-ctx.Done():
-			return false, open
+		}
+		h.mu.Lock()
+		if ctx.Err() != nil {
+			return open
 		}
 	}
+}
+
+// look returns the most that each try of a call may take; 0 = no limit of its own. A partition that did not
+// answer gets a short look, and every fifth time a full one: not all partitions in the same tick.
+func (b *breaker) look(c *call) time.Duration {
+	n := b.looks[c.part]
+	switch full := c.part != "" && n > 1 && (n+int(c.part[len(c.part)-1]))%fullLookEvery == 0; {
+	case c.class == feed && n > 0 && !full:
+		return shortLook
+	case len(c.finds) > 0:
+		return failoverTimeout // the others wait for what this call finds
+	}
+	return 0
 }
 
 // outcome is what a call says of whom it asked.
@@ -82,137 +176,55 @@ const (
 	reply
 )
 
-// leave says how a call ended that enter let through.
-func (b *breaker) leave(o outcome, finds bool, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch o {
+// leave says how a call ended that enter let through. A container that does not answer says nothing of its
+// account, unless nobody can connect.
+func (h *health) leave(c *call, o outcome, response bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hangs = h.hangs || c.hung
+	switch c.breaker.note(o, h.now()); o {
 	case reply:
-		b.failures = 0
+		delete(c.breaker.looks, c.part)
 	case silence:
-		if b.failures == 0 {
-			b.since = now
-		}
-		b.failures++
+		c.breaker.looks[c.part]++
 	}
-	if finds {
+	if c.breaker != h.account {
+		if response {
+			o = reply
+		} else if !isUnreachable(err) {
+			o = nothing
+		}
+		h.account.note(o, h.now())
+	}
+	for _, b := range c.finds {
 		close(b.settled)
 		b.settled = nil
 	}
 }
 
-// look returns the most that a read of a partition may take. One that did not answer gets a short look, and
-// every fifth time a full one, which is 0: not all partitions in the same tick.
-func (b *breaker) look(part string) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := b.looks[part]
-	if n == 0 || part != "" && (n+int(part[len(part)-1]))%fullLookEvery == 0 && n > 1 {
-		return 0
-	}
-	return shortLook
-}
-
-// looked says how a read of a partition ended.
-func (b *breaker) looked(part string, o outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// note counts an outcome.
+func (b *breaker) note(o outcome, now time.Time) {
 	switch {
 	case o == reply:
-		delete(b.looks, part)
+		b.failures = 0
+	case o == silence && b.failures == 0:
+		b.failures, b.since = 1, now
 	case o == silence:
-		b.looks[part]++
+		b.failures++
 	}
 }
 
-// health is the breakers of an account. Its own opens only if nobody can connect to it.
-type health struct {
-	now        func() time.Time
-	account    *breaker
-	mu         sync.Mutex
-	containers map[Container]*breaker
-}
-
-func newHealth(now func() time.Time) *health {
-	return &health{now: now, account: &breaker{name: "it"}, containers: make(map[Container]*breaker)}
-}
-
-// of returns the breaker of a container. Requests for the account itself have that of the account.
-func (h *health) of(c Container) *breaker {
-	if c == (Container{}) {
-		return h.account
-	}
+// isOpenTo reports whether a retry of a call would only add to the failures.
+func (h *health) isOpenTo(c *call) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b := h.containers[c]
-	if b == nil {
-		b = &breaker{name: "container " + c.String(), looks: make(map[string]int)}
-		h.containers[c] = b
-	}
-	return b
-}
-
-// breakers keeps requests from an account, a container or a partition that does not answer.
-type breakers struct {
-	next policy.Transporter
-	*health
-}
-
-func (b breakers) Do(r *http.Request) (*http.Response, error) {
-	ctx, c := r.Context(), callOf(r.Context())
-	own := b.of(c.about.container)
-	var finds [2]bool
-	for i, at := range []*breaker{b.account, own} {
-		if i == 1 && own == b.account {
-			break
-		}
-		found, err := at.enter(ctx, c.part, b.now)
-		if finds[i] = found; err != nil {
-			if finds[0] {
-				b.account.leave(nothing, true, b.now())
-			}
-			return nil, err
-		}
-	}
-	c.single, c.look = finds[0] || finds[1], 0
-	if c.single {
-		c.look = failoverTimeout // the others wait for what this call finds
-	}
-	if c.class == feed {
-		if look := own.look(c.part); look > 0 {
-			c.single, c.look = true, look
-		}
-	}
-	answered, requests, began := c.answered, c.Requests, time.Now()
-	response, err := b.next.Do(r)
-	o := reply
-	switch {
-	case c.Requests == requests:
-		o = nothing // it waited all the time
-	case c.answered == answered && response == nil && c.status == 0:
-		o = silenceOf(ctx, err, time.Since(began))
-	case c.answered == answered:
-		o = silence // a region that fails is no answer
-	}
-	if own != b.account {
-		own.looked(c.part, o)
-		own.leave(o, finds[1], b.now())
-		if response != nil {
-			o = reply
-		} else if !isUnreachable(err) {
-			o = nothing
-		}
-	}
-	b.account.leave(o, finds[0], b.now())
-	return response, err
+	return h.account.isOpen() || c.breaker.isOpen()
 }
 
 // silenceOf tells a call that nobody answered from one that was given up for another reason.
 func silenceOf(ctx context.Context, err error, took time.Duration) outcome {
-	switch {
-	case ctx.Err() == context.Canceled, ctx.Err() != nil && took < timeToAnswer:
-		return nothing
-	case ctx.Err() == nil && !retriable(err):
+	ended := ctx.Err()
+	if ended == context.Canceled || ended != nil && took < timeToAnswer || ended == nil && !retriable(err) {
 		return nothing
 	}
 	return silence

@@ -31,11 +31,11 @@ type call struct {
 	answered          int  // answers that are no failure of a region
 	hung              bool // a try had no answer for a while
 
-	body    []byte        // of the request, which each try sends
-	single  bool          // no retry: whoever else asks waits for the outcome, or gets none
-	look    time.Duration // the most that a try may take; 0 = no limit of its own
-	patient patience      // of the region that is asked
-	region  string        // its endpoint; "" = the one that the request names
+	breaker *breaker      // of the container, or of the account if it is about none
+	finds   []*breaker    // those that are open, whose state this call finds out
+	look    time.Duration // the most that a try may take, after which there is no other; 0 = no limit of its own
+	retries int           // after the first try in the region that is asked
+	timeout time.Duration // of a try there; 0 = as long as the caller has, since no other region can be asked
 }
 
 type callKey struct{}
@@ -52,14 +52,6 @@ func callOf(ctx context.Context) *call {
 		c = &call{}
 	}
 	return c
-}
-
-// limit is the most that a try may take; 0 = no limit.
-func (c *call) limit() time.Duration {
-	if c.look > 0 && (c.patient.timeout == 0 || c.look < c.patient.timeout) {
-		return c.look
-	}
-	return c.patient.timeout
 }
 
 // maxCharge is the most request units that an answer is believed to have cost: what a container may spend

@@ -25,21 +25,19 @@ const (
 // order. Only what comes after slots is in flight.
 type chain struct {
 	policy.Transporter
+	health *health
 	budget *budget
-	clock  *serviceClock
-	slot   *slot
 	slots  *slots
+	clock  *serviceClock
 }
 
 func newChain(o Options, signs *authorization) chain {
-	health, regions := newHealth(o.Now), newRegions(o.Endpoint, o.Region)
+	c := chain{health: newHealth(o.Now), clock: &serviceClock{}}
+	c.slots = newSlots(wire{o.Transport, c.clock}, o.Concurrency)
 	stamps := stamp{headers: stamps(o)}
-	clock := &serviceClock{}
-	slots := newSlots(wire{o.Transport, clock}, o.Concurrency)
-	c := chain{clock: clock, slot: &slot{}, slots: slots}
-	c.budget = newBudget(router{retry{slots, health}, regions, stamps, signs, o.Now}, o.Budget)
-	c.slot.next = breakers{c.budget, health}
-	stamps.next = whole{c.slot}
+	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), stamps, signs, o.Now}, o.Budget)
+	c.health.next = c.budget
+	stamps.next = whole{c.health}
 	c.Transporter = stamps
 	return c
 }
@@ -52,10 +50,9 @@ type wire struct {
 
 func (w wire) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
-	if c.body != nil {
-		r.Body = io.NopCloser(bytes.NewReader(c.body)) // a try that was given up may still read the one before
+	if r.GetBody != nil {
+		r.Body, _ = r.GetBody() // a try that was given up may still read the one before
 	}
-	r.URL, r.Host = c.at(r.URL), "" // the request is a copy for this try
 	response, err := w.next.Do(r)
 	if c.count(response, err); err == nil {
 		w.clock.see(response)
@@ -87,14 +84,14 @@ type stamp struct {
 	headers http.Header
 }
 
-func (s stamp) Do(r *http.Request) (response *http.Response, err error) {
+func (s stamp) Do(r *http.Request) (*http.Response, error) {
 	s.set(r.Header)
-	c := callOf(r.Context())
-	c.body = nil
 	if r.Body != nil {
-		if c.body, err = io.ReadAll(r.Body); err != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
 			return nil, lost{err}
 		}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
 	return s.next.Do(r)
 }

@@ -27,15 +27,14 @@ const (
 // account's own endpoint. One that fails is left out for avoidFailedFor
 // (docs/decisions/0007-pace-and-regions.md).
 type regions struct {
-	own       string // the region feedscale runs in; "" = unknown
-	endpoint  string // the account's own endpoint
-	mu        sync.Mutex
-	locations []location
-	order     []string             // the endpoints, best first; never changed in place
-	writes    string               // the endpoint of the region that takes writes; "" = not known
-	strong    bool                 // the account's default consistency makes a read cost twice as much
-	learned   time.Time            // when locations was read last
-	avoid     map[string]time.Time // until when an endpoint is left out
+	own      string // the region feedscale runs in; "" = unknown
+	endpoint string // the account's own endpoint
+	mu       sync.Mutex
+	order    []string             // the endpoints, best first; never changed in place
+	writes   string               // the endpoint of the region that takes writes
+	strong   bool                 // the account's default consistency makes a read cost twice as much
+	learned  time.Time            // when the regions were read last
+	avoid    map[string]time.Time // until when an endpoint is left out
 }
 
 // location is one region in an account's description.
@@ -45,50 +44,23 @@ type location struct {
 }
 
 func newRegions(endpoint, own string) *regions {
-	return &regions{own: own, endpoint: endpoint, order: []string{endpoint}, avoid: make(map[string]time.Time)}
+	return &regions{own: own, endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
 }
 
-// route returns the endpoints to read from, best first and at least one: if all have failed, it
-// returns all. The caller does not change it.
-func (r *regions) route(now time.Time) []string {
+// route returns the endpoints to read from, best first and at least one: if all have failed, it returns all.
+// The caller does not change it. dear says that a read at the account's default consistency costs twice what
+// an eventual one does (https://learn.microsoft.com/azure/cosmos-db/consistency-levels).
+func (r *regions) route(now time.Time) (reads []string, writes string, dear bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.avoid) == 0 {
-		return r.order
+	reads = r.order
+	if len(r.avoid) > 0 {
+		reads = slices.DeleteFunc(slices.Clone(reads), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
 	}
-	usable := slices.DeleteFunc(slices.Clone(r.order), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
-	if len(usable) == 0 {
-		return r.order
+	if len(reads) == 0 {
+		reads = r.order
 	}
-	return usable
-}
-
-// arrange orders the endpoints of the locations.
-func (r *regions) arrange() {
-	route := make([]string, 0, 1+len(r.locations))
-	for _, l := range r.locations {
-		if sameRegion(l.Name, r.own) {
-			route = append(route, l.Endpoint)
-		}
-	}
-	route = append(route, r.endpoint)
-	for _, l := range r.locations {
-		if !slices.Contains(route, l.Endpoint) {
-			route = append(route, l.Endpoint)
-		}
-	}
-	r.order = route
-}
-
-// writable returns the endpoint that takes writes. The SDKs, too, write to the first of the account's
-// writableLocations (azure-cosmos-dotnet-v3, LocationCache.cs).
-func (r *regions) writable() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.writes == "" {
-		return r.endpoint
-	}
-	return r.writes
+	return reads, r.writes, r.strong
 }
 
 // sameRegion compares region names without case and spaces: "West Europe" is "westeurope". "" is no
@@ -117,14 +89,21 @@ func (r *regions) learn(description []byte, now time.Time) {
 	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
 		return // an answer of somebody else: what was known stays
 	}
-	readable, writable := r.trusted(account.Readable), r.trusted(account.Writable)
+	var near, far []string
+	for _, l := range r.trusted(account.Readable) {
+		switch {
+		case l.Endpoint == r.endpoint:
+		case sameRegion(l.Name, r.own):
+			near = append(near, l.Endpoint)
+		default:
+			far = append(far, l.Endpoint)
+		}
+	}
+	writable := append(r.trusted(account.Writable), location{Endpoint: r.endpoint})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.locations, r.learned = readable, now
-	r.arrange()
-	if r.writes = ""; len(writable) > 0 {
-		r.writes = writable[0].Endpoint
-	}
+	r.order, r.learned = slices.Concat(near, []string{r.endpoint}, far), now
+	r.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
 	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
 }
 
@@ -151,14 +130,6 @@ func (r *regions) trusted(locations []location) (trusted []location) {
 		trusted = append(trusted, l)
 	}
 	return trusted
-}
-
-// readsAreDear reports whether reads at the account's default consistency cost twice what eventual
-// ones do (https://learn.microsoft.com/azure/cosmos-db/consistency-levels).
-func (r *regions) readsAreDear() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.strong
 }
 
 // stale reports whether the caller is to read the account's regions. It does so once per
@@ -208,17 +179,25 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 	if t.stale(now) {
 		t.readRegions(r, c)
 	}
-	if t.readsAreDear() {
+	route, writes, dear := t.route(now)
+	if dear {
 		r.Header[headerConsistency] = eventual
 	}
-	route := t.route(now)
 	if c.primary {
-		route = []string{t.writable()}
+		route = []string{writes}
 	}
-	for _, endpoint := range route[:len(route)-1] {
-		c.region, c.patient = endpoint, patience{retries: failoverRetries, timeout: failoverTimeout}
+	for i := 0; ; i++ {
+		endpoint, last := route[i], i == len(route)-1
+		// Neither a signature nor a token covers the host.
+		there := *r.URL
+		there.Scheme, there.Host, _ = strings.Cut(endpoint, "://")
+		r.URL, r.Host = &there, ""
+		c.retries, c.timeout = failoverRetries, failoverTimeout
+		if last {
+			c.retries, c.timeout = retries, 0
+		}
 		response, err := t.next.Do(r)
-		if ctx.Err() != nil || !regionFails(response, err) {
+		if last || ctx.Err() != nil || !regionFails(response, err) {
 			return response, err
 		}
 		if response != nil {
@@ -226,28 +205,13 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 		}
 		t.markFailed(endpoint, t.now())
 	}
-	c.region, c.patient = route[len(route)-1], patience{retries: retries, last: true}
-	return t.next.Do(r)
-}
-
-// at returns where a request goes in the region that is asked. Neither a signature nor a token covers the
-// host.
-func (c *call) at(u *url.URL) *url.URL {
-	if c.region == "" {
-		return u
-	}
-	there := *u
-	scheme, rest, _ := strings.Cut(c.region, "://")
-	there.Scheme = scheme
-	there.Host, _, _ = strings.Cut(rest, "/")
-	return &there
 }
 
 // readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
 // may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
 func (t router) readRegions(asked *http.Request, of *call) {
-	c := call{patient: patience{timeout: regionsTimeout}}
+	c := call{timeout: regionsTimeout}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		if endpoint == "" {

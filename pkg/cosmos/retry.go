@@ -18,18 +18,11 @@ const (
 	longestDelay = 20 * time.Second       // a longer retry-after is not waited for
 )
 
-// patience is how often, and for how long, one endpoint is tried.
-type patience struct {
-	retries int           // after the first try
-	timeout time.Duration // of a try; 0 = as long as the caller has
-	last    bool          // nobody else can be asked
-}
-
 // retry tries a request again, as docs/lag.md says: within the tick, and as the service asks. azcore and
 // azcosmos retry nothing.
 type retry struct {
-	next policy.Transporter
-	*health
+	next   policy.Transporter
+	health *health
 }
 
 func (t retry) Do(r *http.Request) (*http.Response, error) {
@@ -42,7 +35,7 @@ func (t retry) Do(r *http.Request) (*http.Response, error) {
 			}
 			return nil, ctxErr
 		}
-		if try == c.patient.retries || c.single || c.class == feed && isTimeout(err) || !c.patient.again(response, err) || t.open(c) {
+		if try == c.retries || c.look > 0 || c.class == feed && isTimeout(err) || !again(c, response, err) || t.health.isOpenTo(c) {
 			return response, err
 		}
 		delay := retryAfter(response)
@@ -65,24 +58,11 @@ func (t retry) Do(r *http.Request) (*http.Response, error) {
 
 // again reports whether to try again. A region that does not answer is not asked twice if there is
 // another one.
-func (p patience) again(response *http.Response, err error) bool {
+func again(c *call, response *http.Response, err error) bool {
 	if err != nil {
-		return p.last && retriable(err)
+		return c.timeout == 0 && retriable(err)
 	}
 	return changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
-}
-
-// open reports whether a retry would only add to the failures.
-func (h *health) open(c *call) bool {
-	for _, b := range []*breaker{h.account, h.of(c.about.container)} {
-		b.mu.Lock()
-		open := b.isOpen()
-		b.mu.Unlock()
-		if open {
-			return true
-		}
-	}
-	return false
 }
 
 // retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in
@@ -91,17 +71,17 @@ func retryAfter(response *http.Response) time.Duration {
 	if response == nil {
 		return 0
 	}
-	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if n, err := strconv.Atoi(response.Header.Get(name)); err == nil && n > 0 {
-			return time.Duration(n) * time.Millisecond
+	for _, header := range [...]struct {
+		name string
+		unit time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"X-Ms-Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		if n, err := strconv.Atoi(response.Header.Get(header.name)); err == nil && n > 0 {
+			return time.Duration(n) * header.unit
 		}
 	}
-	text := response.Header.Get("Retry-After")
-	if n, err := strconv.Atoi(text); err == nil && n > 0 {
-		return time.Duration(n) * time.Second
+	at, err := http.ParseTime(response.Header.Get("Retry-After"))
+	if err != nil {
+		return 0
 	}
-	if at, err := http.ParseTime(text); err == nil {
-		return time.Until(at)
-	}
-	return 0
+	return time.Until(at)
 }

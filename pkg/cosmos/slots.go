@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -16,8 +17,8 @@ import (
 //
 // Containers that do not answer, or have not for a while, together hold at most half of the slots. If
 // there is only one slot, they hold it only while nobody else waits. If they hold more, their oldest
-// request gives up its slot and starts again later. A container that throttles has a limit of its own: each 429 halves it, and as many
-// answers as it allows raise it by one (docs/decisions/0007).
+// request gives up its slot and starts again later. A container that throttles has a limit of its own: each
+// 429 halves it, and as many answers as it allows raise it by one (docs/decisions/0007).
 type slots struct {
 	next policy.Transporter
 	size int
@@ -46,7 +47,8 @@ func (s *share) patience() time.Duration { return max(shortLook, 2*s.slow) }
 type ticket struct {
 	*share
 	class   class
-	granted chan struct{}      // closed when it has a slot; nil if it need not wait
+	holds   bool               // it has a slot
+	granted chan struct{}      // closed when it gets its slot; nil if it need not wait
 	cancel  context.CancelFunc // of the request; nil until it begins
 	at      time.Time          // when it began; zero until then
 	began   bool               // its answer has begun, or it writes: it does not give its slot up any more
@@ -75,11 +77,16 @@ func (s *slots) Do(r *http.Request) (*http.Response, error) {
 // try sends a request once. An answer that is not read as it comes has its whole body.
 func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	if limit := c.limit(); limit > 0 {
+	if limit := cmp.Or(min(c.look, c.timeout), c.look, c.timeout); limit > 0 {
 		ctx, cancel = context.WithTimeout(r.Context(), limit)
 	}
 	began := time.Now()
-	s.begin(t, cancel, began, r.Method == http.MethodPut)
+	s.mu.Lock()
+	t.at, t.cancel, t.began = began, cancel, r.Method == http.MethodPut // a write that gave its slot up might be made twice
+	if t.cut {
+		cancel()
+	}
+	s.mu.Unlock()
 	response, err := s.next.Do(r.WithContext(ctx))
 	end := func() {
 		cancel()
@@ -103,16 +110,6 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 	return response, err
 }
 
-// begin says since when a request is in flight, and how it can be ended.
-func (s *slots) begin(t *ticket, cancel context.CancelFunc, at time.Time, writes bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.at, t.began = at, writes // a write that gave its slot up might be made twice
-	if t.cancel = cancel; t.cut {
-		cancel()
-	}
-}
-
 // take waits for a slot.
 func (s *slots) take(ctx context.Context, c Container, kind class) (*ticket, error) {
 	s.mu.Lock()
@@ -122,14 +119,12 @@ func (s *slots) take(ctx context.Context, c Container, kind class) (*ticket, err
 		s.containers[c] = of
 	}
 	t := &ticket{share: of, class: kind}
-	if len(s.waiting) == 0 && !t.failing && len(s.held) < s.size && t.share.held < t.limit {
-		s.hold(t)
+	s.waiting = append(s.waiting, t)
+	if s.grant(); t.holds {
 		s.mu.Unlock()
 		return t, nil
 	}
 	t.granted = make(chan struct{})
-	s.waiting = append(s.waiting, t)
-	s.grant()
 	s.watch()
 	s.mu.Unlock()
 	select {
@@ -139,44 +134,35 @@ func (s *slots) take(ctx context.Context, c Container, kind class) (*ticket, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := slices.Index(s.waiting, t); at >= 0 {
-		s.waiting = slices.Delete(s.waiting, at, at+1)
-	} else {
-		s.remove(t)
-	}
+	s.remove(t)
 	return nil, ctx.Err()
 }
 
-// hold gives a slot. The mutex is held, here and below.
-func (s *slots) hold(t *ticket) {
-	s.held = append(s.held, t)
-	t.share.held++
-}
-
-// grant gives free slots to those that wait, the oldest first: containers that fail after the others.
+// grant gives free slots to those that wait, the oldest first: containers that fail after the others. The
+// mutex is held, here and below.
 func (s *slots) grant() {
-	taken := s.failing()
 	for _, failing := range [...]bool{false, true} {
-		for i := 0; i < len(s.waiting) && len(s.held) < s.size; {
-			t := s.waiting[i]
-			if t.failing != failing || t.share.held >= t.limit || failing && taken >= max(1, s.size/2) {
-				i++
-				continue
+		s.waiting = slices.DeleteFunc(s.waiting, func(t *ticket) bool {
+			if t.failing != failing || len(s.held) >= s.size || t.share.held >= t.limit || failing && s.failing() >= s.part() {
+				return false
 			}
-			if failing {
-				taken++
+			s.held, t.holds = append(s.held, t), true
+			t.share.held++
+			if t.granted != nil {
+				close(t.granted)
 			}
-			s.waiting = slices.Delete(s.waiting, i, i+1)
-			s.hold(t)
-			close(t.granted)
-		}
+			return true
+		})
 	}
 	s.makeWay()
 }
 
+// part is how many slots containers that fail may hold together.
+func (s *slots) part() int { return max(1, s.size/2) }
+
 // makeWay has containers that fail give up what they hold beyond their part.
 func (s *slots) makeWay() {
-	over := s.failing() - max(1, s.size/2)
+	over := s.failing() - s.part()
 	if s.size == 1 && len(s.held) == 1 && slices.ContainsFunc(s.waiting, func(t *ticket) bool { return !t.failing && t.share.held < t.limit }) {
 		over = s.failing()
 	}
@@ -261,10 +247,14 @@ func (s *share) adapt(throttled bool, most int) {
 	}
 }
 
+// remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {
-	if at := slices.Index(s.held, t); at >= 0 {
-		s.held = slices.Delete(s.held, at, at+1)
-		t.share.held--
-		s.grant()
+	is := func(other *ticket) bool { return other == t }
+	if !t.holds {
+		s.waiting = slices.DeleteFunc(s.waiting, is)
+		return
 	}
+	s.held, t.holds = slices.DeleteFunc(s.held, is), false
+	t.share.held--
+	s.grant()
 }
