@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -19,13 +18,7 @@ import (
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
 	t := call{about: subject{container: c}, part: p.Range}
-	response, err := a.get(ctx, &t, c.path()+"/docs", func(h http.Header) {
-		p.headers(h)
-		h.Set(headerMaxItemCount, strconv.Itoa(count))
-	})
-	if refused, ok := errors.AsType[answerError](err); ok && changefeed.OutcomeOf(refused.response.StatusCode, substatus(refused.response)) == changefeed.Gone {
-		response, err = refused.response, nil
-	}
+	response, err := a.position(ctx, &t, c, p, []string{strconv.Itoa(count)})
 	if err != nil {
 		return answer, nil, a.failed(&t, err)
 	}

@@ -47,13 +47,7 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (change
 
 // feedPage reads the page once. broken says why it is not whole.
 func (a *client) feedPage(ctx context.Context, t *call, c Container, p Position) (answer changefeed.Answer, broken, err error) {
-	response, err := a.get(ctx, t, c.path()+"/docs", p.headers)
-	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
-		response = refused.response
-		if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Gone {
-			err = nil
-		}
-	}
+	response, err := a.position(ctx, t, c, p, oneItem)
 	if response == nil {
 		return answer, nil, err
 	}
@@ -63,6 +57,21 @@ func (a *client) feedPage(ctx context.Context, t *call, c Container, p Position)
 		answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
 	}
 	return answer, broken, err
+}
+
+// position asks for a page. A range that is gone is an answer, and no error.
+func (a *client) position(ctx context.Context, t *call, c Container, p Position, count []string) (*http.Response, error) {
+	response, err := a.get(ctx, t, c.path()+"/docs", func(h http.Header) {
+		p.headers(h)
+		h[headerMaxItemCount] = count
+	})
+	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
+		response = refused.response
+		if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Gone {
+			err = nil
+		}
+	}
+	return response, err
 }
 
 // answerOf is an answer of the feed without its page.
@@ -92,7 +101,6 @@ func (p Position) headers(h http.Header) {
 		h.Set(headerIM, "Full-Fidelity Feed")
 		h.Set(headerWireFormat, fullFidelityFormat)
 	}
-	h[headerMaxItemCount] = oneItem
 	h[headerRangeID] = []string{p.Range} // its form is canonical
 	if p.Part != (changefeed.Range{}) {
 		h.Set(headerKeyType, "EffectivePartitionKeyRange")

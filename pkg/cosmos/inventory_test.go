@@ -61,8 +61,8 @@ func TestAContainerIsNamedByItsRIDs(t *testing.T) {
 				t.Errorf("%s, %+v, %v; want %s", got, usage, err, orders)
 			}
 			for _, gone := range [][2]string{{databaseRID, "q0oIALS6YvQ="}, {"q0oIAA==", "q0oIALS6YvQ="}} {
-				if _, _, err := a.NamesOf(t.Context(), gone[0], gone[1]); !errors.Is(err, cosmos.ErrNoContainer) {
-					t.Errorf("%s: %v, want ErrNoContainer", gone, err)
+				if _, _, err := a.NamesOf(t.Context(), gone[0], gone[1]); !errors.Is(err, cosmos.ErrMissing) {
+					t.Errorf("%s: %v, want ErrMissing", gone, err)
 				}
 			}
 		})
@@ -94,7 +94,7 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	_, _, names := a.NamesOf(t.Context(), "q0oIAA==", "q0oIALS6YvQ=")
 	_, _, leases := a.FindLeases(t.Context(), orders)
 	for i, err := range []error{has, names, leases} {
-		if err == nil || errors.Is(err, cosmos.ErrNoContainer) || errors.Is(err, cosmos.ErrMissing) || !strings.Contains(err.Error(), "403") {
+		if err == nil || errors.Is(err, cosmos.ErrMissing) || !strings.Contains(err.Error(), "403") {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -30,54 +31,44 @@ type Listed struct {
 
 // Databases lists the databases of the account. Its error, and that of Containers, says what to do.
 func (a *Account) Databases(ctx context.Context) (ids []string, used Usage, err error) {
-	var page struct {
-		Databases []struct {
-			ID string `json:"id"`
-		}
+	all, used, err := a.list(ctx, subject{}, "/dbs")
+	for _, database := range all {
+		ids = append(ids, database.ID)
 	}
-	used, err = a.list(ctx, subject{}, "/dbs", &page, func() {
-		for _, d := range page.Databases {
-			ids = append(ids, d.ID)
-		}
-		page.Databases = nil
-	})
 	return ids, used, err
 }
 
 // Containers lists the containers of a database.
-func (a *Account) Containers(ctx context.Context, database string) (all []Listed, used Usage, err error) {
-	var page struct{ DocumentCollections []properties }
-	about := subject{container: Container{Database: database}}
-	used, err = a.list(ctx, about, "/dbs/"+url.PathEscape(database)+"/colls", &page, func() {
-		for _, c := range page.DocumentCollections {
-			all = append(all, Listed{Container{database, c.ID}, c.PartitionKey.Paths})
-		}
-		page.DocumentCollections = nil
-	})
-	return all, used, err
+func (a *Account) Containers(ctx context.Context, database string) (listed []Listed, used Usage, err error) {
+	all, used, err := a.list(ctx, subject{container: Container{Database: database}}, "/dbs/"+url.PathEscape(database)+"/colls")
+	for _, c := range all {
+		listed = append(listed, Listed{Container{database, c.ID}, c.PartitionKey.Paths})
+	}
+	return listed, used, err
 }
 
 // list reads each page of a feed of databases or containers, as the SDKs do if no query is given
 // (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
 // https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
-func (a *client) list(ctx context.Context, about subject, path string, page any, take func()) (Usage, error) {
+func (a *client) list(ctx context.Context, about subject, path string) (all []properties, used Usage, err error) {
 	t, continuation := call{about: about}, ""
 	for range maxListPages {
+		var page struct{ Databases, DocumentCollections []properties }
 		answer, err := a.getJSON(ctx, &t, path, func(h http.Header) {
 			h.Set(headerMaxItemCount, strconv.Itoa(listPageSize))
 			if continuation != "" {
 				h.Set(headerContinuation, continuation)
 			}
-		}, page)
+		}, &page)
 		if err != nil {
-			return t.Usage, err
+			return nil, t.Usage, err
 		}
-		take()
+		all = slices.Concat(all, page.Databases, page.DocumentCollections)
 		if continuation = answer.Get(headerContinuation); continuation == "" {
-			return t.Usage, nil
+			return all, t.Usage, nil
 		}
 	}
-	return t.Usage, fmt.Errorf("account %s: the list has more than %d pages, of which only those were read", a.host, maxListPages)
+	return all, t.Usage, fmt.Errorf("account %s: the list has more than %d pages, of which only those were read", a.host, maxListPages)
 }
 
 // Ranges reads the partition key ranges of a container: every page until the service has no more to
@@ -85,10 +76,7 @@ func (a *client) list(ctx context.Context, about subject, path string, page any,
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var revisions []changefeed.PartitionKeyRange
 	t, etag := call{about: subject{container: c}}, ""
-	for pages := 0; ; pages++ {
-		if pages == maxRangePages || len(revisions) > maxRanges {
-			return nil, t.Usage, fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
-		}
+	for range maxRangePages {
 		var page struct {
 			PartitionKeyRanges []changefeed.PartitionKeyRange
 		}
@@ -103,14 +91,16 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 			return nil, t.Usage, err
 		}
 		revisions = append(revisions, page.PartitionKeyRanges...)
-		last := etag
-		if etag = answer.Get(headerETag); len(page.PartitionKeyRanges) == 0 || etag == "" || etag == last {
+		if last := etag; len(revisions) > maxRanges {
 			break
+		} else if etag = answer.Get(headerETag); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != last {
+			continue
 		}
+		ranges := changefeed.NewRanges(revisions)
+		if len(ranges) == 0 {
+			return nil, t.Usage, fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
+		}
+		return ranges, t.Usage, nil
 	}
-	ranges := changefeed.NewRanges(revisions)
-	if len(ranges) == 0 {
-		return nil, t.Usage, fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
-	}
-	return ranges, t.Usage, nil
+	return nil, t.Usage, fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
 }

@@ -349,6 +349,9 @@ func (r *Refusal) Detail() string {
 	return fmt.Sprintf("it says %q: %s", r.Words, r.Meaning())
 }
 
+// Is reports that a container does not exist.
+func (r *Refusal) Is(target error) bool { return target == ErrMissing && r.Kind == Missing }
+
 // Error returns all of it in one sentence.
 func (r *Refusal) Error() string {
 	return "account " + r.Account + ": " + r.Detail() + ": " + r.Advice()

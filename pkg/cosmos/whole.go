@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -52,7 +53,14 @@ func (e oddError) Error() string { return e.why }
 
 // lists is the name of the array in a page of each kind of resource.
 var lists = map[string]string{
-	"dbs": "Databases", "colls": "DocumentCollections", "offers": "Offers", "pkranges": "PartitionKeyRanges",
+	"dbs": "Databases", "colls": "DocumentCollections", "docs": "Documents", "offers": "Offers", "pkranges": "PartitionKeyRanges",
+}
+
+// resource is as much of a resource as tells whether it is one.
+type resource struct {
+	RID     string    `json:"_rid"`
+	Self    string    `json:"_self"`
+	Content *struct{} `json:"content"` // of an offer: azcosmos panics without it
 }
 
 // check returns what is wrong with the body of an answer. A path with an odd number of segments is that
@@ -62,56 +70,31 @@ func check(r *http.Request, body []byte) error {
 	if segments[0] == "" {
 		return nil // the account's description, of which nothing is needed
 	}
-	last := segments[len(segments)-1]
-	if last == "docs" {
-		return checkDocuments(body)
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		return err
-	}
-	name, items := lists[last], []json.RawMessage(nil)
-	switch isList := len(segments)%2 == 1; {
-	case isList && object[name] == nil:
-		return errors.New("it has no " + name)
-	case isList:
-		if err := json.Unmarshal(object[name], &items); err != nil || items == nil {
-			return errors.New("its " + name + " are no list")
-		}
-	default:
-		items = []json.RawMessage{body}
-	}
-	for _, item := range items {
-		var named struct {
-			RID     string          `json:"_rid"`
-			Self    string          `json:"_self"`
-			Content *map[string]any `json:"content"` // of an offer: azcosmos panics without it
-		}
-		switch err := json.Unmarshal(item, &named); {
-		case err != nil:
-			return err
-		case segments[0] == "offers" && (named.Self == "" || named.Content == nil):
-			return errors.New("it has an offer without a _self or a content")
-		case len(segments)%2 == 0 && named.RID == "":
-			return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
-		}
-	}
-	return nil
-}
-
-// checkDocuments returns what is wrong with a page of a query.
-func checkDocuments(body []byte) error {
 	var page struct {
-		Documents []struct{}
-		Count     *int `json:"_count"`
+		resource
+		Documents, Databases, DocumentCollections, PartitionKeyRanges, Offers []resource
+
+		Count *int `json:"_count"`
 	}
-	switch err := json.Unmarshal(body, &page); {
-	case err != nil:
+	if err := json.Unmarshal(body, &page); err != nil {
 		return err
-	case page.Documents == nil:
-		return errors.New("it has no Documents")
-	case page.Count != nil && *page.Count != len(page.Documents):
-		return fmt.Errorf("its _count is %d and it has %d documents", *page.Count, len(page.Documents))
+	}
+	items, kind := []resource{page.resource}, ""
+	if len(segments)%2 == 1 {
+		kind = segments[len(segments)-1]
+		items = map[string][]resource{
+			"dbs": page.Databases, "colls": page.DocumentCollections, "docs": page.Documents, "offers": page.Offers, "pkranges": page.PartitionKeyRanges,
+		}[kind]
+	}
+	switch {
+	case items == nil:
+		return errors.New("it has no " + lists[kind])
+	case kind == "" && page.RID == "":
+		return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
+	case kind == "docs" && page.Count != nil && *page.Count != len(items):
+		return fmt.Errorf("its _count is %d and it has %d documents", *page.Count, len(items))
+	case segments[0] == "offers" && slices.ContainsFunc(items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
+		return errors.New("it has an offer without a _self or a content")
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (s survey) ask(ctx context.Context, answers map[question]*answer, usage *co
 func (s survey) find(ctx context.Context, q question) (cosmos.Container, cosmos.Usage, error) {
 	if q.byRID {
 		c, usage, err := s.account.NamesOf(ctx, q.database, q.container)
-		if errors.Is(err, cosmos.ErrNoContainer) {
+		if errors.Is(err, cosmos.ErrMissing) {
 			err = nil
 		}
 		return c, usage, err
