@@ -33,26 +33,15 @@ type Options struct {
 	Concurrency int                    // requests in flight at once, at least 1
 	Budget      float64                // request units a second to spend at most; 0 = unlimited
 	Region      string                 // the Azure region to read from if the account is there; "" = wherever its endpoint leads
-	Priority    Priority               // of requests, for accounts with priority-based execution; "" = the account's default
+	Priority    string                 // of requests: Low or High, for accounts with priority-based execution; "" = the account's default
 	Bucket      int                    // throughput bucket 1 to 5, for containers that have them; 0 = none
 	Transport   policy.Transporter     // nil: one that keeps Concurrency connections open
 	Now         func() time.Time       // nil = time.Now
 }
 
-// Priority is the level of priority-based execution
-// (https://learn.microsoft.com/azure/cosmos-db/priority-based-execution).
-type Priority string
-
-// The levels.
-const (
-	PriorityLow  Priority = "Low"
-	PriorityHigh Priority = "High"
-)
-
 // Account is one Cosmos DB account, safe for concurrent use.
 type Account struct {
 	*client
-	endpoint string // without a trailing slash
 	identity *scoped
 	chain    chain
 }
@@ -72,7 +61,7 @@ func NewAccount(o Options) (*Account, error) {
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
 	signs := &authorization{now: o.Now}
-	a := &Account{endpoint: o.Endpoint}
+	a := &Account{}
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
 		signs.bearer = newBearer(a.identity, u)
@@ -90,9 +79,6 @@ func NewAccount(o Options) (*Account, error) {
 // Host returns the host of the account's endpoint, without a port: what an application that uses the
 // same endpoint puts into its lease ids.
 func (a *Account) Host() string { return a.host }
-
-// Endpoint returns the URL of the account.
-func (a *Account) Endpoint() string { return a.endpoint }
 
 // ShareBudget says how many processes read from the account at once: each spends its part of the budget.
 func (a *Account) ShareBudget(among int) { a.chain.budget.among.Store(int64(among)) }

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -82,40 +83,30 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 
 // reserve waits until the budget has the expected charge of a feed read, and takes it off.
 func (b *budget) reserve(ctx context.Context, c Container) (reserved float64, delay time.Duration, err error) {
-	start := time.Now()
-	patience := ctx
+	start, patience := time.Now(), ctx
 	if until, ok := ctx.Value(budgetKey{}).(time.Time); ok {
 		var cancel context.CancelFunc
 		patience, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	over := func() (float64, time.Duration, error) {
-		if ctx.Err() != nil {
-			return 0, time.Since(start), ctx.Err()
-		}
-		return 0, time.Since(start), ErrBudget
-	}
-	if !b.queue.enter(patience) {
-		return over()
-	}
-	defer b.queue.leave()
-	for waited := false; ; waited = true {
-		wait, reserved := b.tryReserve(time.Now(), c)
-		if wait == 0 {
-			if waited {
-				delay = time.Since(start)
+	if b.queue.enter(patience) {
+		defer b.queue.leave()
+		for patience.Err() == nil {
+			wait, reserved := b.tryReserve(time.Now(), c)
+			if wait == 0 {
+				return reserved, delay, nil
 			}
-			return reserved, delay, nil
-		}
-		if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
-			return over()
-		}
-		select {
-		case <-time.After(wait):
-		case <-patience.Done():
-			return over()
+			if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
+				break
+			}
+			select {
+			case <-time.After(wait):
+				delay = time.Since(start)
+			case <-patience.Done():
+			}
 		}
 	}
+	return 0, time.Since(start), cmp.Or(ctx.Err(), ErrBudget)
 }
 
 // tryReserve takes the expected charge off if the budget has it, and else says how long it takes until
@@ -192,15 +183,12 @@ func (q *queue) enter(ctx context.Context) bool {
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	at := slices.Index(q.waiting, w)
 	if at >= 0 {
 		q.waiting = slices.Delete(q.waiting, at, at+1)
 	}
-	q.mu.Unlock()
-	if at < 0 {
-		q.leave() // it was called meanwhile
-	}
-	return false
+	return at < 0 // it was called meanwhile
 }
 
 // leave hands the turn on.

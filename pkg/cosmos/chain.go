@@ -120,7 +120,7 @@ var userAgent = []string{application}
 func stamps(o Options) http.Header {
 	h := http.Header{headerVersion: {apiVersion}, headerCapabilities: {capabilities}}
 	if o.Priority != "" {
-		h[headerPriority] = []string{string(o.Priority)}
+		h[headerPriority] = []string{o.Priority}
 	}
 	if o.Bucket > 0 {
 		h[headerBucket] = []string{strconv.Itoa(o.Bucket)}

@@ -20,8 +20,14 @@ type lost struct{ cause error }
 
 func (e lost) Error() string { return e.cause.Error() }
 
-// NonRetriable marks it as azcore does its own.
+// NonRetriable makes it a nonRetriable.
 func (lost) NonRetriable() {}
+
+// nonRetriable is how azcore marks an error after which it does not try again.
+type nonRetriable interface {
+	error
+	NonRetriable()
+}
 
 // tokenError says that an identity gave no token.
 type tokenError struct{ error }
@@ -43,52 +49,47 @@ func (a describer) failed(c *call, err error) error {
 		err = gone.cause
 	}
 	var (
-		s           = c.about
-		token       tokenError
-		dns         *net.DNSError
-		certificate *tls.CertificateVerificationError
-		long        bounded.TooLongError
-		refused     answerError
-		odd         oddError
-		open        openError
-		says        = "does not answer"
-		endpoint    = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-		ended       = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		text        error
+		do       = c.about.reading()
+		says     = "does not answer"
+		endpoint = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
+		ended    = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		noToken  = is[tokenError](err)
+		text     error
 	)
-	if errors.As(err, &token) {
+	if noToken {
 		says = "is asked without a token"
 	}
+	if refused, ok := errors.AsType[answerError](err); ok {
+		return a.refused(c.about, refused.response)
+	}
 	switch {
-	case errors.As(err, &refused):
-		return a.refused(s, refused.response)
-	case errors.As(err, &odd):
-		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, s.reading(), odd)
+	case is[oddError](err):
+		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, do, err)
 	case errors.Is(err, ErrBudget):
 		return ErrBudget
 	case ended && c.Delay > 0:
-		return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, s.reading(), ctxError(err))
+		return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, do, ctxError(err))
 	case ended && c.status >= http.StatusBadRequest:
-		return fmt.Errorf("%w; %w", a.refusal(s, c.status, c.substatus), ctxError(err))
-	case errors.As(err, &open):
-		text = fmt.Errorf("account %s was not asked to %s: %w", a.host, s.reading(), open)
+		return fmt.Errorf("%w; %w", a.refusal(c.about, c.status, c.substatus), ctxError(err))
+	case is[openError](err):
+		text = fmt.Errorf("account %s was not asked to %s: %w", a.host, do, err)
 	case ended:
-		text = fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, s.reading(), endpoint, ctxError(err))
-	case errors.As(err, &long):
-		text = fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, s.reading(), long, endpoint)
+		text = fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, do, endpoint, ctxError(err))
+	case is[bounded.TooLongError](err):
+		text = fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, do, err, endpoint)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		text = fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, s.reading())
-	case errors.As(err, &dns):
+		text = fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, do)
+	case is[*net.DNSError](err):
 		text = fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
-	case errors.As(err, &certificate):
+	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
 		text = fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		text = fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case token.error != nil:
+	case noToken:
 		text = fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
 	default:
-		text = fmt.Errorf("account %s cannot be reached to %s: %s", a.host, s.reading(), endpoint)
+		text = fmt.Errorf("account %s cannot be reached to %s: %s", a.host, do, endpoint)
 	}
 	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
 		return text
@@ -99,12 +100,10 @@ func (a describer) failed(c *call, err error) error {
 // noAnswer is the error of a request that an account did not answer.
 type noAnswer struct {
 	error
-	cause changefeed.Cause
+	cause changefeed.Cause // the account
 }
 
-func (s noAnswer) Unwrap() error { return s.error }
-
-// Cause returns the account.
+func (s noAnswer) Unwrap() error           { return s.error }
 func (s noAnswer) Cause() changefeed.Cause { return s.cause }
 
 // ctxError returns the context's own error, without what a library wrapped around it.
@@ -115,42 +114,31 @@ func ctxError(err error) error {
 	return context.DeadlineExceeded
 }
 
+// is reports whether an error of a type is in a chain of errors.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // retriable reports whether a request without an answer is worth another try. Where the host does
 // not exist, the certificate is not trusted or there is no token, it is not.
 func retriable(err error) bool {
-	var (
-		dns          *net.DNSError
-		nonRetriable interface{ NonRetriable() }
-		certificate  *tls.CertificateVerificationError
-	)
-	switch {
-	case errors.As(err, &nonRetriable), errors.As(err, &certificate):
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return false
-	case errors.As(err, &dns):
-		return !dns.IsNotFound
-	default:
-		return true
 	}
+	return !is[*tls.CertificateVerificationError](err) && !is[nonRetriable](err)
 }
 
 // isUnreachable reports whether a request failed before anything of the account could answer: its name,
 // the connection, or TLS.
 func isUnreachable(err error) bool {
-	var (
-		dns         *net.DNSError
-		op          *net.OpError
-		certificate *tls.CertificateVerificationError
-		record      tls.RecordHeaderError
-	)
-	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) ||
-		errors.As(err, &certificate) || errors.As(err, &record)
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) ||
+		is[*net.DNSError](err) || is[*tls.CertificateVerificationError](err) || is[tls.RecordHeaderError](err)
 }
 
 // isTimeout reports whether a request ended because its time was over.
 func isTimeout(err error) bool {
-	if err == nil {
-		return false
-	}
-	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,8 +35,7 @@ type ManagerOptions struct {
 	Setting    string // name of the setting with the connection, for messages
 	Host       string // of the account's endpoint, which tells the cloud
 	Credential azcore.TokenCredential
-	Endpoint   string               // of Azure Resource Manager, https://HOST[:PORT]; "" = that of the account's cloud
-	Client     policy.ClientOptions // passed to the SDK: transport, retries; its Cloud is ignored
+	Client     policy.ClientOptions // passed to the SDK: transport, retries; without a Cloud, that of the account's endpoint
 }
 
 // Manager reads and replaces the throughput of an account through Azure Resource Manager, which is the
@@ -43,31 +43,22 @@ type ManagerOptions struct {
 // (https://learn.microsoft.com/azure/cosmos-db/reference-data-plane-actions). It is safe for concurrent
 // use (docs/decisions/0016-throughput.md).
 type Manager struct {
-	client *arm.Client
-	id     string // resource id of the account, without a trailing slash
-	name   string
-	o      ManagerOptions
-}
-
-// parseAccountID reads the resource id of an account, and returns the account's name.
-func parseAccountID(text string) (name string, err error) {
-	id, err := arm.ParseResourceID(text)
-	if err != nil || !strings.EqualFold(id.ResourceType.String(), "Microsoft.DocumentDB/databaseAccounts") || id.ResourceGroupName == "" || id.SubscriptionID == "" {
-		return "", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME (az cosmosdb show --query id)")
-	}
-	return id.Name, nil
+	client  *arm.Client
+	id      string // resource id of the account, without a trailing slash
+	name    string
+	setting string
 }
 
 // NewManager makes a Manager. No request is made.
 func NewManager(o ManagerOptions) (*Manager, error) {
-	name, err := parseAccountID(o.ResourceID)
-	if err != nil {
-		return nil, fmt.Errorf("setting %s__resourceId %w", o.Setting, err)
+	id, err := arm.ParseResourceID(o.ResourceID)
+	if err != nil || !strings.EqualFold(id.ResourceType.String(), "Microsoft.DocumentDB/databaseAccounts") || id.ResourceGroupName == "" || id.SubscriptionID == "" {
+		return nil, fmt.Errorf("setting %s__resourceId is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME (az cosmosdb show --query id)", o.Setting)
 	}
-	o.Client.Cloud = cloudOf(o.Host, strings.TrimSuffix(o.Endpoint, "/"))
-	if o.Client.Retry.TryTimeout == 0 {
-		o.Client.Retry.TryTimeout = answerTimeout
+	if o.Client.Cloud.Services == nil {
+		o.Client.Cloud = cloudOf(strings.ToLower(o.Host))
 	}
+	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, answerTimeout)
 	o.Client.PerRetryPolicies = append(slices.Clip(o.Client.PerRetryPolicies), countPolicy{})
 	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
 		ClientOptions:         o.Client,
@@ -76,7 +67,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
 	}
-	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: name, o: o}, nil
+	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: id.Name, setting: o.Setting}, nil
 }
 
 // countPolicy counts each try of Azure Resource Manager.
@@ -88,15 +79,9 @@ func (countPolicy) Do(r *policy.Request) (*http.Response, error) {
 	return response, err
 }
 
-// cloudOf returns the cloud of an account, by the domain of its endpoint, or one whose Azure Resource
-// Manager is elsewhere.
-func cloudOf(host, endpoint string) cloud.Configuration {
-	if endpoint != "" {
-		return cloud.Configuration{Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
-			cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint},
-		}}
-	}
-	switch host = strings.ToLower(host); {
+// cloudOf returns the cloud of an account, by the domain of its endpoint.
+func cloudOf(host string) cloud.Configuration {
+	switch {
 	case strings.HasSuffix(host, ".azure.us"):
 		return cloud.AzureGovernment
 	case strings.HasSuffix(host, ".azure.cn"):
@@ -110,18 +95,16 @@ func cloudOf(host, endpoint string) cloud.Configuration {
 // Microsoft.DocumentDB, cosmos-db.json).
 type settings struct {
 	Properties struct {
-		Resource settingsResource `json:"resource"`
+		Resource struct {
+			Throughput int        `json:"throughput,omitempty"`
+			Autoscale  *autoscale `json:"autoscaleSettings,omitempty"`
+			Minimum    string     `json:"minimumThroughput,omitempty"`
+			Pending    string     `json:"offerReplacePending,omitempty"`
+		} `json:"resource"`
 	} `json:"properties"`
 }
 
-type settingsResource struct {
-	Throughput int                `json:"throughput,omitempty"`
-	Autoscale  *autoscaleSettings `json:"autoscaleSettings,omitempty"`
-	Minimum    string             `json:"minimumThroughput,omitempty"`
-	Pending    string             `json:"offerReplacePending,omitempty"`
-}
-
-type autoscaleSettings struct {
+type autoscale struct {
 	Maximum int `json:"maxThroughput"`
 }
 
@@ -132,28 +115,22 @@ func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput
 	return ownOrShared(c, func(about subject) (Throughput, error) { return m.read(cost.in(ctx), about) })
 }
 
-func (m *Manager) read(ctx context.Context, about subject) (Throughput, error) {
-	answer, err := m.send(ctx, http.MethodGet, about, nil)
-	if err == nil && !runtime.HasStatusCode(answer, http.StatusOK) {
-		err = runtime.NewResponseError(answer)
-	}
+func (m *Manager) read(ctx context.Context, about subject) (t Throughput, err error) {
+	answer, err := m.send(ctx, http.MethodGet, about, nil, http.StatusOK)
 	if err != nil {
-		return Throughput{}, m.failed(about, err)
+		return t, err
 	}
 	var s settings
-	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || s.Properties.Resource.Throughput <= 0 && s.Properties.Resource.Autoscale == nil {
-		return Throughput{}, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.name, about.named())
+	r := &s.Properties.Resource
+	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || r.Throughput <= 0 && r.Autoscale == nil {
+		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.name, about.named())
 	}
-	return s.Properties.Resource.throughput(), nil
-}
-
-func (r settingsResource) throughput() Throughput {
-	t := Throughput{RUPerSecond: r.Throughput, Pending: strings.EqualFold(r.Pending, "true")}
+	t.RUPerSecond, t.Pending = r.Throughput, strings.EqualFold(r.Pending, "true")
 	t.Minimum, _ = strconv.Atoi(r.Minimum)
 	if r.Autoscale != nil {
 		t.RUPerSecond, t.Autoscale = r.Autoscale.Maximum, true
 	}
-	return t
+	return t, nil
 }
 
 // ReplaceThroughput is as that of Account, but for a change of somebody else: Azure Resource Manager has
@@ -175,16 +152,13 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	}
 	var wanted settings
 	if from.Autoscale {
-		wanted.Properties.Resource.Autoscale = &autoscaleSettings{ruPerSecond}
+		wanted.Properties.Resource.Autoscale = &autoscale{ruPerSecond}
 	} else {
 		wanted.Properties.Resource.Throughput = ruPerSecond
 	}
-	answer, err := m.send(ctx, http.MethodPut, about, wanted)
-	if err == nil && !runtime.HasStatusCode(answer, http.StatusOK, http.StatusAccepted) {
-		err = runtime.NewResponseError(answer)
-	}
+	answer, err := m.send(ctx, http.MethodPut, about, wanted, http.StatusOK, http.StatusAccepted)
 	if err != nil {
-		return Throughput{}, m.failed(about, err)
+		return Throughput{}, err
 	}
 	done, err := m.wait(ctx, answer)
 	if err != nil {
@@ -211,32 +185,36 @@ func (m *Manager) wait(ctx context.Context, answer *http.Response) (done bool, e
 	return err == nil, err
 }
 
-// pathOf is the resource id of a container or database.
-func (m *Manager) pathOf(c Container) string {
-	path := m.id + "/sqlDatabases/" + url.PathEscape(c.Database)
-	if c.ID != "" {
-		path += "/containers/" + url.PathEscape(c.ID)
+// send sends a request about the throughput of a container or database. An answer with any other status than
+// those that are good is an error.
+func (m *Manager) send(ctx context.Context, method string, about subject, body any, good ...int) (answer *http.Response, err error) {
+	path := m.id + "/sqlDatabases/" + url.PathEscape(about.container.Database)
+	if about.container.ID != "" {
+		path += "/containers/" + url.PathEscape(about.container.ID)
 	}
-	return path
-}
-
-func (m *Manager) send(ctx context.Context, method string, about subject, body any) (*http.Response, error) {
-	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+m.pathOf(about.container)+"/throughputSettings/default?api-version="+managerVersion)
+	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
 	if err != nil {
 		return nil, err
 	}
 	request.Raw().Header.Set("Accept", "application/json")
 	if body != nil {
-		if err := runtime.MarshalAsJSON(request, body); err != nil {
-			return nil, err
-		}
+		err = runtime.MarshalAsJSON(request, body)
 	}
-	return m.client.Pipeline().Do(request)
+	if err == nil {
+		answer, err = m.client.Pipeline().Do(request)
+	}
+	if err == nil && !runtime.HasStatusCode(answer, good...) {
+		err = runtime.NewResponseError(answer)
+	}
+	if err != nil {
+		return nil, m.failed(about, err)
+	}
+	return answer, nil
 }
 
 // refusal is what a status means. Azure Resource Manager says no substatus.
 func (m *Manager) refusal(about subject, status int) *Refusal {
-	r := describer{host: m.name, setting: m.o.Setting, identity: true}.refusal(about, status, 0)
+	r := describer{host: m.name, setting: m.setting, identity: true}.refusal(about, status, 0)
 	r.Manager, r.scope = true, m.id
 	return r
 }
@@ -249,13 +227,10 @@ func (m *Manager) failed(about subject, err error) error {
 		return m.refused(about, answer)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("account %s: Azure Resource Manager did not answer in time, to %s: the next poll tries again: %w", m.name, about.reading(), ctxError(err))
-	default:
-		var auth interface{ NonRetriable() }
-		if errors.As(err, &auth) {
-			return fmt.Errorf("there is no token for Azure Resource Manager, to %s: switch on the managed identity of this app, or locally sign in with az login", about.reading())
-		}
-		return fmt.Errorf("account %s: Azure Resource Manager cannot be reached, to %s: check the network", m.name, about.reading())
+	case is[nonRetriable](err):
+		return fmt.Errorf("there is no token for Azure Resource Manager, to %s: switch on the managed identity of this app, or locally sign in with az login", about.reading())
 	}
+	return fmt.Errorf("account %s: Azure Resource Manager cannot be reached, to %s: check the network", m.name, about.reading())
 }
 
 // refused returns the Refusal of an answer of Azure Resource Manager, which has the account's own answer

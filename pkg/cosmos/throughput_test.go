@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -43,7 +44,9 @@ func managed(t *testing.T, server *cosmosfake.Server, o cosmosfake.ManagerOption
 	served := httptest.NewTLSServer(server.Manager(o))
 	t.Cleanup(served.Close)
 	m, err := cosmos.NewManager(cosmos.ManagerOptions{
-		ResourceID: accountID, Setting: "COSMOS", Credential: c, Endpoint: served.URL, Client: policy.ClientOptions{Transport: served.Client()},
+		ResourceID: accountID, Setting: "COSMOS", Credential: c, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
+			Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
+		}},
 	})
 	testworld.Must(t, err)
 	return m

@@ -154,7 +154,7 @@ func TestBothClientsSendTheSameHeaders(t *testing.T) {
 	var mu sync.Mutex
 	sent := make(map[string][]string)
 	g := &issuer{}
-	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: "https://acct.documents.azure.com", Setting: "COSMOS", Credential: g, Concurrency: 4, Priority: cosmos.PriorityLow, Bucket: 2, Transport: transport(func(r *http.Request) (*http.Response, error) {
+	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: "https://acct.documents.azure.com", Setting: "COSMOS", Credential: g, Concurrency: 4, Priority: "Low", Bucket: 2, Transport: transport(func(r *http.Request) (*http.Response, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, name := range []string{"X-Ms-Version", "X-Ms-Cosmos-Sdk-Supportedcapabilities", "X-Ms-Cosmos-Priority-Level", "X-Ms-Cosmos-Throughput-Bucket", "Authorization"} {

@@ -450,7 +450,7 @@ func TestTheSettingsOfAnAccountAreInEveryRead(t *testing.T) {
 		{"nothing where nothing is set", "Session", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "", "x-ms-cosmos-priority-level": "", "x-ms-cosmos-throughput-bucket": ""}},
 		{"eventual consistency where the account is strong", "Strong", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "Eventual"}},
 		{"eventual consistency where staleness is bounded", "BoundedStaleness", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "Eventual"}},
-		{"a low priority", "Session", cosmos.Options{Priority: cosmos.PriorityLow}, map[string]string{"x-ms-cosmos-priority-level": "Low"}},
+		{"a low priority", "Session", cosmos.Options{Priority: "Low"}, map[string]string{"x-ms-cosmos-priority-level": "Low"}},
 		{"a throughput bucket", "Session", cosmos.Options{Bucket: 3}, map[string]string{"x-ms-cosmos-throughput-bucket": "3"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

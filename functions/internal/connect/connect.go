@@ -107,7 +107,7 @@ func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Accou
 	}
 	o := cosmos.Options{
 		Endpoint: connection.Endpoint, Setting: connection.Setting, Key: connection.Key.Reveal(), Scope: connection.TokenScope,
-		Priority: cosmos.Priority(c.settings.Priority), Bucket: c.settings.Bucket,
+		Priority: c.settings.Priority, Bucket: c.settings.Bucket,
 		Concurrency: c.settings.Concurrency, Budget: c.settings.RUBudget, Region: c.settings.Region,
 	}
 	if connection.UsesIdentity() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
@@ -69,7 +70,9 @@ func newShop(t *testing.T, byIdentity bool) *shop {
 		served := httptest.NewTLSServer(w.Account.Manager(cosmosfake.ManagerOptions{Account: accountID}))
 		t.Cleanup(served.Close)
 		m, err := cosmos.NewManager(cosmos.ManagerOptions{
-			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Endpoint: served.URL, Client: policy.ClientOptions{Transport: served.Client()},
+			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
+				Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
+			}},
 		})
 		testworld.Must(t, err)
 		s.way = m
