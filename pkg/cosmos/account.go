@@ -60,20 +60,16 @@ func NewAccount(o Options) (*Account, error) {
 		o.Now = time.Now
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	signs := &authorization{now: o.Now}
-	a := &Account{}
+	a, signs := &Account{}, &authorization{now: o.Now}
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
 		signs.bearer = newBearer(a.identity, u)
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
-	c := newChain(o, signs)
-	a.chain = c
-	if a.client, err = newClient(o, u.Hostname(), signs, c); err != nil {
-		return nil, err
-	}
-	return a, nil
+	a.chain = newChain(o, signs)
+	a.client, err = newClient(o, u.Hostname(), signs, a.chain)
+	return a, err
 }
 
 // Host returns the host of the account's endpoint, without a port: what an application that uses the
@@ -90,7 +86,7 @@ func (a *Account) Until(at, now time.Time) { a.chain.health.begin(at, now) }
 
 // Clock returns the time by the account's clock, as its last answer told; false if there was none.
 func (a *Account) Clock() (time.Time, bool) {
-	last := a.chain.clock.last.Load()
+	last := a.chain.wire.last.Load()
 	if last == nil {
 		return time.Time{}, false
 	}

@@ -78,7 +78,7 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), end)
 	response, err := h.ask(r.WithContext(ctx))
-	if err != nil || callOf(ctx).class != feed {
+	if err != nil || !callOf(ctx).feed {
 		cancel()
 		return response, err
 	}
@@ -159,7 +159,7 @@ func (h *health) enter(ctx context.Context, c *call) error {
 func (b *breaker) look(c *call) time.Duration {
 	n := b.looks[c.part]
 	switch full := c.part != "" && n > 1 && (n+int(c.part[len(c.part)-1]))%fullLookEvery == 0; {
-	case c.class == feed && n > 0 && !full:
+	case c.feed && n > 0 && !full:
 		return shortLook
 	case len(c.finds) > 0:
 		return failoverTimeout // the others wait for what this call finds

@@ -67,7 +67,7 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 		return b.next.Do(r)
 	}
 	c, reserved := callOf(r.Context()), 0.0
-	if c.class == feed {
+	if c.feed {
 		var err error
 		var delay time.Duration
 		reserved, delay, err = b.reserve(r.Context(), c.about.container)
@@ -140,7 +140,7 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved += reserved - charge
-	if c.class != feed || charge <= 0 {
+	if !c.feed || charge <= 0 {
 		return
 	}
 	mean := func(old float64) float64 {

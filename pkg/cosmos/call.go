@@ -7,27 +7,18 @@ import (
 	"time"
 )
 
-// class is a kind of request, by what it may do to the budget.
-type class int
-
-const (
-	lookup class = iota // leases, ranges, RIDs: few, and nothing can be measured without them
-	feed                // one for each lease: its body is read as it comes
-)
-
 // call is what the transport needs to know of a request that is not in it, and what the call has cost so
 // far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
 // the other.
 type call struct {
 	about   subject
-	class   class
+	feed    bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
 	part    string // partition key range id; "" = none
 	primary bool   // it goes to the region that takes writes alone
 	byRID   bool   // its path has RIDs in place of names
 
 	Usage
 	status, substatus int  // of the last answer, for the message if the deadline ends the retries
-	throttled         int  // answers with status 429
 	answered          int  // answers that are no failure of a region
 	hung              bool // a try had no answer for a while
 
@@ -47,11 +38,10 @@ func (c *call) in(ctx context.Context) context.Context {
 
 // callOf returns the call of a context. Requests without one are nobody's.
 func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	if c == nil {
-		c = &call{}
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
 	}
-	return c
+	return &call{}
 }
 
 // maxCharge is the most request units that an answer is believed to have cost: what a container may spend
@@ -65,9 +55,6 @@ func (c *call) count(response *http.Response, err error) {
 		return
 	}
 	c.status, c.substatus = response.StatusCode, substatus(response)
-	if c.status == http.StatusTooManyRequests {
-		c.throttled++
-	}
 	if !regionFails(response, nil) {
 		c.answered++
 	}

@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"bytes"
 	"crypto/tls"
 	"io"
 	"net"
@@ -22,103 +21,35 @@ const (
 )
 
 // chain is the transport of an account: round trippers with one rule each. A request passes them in this
-// order. Only what comes after slots is in flight.
+// order: whole, health, budget, router, retry, slots, wire. Only what comes after slots is in flight.
 type chain struct {
 	policy.Transporter
 	health *health
 	budget *budget
 	slots  *slots
-	clock  *serviceClock
+	wire   *wire
 }
 
 func newChain(o Options, signs *authorization) chain {
-	c := chain{health: newHealth(o.Now), clock: &serviceClock{}}
-	c.slots = newSlots(wire{o.Transport, c.clock}, o.Concurrency)
-	stamps := stamp{headers: stamps(o)}
-	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), stamps, signs, o.Now}, o.Budget)
+	c := chain{health: newHealth(o.Now), wire: &wire{next: o.Transport}}
+	c.slots = newSlots(c.wire, o.Concurrency)
+	headers := headersOf(o)
+	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), headers, signs, o.Now}, o.Budget)
 	c.health.next = c.budget
-	stamps.next = whole{c.health}
-	c.Transporter = stamps
+	c.Transporter = whole{c.health, headers}
 	return c
 }
 
-// wire sends a request, and counts it.
-type wire struct {
-	next  policy.Transporter
-	clock *serviceClock
-}
-
-func (w wire) Do(r *http.Request) (*http.Response, error) {
-	c := callOf(r.Context())
-	if r.GetBody != nil {
-		r.Body, _ = r.GetBody() // a try that was given up may still read the one before
+// headersOf returns the headers that every request carries. Many requests share their values: net/http does
+// not change them.
+func headersOf(o Options) http.Header {
+	h := http.Header{
+		"User-Agent":  {"feedscale"},
+		headerVersion: {"2020-11-05"}, // which azcosmos 1.5.0 sends
+		// The client understands merged partitions (bit 0) and change feeds from a point in time after a
+		// merge (bit 1). An account that merged may refuse a client that does not. azcosmos says 1.
+		headerCapabilities: {"3"},
 	}
-	response, err := w.next.Do(r)
-	if c.count(response, err); err == nil {
-		w.clock.see(response)
-	}
-	return response, err
-}
-
-// serviceClock remembers the Date of the last answer, in whole seconds, and when that second was seen first.
-type serviceClock struct{ last atomic.Pointer[sight] }
-
-type sight struct {
-	text       string
-	date, seen time.Time
-}
-
-func (c *serviceClock) see(r *http.Response) {
-	text, last := r.Header.Get("Date"), c.last.Load()
-	if last != nil && last.text == text {
-		return
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		c.last.Store(&sight{text, date, time.Now()})
-	}
-}
-
-// stamp sets the headers that every request carries, and keeps the body for each try.
-type stamp struct {
-	next    policy.Transporter
-	headers http.Header
-}
-
-func (s stamp) Do(r *http.Request) (*http.Response, error) {
-	s.set(r.Header)
-	if r.Body != nil {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, lost{err}
-		}
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	}
-	return s.next.Do(r)
-}
-
-func (s stamp) set(h http.Header) {
-	for name, values := range s.headers {
-		h[name] = values
-	}
-	if h["User-Agent"] == nil {
-		h["User-Agent"] = userAgent
-	}
-}
-
-const (
-	// apiVersion is the version that azcosmos 1.5.0 sends.
-	apiVersion = "2020-11-05"
-	// capabilities says that the client understands merged partitions (bit 0) and change feeds from a
-	// point in time after a merge (bit 1). An account that merged may refuse a client that does not.
-	// azcosmos says 1.
-	capabilities = "3"
-)
-
-// userAgent is shared by many requests: net/http does not change it.
-var userAgent = []string{application}
-
-func stamps(o Options) http.Header {
-	h := http.Header{headerVersion: {apiVersion}, headerCapabilities: {capabilities}}
 	if o.Priority != "" {
 		h[headerPriority] = []string{o.Priority}
 	}
@@ -126,6 +57,35 @@ func stamps(o Options) http.Header {
 		h[headerBucket] = []string{strconv.Itoa(o.Bucket)}
 	}
 	return h
+}
+
+// wire sends a request, and counts it. It remembers the Date of the last answer, in whole seconds, and when
+// that second was seen first.
+type wire struct {
+	next policy.Transporter
+	last atomic.Pointer[sight]
+}
+
+type sight struct {
+	text       string
+	date, seen time.Time
+}
+
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	if r.GetBody != nil {
+		r.Body, _ = r.GetBody() // a try that was given up may still read the one before
+	}
+	response, err := w.next.Do(r)
+	if callOf(r.Context()).count(response, err); err != nil {
+		return response, err
+	}
+	text := response.Header.Get("Date")
+	if last := w.last.Load(); last == nil || last.text != text {
+		if date, err := http.ParseTime(text); err == nil {
+			w.last.Store(&sight{text, date, time.Now()})
+		}
+	}
+	return response, nil
 }
 
 // transport sends without http.Client, which copies every header for redirects and cookies. The service

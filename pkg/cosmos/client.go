@@ -1,21 +1,17 @@
 package cosmos
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
-
-// application is what requests call themselves, those of azcosmos before the name of that.
-const application = "feedscale"
 
 // client makes the requests of an account: with azcosmos those that it can express, with azcore's
 // pipeline the others. Neither retries.
@@ -32,17 +28,12 @@ func newClient(o Options, host string, signs *authorization, c policy.Transporte
 		policies = append(policies, cosmosToken{})
 	}
 	a := &client{
-		describer: describer{host: host, setting: o.Setting, identity: o.Key == "", budget: o.Budget}, base: o.Endpoint,
-		pipeline: runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &policy.ClientOptions{
-			Telemetry: policy.TelemetryOptions{Disabled: true}, // stamp says who asks
-		}),
+		describer: describer{host: host, setting: o.Setting, identity: o.Key == "", budget: o.Budget},
+		base:      o.Endpoint,
 	}
-	options := azcore.ClientOptions{
-		Retry:            policy.RetryOptions{MaxRetries: -1},
-		Telemetry:        policy.TelemetryOptions{ApplicationID: application},
-		PerRetryPolicies: policies,
-		Transport:        ownAccount{c, o.Endpoint},
-	}
+	options := azcore.ClientOptions{Telemetry: policy.TelemetryOptions{Disabled: true}} // the transport says who asks
+	a.pipeline = runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &options)
+	options.Retry, options.PerRetryPolicies, options.Transport = policy.RetryOptions{MaxRetries: -1}, policies, ownAccount{c}
 	noKey, err := azcosmos.NewKeyCredential("")
 	if err == nil {
 		a.sdk, err = azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
@@ -58,23 +49,15 @@ type sends struct{ policy.Transporter }
 func (s sends) Do(r *policy.Request) (*http.Response, error) { return s.Transporter.Do(r.Raw()) }
 
 // ownAccount answers what azcosmos asks before its first request, beyond its caller's deadline, and again
-// every five minutes: the regions of the account. It names the endpoint as the only one. Regions are
-// chosen by the router below, and a failure would be kept for five minutes.
-type ownAccount struct {
-	next     policy.Transporter
-	endpoint string
-}
+// every five minutes: the regions of the account. It names none, so that azcosmos asks the endpoint. Regions
+// are chosen by the router below, and a failure would be kept for five minutes.
+type ownAccount struct{ policy.Transporter }
 
 func (t ownAccount) Do(r *http.Request) (*http.Response, error) {
 	if r.URL.Path != "" && r.URL.Path != "/" {
-		return t.next.Do(r)
+		return t.Transporter.Do(r)
 	}
-	only := []location{{Name: "only", Endpoint: t.endpoint}}
-	body, err := json.Marshal(map[string]any{"readableLocations": only, "writableLocations": only})
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
 // get sends a request that azcosmos cannot express.
@@ -100,9 +83,4 @@ func (a *client) getJSON(ctx context.Context, c *call, path string, headers func
 		return nil, a.failed(c, err)
 	}
 	return response.Header, nil
-}
-
-// container returns azcosmos' client of a container, and the error of names that cannot be.
-func (a *client) container(c Container) (*azcosmos.ContainerClient, error) {
-	return a.sdk.NewContainer(c.Database, c.ID)
 }

@@ -26,7 +26,7 @@ var Shop = Container{"shop", "orders"}
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
-	t, err := p.slots.take(ctx, Shop, lookup)
+	t, err := p.slots.take(ctx, Shop, false)
 	if err == nil {
 		*p.held = append(*p.held, t)
 	}
@@ -53,7 +53,7 @@ func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) er
 		return err
 	}
 	<-done
-	p.spend(&call{class: feed, about: subject{container: Shop}}, reserved, charge)
+	p.spend(&call{feed: true, about: subject{container: Shop}}, reserved, charge)
 	return nil
 }
 

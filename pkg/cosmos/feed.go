@@ -31,7 +31,7 @@ const brokenRetries = 1
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
-	t := call{class: feed, about: subject{container: c}, part: p.Range}
+	t := call{feed: true, about: subject{container: c}, part: p.Range}
 	for try := 0; ; try++ {
 		answer, broken, err := a.feedPage(ctx, &t, c, p)
 		switch {

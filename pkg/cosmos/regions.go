@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -168,9 +169,9 @@ var eventual = []string{"Eventual"}
 type router struct {
 	next policy.Transporter
 	*regions
-	stamp stamp
-	signs *authorization
-	now   func() time.Time
+	headers http.Header // of every request
+	signs   *authorization
+	now     func() time.Time
 }
 
 func (t router) Do(r *http.Request) (*http.Response, error) {
@@ -221,8 +222,8 @@ func (t router) readRegions(asked *http.Request, of *call) {
 		if err != nil {
 			continue
 		}
+		maps.Copy(r.Header, t.headers)
 		r.Header["Authorization"] = asked.Header["Authorization"] // a token is the same for every request
-		t.stamp.set(r.Header)
 		t.signs.sign(r)
 		response, err := t.next.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {

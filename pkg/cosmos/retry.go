@@ -35,7 +35,7 @@ func (t retry) Do(r *http.Request) (*http.Response, error) {
 			}
 			return nil, ctxErr
 		}
-		if try == c.retries || c.look > 0 || c.class == feed && isTimeout(err) || !again(c, response, err) || t.health.isOpenTo(c) {
+		if try == c.retries || c.look > 0 || c.feed && isTimeout(err) || !again(c, response, err) || t.health.isOpenTo(c) {
 			return response, err
 		}
 		delay := retryAfter(response)

@@ -46,7 +46,7 @@ func (s *share) patience() time.Duration { return max(shortLook, 2*s.slow) }
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
 	*share
-	class   class
+	feed    bool               // it is for a page of the feed
 	holds   bool               // it has a slot
 	granted chan struct{}      // closed when it gets its slot; nil if it need not wait
 	cancel  context.CancelFunc // of the request; nil until it begins
@@ -62,7 +62,7 @@ func newSlots(next policy.Transporter, size int) *slots {
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
-		t, err := s.take(r.Context(), c.about.container, c.class)
+		t, err := s.take(r.Context(), c.about.container, c.feed)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 		cancel()
 		s.give(t, response, r.Context().Err() == context.Canceled, time.Since(began))
 	}
-	if err == nil && c.class == feed && response.StatusCode < http.StatusBadRequest {
+	if err == nil && c.feed && response.StatusCode < http.StatusBadRequest {
 		s.mu.Lock()
 		t.began = true
 		s.mu.Unlock()
@@ -111,14 +111,14 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 }
 
 // take waits for a slot.
-func (s *slots) take(ctx context.Context, c Container, kind class) (*ticket, error) {
+func (s *slots) take(ctx context.Context, c Container, feed bool) (*ticket, error) {
 	s.mu.Lock()
 	of := s.containers[c]
 	if of == nil {
 		of = &share{limit: s.size}
 		s.containers[c] = of
 	}
-	t := &ticket{share: of, class: kind}
+	t := &ticket{share: of, feed: feed}
 	s.waiting = append(s.waiting, t)
 	if s.grant(); t.holds {
 		s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool, took time
 	case response == nil || regionFails(response, nil):
 		t.fail()
 	default:
-		if t.class == feed || !t.feeds {
+		if t.feed || !t.feeds {
 			t.failing, t.feeds = false, false
 		}
 		t.slow = max(took, t.slow*9/10)
@@ -235,7 +235,7 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool, took time
 }
 
 // fail says that a request had no answer, or none for a while.
-func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.class == feed }
+func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
 
 // adapt adapts the limit of a container.
 func (s *share) adapt(throttled bool, most int) {

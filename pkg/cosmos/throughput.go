@@ -95,7 +95,7 @@ func (a *client) throughputOf(c Container) (throughputClient, error) {
 	if c.ID == "" {
 		return a.sdk.NewDatabase(c.Database)
 	}
-	return a.container(c)
+	return a.sdk.NewContainer(c.Database, c.ID)
 }
 
 // throughput reads an answer of azcosmos.

@@ -1,9 +1,12 @@
 package cosmos
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,9 +19,22 @@ import (
 // and a page that was cut short for "none". Every other answer is an error of a type of its own, since
 // azcosmos would ask again after some of the statuses. It does not read the pages of a feed, which
 // changefeed.ReadPage checks as they come.
-type whole struct{ next policy.Transporter }
+//
+// It also sets the headers that every request carries, and keeps the body for each try.
+type whole struct {
+	next    policy.Transporter
+	headers http.Header
+}
 
 func (w whole) Do(r *http.Request) (*http.Response, error) {
+	maps.Copy(r.Header, w.headers)
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, lost{err}
+		}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
 	response, err := w.next.Do(r)
 	if err != nil {
 		return nil, lost{err}
@@ -28,7 +44,7 @@ func (w whole) Do(r *http.Request) (*http.Response, error) {
 		return response, nil
 	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
 		return nil, answerError{response}
-	case callOf(r.Context()).class == feed:
+	case callOf(r.Context()).feed:
 		return response, nil
 	}
 	body, err := runtime.Payload(response)
