@@ -139,7 +139,7 @@ func (u *Usage) Add(o Usage) {
 
 // substatus is what tells answers of one status apart; 0 if there is none.
 func substatus(r *http.Response) int {
-	text := r.Header.Get(headerSubstatus)
+	text := r.Header.Get("X-Ms-Substatus")
 	if text == "" {
 		return 0 // as most answers: the error of Atoi would cost more than all else here
 	}

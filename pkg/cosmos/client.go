@@ -13,6 +13,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
+// Headers of the protocol, here and elsewhere in net/http's canonical form: it saves converting them for each
+// request.
+const (
+	headerMaxItemCount = "X-Ms-Max-Item-Count"
+	headerContinuation = "X-Ms-Continuation"
+	headerIM           = "A-Im"
+	headerETag         = "Etag"
+
+	headersOfRequest = 14 // as many as a request has, so that their map need not grow
+)
+
 // client makes the requests of an account: with azcosmos those that it can express, with azcore's
 // pipeline the others. Neither retries.
 type client struct {

@@ -1,11 +1,16 @@
 package cosmos
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -80,8 +85,8 @@ func answerOf(response *http.Response) changefeed.Answer {
 	return changefeed.Answer{
 		Status:       response.StatusCode,
 		Substatus:    substatus(response),
-		SessionToken: response.Header.Get(headerSessionToken),
-		ContainerRID: response.Header.Get(headerContentPath),
+		SessionToken: response.Header.Get("X-Ms-Session-Token"),
+		ContainerRID: response.Header.Get("X-Ms-Content-Path"),
 		Date:         date,
 		ETag:         response.Header.Get(headerETag),
 	}
@@ -99,13 +104,13 @@ func (p Position) headers(h http.Header) {
 	h[headerIM] = incrementalFeed
 	if p.Mode == changefeed.FullFidelity {
 		h.Set(headerIM, "Full-Fidelity Feed")
-		h.Set(headerWireFormat, fullFidelityFormat)
+		h.Set("X-Ms-Cosmos-Changefeed-Wire-Format-Version", fullFidelityFormat)
 	}
-	h[headerRangeID] = []string{p.Range} // its form is canonical
+	h["X-Ms-Documentdb-Partitionkeyrangeid"] = []string{p.Range} // its form is canonical
 	if p.Part != (changefeed.Range{}) {
-		h.Set(headerKeyType, "EffectivePartitionKeyRange")
-		h.Set(headerStartEPK, p.Part.Min)
-		h.Set(headerEndEPK, p.Part.Max)
+		h.Set("X-Ms-Read-Key-Type", "EffectivePartitionKeyRange")
+		h.Set("X-Ms-Start-Epk", p.Part.Min)
+		h.Set("X-Ms-End-Epk", p.Part.Max)
 	}
 	// A start time is kept with a token too, as Java does (azure-sdk-for-java, PR #48752).
 	if p.Continuation != "" {
@@ -114,4 +119,30 @@ func (p Position) headers(h http.Header) {
 	if !p.Since.IsZero() {
 		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
 	}
+}
+
+// Documents reads one page of the change feed as FeedPage does, and returns its documents as they were
+// sent: at most count of them, though the service does not divide a transaction. An answer whose
+// changefeed.Outcome is Answered or Gone is returned as it is. Every other answer, and none at all, is
+// an error that says what to do.
+func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
+	t := call{about: subject{container: c}, part: p.Range}
+	response, err := a.position(ctx, &t, c, p, []string{strconv.Itoa(count)})
+	if err != nil {
+		return answer, nil, a.failed(&t, err)
+	}
+	defer response.Body.Close()
+	answer = answerOf(response)
+	if answer.Status != http.StatusOK {
+		return answer, nil, nil
+	}
+	var page struct{ Documents []json.RawMessage }
+	body, err := runtime.Payload(response)
+	if err == nil {
+		answer.Page, err = changefeed.ReadPage(bytes.NewReader(body), p.Mode)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &page)
+	}
+	return answer, page.Documents[:min(count, len(page.Documents))], err
 }

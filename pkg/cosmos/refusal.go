@@ -118,7 +118,7 @@ func (a describer) refused(s subject, answer *http.Response) *Refusal {
 	r.Words = wordsOf(body)
 	r.aboutThroughput()
 	// That something does not exist is believed of the service alone: a proxy answers 404 too.
-	if r.Kind == Missing && r.Words == "" && answer.Header.Get(headerActivity) == "" {
+	if r.Kind == Missing && r.Words == "" && answer.Header.Get("X-Ms-Activity-Id") == "" {
 		r.Kind = Unavailable
 	}
 	if r.Status != http.StatusForbidden {

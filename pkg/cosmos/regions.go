@@ -182,7 +182,7 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 	}
 	route, writes, dear := t.route(now)
 	if dear {
-		r.Header[headerConsistency] = eventual
+		r.Header["X-Ms-Consistency-Level"] = eventual
 	}
 	if c.primary {
 		route = []string{writes}

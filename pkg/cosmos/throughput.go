@@ -21,8 +21,7 @@ type Throughput struct {
 	// charges no request units.
 	Usage Usage
 
-	etag      azcore.ETag // of the offer; "" if Azure Resource Manager was asked
-	increment int32       // percent, of autoscaled throughput that raises its maximum itself; 0 = it does not
+	offer azcosmos.ThroughputProperties // zero if Azure Resource Manager was asked
 }
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
@@ -75,13 +74,13 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
-	switch {
-	case from.Autoscale && from.increment > 0:
-		wanted = azcosmos.NewAutoscaleThroughputPropertiesWithIncrement(int32(ruPerSecond), from.increment)
-	case from.Autoscale:
+	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))
 	}
-	response, err := of.ReplaceThroughput(asked.in(ctx), wanted, &azcosmos.ThroughputOptions{IfMatchEtag: &from.etag})
+	if increment, ok := from.offer.AutoscaleIncrement(); ok && increment > 0 {
+		wanted = azcosmos.NewAutoscaleThroughputPropertiesWithIncrement(int32(ruPerSecond), increment)
+	}
+	response, err := of.ReplaceThroughput(asked.in(ctx), wanted, &azcosmos.ThroughputOptions{IfMatchEtag: from.offer.ETag})
 	return a.throughput(&asked, response, err)
 }
 
@@ -103,21 +102,16 @@ func (a *client) throughput(asked *call, response azcosmos.ThroughputResponse, e
 	if err != nil {
 		return t, a.failed(asked, err)
 	}
-	p := response.ThroughputProperties
-	t.Pending = response.IsReplacePending
+	t.offer, t.Pending = *response.ThroughputProperties, response.IsReplacePending
 	if response.MinThroughput != nil {
 		t.Minimum = int(*response.MinThroughput)
 	}
-	if p.ETag != nil {
-		t.etag = *p.ETag
+	most, _ := t.offer.AutoscaleMaxThroughput()
+	manual, _ := t.offer.ManualThroughput()
+	if t.RUPerSecond, t.Autoscale = int(manual), most > 0; t.Autoscale {
+		t.RUPerSecond = int(most)
 	}
-	most, autoscale := p.AutoscaleMaxThroughput()
-	manual, _ := p.ManualThroughput()
-	if t.RUPerSecond = int(manual); autoscale && most > 0 {
-		t.RUPerSecond, t.Autoscale = int(most), true
-		t.increment, _ = p.AutoscaleIncrement()
-	}
-	if t.RUPerSecond <= 0 || t.etag == "" {
+	if etag := t.offer.ETag; t.RUPerSecond <= 0 || etag == nil || *etag == "" {
 		return Throughput{}, fmt.Errorf("account %s: the answer about the throughput of %s is no offer with a throughput and an _etag", a.host, asked.about.named())
 	}
 	return t, nil
