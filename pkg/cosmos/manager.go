@@ -160,29 +160,19 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	if err != nil {
 		return Throughput{}, err
 	}
-	done, err := m.wait(ctx, answer)
-	if err != nil {
-		return Throughput{}, m.failed(about, err)
-	}
-	if !done {
-		return Throughput{RUPerSecond: ruPerSecond, Autoscale: from.Autoscale, Minimum: now.Minimum, Pending: true}, nil
-	}
-	return m.read(ctx, about)
-}
-
-// wait waits until a change is made; it is false where that takes longer than managerPatience.
-func (m *Manager) wait(ctx context.Context, answer *http.Response) (done bool, err error) {
-	poller, err := runtime.NewPoller[json.RawMessage](answer, m.client.Pipeline(), nil)
-	if err != nil {
-		return false, err
-	}
 	patience, cancel := context.WithTimeout(ctx, managerPatience)
 	defer cancel()
-	_, err = poller.PollUntilDone(patience, &runtime.PollUntilDoneOptions{Frequency: managerPoll})
-	if err != nil && ctx.Err() == nil && errors.Is(patience.Err(), context.DeadlineExceeded) {
-		return false, nil
+	poller, err := runtime.NewPoller[json.RawMessage](answer, m.client.Pipeline(), nil)
+	if err == nil {
+		_, err = poller.PollUntilDone(patience, &runtime.PollUntilDoneOptions{Frequency: managerPoll})
 	}
-	return err == nil, err
+	switch {
+	case err == nil:
+		return m.read(ctx, about)
+	case ctx.Err() == nil && errors.Is(patience.Err(), context.DeadlineExceeded):
+		return Throughput{RUPerSecond: ruPerSecond, Autoscale: from.Autoscale, Minimum: now.Minimum, Pending: true}, nil
+	}
+	return Throughput{}, m.failed(about, err)
 }
 
 // send sends a request about the throughput of a container or database. An answer with any other status than

@@ -79,11 +79,11 @@ func (a describer) refusal(s subject, status, substatus int) *Refusal {
 		Account: a.host, Setting: a.setting, Container: s.container, Leases: s.leases, Doing: s.doing,
 		Status: status, Substatus: substatus,
 	}
-	identity := a.identity
+	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && identity:
+	case denied && a.identity:
 		r.Kind = NotPermitted
-	case substatus == substatusKeysDisabled && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+	case denied && substatus == substatusKeysDisabled:
 		r.Kind = KeysDisabled
 	case status == http.StatusUnauthorized:
 		r.Kind = KeyRefused

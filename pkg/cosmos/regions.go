@@ -28,7 +28,7 @@ const (
 // account's own endpoint. One that fails is left out for avoidFailedFor
 // (docs/decisions/0007-pace-and-regions.md).
 type regions struct {
-	own      string // the region feedscale runs in; "" = unknown
+	own      string // regionName of the one that feedscale runs in; "" = unknown
 	endpoint string // the account's own endpoint
 	mu       sync.Mutex
 	order    []string             // the endpoints, best first; never changed in place
@@ -45,7 +45,7 @@ type location struct {
 }
 
 func newRegions(endpoint, own string) *regions {
-	return &regions{own: own, endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
+	return &regions{own: regionName(own), endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
 }
 
 // route returns the endpoints to read from, best first and at least one: if all have failed, it returns all.
@@ -64,11 +64,8 @@ func (r *regions) route(now time.Time) (reads []string, writes string, dear bool
 	return reads, r.writes, r.strong
 }
 
-// sameRegion compares region names without case and spaces: "West Europe" is "westeurope". "" is no
-// region.
-func sameRegion(a, b string) bool {
-	return b != "" && strings.EqualFold(strings.ReplaceAll(a, " ", ""), strings.ReplaceAll(b, " ", ""))
-}
+// regionName is a name without case and spaces: "West Europe" is "westeurope".
+func regionName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "")) }
 
 // markFailed leaves an endpoint out for avoidFailedFor.
 func (r *regions) markFailed(endpoint string, now time.Time) {
@@ -94,7 +91,7 @@ func (r *regions) learn(description []byte, now time.Time) {
 	for _, l := range r.trusted(account.Readable) {
 		switch {
 		case l.Endpoint == r.endpoint:
-		case sameRegion(l.Name, r.own):
+		case r.own != "" && regionName(l.Name) == r.own:
 			near = append(near, l.Endpoint)
 		default:
 			far = append(far, l.Endpoint)
@@ -149,16 +146,12 @@ func (r *regions) stale(now time.Time) bool {
 // endpoint does not answer. The SDKs build it alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" = the
 // endpoint is none of Azure's, or no region is known.
 func (r *regions) guess() string {
-	u, err := url.Parse(r.endpoint)
-	if err != nil || r.own == "" {
+	scheme, host, _ := strings.Cut(r.endpoint, "://")
+	account, domain, _ := strings.Cut(host, ".")
+	if r.own == "" || !strings.HasPrefix(domain, "documents.azure.") {
 		return ""
 	}
-	account, domain, _ := strings.Cut(u.Host, ".")
-	if !strings.HasPrefix(domain, "documents.azure.") {
-		return ""
-	}
-	u.Host = account + "-" + strings.ToLower(strings.ReplaceAll(r.own, " ", "")) + "." + domain
-	return u.String()
+	return scheme + "://" + account + "-" + r.own + "." + domain
 }
 
 // eventual is shared by many requests: net/http does not change it.
@@ -245,9 +238,6 @@ func regionFails(response *http.Response, err error) bool {
 	switch response.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return true
-	case http.StatusForbidden:
-		return substatus(response) == substatusAccountNotFound
-	default:
-		return false
 	}
+	return response.StatusCode == http.StatusForbidden && substatus(response) == substatusAccountNotFound
 }

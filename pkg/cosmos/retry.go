@@ -39,10 +39,10 @@ func (t retry) Do(r *http.Request) (*http.Response, error) {
 			return response, err
 		}
 		delay := retryAfter(response)
-		switch {
-		case delay > longestDelay:
+		if delay > longestDelay {
 			return response, err
-		case delay <= 0:
+		}
+		if delay <= 0 {
 			delay = min(longestDelay, time.Duration((0.8+rand.Float64()/2)*float64(firstDelay<<(try+1)-firstDelay)))
 		}
 		if response != nil {

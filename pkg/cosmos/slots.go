@@ -34,14 +34,11 @@ type slots struct {
 type share struct {
 	failing bool          // its last request had no answer, or one is late
 	feeds   bool          // that was a page of its feed: no other answer ends it
-	slow    time.Duration // how long its answers took lately
+	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
 	held    int
 	limit   int // of requests in flight
 	calm    int // answers in a row that were not throttled, since the limit changed
 }
-
-// patience returns after how long a request is late.
-func (s *share) patience() time.Duration { return max(shortLook, 2*s.slow) }
 
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
@@ -207,7 +204,7 @@ func (s *slots) watch() {
 		defer s.mu.Unlock()
 		s.watched = false
 		for _, t := range s.held {
-			if !t.began && !t.at.IsZero() && time.Since(t.at) >= t.patience() {
+			if !t.began && !t.at.IsZero() && time.Since(t.at) >= max(shortLook, 2*t.slow) {
 				t.fail()
 			}
 		}
