@@ -50,13 +50,13 @@ type budget struct {
 	queue  queue        // whose first waits for the budget
 	mu     sync.Mutex
 	saved  float64               // request units that may be spent; below 0 what was spent too early
-	at     time.Time             // when saved was right; zero before the first call
+	at     time.Time             // when saved was right
 	charge map[Container]float64 // request units of a feed read, a moving mean for each container
 	usual  float64               // the same for all of them; 0 before the first answer
 }
 
 func newBudget(next policy.Transporter, whole float64) *budget {
-	return &budget{next: next, whole: whole, saved: whole, charge: make(map[Container]float64)}
+	return &budget{next: next, whole: whole, saved: whole, at: time.Now(), charge: make(map[Container]float64)}
 }
 
 // rate is this process's share of the budget.
@@ -115,9 +115,6 @@ func (b *budget) tryReserve(now time.Time, c Container) (wait time.Duration, res
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rate := b.rate()
-	if b.at.IsZero() {
-		b.at = now
-	}
 	b.saved = min(rate, b.saved+now.Sub(b.at).Seconds()*rate) // a second's worth can be saved up
 	b.at = now
 	expected, known := b.charge[c]
