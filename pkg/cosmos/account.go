@@ -36,7 +36,6 @@ type Options struct {
 	Priority    string                 // of requests: Low or High, for accounts with priority-based execution; "" = the account's default
 	Bucket      int                    // throughput bucket 1 to 5, for containers that have them; 0 = none
 	Transport   policy.Transporter     // nil: one that keeps Concurrency connections open
-	Now         func() time.Time       // nil = time.Now
 }
 
 // Account is one Cosmos DB account, safe for concurrent use.
@@ -56,11 +55,8 @@ func NewAccount(o Options) (*Account, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport(o.Concurrency)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	a, signs := &Account{}, &authorization{now: o.Now}
+	a, signs := &Account{}, &authorization{}
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
 		signs.bearer = newBearer(a.identity, u)

@@ -24,7 +24,6 @@ import (
 type authorization struct {
 	key    []byte
 	bearer policy.Policy // azcore's, which keeps and renews the token; nil if the key signs
-	now    func() time.Time
 	last   atomic.Pointer[signature]
 }
 
@@ -79,7 +78,7 @@ func (cosmosToken) Do(r *policy.Request) (*http.Response, error) {
 
 // sign sets the date of a request, and its signature if there is a key.
 func (a *authorization) sign(r *http.Request) {
-	now := a.now()
+	now := time.Now()
 	last := a.last.Load()
 	if last == nil || last.second != now.Unix() || last.path != r.URL.Path || last.method != r.Method {
 		last = &signature{r.Method, r.URL.Path, now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, nil}

@@ -43,7 +43,6 @@ func (e openError) Error() string { return string(e) }
 // until the next tick is due: it must not cost other accounts their polls.
 type health struct {
 	next policy.Transporter
-	now  func() time.Time
 
 	mu         sync.Mutex // of the breakers, too
 	account    *breaker
@@ -54,9 +53,9 @@ type health struct {
 	hung       bool      // one of the last tick did
 }
 
-func newHealth(now func() time.Time) *health {
+func newHealth() *health {
 	account := &breaker{name: "it", looks: make(map[string]int)}
-	return &health{now: now, account: account, containers: map[Container]*breaker{{}: account}}
+	return &health{account: account, containers: map[Container]*breaker{{}: account}}
 }
 
 // begin begins a tick, unless the same was said before.
@@ -118,12 +117,12 @@ func (h *health) enter(ctx context.Context, c *call) error {
 		h.containers[c.about.container] = own
 	}
 	for c.breaker = own; ; {
-		at, shut := h.now(), (*breaker)(nil)
+		at, shut := time.Now(), (*breaker)(nil)
 		c.finds = nil
 		for _, b := range slices.Compact([]*breaker{h.account, own}) {
 			switch {
 			case !b.isOpen() || b != h.account && b.looks[c.part] == 0:
-			case b.settled == nil && at.Sub(b.probed).Abs() >= probeEvery:
+			case b.settled == nil && at.Sub(b.probed) >= probeEvery:
 				c.finds = append(c.finds, b)
 			case shut == nil:
 				shut = b
@@ -182,7 +181,7 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hangs = h.hangs || c.hung
-	switch c.breaker.note(o, h.now()); o {
+	switch c.breaker.note(o); o {
 	case reply:
 		delete(c.breaker.looks, c.part)
 	case silence:
@@ -194,7 +193,7 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 		} else if !isUnreachable(err) {
 			o = nothing
 		}
-		h.account.note(o, h.now())
+		h.account.note(o)
 	}
 	for _, b := range c.finds {
 		close(b.settled)
@@ -203,12 +202,12 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 }
 
 // note counts an outcome.
-func (b *breaker) note(o outcome, now time.Time) {
+func (b *breaker) note(o outcome) {
 	switch {
 	case o == reply:
 		b.failures = 0
 	case o == silence && b.failures == 0:
-		b.failures, b.since = 1, now
+		b.failures, b.since = 1, time.Now()
 	case o == silence:
 		b.failures++
 	}

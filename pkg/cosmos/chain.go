@@ -32,10 +32,10 @@ type chain struct {
 }
 
 func newChain(o Options, signs *authorization) chain {
-	c := chain{health: newHealth(o.Now), wire: &wire{next: o.Transport}}
+	c := chain{health: newHealth(), wire: &wire{next: o.Transport}}
 	c.slots = newSlots(c.wire, o.Concurrency)
 	headers := headersOf(o)
-	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), headers, signs, o.Now}, o.Budget)
+	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), headers, signs}, o.Budget)
 	c.health.next = c.budget
 	c.Transporter = whole{c.health, headers}
 	return c

@@ -135,7 +135,7 @@ func (r *regions) trusted(locations []location) (trusted []location) {
 func (r *regions) stale(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.learned.IsZero() && now.Sub(r.learned).Abs() < refreshRegionsAfter {
+	if !r.learned.IsZero() && now.Sub(r.learned) < refreshRegionsAfter {
 		return false
 	}
 	r.learned = now
@@ -164,12 +164,11 @@ type router struct {
 	*regions
 	headers http.Header // of every request
 	signs   *authorization
-	now     func() time.Time
 }
 
 func (t router) Do(r *http.Request) (*http.Response, error) {
 	ctx, c := r.Context(), callOf(r.Context())
-	now := t.now()
+	now := time.Now()
 	if t.stale(now) {
 		t.readRegions(r, c)
 	}
@@ -197,7 +196,7 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 		if response != nil {
 			runtime.Drain(response)
 		}
-		t.markFailed(endpoint, t.now())
+		t.markFailed(endpoint, time.Now())
 	}
 }
 
@@ -223,7 +222,7 @@ func (t router) readRegions(asked *http.Request, of *call) {
 			continue
 		}
 		if description, err := runtime.Payload(response); err == nil {
-			t.learn(description, t.now())
+			t.learn(description, time.Now())
 			return
 		}
 	}

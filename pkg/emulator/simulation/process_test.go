@@ -95,7 +95,7 @@ func (w *world) start(slot int) *process {
 // client is a client of an account, for one use of it.
 func (p *process) client(a *account, of string) *cosmos.Account {
 	client, err := cosmos.NewAccount(cosmos.Options{
-		Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: p.w.concurrency, Transport: wire{p.w, p, a, of}, Now: p.now,
+		Endpoint: a.endpoint(0), Setting: a.host, Key: accountKey, Concurrency: p.w.concurrency, Transport: wire{p.w, p, a, of},
 	})
 	if err != nil {
 		panic(err)
