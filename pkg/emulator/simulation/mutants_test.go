@@ -58,7 +58,7 @@ var mutants = []mutant{
 	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\tcase broken == nil:\n", "\t\tcase true:\n"},
 	{"a lag is one too small", "changefeed/answer.go", "r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN)", "r.Lag = AddLag(0, *r.SessionLSN-*r.FirstLSN)"},
 	{"an account that was silent is never asked again", "cosmos/breaker.go", "\tcase o == reply:\n\t\tb.failures = 0\n", "\tcase o == reply:\n"},
-	{"partitions that do not answer open the breaker of their account", "cosmos/breaker.go", "\town := h.containers[c.about.container]\n", "\town := h.account\n"},
+	{"partitions that do not answer open the breaker of their account", "cosmos/breaker.go", "\town := h.containers[c.about.container]\n", "\town := h.account\n\tclear(own.looks)\n"},
 	{"a container that hangs keeps the slots of its account", "cosmos/slots.go", "\t\tif t.failing && !t.began {\n", "\t\tif false {\n"},
 	{"zero comes without a cooldown", "scaling/behavior.go", "case idle >= in.Policy.Cooldown:", "case true:"},
 	{"maxReplicaCount is not kept", "scaling/decide.go", "limit != nil && c.replicas > *limit {", "limit != nil && c.replicas > 2**limit {"},
