@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -40,13 +41,8 @@ func CauseOf(err error) (Cause, bool) {
 // AddCause adds the Cause of an error to others, unless it is one of them or the error names none.
 func AddCause(causes []Cause, err error) []Cause {
 	found, ok := CauseOf(err)
-	if !ok {
+	if !ok || slices.ContainsFunc(causes, found.Is) {
 		return causes
-	}
-	for _, c := range causes {
-		if c.Is(found) {
-			return causes
-		}
 	}
 	return append(causes, found)
 }
@@ -55,10 +51,8 @@ func AddCause(causes []Cause, err error) []Cause {
 func DateCauses(causes, before []Cause, now time.Time) {
 	for i := range causes {
 		causes[i].Since = now
-		for _, b := range before {
-			if causes[i].Is(b) && b.Since.Before(now) {
-				causes[i].Since = b.Since
-			}
+		if at := slices.IndexFunc(before, causes[i].Is); at >= 0 && before[at].Since.Before(now) {
+			causes[i].Since = before[at].Since
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -154,28 +155,27 @@ func AddLag(a, b int64) int64 {
 // nil if no partition is known, and 1 for a bootstrap (docs/lag.md).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
-		one := int64(1)
-		return &one
+		return new(int64(1))
 	}
-	var sum *int64
+	known, sum, least := false, int64(0), int64(0)
 	for i := range l.Partitions {
-		if lag := l.Partitions[i].Lag; lag != nil {
-			if sum == nil {
-				sum = new(int64)
-			}
-			*sum = AddLag(*sum, *lag)
+		p := &l.Partitions[i]
+		if p.Lag != nil {
+			known, sum = true, AddLag(sum, *p.Lag)
+		}
+		if p.Status == StatusUncheckpointed {
+			// What is pending for it is in its owner's memory alone, so that the owner may never sleep
+			// (docs/lag.md, Leases without a continuation).
+			least = 1
 		}
 	}
-	if sum != nil && l.Uncovered() {
-		*sum = AddLag(*sum, 1)
+	if !known {
+		return nil
 	}
-	// What is pending for a partition without a checkpoint is in its owner's memory alone, so that
-	// it may never sleep (docs/lag.md, Leases without a continuation).
-	uncheckpointed := func(p Partition) bool { return p.Status == StatusUncheckpointed }
-	if sum != nil && *sum == 0 && slices.ContainsFunc(l.Partitions, uncheckpointed) {
-		*sum = 1
+	if l.Uncovered() {
+		sum = AddLag(sum, 1)
 	}
-	return sum
+	return new(max(sum, least))
 }
 
 // Uncovered reports whether no lease covers some keys, though leases exist.
@@ -186,11 +186,17 @@ func (l *ProcessorLag) Uncovered() bool { return !l.Bootstrap && len(l.Coverage.
 func (l *ProcessorLag) Age() *int64 {
 	var oldest *int64
 	for i := range l.Partitions {
-		if age := l.Partitions[i].Age; age != nil && (oldest == nil || *age > *oldest) {
-			oldest = age
-		}
+		oldest = older(oldest, l.Partitions[i].Age)
 	}
 	return oldest
+}
+
+// older returns the greater of two ages, of which nil is none.
+func older(a, b *int64) *int64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // PartitionsWithLag returns the number of partitions known to have pending changes.
@@ -271,22 +277,22 @@ func (l *ProcessorLag) Status() Status {
 // Problem returns in one sentence why the measurement is not complete: the error of the processor,
 // or of its first unknown partition; "" if it is complete.
 func (l *ProcessorLag) Problem() string {
-	if l.Error != "" {
+	n, first := l.unknown()
+	if l.Error != "" || n == 0 {
 		return l.Error
 	}
-	unknown, first := 0, ""
+	return fmt.Sprintf("%d of %d partitions are unknown: %s", n, len(l.Partitions), first)
+}
+
+// unknown returns how many partitions are unknown, and the first error of them.
+func (l *ProcessorLag) unknown() (n int, first string) {
 	for i := range l.Partitions {
 		if p := &l.Partitions[i]; !p.Known() {
-			unknown++
-			if first == "" {
-				first = p.Error
-			}
+			n++
+			first = cmp.Or(first, p.Error)
 		}
 	}
-	if unknown == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d partitions are unknown: %s", unknown, len(l.Partitions), first)
+	return n, first
 }
 
 // Known reports whether at least one partition, or that there are no leases, was measured.
@@ -300,13 +306,84 @@ func (l *ProcessorLag) Ahead() bool {
 
 // Complete reports whether no partition is unknown.
 func (l *ProcessorLag) Complete() bool {
-	if l.Error != "" {
-		return false
-	}
-	for i := range l.Partitions {
-		if !l.Partitions[i].Known() {
-			return false
+	n, _ := l.unknown()
+	return l.Error == "" && n == 0 && (l.Bootstrap || len(l.Partitions) > 0)
+}
+
+// Totals are the sums over the partitions of one measurement, as the API, the events, the history
+// and the terminal show them. nil means unknown, which is never the same as zero.
+type Totals struct {
+	Lag               *int64 `json:"lag"`               // pending transactions; nil if no partition is known
+	Age               *int64 `json:"changeAgeSeconds"`  // seconds since the oldest pending change was written; nil also if nothing is pending
+	Partitions        *int   `json:"partitionCount"`    // a lease whose range was split counts as the ranges that replaced it; nil if the leases could not be read
+	PartitionsWithLag *int   `json:"partitionsWithLag"` // nil if no partition is known
+	Complete          bool   `json:"complete"`          // no partition is unknown
+	Status            Status `json:"status"`            // the worst of the partitions
+}
+
+// Totals returns the sums over the partitions.
+func (l *ProcessorLag) Totals() Totals {
+	t := Totals{Lag: l.Lag(), Age: l.Age(), Complete: l.Complete(), Status: l.Status()}
+	if l.Error == "" {
+		t.Partitions = new(l.PartitionCount())
+		if t.Lag != nil {
+			t.PartitionsWithLag = new(l.PartitionsWithLag())
 		}
 	}
-	return l.Bootstrap || len(l.Partitions) > 0
+	return t
+}
+
+// Sum returns the totals over several processors: what is unknown of one makes the whole
+// incomplete, and a number nil only if no processor has it.
+func Sum(of []Totals) Totals {
+	sum := Totals{Complete: true}
+	for _, t := range of {
+		sum.Lag = plus(sum.Lag, t.Lag)
+		sum.Partitions = plus(sum.Partitions, t.Partitions)
+		sum.PartitionsWithLag = plus(sum.PartitionsWithLag, t.PartitionsWithLag)
+		sum.Age = older(sum.Age, t.Age)
+		sum.Complete = sum.Complete && t.Complete
+		sum.Status = Worse(sum.Status, t.Status)
+	}
+	return sum
+}
+
+// plus adds two numbers of 0 or more, of which nil is none.
+func plus[N int | int64](a, b *N) *N {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return new(N(AddLag(int64(*a), int64(*b))))
+}
+
+// StallKind says how a partition fails to make progress.
+type StallKind string
+
+// The kinds of a stall.
+const (
+	StallHung     StallKind = "hung"     // one owner keeps the lease, and its handler does not return
+	StallFlapping StallKind = "flapping" // the lease is released and acquired again and again, since the handler throws
+)
+
+// Stall says since when the position of a partition has not moved, and which owners had its lease.
+type Stall struct {
+	Kind   StallKind `json:"kind"`
+	Since  time.Time `json:"since"`
+	Owners []string  `json:"owners"` // owners seen since then, sorted; at most 5
+}
+
+// Rewound is a position that went backwards: a lease was restored, reset or deleted.
+type Rewound struct {
+	From int64     `json:"from"` // LSN of the checkpoint before
+	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 if the lease has none any more
+	Time time.Time `json:"time"` // of the poll that found it
+}
+
+// Ahead is a position that the feed has not reached: the lease comes from elsewhere.
+type Ahead struct {
+	Position int64 `json:"position"` // LSN of the checkpoint
+	Feed     int64 `json:"feed"`     // newest LSN of the partition key range
 }

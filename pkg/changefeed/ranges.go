@@ -2,8 +2,10 @@ package changefeed
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Range is a span of effective partition keys (EPK), as the service's hexadecimal text: Min is
@@ -33,11 +35,6 @@ func (r Range) valid() bool {
 // Equal reports whether two ranges cover the same keys.
 func (r Range) Equal(o Range) bool {
 	return CompareEPK(r.Min, o.Min) == 0 && CompareEPK(r.Max, o.Max) == 0
-}
-
-// Overlaps reports whether two ranges have a key in common.
-func (r Range) Overlaps(o Range) bool {
-	return CompareEPK(r.Min, o.Max) < 0 && CompareEPK(o.Min, r.Max) < 0
 }
 
 // Within reports whether all keys of the range are in the other.
@@ -128,21 +125,6 @@ func (rs Ranges) Children(id string) Ranges {
 	return children
 }
 
-// Overlapping returns the ranges that have keys of a span, in the order of their keys.
-func (rs Ranges) Overlapping(span Range) Ranges {
-	first, _ := slices.BinarySearchFunc(rs, span.Min, func(r PartitionKeyRange, key string) int {
-		if CompareEPK(r.Max, key) <= 0 {
-			return -1
-		}
-		return 1
-	})
-	end := first
-	for end < len(rs) && CompareEPK(rs[end].Min, span.Max) < 0 {
-		end++
-	}
-	return rs[first:end:end]
-}
-
 // Find returns the range with an id; ok is false if there is none.
 func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
 	i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
@@ -150,4 +132,99 @@ func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
 		return PartitionKeyRange{}, false
 	}
 	return rs[i], true
+}
+
+// Share is the part of a partition key range that a lease covers.
+type Share struct {
+	Of   PartitionKeyRange
+	Keys Range
+}
+
+// Part returns the keys that a read of the share names beside the id of its range; zero if the share
+// is all of the range.
+func (s Share) Part() Range {
+	if s.Keys.Equal(s.Of.Span()) {
+		return Range{}
+	}
+	return s.Keys
+}
+
+// Shares returns what a lease covers, in key order. exists reports whether its own range still exists or,
+// for an EPK lease, whether its keys are in one range. A PK-range lease whose range is gone covers the
+// descendants of that range. After a merge these have keys of other ranges too; then it covers the part
+// within its own bounds, if the lease holds these.
+func (rs Ranges) Shares(l *Lease) (shares []Share, exists bool) {
+	if l.Range != nil {
+		shares = rs.within(*l.Range)
+		return shares, len(shares) == 1
+	}
+	if r, exists := rs.Find(l.Token); exists {
+		return []Share{{r, r.Span()}}, true
+	}
+	children := rs.Children(l.Token)
+	if l.Bounds != nil {
+		shares = children.within(*l.Bounds)
+	}
+	if len(shares) == 0 {
+		shares = children.within(Range{Max: "FF"})
+	}
+	return shares, false
+}
+
+// within returns the parts of the ranges that have keys of a span, in key order.
+func (rs Ranges) within(span Range) (shares []Share) {
+	first, _ := slices.BinarySearchFunc(rs, span.Min, func(r PartitionKeyRange, key string) int {
+		return cmp.Or(CompareEPK(r.Max, key), -1)
+	})
+	for _, r := range rs[first:] {
+		if CompareEPK(r.Min, span.Max) >= 0 {
+			break
+		}
+		shares = append(shares, Share{r, r.Span().Clip(span)})
+	}
+	return shares
+}
+
+// Coverage is what the polls so far know of the keys that no lease covers (docs/lag.md, Keys that no
+// lease covers).
+type Coverage struct {
+	Holes     []Range   `json:"holes"`            // in key order; nil = unknown, since the ranges were never read; empty = every key is covered
+	Uncertain []Range   `json:"-"`                // holes that the last poll saw, until more polls see them
+	Polls     int       `json:"polls,omitempty"`  // in a row that saw the same leases, at most 3
+	Failing   time.Time `json:"failing,omitzero"` // first of the reads of the ranges in a row that failed; zero = the last one did not
+}
+
+// Uncovered returns the keys of the container that no lease covers, in key order. A lease whose range is
+// gone covers the ranges that replaced it. known is false if the ranges know nothing of the range of a
+// lease: they are older than the lease, or the lease cannot be read.
+func (rs Ranges) Uncovered(leases iter.Seq[*Lease]) (holes []Range, known bool) {
+	if len(rs) == 0 {
+		return nil, false
+	}
+	spans := make(map[string]Range, len(rs))
+	var covered []Range
+	for i, r := range rs {
+		spans[r.ID] = r.Span()
+		if i > 0 && CompareEPK(rs[i-1].Max, r.Min) < 0 {
+			covered = append(covered, Range{Min: rs[i-1].Max, Max: r.Min}) // no key of the container
+		}
+	}
+	for l := range leases {
+		span, exists := spans[l.Token]
+		switch {
+		case l.Range != nil:
+			covered = append(covered, *l.Range)
+		case exists:
+			covered = append(covered, span)
+		default:
+			shares, _ := rs.Shares(l)
+			if len(shares) == 0 {
+				return nil, false
+			}
+			for _, s := range shares {
+				covered = append(covered, s.Keys)
+			}
+		}
+	}
+	return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true
 }

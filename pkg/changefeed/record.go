@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,11 +27,8 @@ func ReadRecord(document []byte) (*Record, error) {
 	if err := json.Unmarshal(document, &l.fields); err != nil {
 		return l, err
 	}
-	var owner *string
-	if json.Unmarshal(l.fields["Owner"], &owner) == nil && owner != nil {
-		l.Owner = *owner // as it is written, and not as it may be shown
-	}
-	_ = json.Unmarshal(l.fields["_etag"], &l.ETag) // every document of an account has one
+	_ = json.Unmarshal(l.fields["Owner"], &l.Owner) // as it is written, and not as it may be shown
+	_ = json.Unmarshal(l.fields["_etag"], &l.ETag)  // every document of an account has one
 	return l, nil
 }
 
@@ -46,10 +44,8 @@ func (l *Record) Document() ([]byte, error) {
 // Key is the value of the lease container's partition key.
 func (l *Record) Key() string {
 	var key string
-	if json.Unmarshal(l.fields["partitionKey"], &key) == nil && key != "" {
-		return key
-	}
-	return l.ID
+	_ = json.Unmarshal(l.fields["partitionKey"], &key) // stays empty if the lease has none
+	return cmp.Or(key, l.ID)
 }
 
 // Copy is a record whose changes leave this one as it is.
@@ -90,12 +86,17 @@ func (s Scheme) PK(r PartitionKeyRange, continuation string, now time.Time) *Rec
 		return s.EPK(r.Span(), continuation, now)
 	}
 	l := s.create(r.ID, now)
-	if span := r.Span(); s.Format == FormatDotNetPK {
-		l.Bounds = &span
+	if s.Format == FormatDotNetPK {
 		l.set("version", 0)
-		l.set("FeedRange", rangeJSON{span})
+		l.bound(r.Span())
 	}
 	return s.at(l, continuation)
+}
+
+// bound has a .NET lease of a partition key range say its keys.
+func (l *Record) bound(span Range) {
+	l.Bounds = &span
+	l.set("FeedRange", rangeJSON{span})
 }
 
 // EPK is a new lease of some keys.
@@ -144,11 +145,9 @@ func (s Scheme) create(token string, now time.Time) *Record {
 // Own sets the owner; "" is nobody.
 func (s Scheme) Own(l *Record, owner string) {
 	l.Owner = owner
-	if owner == "" {
+	if l.set("Owner", owner); owner == "" {
 		l.set("Owner", nil)
-		return
 	}
-	l.set("Owner", owner)
 }
 
 // Position sets the continuation: as the ETag is, or in the state that Java's EPK leases have.
@@ -172,11 +171,10 @@ func (s Scheme) Stamp(l *Record, now time.Time) {
 	}
 	l.set("timestamp", DotNetTime(now))
 	// Version 3 completes a lease of V2 when it writes it (DocumentServiceLeaseCore.cs).
-	if _, named := l.fields["LeaseToken"]; !named {
-		l.set("LeaseToken", l.Token)
-	}
-	if _, versioned := l.fields["version"]; !versioned {
-		l.set("version", 0)
+	for name, value := range map[string]any{"LeaseToken": l.Token, "version": 0} {
+		if _, has := l.fields[name]; !has {
+			l.set(name, value)
+		}
 	}
 }
 
@@ -187,9 +185,7 @@ func (s Scheme) Bound(l *Record, ranges Ranges) {
 		return
 	}
 	if r, ok := ranges.Find(l.Token); ok {
-		span := r.Span()
-		l.Bounds = &span
-		l.set("FeedRange", rangeJSON{span})
+		l.bound(r.Span())
 	}
 }
 
@@ -202,18 +198,6 @@ func SchemePrefix(format Format, prefixes []Prefix) (prefix string) {
 		}
 	}
 	return prefix
-}
-
-// SchemeFormat is the format that a lease found under a prefix is written in.
-func (l *Record) SchemeFormat(p Prefix) Format {
-	switch {
-	case p.Family == FamilyJava:
-		return FormatJavaPK
-	case l.Family == FamilyJava:
-		return FormatJavaEPK
-	default:
-		return FormatDotNetPK
-	}
 }
 
 // Successors are the leases that replace one after a split or merge (PartitionSynchronizerCore.cs); none
@@ -240,10 +224,9 @@ func (s Scheme) Successors(ranges Ranges, gone Lease, continuation string, now t
 	return wanted, nil
 }
 
-// Uncovered returns the parts of ranges that no lease covers. known is false if the ranges are older than
-// a lease.
-func Uncovered(ranges Ranges, leases []*Record) (missing []Share, known bool) {
-	holes, known := ranges.Uncovered(func(yield func(*Lease) bool) {
+// Uncovered returns the parts of ranges that no lease covers; none if the ranges are older than a lease.
+func Uncovered(ranges Ranges, leases []*Record) (missing []Share) {
+	holes, _ := ranges.Uncovered(func(yield func(*Lease) bool) {
 		for _, l := range leases {
 			if !yield(&l.Lease) {
 				return
@@ -251,7 +234,7 @@ func Uncovered(ranges Ranges, leases []*Record) (missing []Share, known bool) {
 		}
 	})
 	for _, hole := range holes {
-		missing = append(missing, ranges.Overlapping(hole).clipped(&hole)...)
+		missing = append(missing, ranges.within(hole)...)
 	}
-	return missing, known
+	return missing
 }

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,12 +55,15 @@ func (d Documents) under(prefix string) Documents {
 func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)
 	for i, p := range prefixes {
+		if slices.ContainsFunc(prefixes[:i], func(before Prefix) bool { return before.Text == p.Text }) {
+			continue
+		}
 		under := d.under(p.Text)
 		for j := range under {
 			l := &under[j]
-			rest, ok := cutPrefix(l, p)
-			if !ok || slices.ContainsFunc(prefixes[:i], func(before Prefix) bool { _, seen := cutPrefix(l, before); return seen }) {
-				continue
+			rest := l.ID[len(p.Text):]
+			if strings.Contains(rest, "..") {
+				continue // the leases of container "orders..eu" are not those of "orders"
 			}
 			if l.Token == "" {
 				named := *l
@@ -72,7 +76,7 @@ func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, er
 	}
 	if family == FamilyAny {
 		var err error
-		if family, err = newest(own); err != nil {
+		if family, err = newest(own[FamilyDotNet], own[FamilyJava]); err != nil {
 			return nil, err
 		}
 	}
@@ -80,31 +84,28 @@ func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, er
 }
 
 // newest returns the family that wrote a lease last.
-func newest(own map[Family][]*LeaseDocument) (Family, error) {
-	written := func(f Family) (last time.Time) {
-		for _, d := range own[f] {
-			if d.Time.After(last) {
-				last = d.Time
-			}
-		}
-		return last
-	}
-	switch dotnet, java := written(FamilyDotNet), written(FamilyJava); {
-	case len(own[FamilyJava]) == 0:
-		return FamilyDotNet, nil
-	case len(own[FamilyDotNet]) == 0:
-		return FamilyJava, nil
-	case owned(own[FamilyDotNet]) && owned(own[FamilyJava]) && dotnet.Sub(java).Abs() < mixedWithin:
+func newest(dotnet, java []*LeaseDocument) (Family, error) {
+	dotnetWrote, dotnetOwned := lastWrite(dotnet)
+	javaWrote, javaOwned := lastWrite(java)
+	switch {
+	case dotnetOwned && javaOwned && dotnetWrote.Sub(javaWrote).Abs() < mixedWithin:
 		return FamilyAny, ErrMixed
-	case java.After(dotnet):
+	case len(dotnet) == 0, javaWrote.After(dotnetWrote):
 		return FamilyJava, nil
 	default:
 		return FamilyDotNet, nil
 	}
 }
 
-func owned(leases []*LeaseDocument) bool {
-	return slices.ContainsFunc(leases, func(d *LeaseDocument) bool { return d.Owner != "" })
+// lastWrite returns when the last of some leases was written, and whether any has an owner.
+func lastWrite(leases []*LeaseDocument) (last time.Time, owned bool) {
+	for _, d := range leases {
+		if d.Time.After(last) {
+			last = d.Time
+		}
+		owned = owned || d.Owner != ""
+	}
+	return last, owned
 }
 
 // newestOfEach returns the newest lease of each token, ordered by token.
@@ -115,28 +116,15 @@ func newestOfEach(leases []*LeaseDocument) []LeaseDocument {
 			newest[d.Token] = d
 		}
 	}
-	if len(newest) == 0 {
-		return nil
+	selected := slices.Grow([]LeaseDocument(nil), len(newest))
+	for _, d := range slices.SortedFunc(maps.Values(newest), compareLeases) {
+		selected = append(selected, *d)
 	}
-	selected := make([]LeaseDocument, 0, len(newest))
-	for _, d := range leases {
-		if newest[d.Token] == d {
-			selected = append(selected, *d)
-		}
-	}
-	slices.SortFunc(selected, func(a, b LeaseDocument) int { return compareLeases(a.Lease, b.Lease) })
 	return selected
 }
 
-// cutPrefix returns what follows a prefix in the id of a lease. A lease token has no "..", so that the
-// leases of container "orders..eu" are not those of "orders".
-func cutPrefix(l *LeaseDocument, p Prefix) (rest string, ok bool) {
-	rest, ok = strings.CutPrefix(l.ID, p.Text)
-	return rest, ok && !strings.Contains(rest, "..")
-}
-
 // compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.
-func compareLeases(a, b Lease) int {
+func compareLeases(a, b *LeaseDocument) int {
 	switch {
 	case a.Range == nil && b.Range == nil:
 		return compareTokens(a.Token, b.Token)
@@ -145,14 +133,118 @@ func compareLeases(a, b Lease) int {
 	case b.Range == nil:
 		return 1
 	default:
-		return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max))
+		return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max), cmp.Compare(a.Token, b.Token))
 	}
 }
 
 // compareTokens orders partition key range ids, which are decimal numbers.
 func compareTokens(a, b string) int {
-	if c := cmp.Compare(len(a), len(b)); c != 0 {
-		return c
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// markerEnding takes the place of the two dots and the lease token in the id of the document that the SDKs
+// write once all leases exist (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreCosmos.cs).
+const markerEnding = ".info"
+
+// Marked reports whether every prefix of the leases has its marker, which says that the processor has
+// created all of them. The leases are as Select returned them.
+func (d Documents) Marked(leases []LeaseDocument) bool {
+	last := ""
+	for i := range leases {
+		prefix := leases[i].ID[:max(0, strings.LastIndex(leases[i].ID, ".."))]
+		if prefix == last {
+			continue
+		}
+		if last = prefix; len(d.under(prefix+markerEnding)) == 0 {
+			return false
+		}
 	}
-	return cmp.Compare(a, b)
+	return last != ""
+}
+
+// Format says which SDK wrote a lease, and in which of its formats (docs/lag.md, Formats of
+// leases).
+type Format string
+
+// The formats. One processor can have leases in several while it goes over from one to another.
+const (
+	FormatV2        Format = "V2"
+	FormatDotNetPK  Format = ".NET PK"
+	FormatDotNetEPK Format = ".NET EPK"
+	FormatJavaPK    Format = "Java PK"
+	FormatJavaEPK   Format = "Java EPK"
+)
+
+// Format says in which format the lease is written: by properties that only one SDK writes, and for
+// PK-range leases by the id, in which .NET has RIDs and Java names.
+func (l Lease) Format() Format {
+	prefix, _ := splitLeaseID(l.ID)
+	_, byRID := ReadRIDs(prefix)
+	switch {
+	case l.Range != nil && l.Family == FamilyJava:
+		return FormatJavaEPK
+	case l.Range != nil:
+		return FormatDotNetEPK
+	case l.V2:
+		return FormatV2
+	case byRID:
+		return FormatDotNetPK
+	default:
+		return FormatJavaPK
+	}
+}
+
+// FoundProcessor is the leases of one processor, grouped by the prefix of their ids.
+type FoundProcessor struct {
+	Prefix  string          // of the lease ids, up to the last ".."
+	Formats []Format        // of the leases that can be read; sorted
+	Modes   []Mode          // of the leases that can be read; sorted
+	Leases  []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
+}
+
+// Inventory groups the leases of a container by processor, in the order of their prefixes.
+// Documents whose id is not that of a lease are left out, such as the markers that the SDKs keep
+// next to the leases.
+func Inventory(documents []LeaseDocument) []FoundProcessor {
+	byPrefix := make(map[string][]*LeaseDocument)
+	for _, d := range documents {
+		prefix, rest := splitLeaseID(d.ID)
+		if prefix == "" || d.Err != nil && isMarker(rest) {
+			continue
+		}
+		d.Token = cmp.Or(d.Token, rest)
+		byPrefix[prefix] = append(byPrefix[prefix], &d)
+	}
+	processors := make([]FoundProcessor, 0, len(byPrefix))
+	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
+		found := byPrefix[prefix]
+		formats, modes := make(map[Format]bool), make(map[Mode]bool)
+		for _, d := range found {
+			if d.Err == nil {
+				formats[d.Format()], modes[d.Mode] = true, true
+			}
+		}
+		processors = append(processors, FoundProcessor{
+			Prefix: prefix, Formats: slices.Sorted(maps.Keys(formats)), Modes: slices.Sorted(maps.Keys(modes)),
+			Leases: newestOfEach(found),
+		})
+	}
+	return processors
+}
+
+// splitLeaseID splits the id of a lease at the last "..", since a lease token has none, but the
+// names in front of it may.
+func splitLeaseID(id string) (prefix, token string) {
+	at := strings.LastIndex(id, "..")
+	if at < 0 {
+		return "", id
+	}
+	return id[:at], id[at+len(".."):]
+}
+
+// isMarker reports whether a document that is no lease is one of the two markers, ".info" and
+// ".lock", that the SDKs keep for a processor (azure-cosmos-dotnet-v3,
+// DocumentServiceLeaseStoreCosmos.cs). Their ids have a ".." only if a name has one.
+func isMarker(end string) bool {
+	return strings.HasSuffix(end, ".info") || strings.HasSuffix(end, ".lock")
 }

@@ -46,14 +46,12 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 
 // span returns the range that the state covers, nil if it does not say.
 func (s javaState) span() *Range {
-	var span *Range
-	switch c := s.Continuation; {
-	case c == nil:
-		span = s.Range
-	case c.Range != nil:
+	span := s.Range
+	if c := s.Continuation; c != nil {
 		span = c.Range
-	case len(c.Continuation) == 1:
-		span = c.Continuation[0].Range
+		if span == nil && len(c.Continuation) == 1 {
+			span = c.Continuation[0].Range
+		}
 	}
 	if span == nil || !span.valid() {
 		return nil
@@ -135,17 +133,11 @@ func javaStart(start StartFrom) json.RawMessage {
 // JavaTime is the timestamp of a lease as Java's Instant prints itself: with no, three, six or nine
 // decimals.
 func JavaTime(t time.Time) string {
-	t = t.UTC()
-	layout := "2006-01-02T15:04:05.000000000Z"
-	switch n := time.Duration(t.Nanosecond()); {
-	case n == 0:
-		layout = "2006-01-02T15:04:05Z"
-	case n%time.Millisecond == 0:
-		layout = "2006-01-02T15:04:05.000Z"
-	case n%time.Microsecond == 0:
-		layout = "2006-01-02T15:04:05.000000Z"
+	text := t.UTC().Format("2006-01-02T15:04:05.000000000")
+	for range 3 {
+		text = strings.TrimSuffix(text, "000")
 	}
-	return t.Format(layout)
+	return strings.TrimSuffix(text, ".") + "Z"
 }
 
 // JavaCreated is the timestamp of a new lease, as Java's ZonedDateTime prints itself: a full minute has

@@ -97,8 +97,7 @@ func (h *host) missing() ([]*changefeed.Record, []changefeed.Share, error) {
 		return nil, nil, err
 	}
 	all, _, err := h.leases.all(h.life)
-	missing, _ := changefeed.Uncovered(ranges, all)
-	return all, missing, err
+	return all, changefeed.Uncovered(ranges, all), err
 }
 
 // createMissing creates leases for the keys that none covers.

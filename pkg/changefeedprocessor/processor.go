@@ -153,7 +153,10 @@ func (p *Processor) choose(ctx context.Context, s *leases, prefixes []changefeed
 			return err
 		}
 		for _, l := range all {
-			format := l.SchemeFormat(prefix)
+			format := l.Format()
+			if format != changefeed.FormatJavaPK && format != changefeed.FormatJavaEPK {
+				format = changefeed.FormatDotNetPK
+			}
 			if found[format] == "" {
 				found[format] = s.Prefix
 			}

@@ -48,7 +48,7 @@ var mutants = []mutant{
 	{"where nothing has changed a range that has replaced another one counts nothing", "estimator/measured.go", "switch r := p.result(); {", "switch r := p.reading; {"},
 	{"a range that cannot be read while it is split counts two", "estimator/measured.go", "greatest.Lag = 1\n", "greatest.Lag = 2\n"},
 	{"a range that has replaced another one counts one more though it was read", "estimator/measured.go", "greatest = r\n", "greatest = r\n\t\t\t\tgreatest.Lag++\n"},
-	{"uncovered keys are never found", "changefeed/coverage.go", "return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true", "return nil, true"},
+	{"uncovered keys are never found", "changefeed/ranges.go", "return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true", "return nil, true"},
 	{"a position that its feed has reached is ahead", "health/ahead.go", "case !p.Beyond():\n\t\treturn nil\n\tcase last == nil || *p.SessionLSN >= last.Position:\n", "case p.CheckpointLSN == nil || p.SessionLSN == nil || p.Pending():\n\t\treturn nil\n\tcase last == nil:\n"},
 	{"a position that its feed has not reached counts as read to the end", "health/ahead.go", "if a == nil || p.Lag == nil || a.Polls < aheadPolls ||", "if true ||"},
 	{"an unknown partition begins the minute of a position that is ahead anew", "health/ahead.go", "\t\treturn last\n\tcase !p.Beyond", "\t\treturn nil\n\tcase !p.Beyond"},
