@@ -7,23 +7,58 @@ import (
 	"slices"
 )
 
-// keys returns the bounds of all that a lease stands for.
-func (l Lease) keys(ranges Ranges) (keys Range, exists bool) {
-	shares, exists := ranges.Shares(&l)
-	if len(shares) > 0 {
-		keys = Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
-	}
-	return keys, exists
+// Planned is a lease, and what has to be read to measure it.
+type Planned struct {
+	LeaseDocument
+	Shares    []Share // to be read, from the lease's own position; none for a leftover
+	Splitting bool    // the range of the lease is gone: the greatest of the shares counts
+	Leftover  bool    // other leases replaced it: nothing of it counts
+
+	Readings []Reading // of each share, once it was read
+	Errs     []error   // of each share; ErrMoved if its range is gone as well
 }
 
-// Replaces reports whether a lease replaced another one whose range is gone, and for which keys: a lease
-// whose range exists does, one for a part of the keys and, of a PK-range lease, the EPK lease for exactly
-// its keys. The relation is never mutual, so that of two leases one is always counted.
-func (l Lease) Replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
-	of, _ := old.keys(ranges)
-	own, exists := l.keys(ranges)
-	same := own.Equal(of)
-	return own, exists || own.Within(of) && !same || same && l.Range != nil && old.Range == nil
+// ErrMoved says that a partition key range was split or merged, or is about to be.
+var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
+
+// Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with
+// that lease.
+func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
+	planned := make([]*Planned, len(leases))
+	for i, d := range leases {
+		planned[i] = &Planned{LeaseDocument: d}
+	}
+	MarkLeftovers(planned, ranges)
+	for _, p := range planned {
+		if p.Err != nil || p.Leftover {
+			continue
+		}
+		if p.Locate(planned, ranges); len(p.Shares) == 0 && !p.Leftover {
+			p.Err, p.Splitting = fmt.Errorf("no partition key range has keys of lease %s", p.ID), false
+		}
+		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
+	}
+	return planned
+}
+
+// MarkLeftovers finds the leases that another one covers exactly, and is newer: one of the two is by range
+// id and one by bounds. There are such pairs for a while when a processor goes over from PK-range to
+// EPK leases.
+func MarkLeftovers(planned []*Planned, ranges Ranges) {
+	for _, epk := range planned {
+		if epk.Range == nil || epk.Err != nil {
+			continue
+		}
+		for _, pk := range planned {
+			switch {
+			case pk.Range != nil || pk.Err != nil || !pk.coversExactly(*epk.Range, ranges):
+			case pk.Newer(epk.Lease):
+				epk.Leftover = true
+			default:
+				pk.Leftover = true
+			}
+		}
+	}
 }
 
 // coversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
@@ -35,144 +70,93 @@ func (l Lease) coversExactly(span Range, ranges Ranges) bool {
 	return l.Bounds != nil && l.Bounds.Equal(span)
 }
 
-// Leftovers reports which leases another one covers exactly, and is newer: one of the two is by range
-// id and one by bounds. There are such pairs for a while when a processor goes over from PK-range to
-// EPK leases.
-func Leftovers(leases []*Lease, ranges Ranges) map[*Lease]bool {
-	leftover := map[*Lease]bool{}
-	for _, epk := range leases {
-		if epk.Range == nil {
-			continue
-		}
-		for _, pk := range leases {
-			switch {
-			case pk.Range != nil || !pk.coversExactly(*epk.Range, ranges):
-			case pk.Newer(*epk):
-				leftover[epk] = true
-			default:
-				leftover[pk] = true
-			}
+// Locate finds the shares of a lease. exists is that of [Ranges.Shares]. If the range is gone, the lease is
+// splitting, and shares whose keys others of all count are left out. It is a leftover if none remains.
+func (p *Planned) Locate(all []*Planned, ranges Ranges) (exists bool) {
+	p.Shares, exists = ranges.Shares(&p.Lease)
+	p.Splitting = !exists
+	if exists || len(p.Shares) == 0 {
+		return exists
+	}
+	var covered []Range
+	for _, other := range all {
+		if keys, ok := other.replaces(p.Lease, ranges); ok && other != p && !other.Leftover {
+			covered = append(covered, keys)
 		}
 	}
-	return leftover
+	p.Shares = slices.DeleteFunc(p.Shares, func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
+	p.Leftover = len(p.Shares) == 0
+	return false
 }
 
-// Planned is what has to be read to measure a lease.
-type Planned struct {
-	LeaseDocument
-	Shares    []Share // to be read, from the lease's own position; none for a leftover
-	Splitting bool    // the range of the lease is gone: the greatest of the shares counts
-	Leftover  bool    // other leases replaced it: nothing of it counts
-
-	Start    StartFrom // where leases without a continuation begin that do not say it themselves
-	Readings []Reading // of each share, once it was read
-	Errs     []error   // of each share; ErrMoved if its range is gone as well
+// replaces reports whether a lease replaced another one whose range is gone, and for which keys: a lease
+// whose range exists does, one for a part of the keys and, of a PK-range lease, the EPK lease for exactly
+// its keys. The relation is never mutual, so that of two leases one is always counted.
+func (l Lease) replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
+	of, _ := old.keys(ranges)
+	own, exists := l.keys(ranges)
+	same := own.Equal(of)
+	return own, exists || own.Within(of) && !same || same && l.Range != nil && old.Range == nil
 }
 
-// ErrMoved says that a partition key range was split or merged, or is about to be.
-var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
-
-// Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with
-// that lease. start is where leases without a continuation begin that do not say it themselves.
-func Plan(leases []LeaseDocument, ranges Ranges, start StartFrom) []*Planned {
-	planned := make([]*Planned, len(leases))
-	var readable []*Lease
-	for i, d := range leases {
-		planned[i] = &Planned{LeaseDocument: d, Start: start}
-		if d.Err == nil {
-			readable = append(readable, &planned[i].Lease)
-		}
+// keys returns the bounds of all that a lease stands for.
+func (l Lease) keys(ranges Ranges) (keys Range, exists bool) {
+	shares, exists := ranges.Shares(&l)
+	if len(shares) > 0 {
+		keys = Range{Min: shares[0].Keys.Min, Max: shares[len(shares)-1].Keys.Max}
 	}
-	leftovers := Leftovers(readable, ranges)
-	for _, p := range planned {
-		p.Leftover = leftovers[&p.Lease]
-	}
-	for _, p := range planned {
-		if p.Err != nil || p.Leftover {
-			continue
-		}
-		shares, exists := ranges.Shares(&p.Lease)
-		if len(shares) == 0 {
-			p.Err = fmt.Errorf("no partition key range has keys of lease %s", p.ID)
-			continue
-		}
-		p.Shares, p.Splitting = shares, !exists
-		if !exists {
-			p.Shares = p.uncovered(planned, ranges)
-			p.Leftover = len(p.Shares) == 0
-		}
-		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
-	}
-	return planned
+	return keys, exists
 }
 
 // Settle completes a plan whose shares were read, by the table of docs/lag.md (What each answer counts):
 // Planned.Reading then tells what each lease counts.
 func Settle(planned []*Planned) {
+	parts := map[string][]*Reading{} // with something pending, by the range that they are of
 	for _, p := range planned {
 		p.Err = cmp.Or(p.Err, errors.Join(p.Errs...))
 		p.Splitting = p.Splitting || errors.Is(p.Err, ErrMoved)
+		if p.Splitting || p.Leftover || len(p.Shares) != 1 || p.Readings[0].Lag == 0 || p.Shares[0].Part() == (Range{}) {
+			continue
+		}
+		id := p.Shares[0].Of.ID
+		parts[id] = append(parts[id], &p.Readings[0])
 	}
-	scaleParts(planned)
+	for _, of := range parts {
+		scaleParts(of)
+	}
 }
 
-// Reading returns what the lease counts; nil if that is unknown, or needs earlier polls since nobody but
-// its owner knows the position. During a split or merge the ranges that replaced that of the lease
-// continue its LSNs, and the greatest of them counts, at least 1. If one of them is gone in turn, 1 counts
-// for the whole.
+// Reading returns what a lease counts that has a position; nil if that is unknown. During a split or merge
+// the ranges that replaced that of the lease begin with its LSNs, so that a sum would count what was
+// pending before as often. The greatest of them counts, and at least 1, since only a running processor can
+// replace the lease. If one of them is gone in turn, 1 counts for the whole, which is not known.
 func (p *Planned) Reading() *Reading {
 	switch {
 	case p.Splitting:
 		greatest := Reading{Lag: 1, Approximate: true}
 		for _, r := range p.Readings {
-			greatest.Lag = max(greatest.Lag, r.Lag)
-			if r.Age != nil && (greatest.Age == nil || *r.Age > *greatest.Age) {
-				greatest.Age = r.Age
+			greatest.Age = older(greatest.Age, r.Age)
+			if r.Lag >= greatest.Lag {
+				greatest.Lag, greatest.SessionLSN = r.Lag, r.SessionLSN
 			}
 		}
 		if errors.Is(p.Err, ErrMoved) {
 			greatest.Lag = 1
 		}
 		return &greatest
-	case p.Err != nil || p.Uncheckpointed(p.Start):
+	case p.Err != nil:
 		return nil
 	default:
 		return &p.Readings[0]
 	}
 }
 
-// scaleParts scales down the lags of leases that each cover a part of one range.
-func scaleParts(planned []*Planned) {
-	byRange := map[string][]*Reading{}
-	for _, p := range planned {
-		if p.Err != nil || p.Splitting || p.Leftover || p.Readings[0].Lag == 0 || p.Shares[0].Keys.Equal(p.Shares[0].Of.Span()) {
-			continue
-		}
-		id := p.Shares[0].Of.ID
-		byRange[id] = append(byRange[id], &p.Readings[0])
-	}
-	for _, parts := range byRange {
-		ScaleParts(parts)
-	}
-}
-
-// uncovered are the shares of a lease for which no other lease counts.
-func (p *Planned) uncovered(planned []*Planned, ranges Ranges) []Share {
-	var covered []Range
-	for _, other := range planned {
-		if keys, ok := other.Replaces(p.Lease, ranges); ok && other != p && !other.Leftover && other.Err == nil {
-			covered = append(covered, keys)
-		}
-	}
-	return slices.DeleteFunc(p.Shares, func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
-}
-
-// ScaleParts scales down the lags of leases that each cover a part of the same partition key range, and of
+// scaleParts scales down the lags of leases that each cover a part of the same partition key range, and of
 // which each is above 0. Each is measured against the LSN of the whole range, and so counts the
 // transactions of the other parts too. Together they cannot have more pending than the greatest of them:
 // the transactions of the range since the oldest pending change. Each lag is scaled by that over the sum,
 // is at least 1, and is approximate.
-func ScaleParts(parts []*Reading) {
+func scaleParts(parts []*Reading) {
 	// In floating point: with an absurd session LSN the sum of two lags may exceed 64 bits.
 	sum, oldest := 0.0, 0 // the part with the oldest pending change has the greatest lag
 	for i, r := range parts {

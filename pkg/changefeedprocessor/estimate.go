@@ -57,10 +57,10 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 			continue
 		}
 		state := LeaseState{Lease: l.Token, Owner: l.Owner, Err: l.Err}
-		if r := l.Reading(); r != nil {
-			state.Lag, state.Age, state.Approximate = &r.Lag, r.Age, r.Approximate
-		} else if state.Err == nil {
+		if state.Err == nil && !l.Splitting && l.Uncheckpointed(h.leases.Start) {
 			state.Err = ErrUncheckpointed
+		} else if r := l.Reading(); r != nil {
+			state.Lag, state.Age, state.Approximate = &r.Lag, r.Age, r.Approximate
 		}
 		states = append(states, state)
 	}
@@ -90,13 +90,13 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 		return nil, err
 	}
 	var reading sync.WaitGroup
-	planned := changefeed.Plan(selected, ranges, h.leases.Start)
+	planned := changefeed.Plan(selected, ranges)
 	for _, l := range planned {
 		for i := range l.Shares {
 			h.pages <- struct{}{}
 			reading.Go(func() {
 				defer func() { <-h.pages }()
-				l.Readings[i], l.Errs[i] = h.feed.measure(ctx, l, l.Shares[i])
+				l.Readings[i], l.Errs[i] = h.feed.measure(ctx, h.leases.Start, l, l.Shares[i])
 			})
 		}
 	}
@@ -105,9 +105,9 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 }
 
 // measure reads what is pending in a share of a lease.
-func (f *feed) measure(ctx context.Context, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
+func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
 	r := feedRequest{place: placeOf(s)}
-	r.ifNoneMatch, r.since = l.From(l.Start)
+	r.ifNoneMatch, r.since = l.From(start)
 	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
 		r.ifNoneMatch = continuation
 		return f.answer(ctx, r, l.Mode)

@@ -29,10 +29,17 @@ type measured struct {
 
 // measuredLease is one lease, and the pages that say how far behind it is.
 type measuredLease struct {
-	changefeed.LeaseDocument
-	pages     []*page
-	splitting bool // its range is gone, or is several ranges now; pages are those of the ranges that replaced it
-	leftover  bool // other leases cover all of it, so it is not counted
+	changefeed.Planned         // Readings and Errs are filled in last; of a PK-range lease, Shares only if its range is gone
+	pages              []*page // of its shares
+}
+
+// planned returns the leases as package changefeed plans them.
+func (m *measured) planned() []*changefeed.Planned {
+	all := make([]*changefeed.Planned, len(m.leases))
+	for i := range m.leases {
+		all[i] = &m.leases[i].Planned
+	}
+	return all
 }
 
 // source is the monitored container.
@@ -76,7 +83,7 @@ func (m *measured) position(l *measuredLease, rangeID string, part changefeed.Ra
 
 // gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
-	return l.splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
+	return l.Splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
 }
 
 // lag returns what the tick measured of the processor.
@@ -87,14 +94,14 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 		return lag
 	}
 	lag.Bootstrap, lag.Nearest, lag.Beside = len(m.leases) == 0, m.nearest, m.beside
-	m.boundParts()
+	m.settle()
 	m.replaced = m.hasReplaced()
 	if len(m.leases) > 0 {
 		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
 	}
 	for i := range m.leases {
 		l := &m.leases[i]
-		if l.leftover {
+		if l.Leftover {
 			lag.Leftover = append(lag.Leftover, l.Token)
 			continue
 		}
@@ -122,7 +129,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		partition.CheckpointLSN = &lsn
 	}
 	switch {
-	case l.Err != nil:
+	case l.Err != nil && !l.Splitting:
 		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
 	case slices.ContainsFunc(l.pages, func(p *page) bool { return p.leftOut }): // by the budget
 		m.carry(&partition, l, now)
@@ -130,13 +137,13 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
 		partition.SessionLSN = l.pages[0].reading.SessionLSN
 	case l.gone():
-		l.greatestChild(&partition)
+		l.applyChildren(&partition)
 	case l.pages[0].err != nil:
 		partition.Error = l.pages[0].err.Error()
 	case l.pages[0].unchanged != nil:
 		m.repeat(&partition, l.pages[0].unchanged, now)
 	default:
-		applyReading(&partition, l.pages[0])
+		applyReading(&partition, l.Readings[0], l.pages[0].usage.Charge)
 		partition.Unchanged = m.unchanged(&partition, l)
 	}
 	partition.Part = l.part()
@@ -150,7 +157,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 func (m *measured) hasReplaced() bool {
 	there := 0
 	for i := range m.leases {
-		if l := &m.leases[i]; !l.leftover && m.before(l) != nil {
+		if l := &m.leases[i]; !l.Leftover && m.before(l) != nil {
 			there++
 		}
 	}
@@ -206,10 +213,9 @@ func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Part
 	}
 }
 
-func applyReading(partition *changefeed.Partition, p *page) {
-	r := p.reading
+func applyReading(partition *changefeed.Partition, r changefeed.Reading, charge float64) {
 	partition.Lag, partition.Age, partition.Approximate = new(r.Lag), r.Age, r.Approximate
-	partition.SessionLSN, partition.ReadCharge = r.SessionLSN, p.usage.Charge
+	partition.SessionLSN, partition.ReadCharge = r.SessionLSN, charge
 	partition.Status = changefeed.StatusOK
 	if r.Lag > 0 {
 		partition.Status = changefeed.StatusLagging
@@ -222,33 +228,19 @@ func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) 
 	return last != nil && last.Position == partition.Position && last.SessionLSN != nil && partition.SessionLSN != nil && *last.SessionLSN == *partition.SessionLSN
 }
 
-// greatestChild measures a lease whose range is gone by the ranges that replaced it. Each of them
-// begins with the LSNs of the one that is gone, so that a sum would count what was pending before
-// as often. The one with most pending counts, and at least 1, since only a running processor can
-// replace the lease. If one is gone in turn, 1 counts for the whole, which is not known.
-func (l *measuredLease) greatestChild(partition *changefeed.Partition) {
+// applyChildren takes the reading of a lease whose range is gone, by the ranges that replaced it.
+func (l *measuredLease) applyChildren(partition *changefeed.Partition) {
+	r := l.Reading()
+	partition.Lag, partition.Age, partition.SessionLSN = &r.Lag, r.Age, r.SessionLSN
 	partition.Status, partition.Ranges, partition.Approximate = changefeed.StatusSplitting, len(l.pages), true
-	greatest, gone := changefeed.Reading{Lag: 1}, false
 	for _, p := range l.pages {
-		switch r := p.result(); {
+		switch {
 		case p.gone:
-			gone = true
 			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.position.Range)
 		case p.err != nil:
 			partition.Error = p.err.Error()
-		default:
-			if r.Age != nil && (partition.Age == nil || *r.Age > *partition.Age) {
-				partition.Age = r.Age
-			}
-			if r.Lag >= greatest.Lag {
-				greatest = r
-			}
 		}
 	}
-	if gone {
-		greatest.Lag = 1
-	}
-	partition.Lag, partition.SessionLSN = &greatest.Lag, greatest.SessionLSN
 }
 
 // result returns the reading of a page: that of the last tick if nothing has changed since.
@@ -260,43 +252,22 @@ func (p *page) result() changefeed.Reading {
 	return changefeed.Reading{Lag: *last.Lag, SessionLSN: last.SessionLSN, Age: last.Age, Approximate: last.Approximate}
 }
 
-// dropDuplicates marks the older of two leases that cover the same keys, one by range id and one by
-// bounds, as a leftover.
-func (m *measured) dropDuplicates(ranges changefeed.Ranges) {
-	var leases []*changefeed.Lease
+// settle hands the readings of the pages to the leases, and divides those of the parts of a range.
+func (m *measured) settle() {
 	for i := range m.leases {
-		if m.leases[i].Err == nil {
-			leases = append(leases, &m.leases[i].Lease)
+		l := &m.leases[i]
+		for _, p := range l.pages {
+			l.Readings = append(l.Readings, p.result())
+			if p.gone {
+				l.Errs = append(l.Errs, changefeed.ErrMoved)
+			}
 		}
 	}
-	leftover := changefeed.Leftovers(leases, ranges)
-	for i := range m.leases {
-		m.leases[i].leftover = m.leases[i].leftover || leftover[&m.leases[i].Lease]
-	}
-}
-
-// boundParts scales down the lag of leases that each cover a part of the same partition key range;
-// a part with nothing pending stays 0 and exact.
-func (m *measured) boundParts() {
-	byRange := make(map[string][]*measuredLease)
-	for i := range m.leases {
-		if l := &m.leases[i]; l.part() && l.pages[0].reading.Lag > 0 {
-			id := l.pages[0].position.Range
-			byRange[id] = append(byRange[id], l)
-		}
-	}
-	for _, parts := range byRange {
-		readings := make([]*changefeed.Reading, len(parts))
-		for i, l := range parts {
-			bounded := *l.pages[0] // other processors may share the page
-			l.pages[0], readings[i] = &bounded, &bounded.reading
-		}
-		changefeed.ScaleParts(readings)
-	}
+	changefeed.Settle(m.planned())
 }
 
 // part reports whether a lease covers a part of a range, which was read.
 func (l *measuredLease) part() bool {
-	return !l.leftover && !l.splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
+	return !l.Leftover && !l.Splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
 		l.pages[0].position.Part != changefeed.Range{}
 }

@@ -64,9 +64,9 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 		if m.err != nil {
 			continue
 		}
-		m.dropDuplicates(t.rangesOf(m))
+		changefeed.MarkLeftovers(m.planned(), t.rangesOf(m))
 		for i := range m.leases {
-			if l := &m.leases[i]; !l.leftover && l.Err == nil {
+			if l := &m.leases[i]; !l.Leftover && l.Err == nil {
 				planned = append(planned, t.route(m, l)...)
 			}
 		}
@@ -90,7 +90,7 @@ func (t *tick) route(m *measured, l *measuredLease) []*page {
 		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)
 		return nil
 	}
-	l.pages, l.splitting = nil, !exists
+	l.pages, l.Shares, l.Splitting = nil, shares, !exists
 	var planned []*page
 	for _, s := range shares {
 		planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
@@ -120,7 +120,7 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cos
 		if last := m.before(l); last != nil && last.Known() {
 			p.before = last
 			whole := position.Part == (changefeed.Range{}) // the lag of a part depends on those of the other parts
-			p.repeats = whole && !l.splitting && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
+			p.repeats = whole && !l.Splitting && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
 		}
 	}
 	l.pages = append(l.pages, p)

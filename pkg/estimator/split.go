@@ -29,7 +29,7 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	}
 	t.readPlanned(ctx, affected, planned)
 	for _, m := range affected {
-		m.dropDuplicates(t.rangesOf(m))
+		changefeed.MarkLeftovers(m.planned(), t.rangesOf(m))
 	}
 }
 
@@ -73,47 +73,24 @@ func (m *measured) foreign(ranges changefeed.Ranges) bool {
 	})
 }
 
-// planReplacements plans a page for each range that replaced the range of a lease. Keys for which a
-// newer lease exists are counted with that lease; a lease all of whose keys have one is a leftover
-// and is not counted.
+// planReplacements plans a page for each range that replaced the range of a lease, without those that
+// another lease counts.
 func (t *tick) planReplacements(m *measured) (planned []*page) {
-	ranges := t.rangesOf(m)
+	all := m.planned()
 	for i := range m.leases {
 		l := &m.leases[i]
-		if !l.gone() {
-			continue
-		}
-		shares, exists := ranges.Shares(&l.Lease)
-		if exists {
+		switch {
+		case !l.gone():
+		case l.Locate(all, t.rangesOf(m)):
 			planned = append(planned, t.reread(m, l)...)
-			continue
-		}
-		l.pages, l.splitting = nil, true
-		covered := m.covered(i, ranges)
-		for _, s := range shares {
-			if len(s.Keys.Gaps(covered)) > 0 {
+		default:
+			l.pages = nil
+			for _, s := range l.Shares {
 				planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
 			}
 		}
-		l.leftover = len(shares) > 0 && len(l.pages) == 0
 	}
 	return planned
-}
-
-// covered returns the keys for which leases exist that replaced the lease with index old, whose
-// range is gone.
-func (m *measured) covered(old int, ranges changefeed.Ranges) []changefeed.Range {
-	var covered []changefeed.Range
-	for i := range m.leases {
-		l := &m.leases[i]
-		if i == old || l.leftover {
-			continue
-		}
-		if keys, ok := l.Replaces(m.leases[old].Lease, ranges); ok {
-			covered = append(covered, keys)
-		}
-	}
-	return covered
 }
 
 // reread plans the read of a lease once more, whose range the service said was gone and which

@@ -76,7 +76,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	if err != nil {
 		return nil, err
 	}
-	planned := changefeed.Plan(leases, ranges, p.StartFrom)
+	planned := changefeed.Plan(leases, ranges)
 	l := planned[slices.IndexFunc(planned, func(l *changefeed.Planned) bool { return l.Token == token })]
 	if l.Err != nil {
 		return nil, fmt.Errorf("lease %s: %w", l.ID, l.Err)
@@ -87,7 +87,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	switch {
 	case l.Leftover:
 		found.Note = given("other leases replaced this one: inspect those")
-	case l.Uncheckpointed(l.Start):
+	case l.Uncheckpointed(p.StartFrom):
 		found.Note = given("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
 	default:
 		for _, share := range l.Shares {
@@ -105,7 +105,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 // read adds the first documents of a share of the lease.
 func (f *Inspection) read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) error {
 	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
-	position.Continuation, position.Since = l.From(l.Start)
+	position.Continuation, position.Since = l.From(p.StartFrom)
 	var documents []json.RawMessage
 	var answered time.Time
 	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
