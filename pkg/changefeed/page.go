@@ -3,6 +3,7 @@ package changefeed
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,14 +37,15 @@ var (
 func ReadPage(body io.Reader, mode Mode) (Page, error) {
 	in := pageBuffers.Get().(*bufio.Reader)
 	in.Reset(body)
-	page, err := (&pageReader{in: in}).page(mode)
+	r := pageReader{in: in}
+	page := r.page(mode)
 	in.Reset(nil)
 	pageBuffers.Put(in)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("it ends too early")
+	if errors.Is(r.err, io.EOF) || errors.Is(r.err, io.ErrUnexpectedEOF) {
+		r.err = errors.New("it ends too early")
 	}
-	if err != nil {
-		return Page{}, fmt.Errorf("the answer is not a page of a change feed: %w", err)
+	if r.err != nil {
+		return Page{}, fmt.Errorf("the answer is not a page of a change feed: %w", r.err)
 	}
 	return page, nil
 }
@@ -64,22 +66,18 @@ var pageBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, pa
 type pageReader struct {
 	in     *bufio.Reader
 	err    error
-	kind   byte // of the last token: one of {}[],: or '"' for a text, '0' for a number or a word
-	again  bool // the last token is the next one, too
 	scalar [maxScalar]byte
 	kept   int // bytes of scalar that the last text, with its quotes, or number has
 	depth  int // of the value that is skipped
 }
 
-func (r *pageReader) page(mode Mode) (page Page, _ error) {
-	var (
-		found bool
-		count *int64
-	)
-	if r.next() != '{' && (r.err == nil || r.err == errSyntax) {
-		r.err = errNoObject
+func (r *pageReader) page(mode Mode) (page Page) {
+	var found bool
+	var count *int64
+	if r.next() != '{' {
+		r.fail(errNoObject)
 	}
-	r.object(func(name []byte) {
+	r.object('{', func(name []byte) {
 		switch string(name) {
 		case "Documents":
 			if found {
@@ -90,24 +88,21 @@ func (r *pageReader) page(mode Mode) (page Page, _ error) {
 		case "_count":
 			count = r.number()
 		default:
-			r.skip()
+			r.skip(r.next())
 		}
 	})
 	switch {
 	case r.err != nil:
-		return Page{}, r.err
 	case !found:
-		return Page{}, errNoDocuments
+		r.fail(errNoDocuments)
 	case count != nil && *count != int64(page.Items):
-		return Page{}, fmt.Errorf("its _count is %d and it has %d documents", *count, page.Items)
+		r.fail(fmt.Errorf("its _count is %d and it has %d documents", *count, page.Items))
+	case r.next() != 0 || r.err == nil:
+		r.fail(errors.New("something follows its end"))
+	case r.err == io.EOF:
+		r.err = nil
 	}
-	switch kind := r.next(); {
-	case kind != 0:
-		return Page{}, errors.New("something follows its end")
-	case r.err != io.EOF:
-		return Page{}, r.err
-	}
-	return page, nil
+	return page
 }
 
 // documents reads the list, and what is needed of its first element.
@@ -115,117 +110,111 @@ func (r *pageReader) documents(mode Mode) (page Page) {
 	if r.next() != '[' {
 		r.fail(errNoDocuments)
 	}
-	for r.more(page.Items == 0, ']') {
-		page.Items++
-		if page.Items > 1 {
-			r.skip()
-			continue
+	r.elements(']', func(b byte) {
+		switch page.Items++; {
+		case page.Items > 1:
+			r.skip(b)
+		case mode != FullFidelity:
+			page.First = r.item(b, "_lsn", "_ts")
+		default:
+			page.First = &Item{}
+			r.object(b, func(name []byte) {
+				if b := r.next(); string(name) == "metadata" {
+					page.First = r.item(b, "lsn", "crts")
+				} else {
+					r.skip(b)
+				}
+			})
 		}
-		page.First = &Item{}
-		if mode != FullFidelity {
-			r.item("_lsn", "_ts", page.First)
-			continue
-		}
-		r.ifObject(func(name []byte) {
-			if string(name) == "metadata" {
-				r.item("lsn", "crts", page.First)
-			} else {
-				r.skip()
-			}
-		})
-	}
+	})
 	return page
 }
 
 // item reads the two properties of an object that are needed. Names count in any case, as for the
 // .NET estimator.
-func (r *pageReader) item(lsn, written string, into *Item) {
-	r.ifObject(func(name []byte) {
+func (r *pageReader) item(b byte, lsn, written string) *Item {
+	item := &Item{}
+	r.object(b, func(name []byte) {
 		switch {
 		case strings.EqualFold(string(name), lsn):
-			if into.LSN = r.number(); into.LSN != nil && *into.LSN < 1 {
-				into.LSN = nil
+			if item.LSN = r.number(); item.LSN != nil && *item.LSN < 1 {
+				item.LSN = nil
 			}
 		case strings.EqualFold(string(name), written):
-			into.Written = r.number()
+			item.Written = r.number()
 		default:
-			r.skip()
+			r.skip(r.next())
 		}
 	})
+	return item
 }
 
-// ifObject reads an object, and skips any other value.
-func (r *pageReader) ifObject(member func(name []byte)) {
-	if r.next() != '{' {
-		r.again = true
-		r.skip()
+// object reads an object that begins with b, and skips any other value. member reads the value of each name.
+func (r *pageReader) object(b byte, member func(name []byte)) {
+	if b != '{' {
+		r.skip(b)
 		return
 	}
-	r.object(member)
-}
-
-// object reads what follows an opening brace. member reads each value.
-func (r *pageReader) object(member func(name []byte)) {
-	for first := true; r.more(first, '}'); first = false {
-		if r.next() != '"' {
+	r.elements('}', func(b byte) {
+		if b != '"' {
 			r.fail(errSyntax)
 		}
-		name := r.text()
+		name := r.text(b)
 		if r.next() != ':' {
 			r.fail(errSyntax)
 		}
 		member(name)
+	})
+}
+
+// elements reads what follows an opening bracket. element reads each part, which begins with b.
+func (r *pageReader) elements(closing byte, element func(b byte)) {
+	first := true
+	for b := r.next(); b != closing && r.err == nil; b = r.next() {
+		if !first {
+			if b != ',' {
+				r.fail(errSyntax)
+			}
+			b = r.next()
+		}
+		first = false
+		element(b)
 	}
 }
 
-// more reports whether another member or element follows, rather than the closing bracket.
-func (r *pageReader) more(first bool, closing byte) bool {
-	kind := r.next()
-	switch {
-	case r.err != nil || kind == closing:
-		return false
-	case first:
-		r.again = true
-	case kind != ',':
-		r.fail(errSyntax)
-	}
-	return r.err == nil
-}
-
-// skip reads past a value of any kind.
-func (r *pageReader) skip() {
+// skip reads past a value of any kind that begins with b.
+func (r *pageReader) skip(b byte) {
 	if r.depth++; r.depth > maxNesting {
 		r.fail(errSyntax)
 	}
-	switch r.next() {
+	switch b {
 	case '{':
-		r.object(func([]byte) { r.skip() })
+		r.object(b, func([]byte) { r.skip(r.next()) })
 	case '[':
-		for first := true; r.more(first, ']'); first = false {
-			r.skip()
-		}
-	case '"', '0':
+		r.elements(']', r.skip)
 	default:
-		r.fail(errSyntax)
+		r.value(b)
 	}
 	r.depth--
 }
 
 // number reads a number, or a number as text; nil if the value is neither.
 func (r *pageReader) number() *int64 {
-	if kind := r.next(); kind != '"' && kind != '0' {
-		r.again = true
-		r.skip()
+	b := r.next()
+	if b == '{' || b == '[' {
+		r.skip(b)
 		return nil
 	}
-	if n, ok := parseLSN(string(r.text())); ok {
+	if n, ok := parseLSN(string(r.text(b))); ok {
 		return &n
 	}
 	return nil
 }
 
-// text returns the last text, number or word, until the next is read; nothing if it is too long.
-func (r *pageReader) text() []byte {
+// text reads a text, a number or a word that begins with b, and returns it until the next is read; nothing
+// if it is too long.
+func (r *pageReader) text(b byte) []byte {
+	r.value(b)
 	kept := r.scalar[:r.kept]
 	if r.kept < maxScalar && bytes.IndexByte(kept, '\\') < 0 {
 		return bytes.Trim(kept, `"`)
@@ -235,25 +224,11 @@ func (r *pageReader) text() []byte {
 	return []byte(text)
 }
 
-// next reads a token and returns its kind; 0 if there is none.
-func (r *pageReader) next() byte {
-	if r.again {
-		r.again = false
-		return r.kind
-	}
-	if r.kind = 0; r.err != nil {
-		return 0
-	}
-	b := r.read()
-	for b == ' ' || b == '\n' || b == '\r' || b == '\t' {
-		b = r.read()
-	}
+// value reads a text, a number or a word that begins with b.
+func (r *pageReader) value(b byte) {
 	r.kept = 0
 	switch {
-	case strings.IndexByte("{}[],:", b) >= 0:
-		r.kind = b
 	case b == '"':
-		r.kind = b
 		r.keep(b)
 		for ended := false; !ended && r.err == nil; {
 			part, _ := r.in.Peek(r.in.Buffered())
@@ -261,7 +236,7 @@ func (r *pageReader) next() byte {
 			if plain < 0 {
 				plain = len(part)
 			}
-			r.kept += copy(r.scalar[r.kept:], part[:plain])
+			r.keep(part[:plain]...)
 			_, _ = r.in.Discard(plain)
 			b = r.read()
 			r.keep(b)
@@ -271,7 +246,6 @@ func (r *pageReader) next() byte {
 			ended = b == '"'
 		}
 	case isBare(b):
-		r.kind = '0'
 		for ; isBare(b); b = r.read() {
 			r.keep(b)
 		}
@@ -281,11 +255,19 @@ func (r *pageReader) next() byte {
 	default:
 		r.fail(errSyntax)
 	}
-	return r.kind
 }
 
 // isBare reports whether a byte may be one of a number, or of true, false and null.
 func isBare(b byte) bool { return strings.IndexByte("+-.0123456789Eaeflnrstu", b) >= 0 }
+
+// next returns the next byte that is no blank; 0 after an error.
+func (r *pageReader) next() byte {
+	b := r.read()
+	for b == ' ' || b == '\n' || b == '\r' || b == '\t' {
+		b = r.read()
+	}
+	return b
+}
 
 // read returns the next byte; 0 after an error.
 func (r *pageReader) read() byte {
@@ -293,19 +275,13 @@ func (r *pageReader) read() byte {
 	if err != nil {
 		r.fail(err)
 	}
+	if r.err != nil {
+		return 0
+	}
 	return b
 }
 
-func (r *pageReader) keep(b byte) {
-	if r.kept < maxScalar {
-		r.scalar[r.kept] = b
-		r.kept++
-	}
-}
+func (r *pageReader) keep(part ...byte) { r.kept += copy(r.scalar[r.kept:], part) }
 
 // fail keeps the first error.
-func (r *pageReader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
+func (r *pageReader) fail(err error) { r.err = cmp.Or(r.err, err) }
