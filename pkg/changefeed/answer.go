@@ -118,12 +118,8 @@ func SessionLSN(token string) (lsn int64, ok bool) {
 	if _, after, found := strings.Cut(token, ":"); found {
 		token = after
 	}
-	first, rest, found := strings.Cut(token, "#")
-	if !found {
-		return parseLSN(first)
-	}
-	second, _, _ := strings.Cut(rest, "#")
-	return parseLSN(second)
+	parts := strings.SplitN(token, "#", 3)
+	return parseLSN(parts[min(1, len(parts)-1)])
 }
 
 // ContinuationLSN returns the LSN in a continuation. An ETag of the change feed usually is a quoted

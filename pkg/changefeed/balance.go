@@ -21,57 +21,47 @@ type Balance struct {
 // Otherwise two hosts might take from each other for ever.
 func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing bool) {
 	var free []*Record
-	counts := map[string]int{}
-	var owners []string // in the order of their first leases
+	hosts := map[string]int{b.Host: 0} // with how many leases each has
 	for _, l := range all {
 		if l.Expired(now, b.Expiration) {
 			free = append(free, l)
-			continue
+		} else {
+			hosts[l.Owner]++
 		}
-		if counts[l.Owner] == 0 {
-			owners = append(owners, l.Owner)
-		}
-		counts[l.Owner]++
 	}
-	if counts[b.Host] == 0 {
-		owners = append(owners, b.Host)
-	}
-	target := max(1, (len(all)+len(owners)-1)/len(owners))
+	target := max(1, (len(all)+len(hosts)-1)/len(hosts))
 	if b.Max > 0 {
 		target = min(target, b.Max)
 	}
 	target = max(target, b.Min)
-	needed := target - counts[b.Host]
-	switch {
+	switch needed := target - hosts[b.Host]; {
 	case needed <= 0:
 		return nil, false
 	case len(free) > 0:
 		return free[:min(needed, len(free))], false
+	case needed > 1:
+		return b.victims(all, hosts, target-1), true
 	default:
-		return victims(all, owners, counts, target, needed, b.Host), true
+		return b.victims(all, hosts, target), true
 	}
 }
 
-// victims are the leases of the host that has most, if it has more than its share. .NET takes the first
+// victims are the leases of the host that has most, if it has more than are spared. .NET takes the first
 // of them. Here the name of this host decides which comes first, so that hosts that look at the same
 // moment seldom want the same one.
-func victims(all []*Record, owners []string, counts map[string]int, target, needed int, host string) []*Record {
-	spared := target
-	if needed > 1 {
-		spared--
-	}
-	richest := ""
-	for _, owner := range owners {
-		if counts[owner] >= counts[richest] {
-			richest = owner
+func (b Balance) victims(all []*Record, hosts map[string]int, spared int) []*Record {
+	richest := b.Host
+	for host, leases := range hosts {
+		if leases > hosts[richest] || leases == hosts[richest] && host > richest {
+			richest = host
 		}
 	}
-	if counts[richest] <= spared {
+	if hosts[richest] <= spared {
 		return nil
 	}
 	theirs := slices.DeleteFunc(slices.Clone(all), func(l *Record) bool { return l.Owner != richest })
 	name := fnv.New32a()
-	_, _ = name.Write([]byte(host)) // never fails
+	_, _ = name.Write([]byte(b.Host)) // never fails
 	at := int(name.Sum32() % uint32(len(theirs)))
 	return slices.Concat(theirs[at:], theirs[:at])
 }

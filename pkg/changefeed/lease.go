@@ -77,11 +77,10 @@ func ParseLease(document []byte) (Lease, error) {
 		l.Token = name
 		return l, fmt.Errorf("%w: its token is longer than %d bytes, or holds characters that cannot be seen", ErrNotALease, maxName)
 	}
-	if mode, ok := optionalString(d.Mode); ok {
-		l.Mode = ParseMode(mode)
-	}
-	continuation, ok := optionalString(d.Continuation)
-	if !ok {
+	mode, _ := d.Mode.(string)
+	l.Mode = ParseMode(mode)
+	continuation, ok := d.Continuation.(string)
+	if !ok && d.Continuation != nil {
 		return l, fmt.Errorf("%w: its ContinuationToken is not a string", ErrNotALease)
 	}
 	if len(continuation) > maxContinuation {
@@ -93,16 +92,17 @@ func ParseLease(document []byte) (Lease, error) {
 	// anything else a PK-range lease.
 	if string(d.Version) != "1" {
 		l.Bounds = bounds
-		return l, l.checkContinuation()
+	} else {
+		l.Family = FamilyDotNet
+		if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
+			l.Family = FamilyJava
+		}
+		err = l.readEPK(bounds)
 	}
-	l.Family = FamilyDotNet
-	if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
-		l.Family = FamilyJava
+	if err == nil {
+		err = l.checkContinuation()
 	}
-	if err := l.readEPK(bounds); err != nil {
-		return l, err
-	}
-	return l, l.checkContinuation()
+	return l, err
 }
 
 // leaseFields are the properties of a lease as they stand in its document.
@@ -190,17 +190,10 @@ func feedRange(raw json.RawMessage) *Range {
 	return feed.Range
 }
 
-// optionalString returns a decoded JSON string; null and absent are "". ok is false for any other
-// type.
-func optionalString(value any) (s string, ok bool) {
-	s, ok = value.(string)
-	return s, ok || value == nil
-}
-
 // leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java
 // appends a zone in brackets when it creates a lease. If it cannot be read, _ts is used.
 func leaseTime(text any, ts int64) time.Time {
-	if s, ok := optionalString(text); ok && s != "" {
+	if s, _ := text.(string); s != "" {
 		s, _, _ = strings.Cut(s, "[")
 		for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} { // Java leaves out seconds that are zero
 			if t, err := time.Parse(layout, s); err == nil && t.Year() != 1 { // 1 is .NET's DateTime without a value

@@ -151,7 +151,7 @@ const markerEnding = ".info"
 func (d Documents) Marked(leases []LeaseDocument) bool {
 	last := ""
 	for i := range leases {
-		prefix := leases[i].ID[:max(0, strings.LastIndex(leases[i].ID, ".."))]
+		prefix, _ := splitLeaseID(leases[i].ID)
 		if prefix == last {
 			continue
 		}

@@ -17,7 +17,7 @@
 // The API is stable: a change that breaks it is in CHANGELOG.md. The package uses azcore, azcosmos and
 // pkg/changefeed, and knows nothing else of feedscale.
 //
-// Start reading at [Processor.Run] in processor.go. A lease that this host owns is partition.go, what
-// becomes of it in a split or merge is reshape.go, and policy.go is what azcosmos lacks. The documents of
+// Start reading at [Processor.Run] in processor.go. A lease that this host owns, and what
+// becomes of it in a split or merge, is partition.go; policy.go is what azcosmos lacks. The documents of
 // leases, their successors and the rule by which hosts share them are pkg/changefeed's.
 package changefeedprocessor
