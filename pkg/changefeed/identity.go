@@ -102,7 +102,7 @@ func ReadNames(prefix, ownHost string) []PrefixReading {
 		var readings []PrefixReading
 		for _, at := range separators(prefix) {
 			head, tail := prefix[:at], prefix[at+1:]
-			if !endsWith(head, host) {
+			if _, _, ends := SplitHead(head, host); host != "" && !ends {
 				continue
 			}
 			for _, at := range separators(tail) {
@@ -134,17 +134,11 @@ func separators(text string) []int {
 // SplitHead splits a head into processor name and host if it ends with ownHost, in any case: .NET writes
 // the host in lower case, Java as it was given.
 func SplitHead(head, ownHost string) (processorName, host string, ok bool) {
-	if ownHost == "" || !endsWith(head, ownHost) {
+	at := len(head) - len(ownHost)
+	if ownHost == "" || at < 0 || !strings.EqualFold(head[at:], ownHost) {
 		return "", "", false
 	}
-	at := len(head) - len(ownHost)
 	return head[:at], head[at:], true
-}
-
-// endsWith reports whether a text ends with another one, in any case.
-func endsWith(text, end string) bool {
-	at := len(text) - len(end)
-	return at >= 0 && strings.EqualFold(text[at:], end)
 }
 
 // NameDistance is how much of two names differs: what is left of the longer one without their common

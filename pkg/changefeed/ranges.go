@@ -37,30 +37,14 @@ func (r Range) Equal(o Range) bool {
 	return CompareEPK(r.Min, o.Min) == 0 && CompareEPK(r.Max, o.Max) == 0
 }
 
-// Within reports whether all keys of the range are in the other.
-func (r Range) Within(o Range) bool {
-	return CompareEPK(o.Min, r.Min) <= 0 && CompareEPK(r.Max, o.Max) <= 0
-}
-
-// Clip returns the intersection of two ranges, which must overlap.
-func (r Range) Clip(o Range) Range {
-	if CompareEPK(r.Min, o.Min) < 0 {
-		r.Min = o.Min
-	}
-	if CompareEPK(r.Max, o.Max) > 0 {
-		r.Max = o.Max
-	}
-	return r
-}
-
 // Gaps returns the keys of the range that none of the others has, in key order.
 func (r Range) Gaps(others []Range) []Range {
-	others = slices.Clone(others)
+	others = append(slices.Clone(others), Range{Min: r.Max, Max: r.Max}) // where the last gap ends
 	slices.SortFunc(others, func(a, b Range) int { return CompareEPK(a.Min, b.Min) })
 	var gaps []Range
 	at := r.Min
 	for _, o := range others {
-		if CompareEPK(o.Min, r.Max) >= 0 {
+		if CompareEPK(o.Min, r.Max) > 0 {
 			break
 		}
 		if CompareEPK(at, o.Min) < 0 {
@@ -69,9 +53,6 @@ func (r Range) Gaps(others []Range) []Range {
 		if CompareEPK(at, o.Max) < 0 {
 			at = o.Max
 		}
-	}
-	if CompareEPK(at, r.Max) < 0 {
-		gaps = append(gaps, Range{Min: at, Max: r.Max})
 	}
 	return gaps
 }
@@ -180,7 +161,10 @@ func (rs Ranges) within(span Range) (shares []Share) {
 		if CompareEPK(r.Min, span.Max) >= 0 {
 			break
 		}
-		shares = append(shares, Share{r, r.Span().Clip(span)})
+		shares = append(shares, Share{r, Range{
+			Min: slices.MaxFunc([]string{r.Min, span.Min}, CompareEPK),
+			Max: slices.MinFunc([]string{r.Max, span.Max}, CompareEPK),
+		}})
 	}
 	return shares
 }

@@ -95,8 +95,10 @@ func (p *Planned) Locate(all []*Planned, ranges Ranges) (exists bool) {
 func (l Lease) replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
 	of, _ := old.keys(ranges)
 	own, exists := l.keys(ranges)
-	same := own.Equal(of)
-	return own, exists || own.Within(of) && !same || same && l.Range != nil && old.Range == nil
+	if own.Equal(of) {
+		return own, exists || l.Range != nil && old.Range == nil
+	}
+	return own, exists || len(own.Gaps([]Range{of})) == 0
 }
 
 // keys returns the bounds of all that a lease stands for.
