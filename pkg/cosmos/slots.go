@@ -138,18 +138,24 @@ func (s *slots) take(ctx context.Context, c Container, feed bool) (*ticket, erro
 // grant gives free slots to those that wait, the oldest first: containers that fail after the others. The
 // mutex is held, here and below.
 func (s *slots) grant() {
+	taken := s.failing()
 	for _, failing := range [...]bool{false, true} {
-		s.waiting = slices.DeleteFunc(s.waiting, func(t *ticket) bool {
-			if t.failing != failing || len(s.held) >= s.size || t.share.held >= t.limit || failing && s.failing() >= s.part() {
-				return false
+		for i := 0; i < len(s.waiting) && len(s.held) < s.size; {
+			t := s.waiting[i]
+			if t.failing != failing || t.share.held >= t.limit || failing && taken >= s.part() {
+				i++
+				continue
 			}
+			if failing {
+				taken++
+			}
+			s.waiting = slices.Delete(s.waiting, i, i+1)
 			s.held, t.holds = append(s.held, t), true
 			t.share.held++
 			if t.granted != nil {
 				close(t.granted)
 			}
-			return true
-		})
+		}
 	}
 	s.makeWay()
 }
