@@ -3,9 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -72,4 +75,78 @@ func cutSubscription(path string) (topic, name string, ok bool) {
 		return path, "", false
 	}
 	return path[:at], strings.TrimPrefix(path[at+len(word)-1:], "/"), true
+}
+
+// ServiceBusConnection is a Service Bus namespace and how to sign in to it.
+type ServiceBusConnection struct {
+	Setting          string   // name of the setting
+	Namespace        string   // host[:port]
+	ConnectionString Secret   // without EntityPath, in the form that azservicebus reads; zero if an identity signs in
+	Entity           string   // that the connection string is limited to (EntityPath); "" = the whole namespace
+	Identity         Identity // used if ConnectionString is zero
+}
+
+// UsesIdentity reports whether an identity signs in, and not a key.
+func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
+
+// ParseServiceBusConnection reads a connection in the Functions convention: the setting NAME holds
+// a connection string, or NAME__fullyQualifiedNamespace the host of the namespace, to sign in with
+// an identity (NAME__credential, NAME__clientId, NAME__tenantId). A connection string wins; where
+// it names an entity, that has to be the queue. The error never contains a key or a signature.
+func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
+	settings, err := findConnection(lookup, name,
+		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",
+		"fullyQualifiedNamespace")
+	if err != nil {
+		return ServiceBusConnection{}, err
+	}
+	c := ServiceBusConnection{Setting: name}
+	if text := settings.value(); text != "" {
+		if c.Namespace, c.Entity, c.ConnectionString, err = serviceBusConnectionString(text, queue); err != nil {
+			return ServiceBusConnection{}, settings.wrong("", err)
+		}
+		return c, nil
+	}
+	c.Namespace = settings.field("fullyQualifiedNamespace")
+	if u, err := url.Parse("sb://" + c.Namespace); err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "" {
+		return ServiceBusConnection{}, settings.wrong("__fullyQualifiedNamespace", errors.New("is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path"))
+	}
+	c.Identity, err = settings.identity()
+	return c, err
+}
+
+// serviceBusConnectionString returns the host of the namespace, the entity that the connection string is
+// limited to, and the connection string reduced to the fields that sign in.
+func serviceBusConnectionString(text, queue string) (namespace, entity string, secret Secret, err error) {
+	fields, err := connectionstring.Parse(text, connectionstring.ServiceBus)
+	if err != nil {
+		return "", "", Secret{}, err
+	}
+	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
+	if err != nil {
+		return "", "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
+	}
+	if entity = fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
+		return "", "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(entity), yamltree.Quote(queue))
+	}
+	canonical := "Endpoint=sb://" + u.Host + "/"
+	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]
+	switch {
+	case signature != "":
+		canonical += ";SharedAccessSignature=" + signature
+	case keyName != "" && key != "":
+		canonical += ";SharedAccessKeyName=" + keyName + ";SharedAccessKey=" + key
+	default:
+		return "", "", Secret{}, errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
+	}
+	if text := fields["usedevelopmentemulator"]; text != "" {
+		emulator, err := strconv.ParseBool(strings.ToLower(text))
+		if err != nil {
+			return "", "", Secret{}, errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
+		}
+		if emulator {
+			canonical += ";UseDevelopmentEmulator=true"
+		}
+	}
+	return u.Host, entity, NewSecret(canonical), nil
 }

@@ -1,6 +1,11 @@
 package config
 
-import "github.com/feedscale/feedscale/pkg/yamltree"
+import (
+	"slices"
+	"strings"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
+)
 
 // foreignFields says what to write instead of fields of other files: those of KEDA's ScaledObjects and
 // their Cosmos DB triggers
@@ -8,67 +13,54 @@ import "github.com/feedscale/feedscale/pkg/yamltree"
 // https://github.com/kedacore/external-scaler-azure-cosmos-db), and those of the Cosmos DB trigger
 // of Azure Functions
 // (https://learn.microsoft.com/azure/azure-functions/functions-bindings-cosmosdb-v2-trigger).
-var foreignFields = map[string]struct{ of, instead string }{
-	"pollingInterval":                  {keda, `FEEDSCALE_TIMER_SCHEDULE says when to poll all processors, and schedule or idleSchedule when to poll one, such as idleSchedule: "*/30 * * * * *"`},
-	"idleReplicaCount":                 {keda, "minReplicaCount always holds; for a processor that may sleep write minReplicaCount: 0"},
-	"initialCooldownPeriod":            {keda, "cooldownPeriod counts from the last active poll, at the beginning too; leave it out"},
-	"scaleTargetRef":                   {keda, "write target: {deployment: NAME, namespace: NAMESPACE}"},
-	"triggers":                         {keda, "each trigger is an entry of processors, and feedscale import FILE makes them from a ScaledObject"},
-	"advanced":                         {keda, "write its behavior as behavior of the processor"},
-	"horizontalPodAutoscalerConfig":    {keda, "write its behavior as behavior of the processor"},
-	"restoreToOriginalReplicaCount":    {keda, "a processor that leaves the file keeps the replicas it has; leave it out"},
-	"scalingModifiers":                 {keda, "there are no formulas: a group gets the highest count that any of its members asks for; keep a ScaledObject that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md) where a formula is needed"},
-	"authenticationRef":                {keda, "connection names the setting that signs in (https://github.com/feedscale/feedscale/blob/main/docs/configure.md, Connections)"},
-	"podIdentity":                      {keda, "an identity signs in where the setting NAME__accountEndpoint is there without NAME__accountKey, NAME being that of connection"},
-	"connectionFromEnv":                {keda, "write connection: NAME, NAME being a setting of feedscale with the connection string"},
-	"leaseConnectionFromEnv":           {keda, "write leaseConnection: NAME, NAME being a setting of feedscale with the connection string"},
-	"endpoint":                         {keda, "write connection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
-	"leaseEndpoint":                    {keda, "write leaseConnection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
-	"cosmosDBKey":                      {keda, "put the key into the setting NAME__accountKey, NAME being that of connection"},
-	"cosmosDBKeyFromEnv":               {keda, "put the key into the setting NAME__accountKey, NAME being that of connection"},
-	"leaseCosmosDBKey":                 {keda, "put the key into the setting NAME__accountKey, NAME being that of leaseConnection"},
-	"leaseCosmosDBKeyFromEnv":          {keda, "put the key into the setting NAME__accountKey, NAME being that of leaseConnection"},
-	"tenantId":                         {keda, "put it into the setting NAME__tenantId, NAME being that of connection"},
-	"clientId":                         {keda, "put it into the setting NAME__clientId, NAME being that of connection"},
-	"clientSecret":                     {keda, "put it into the setting NAME__clientSecret, NAME being that of connection"},
-	"cloud":                            {keda, "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
-	"cosmosDBResourceURL":              {keda, "put it, with /.default after it, into the setting NAME__tokenScope, NAME being that of connection"},
-	"activeDirectoryEndpoint":          {keda, "put it into AZURE_AUTHORITY_HOST"},
-	"lagThreshold":                     {keda, "write changeFeedLagThreshold, which counts changes and not partitions"},
-	"activationLagThreshold":           {keda, "write activationChangeFeedLagThreshold, which counts changes and not partitions"},
-	"maxActiveLeasesPerReplica":        {keda, "write maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag"},
-	"enableHighAvailability":           {keda, "write as minReplicaCount the number of leases divided by maxLeasesPerReplica"},
-	"metricType":                       {keda, "lag is shared out over the replicas, as with AverageValue; leave it out"},
-	"metricName":                       {keda, "no metric is registered with KEDA; leave it out"},
-	"useCachedMetrics":                 {keda, "each poll is one measurement, however many ask for it; leave it out"},
-	"scalerAddress":                    {keda, "no other scaler is asked; leave it out"},
-	"databaseName":                     {functions, "write databaseId"},
-	"containerName":                    {functions, "write containerId"},
-	"collectionName":                   {functions, "write containerId"},
-	"connectionStringSetting":          {functions, "write connection, with the same name of a setting"},
-	"leaseConnectionStringSetting":     {functions, "write leaseConnection, with the same name of a setting"},
-	"leaseDatabaseName":                {functions, "write leaseDatabaseId"},
-	"leaseContainerName":               {functions, "write leaseContainerId"},
-	"leaseCollectionName":              {functions, "write leaseContainerId"},
-	"leaseContainerPrefix":             {functions, "write processorName, with which the ids of the leases begin"},
-	"leaseCollectionPrefix":            {functions, "write processorName, with which the ids of the leases begin"},
-	"startFromBeginning":               {functions, "write startFrom: beginning"},
-	"startFromTime":                    {functions, "write startFrom, with the same time"},
-	"leaseExpirationInterval":          {functions, "write leaseExpiration, as a duration such as 60s"},
-	"maxItemsPerInvocation":            {functions, "write changeFeedLagThreshold: as many items per replica are what the target-based scaling of Functions aims at"},
-	"preferredLocations":               {functions, "FEEDSCALE_REGION names the region to read in, for all processors"},
-	"feedPollDelay":                    {functions, "it is the application's own, and feedscale polls by schedule; leave it out"},
-	"leaseRenewInterval":               {functions, "it is the application's own; leave it out"},
-	"leaseAcquireInterval":             {functions, "it is the application's own; leave it out"},
-	"checkpointInterval":               {functions, "it is the application's own; leave it out"},
-	"checkpointDocumentCount":          {functions, "it is the application's own; leave it out"},
-	"createLeaseContainerIfNotExists":  {functions, "feedscale writes to no account, and waits for the application to make its leases; leave it out"},
-	"createLeaseCollectionIfNotExists": {functions, "feedscale writes to no account, and waits for the application to make its leases; leave it out"},
-	"leasesContainerThroughput":        {functions, "feedscale writes to no account; leave it out"},
-	"leasesCollectionThroughput":       {functions, "feedscale writes to no account; leave it out"},
-	"useMultipleWriteLocations":        {functions, "it is the application's own; leave it out"},
-	"useDefaultJsonSerialization":      {functions, "it is the application's own; leave it out"},
-	"changeFeedMode":                   {functions, "each lease says itself in which mode it is read; leave it out"},
+var foreignFields = []struct{ of, names, instead string }{
+	{keda, "pollingInterval", `FEEDSCALE_TIMER_SCHEDULE says when to poll all processors, and schedule or idleSchedule when to poll one, such as idleSchedule: "*/30 * * * * *"`},
+	{keda, "idleReplicaCount", "minReplicaCount always holds; for a processor that may sleep write minReplicaCount: 0"},
+	{keda, "initialCooldownPeriod", "cooldownPeriod counts from the last active poll, at the beginning too; leave it out"},
+	{keda, "scaleTargetRef", "write target: {deployment: NAME, namespace: NAMESPACE}"},
+	{keda, "triggers", "each trigger is an entry of processors, and feedscale import FILE makes them from a ScaledObject"},
+	{keda, "advanced horizontalPodAutoscalerConfig", "write its behavior as behavior of the processor"},
+	{keda, "restoreToOriginalReplicaCount", "a processor that leaves the file keeps the replicas it has; leave it out"},
+	{keda, "scalingModifiers", "there are no formulas: a group gets the highest count that any of its members asks for; keep a ScaledObject that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md) where a formula is needed"},
+	{keda, "authenticationRef", "connection names the setting that signs in (https://github.com/feedscale/feedscale/blob/main/docs/configure.md, Connections)"},
+	{keda, "podIdentity", "an identity signs in where the setting NAME__accountEndpoint is there without NAME__accountKey, NAME being that of connection"},
+	{keda, "connectionFromEnv", "write connection: NAME, NAME being a setting of feedscale with the connection string"},
+	{keda, "leaseConnectionFromEnv", "write leaseConnection: NAME, NAME being a setting of feedscale with the connection string"},
+	{keda, "endpoint", "write connection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
+	{keda, "leaseEndpoint", "write leaseConnection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
+	{keda, "cosmosDBKey cosmosDBKeyFromEnv", "put the key into the setting NAME__accountKey, NAME being that of connection"},
+	{keda, "leaseCosmosDBKey leaseCosmosDBKeyFromEnv", "put the key into the setting NAME__accountKey, NAME being that of leaseConnection"},
+	{keda, "tenantId", "put it into the setting NAME__tenantId, NAME being that of connection"},
+	{keda, "clientId", "put it into the setting NAME__clientId, NAME being that of connection"},
+	{keda, "clientSecret", "put it into the setting NAME__clientSecret, NAME being that of connection"},
+	{keda, "cloud", "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
+	{keda, "cosmosDBResourceURL", "put it, with /.default after it, into the setting NAME__tokenScope, NAME being that of connection"},
+	{keda, "activeDirectoryEndpoint", "put it into AZURE_AUTHORITY_HOST"},
+	{keda, "lagThreshold", "write changeFeedLagThreshold, which counts changes and not partitions"},
+	{keda, "activationLagThreshold", "write activationChangeFeedLagThreshold, which counts changes and not partitions"},
+	{keda, "maxActiveLeasesPerReplica", "write maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag"},
+	{keda, "enableHighAvailability", "write as minReplicaCount the number of leases divided by maxLeasesPerReplica"},
+	{keda, "metricType", "lag is shared out over the replicas, as with AverageValue; leave it out"},
+	{keda, "metricName", "no metric is registered with KEDA; leave it out"},
+	{keda, "useCachedMetrics", "each poll is one measurement, however many ask for it; leave it out"},
+	{keda, "scalerAddress", "no other scaler is asked; leave it out"},
+	{functions, "databaseName", "write databaseId"},
+	{functions, "containerName collectionName", "write containerId"},
+	{functions, "connectionStringSetting", "write connection, with the same name of a setting"},
+	{functions, "leaseConnectionStringSetting", "write leaseConnection, with the same name of a setting"},
+	{functions, "leaseDatabaseName", "write leaseDatabaseId"},
+	{functions, "leaseContainerName leaseCollectionName", "write leaseContainerId"},
+	{functions, "leaseContainerPrefix leaseCollectionPrefix", "write processorName, with which the ids of the leases begin"},
+	{functions, "startFromBeginning", "write startFrom: beginning"},
+	{functions, "startFromTime", "write startFrom, with the same time"},
+	{functions, "leaseExpirationInterval", "write leaseExpiration, as a duration such as 60s"},
+	{functions, "maxItemsPerInvocation", "write changeFeedLagThreshold: as many items per replica are what the target-based scaling of Functions aims at"},
+	{functions, "preferredLocations", "FEEDSCALE_REGION names the region to read in, for all processors"},
+	{functions, "feedPollDelay", "it is the application's own, and feedscale polls by schedule; leave it out"},
+	{functions, "leaseRenewInterval leaseAcquireInterval checkpointInterval checkpointDocumentCount useMultipleWriteLocations useDefaultJsonSerialization", "it is the application's own; leave it out"},
+	{functions, "createLeaseContainerIfNotExists createLeaseCollectionIfNotExists", "feedscale writes to no account, and waits for the application to make its leases; leave it out"},
+	{functions, "leasesContainerThroughput leasesCollectionThroughput", "feedscale writes to no account; leave it out"},
+	{functions, "changeFeedMode", "each lease says itself in which mode it is read; leave it out"},
 }
 
 const (
@@ -79,14 +71,23 @@ const (
 // Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure Functions;
 // ok is false for any other field.
 func Instead(field string) (text string, ok bool) {
-	f, ok := foreignFields[field]
-	return f.instead, ok
+	_, text = foreign(field)
+	return text, text != ""
+}
+
+func foreign(field string) (of, instead string) {
+	for _, f := range foreignFields {
+		if slices.Contains(strings.Fields(f.names), field) {
+			return f.of, f.instead
+		}
+	}
+	return "", ""
 }
 
 // unknownField returns the sentence of a mistake about an unknown field.
 func unknownField(name string, known []string) string {
-	if f, ok := foreignFields[name]; ok {
-		return "is a field of " + f.of + "; " + f.instead
+	if of, instead := foreign(name); of != "" {
+		return "is a field of " + of + "; " + instead
 	}
 	return unknown("field", name, known)
 }

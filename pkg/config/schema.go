@@ -2,9 +2,16 @@ package config
 
 import (
 	_ "embed" // for the schema
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamlschema"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // SchemaURL is where the schema is published, for the first line of a processors file anywhere.
@@ -14,8 +21,7 @@ const SchemaURL = "https://raw.githubusercontent.com/feedscale/feedscale/main/pk
 var schemaText string
 
 // Schema returns the JSON Schema (2020-12) of the processors file: the only source of its fields, their
-// types, ranges and defaults. rules.go has the rules that a schema cannot express, formats.go the formats
-// feedscale-*.
+// types, ranges and defaults. rules.go has the rules that a schema cannot express.
 func Schema() string { return schemaText }
 
 var processorsForm = sync.OnceValue(func() *yamlschema.Form {
@@ -25,3 +31,82 @@ var processorsForm = sync.OnceValue(func() *yamlschema.Form {
 var policiesForm = sync.OnceValue(func() *yamlschema.Form {
 	return yamlschema.New(schemaText, "/$defs/policiesFile", formats, unknownField)
 })
+
+// formats are those of the schema that JSON Schema does not have. Each returns what is wrong with a text,
+// and what is allowed; it accepts values of other types.
+var formats = map[string]func(any) error{
+	"feedscale-duration":          textFormat(func(text string) error { return checkDuration(text, 0) }),
+	"feedscale-positive-duration": textFormat(func(text string) error { return checkDuration(text, time.Second) }),
+	"feedscale-start-from":        textFormat(func(text string) error { _, err := parseStartFrom(text); return err }),
+	"feedscale-ncrontab":          textFormat(func(text string) error { _, err := parseSchedule(text); return err }),
+	"feedscale-cron":              textFormat(func(text string) error { _, err := crontab.ParseKEDA(text); return err }),
+	"feedscale-time-zone":         textFormat(func(text string) error { _, err := parseTimeZone(text); return err }),
+}
+
+func textFormat(check func(string) error) func(any) error {
+	return func(value any) error {
+		if text, ok := value.(string); ok {
+			return check(text)
+		}
+		return nil
+	}
+}
+
+// maxDuration is the greatest duration in the processors file: a year, so that arithmetic on
+// durations does not overflow.
+const maxDuration = 365 * 24 * time.Hour
+
+// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms: finer ones make no
+// sense for polls.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789.hms", r) }
+	if err != nil || strings.ContainsFunc(text, foreign) {
+		return 0, fmt.Errorf("%s is no duration; allowed is a duration such as 90s, 5m or 1h30m", yamltree.Quote(text))
+	}
+	return d, nil
+}
+
+func checkDuration(text string, low time.Duration) error {
+	d, err := parseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%w, or a whole number of seconds", err)
+	}
+	if d < low || d > maxDuration {
+		return fmt.Errorf("%s is out of range; allowed are durations from %v to 8760h", text, low)
+	}
+	return nil
+}
+
+// parseStartFrom reads "now", "beginning" or a time. The year 1 is the beginning, as it is for the
+// SDKs.
+func parseStartFrom(text string) (changefeed.StartFrom, error) {
+	switch text {
+	case "", "now":
+		return changefeed.StartFrom{}, nil
+	case "beginning":
+		return changefeed.StartFrom{Beginning: true}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	from := changefeed.StartAt(at)
+	if err != nil || !from.Beginning && from.Time.Year() < 1970 {
+		return changefeed.StartFrom{}, fmt.Errorf("%s is no start; allowed are now, beginning or an RFC 3339 time from 1970 on, such as 2026-01-01T00:00:00Z", yamltree.Quote(text))
+	}
+	return from, nil
+}
+
+// parseSchedule reads an NCRONTAB expression; an empty one is the zero Schedule, each tick.
+func parseSchedule(text string) (crontab.Schedule, error) {
+	if text == "" {
+		return crontab.Schedule{}, nil
+	}
+	return crontab.ParseNCRONTAB(text)
+}
+
+func parseTimeZone(text string) (*time.Location, error) {
+	location, err := time.LoadLocation(text)
+	if err != nil || text == "" || text == "Local" {
+		return nil, errors.New(yamltree.Quote(text) + " is no time zone; allowed are IANA names such as UTC or Europe/London")
+	}
+	return location, nil
+}

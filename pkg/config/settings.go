@@ -1,17 +1,21 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -257,4 +261,90 @@ func parseRUBudget(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", yamltree.Quote(text))
 	}
 	return n, nil
+}
+
+// azureRegions are the names of Azure's regions without their numbers
+// (https://learn.microsoft.com/azure/reliability/regions-list).
+const azureRegions = "australiacentral australiaeast australiasoutheast austriaeast belgiumcentral brazilsouth " +
+	"brazilsoutheast canadacentral canadaeast centralindia centralus chilecentral chinaeast chinanorth denmarkeast " +
+	"eastasia eastus francecentral francesouth germanynorth germanywestcentral indonesiacentral israelcentral " +
+	"italynorth japaneast japanwest jioindiacentral jioindiawest koreacentral koreasouth malaysiawest mexicocentral " +
+	"newzealandnorth northcentralus northeurope norwayeast norwaywest polandcentral qatarcentral southafricanorth " +
+	"southafricawest southcentralus southeastasia southindia spaincentral swedencentral swedensouth " +
+	"switzerlandnorth switzerlandwest uaecentral uaenorth uksouth ukwest usdodcentral usdodeast usgovarizona " +
+	"usgovtexas usgovvirginia westcentralus westeurope westindia westus"
+
+// parseRegion refuses a name that is one letter away from a region of Azure. It accepts any other name,
+// since Azure opens regions: the letters of a new one differ in more than one place, or not at all.
+func parseRegion(text string) (string, error) {
+	if wrong := wrongValue(text); wrong != "" {
+		return "", fmt.Errorf("%s", wrong)
+	}
+	name := strings.ToLower(strings.ReplaceAll(text, " ", ""))
+	letters := strings.TrimRight(name, "0123456789")
+	near := ""
+	for _, region := range strings.Fields(azureRegions) {
+		switch changefeed.NameDistance(letters, region) {
+		case 0:
+			return text, nil
+		case 1:
+			near = region
+		}
+	}
+	if near != "" {
+		return "", fmt.Errorf("%s is no Azure region; did you mean %s?", yamltree.Quote(text), near+name[len(letters):])
+	}
+	return text, nil
+}
+
+// Scaler says how KEDA's external scaler is served (docs/keda-external-scaler.md).
+type Scaler struct {
+	Listen       string // FEEDSCALE_SCALER_LISTEN, "host:port"; "" = not at all
+	CertFile     string // FEEDSCALE_SCALER_CERT_FILE, in PEM; "" = without TLS
+	KeyFile      string // FEEDSCALE_SCALER_KEY_FILE, in PEM, of that certificate
+	ClientCAFile string // FEEDSCALE_SCALER_CLIENT_CA_FILE, in PEM: the CA of the certificates that clients must show; "" = none
+}
+
+func readScaler(raw variables, mistakes *Mistakes) Scaler {
+	s := Scaler{CertFile: strings.TrimSpace(raw.ScalerCert), KeyFile: strings.TrimSpace(raw.ScalerKey), ClientCAFile: strings.TrimSpace(raw.ScalerClientCA)}
+	if raw.ScalerListen != "" {
+		s.Listen = setting(mistakes, "FEEDSCALE_SCALER_LISTEN", raw.ScalerListen, parseListen)
+	}
+	needs := func(name, value, other, otherValue string) {
+		if value != "" && otherValue == "" {
+			mistakes.Add(Mistake{Field: name, Text: "is of no use alone; set " + other + " beside it"})
+		}
+	}
+	needs("FEEDSCALE_SCALER_CERT_FILE", s.CertFile, "FEEDSCALE_SCALER_KEY_FILE", s.KeyFile)
+	needs("FEEDSCALE_SCALER_KEY_FILE", s.KeyFile, "FEEDSCALE_SCALER_CERT_FILE", s.CertFile)
+	needs("FEEDSCALE_SCALER_CLIENT_CA_FILE", s.ClientCAFile, "FEEDSCALE_SCALER_CERT_FILE", s.CertFile)
+	return s
+}
+
+// shardConnection is the connection of the shard queue, which function.json of the function shard names, too.
+const shardConnection = "FEEDSCALE_SHARDS"
+
+func parseShardQueue(lookup func(string) (string, bool)) func(string) (Events, error) {
+	return func(text string) (Events, error) {
+		connection, err := ParseServiceBusConnection(lookup, shardConnection, text) // also without a queue: then its settings are not unknown
+		if text == "" {
+			return Events{}, nil
+		}
+		if !queueName.MatchString(text) {
+			return Events{}, fmt.Errorf("%s is not the name of a queue; %s", yamltree.Quote(text), queueForm)
+		}
+		return Events{Queue: text, ServiceBus: connection}, err
+	}
+}
+
+// checkShards reports a shard queue from which nothing takes, since the function shard is not staged.
+func (in Input) checkShards(e *environment, s Settings, mistakes *Mistakes) {
+	root, _ := e.lookup(appRoot)
+	staged := func(function string) error {
+		_, err := in.ReadFile(filepath.Join(root, function, "function.json"))
+		return err
+	}
+	if s.Shards.Queue != "" && staged("poll") == nil && errors.Is(staged("shard"), fs.ErrNotExist) {
+		mistakes.Add(Mistake{Field: "FEEDSCALE_SHARD_QUEUE", Text: "is set, and the function shard, which takes from that queue, is not staged; allowed are an app staged by make dist FANOUT=1, or no queue"})
+	}
 }
