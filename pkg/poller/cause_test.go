@@ -3,6 +3,7 @@ package poller_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +91,78 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 		tick()
 		said("a failure has ended", 1, "processors=2", "duration=", "since=")
 		tick()
+		said("failure", 0)
+	})
+}
+
+// TestShardsTellACauseOnce has two shards on one container that throttles, each polled by a process of its
+// own: the timer's next tick warns once for both, whatever process that is.
+func TestShardsTellACauseOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, l *live) {
+		said := l.said()
+		l.write(5)
+		account := l.Client()
+		var mu sync.Mutex
+		throttles := true
+		l.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			mu.Lock()
+			defer mu.Unlock()
+			if throttles && r.Kind == cosmosfake.ReadChangeFeed {
+				return &cosmosfake.Answer{Status: 429}
+			}
+			return nil
+		})
+		queue := &handed{}
+		l.poller.Processors = []poller.Processor{l.named("a", account, 0), l.named("b", account, 0)}
+		l.poller.Ticks, l.poller.ShardSize = every15s{}, 1
+		poll := func(m poller.Mode) {
+			t.Helper()
+			l.another()
+			l.poller.Shards = queue
+			if _, err := l.poller.Tick(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		timer := func() {
+			t.Helper()
+			time.Sleep(interval)
+			queue.take()
+			poll(poller.Mode{})
+		}
+		shards := func(of ...string) {
+			t.Helper()
+			queue.mu.Lock()
+			all := queue.shards
+			queue.mu.Unlock()
+			for i := range all {
+				if slices.Contains(of, all[i].Names[0]) {
+					poll(poller.Mode{Shard: &all[i]})
+				}
+			}
+		}
+		timer()
+		shards("a", "b")
+		said("failure", 0)
+		timer()
+		said("a failure begins", 1, "processors=2", `names="a b"`, "429, throttled", "error=", "next=", "level=WARN")
+		shards("a", "b")
+		timer()
+		said("failure", 0)
+		mu.Lock()
+		throttles = false
+		mu.Unlock()
+		shards("b")
+		l.poller.Store = unread{l.store, "a"}
+		timer() // the cause has ended as far as the rows that can be read tell
+		l.poller.Store = l.store
+		timer()
+		said("failure", 0)
+		shards("a", "b")
+		timer()
+		said("a failure has ended", 1, "processors=1", "duration=", "since=")
+		shards("a", "b")
+		timer()
 		said("failure", 0)
 	})
 }
