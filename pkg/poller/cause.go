@@ -18,10 +18,10 @@ func (p *Poller) undelivered(err error) *state.Undelivered {
 	if !named {
 		cause.Says = "does not answer"
 	}
-	cause.Remedy = strings.TrimSuffix("run feedscale check, which tries the queue; "+cause.Remedy, "; ")
+	cause.Remedy = strings.TrimSuffix("run feedscale check, which tries it; "+cause.Remedy, "; ")
 	cause.Of, cause.Effect = p.Destination, changefeed.Unpublished
 	if strings.Contains(p.Destination, "/") {
-		cause.Of = "queue " + p.Destination
+		cause.Of = "queue or topic " + p.Destination // the name of a topic does not tell
 	}
 	return &state.Undelivered{Error: err.Error(), Cause: cause}
 }

@@ -88,7 +88,7 @@ func waiting(decided time.Time) state.Event {
 func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
-	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (queue not found)", Effect: changefeed.Unpublished}}
+	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (not found)", Effect: changefeed.Unpublished}}
 	next := func(_ state.State, at time.Time) time.Time { return at.Add(15 * time.Second) }
 	for _, c := range []struct {
 		since time.Duration

@@ -108,7 +108,7 @@ var finders = []finder{
 	{"stale", Critical, Lookup.stale,
 		"check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"},
 	{"unknown", Critical, Lookup.unknown, readTheError},
-	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue, and says what to do"},
+	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue or topic, and says what to do"},
 	{"stalled", Critical, Lookup.stalled,
 		"look at the change at that position: feedscale inspect NAME PARTITION names it. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
 	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +

@@ -188,9 +188,9 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 			s["FEEDSCALE_STATE"] = "table:TABLES/feedscale"
 		}, remedy{"shop.invalid/feedscale", "dns", "shop.invalid", "correct the host in setting TABLES"}},
 		{"a queue that is not there", set("FEEDSCALE_EVENTS", "servicebus:SERVICEBUS/nowhere"),
-			remedy{"/nowhere", "send", `queue "nowhere" does not exist`, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --name nowhere "}},
+			remedy{"/nowhere", "send", `queue or topic "nowhere" does not exist`, "az servicebus queue create --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --name nowhere "}},
 		{"a policy that may not send", bus(servicebusfake.OpAttach, servicebusfake.Answer{Condition: "amqp:unauthorized-access"}),
-			remedy{"/" + testworld.Queue, "send", "the key for queue \"" + testworld.Queue + "\" is refused", "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name NAMESPACE "}},
+			remedy{"/" + testworld.Queue, "send", "the key for queue or topic \"" + testworld.Queue + "\" is refused", "az servicebus namespace authorization-rule keys list --resource-group RESOURCE_GROUP --namespace-name NAMESPACE "}},
 		{"network rules of Service Bus", bus(servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Status: 401, Description: "Ip has been prevented to connect to the endpoint."}),
 			remedy{"/" + testworld.Queue, "send", "network rules", "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --ip-rule ip-address=PUBLIC_IP action=Allow"}},
 		{"a namespace at a closed port", set("SERVICEBUS", "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey="+badKey+";UseDevelopmentEmulator=true"),

@@ -18,7 +18,7 @@ func TestTheQueueOfShardsIsTriedWithWhatMendsIt(t *testing.T) {
 		want   remedy // no check: all holds
 	}{
 		{"it is there", servicebusfake.QueueSpec{Name: "shards"}, false, remedy{}},
-		{"it is not there", servicebusfake.QueueSpec{Name: "other"}, false, remedy{"/shards", "send", `queue "shards" does not exist`, "az servicebus queue create"}},
+		{"it is not there", servicebusfake.QueueSpec{Name: "other"}, false, remedy{"/shards", "send", `queue or topic "shards" does not exist`, "az servicebus queue create"}},
 		{"nobody may take from it", servicebusfake.QueueSpec{Name: "shards"}, true, remedy{"/shards", "receive", "nobody would poll its shards", "the Send and the Listen right, or give the identity the role"}},
 		{"it requires sessions", servicebusfake.QueueSpec{Name: "shards", RequiresSession: true}, false, remedy{"/shards", "receive", "requires sessions", "without sessions"}},
 	} {

@@ -196,7 +196,7 @@ func TestAQueueThatIsCreatedLaterIsFound(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	p := newPublisher(t, s.ConnectionString(), patient())
 	err = p.Publish(t.Context(), numbered(t, "orders", 1))
-	if err == nil || !strings.Contains(err.Error(), `queue "scale" does not exist`) {
+	if err == nil || !strings.Contains(err.Error(), `queue or topic "scale" does not exist`) {
 		t.Fatalf("got %v", err)
 	}
 	if err := s.CreateQueue(servicebusfake.QueueSpec{Name: "scale"}); err != nil {

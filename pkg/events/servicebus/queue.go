@@ -117,10 +117,11 @@ func (q queue) path() string {
 	return q.name + "/Subscriptions/" + q.subscription
 }
 
-// String names the entity for people. A topic is called a queue: its name does not tell.
+// String names the entity for people. Whether a sender's is a queue or a topic, its name does not
+// tell.
 func (q queue) String() string {
 	if q.subscription == "" {
-		return fmt.Sprintf("queue %q", q.name)
+		return fmt.Sprintf("%s %q", cmp.Or(q.kind, "queue"), q.name)
 	}
 	return fmt.Sprintf("subscription %q of topic %q", q.subscription, q.name)
 }
@@ -144,6 +145,7 @@ type access struct {
 	verb, activity string
 	right          string   // of a shared access policy
 	role           string   // of an identity
+	kind           string   // of entity, if it may be another one than a queue
 	create         []string // arguments of the command that creates the queue
 	wrongEntity    string   // what to do if the entity, called NAME here, does not allow it
 
@@ -154,7 +156,7 @@ type access struct {
 
 func sending() access {
 	return access{
-		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender",
+		verb: "send to", activity: "sending", right: "Send", role: "Azure Service Bus Data Sender", kind: "queue or topic",
 		create:      []string{"--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M"},
 		wrongEntity: "if it is a subscription, publish to its topic",
 	}
@@ -177,6 +179,7 @@ const NoTimeToLive = "P10675199DT2H48M5.4775807S"
 
 // ofSignals is access to a queue of signals.
 func ofSignals(a access) access {
-	a.sessionsRemedy, a.create = "create it anew without requiresSession", []string{"--default-message-time-to-live", NoTimeToLive}
+	a.kind, a.sessionsRemedy = "queue", "create it anew without requiresSession"
+	a.create = []string{"--default-message-time-to-live", NoTimeToLive}
 	return a
 }

@@ -18,11 +18,11 @@ type Kind string
 
 // The kinds of refusals.
 const (
-	QueueNotFound Kind = "queue not found"   // or no topic, or no subscription
+	QueueNotFound Kind = "not found"         // no queue, no topic, or no subscription
 	NotPermitted  Kind = "not permitted"     // the key or the identity, for what the queue is used for
 	NetworkDenied Kind = "network denied"    // by the network rules of the namespace
-	QueueFull     Kind = "queue full"        // its quota is exceeded
-	QueueDisabled Kind = "queue disabled"    // for sending or for receiving
+	QueueFull     Kind = "full"              // its quota is exceeded
+	QueueDisabled Kind = "disabled"          // for sending or for receiving
 	Throttled     Kind = "throttled"         // the only one that passes by itself
 	TooLarge      Kind = "event too large"   // for this queue; other events may pass
 	WrongSessions Kind = "wrong session use" // the queue requires sessions and is consumed without, or the other way round

@@ -100,7 +100,7 @@ func TestARefusalSaysWhatTheServiceAnswered(t *testing.T) {
 	}
 	want := servicebus.Refusal{
 		Kind: servicebus.QueueFull, Condition: "amqp:resource-limit-exceeded",
-		Meaning: fmt.Sprintf(`queue "scale" of Service Bus namespace %s is full (quota exceeded)`, s.Addr()),
+		Meaning: fmt.Sprintf(`queue or topic "scale" of Service Bus namespace %s is full (quota exceeded)`, s.Addr()),
 		Remedy:  "see that its consumer runs, or raise its size",
 	}
 	if *r != want {
