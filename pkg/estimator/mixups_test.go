@@ -57,6 +57,18 @@ func TestWhereNoLeaseIsTheProcessorsTheNearestIsNamed(t *testing.T) {
 			}
 		})
 	}
+	t.Run("one, and the leases have none", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.Container("orders", 1)
+		p := w.processor("orders")
+		p.ProcessorName = ""
+		w.lease(p, "0", "0", "worker")
+		p.ProcessorName = right
+		if l := w.estimate(p)[0]; !l.Bootstrap || !strings.HasSuffix(l.Nearest, "holds no lease of this processor: leave processorName out, since its leases have none") {
+			t.Errorf("%s, nearest %q", describe(l), l.Nearest)
+		}
+	})
 	t.Run("misspelt, and written by Java, whose ids have names", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

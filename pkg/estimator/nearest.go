@@ -101,7 +101,7 @@ func nearest(processors []changefeed.FoundProcessor, want changefeed.Identity, i
 		case sameContainer && split:
 			text := fmt.Sprintf("did you mean processorName %s?", name)
 			if name == "" {
-				text = "did you mean no processorName?"
+				text = "leave processorName out, since its leases have none"
 			}
 			candidates = append(candidates, candidate{text, changefeed.NameDistance(name, want.ProcessorName)})
 		case sameHead && byRID:

@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -114,6 +115,10 @@ func recorded(ctx context.Context, env program.Env, s source, name string, w win
 		return connections.History(ctx, name, w.from, w.read)
 	})
 	if err == nil && len(samples) == 0 {
+		c, _ := readConfig(env, "") // without a file no name is near
+		if near := config.Nearest(name, names(c)); near != "" && near != name {
+			return nil, fmt.Errorf("nothing is recorded of processor %q%s", name, program.Meant(near))
+		}
 		err = fmt.Errorf("nothing is recorded of processor %q from %s to %s: feedscale did not poll it in this time, "+
 			"or --url or FEEDSCALE_STATE names another feedscale", name, w.from.Format(time.RFC3339), w.to.Format(time.RFC3339))
 	}

@@ -144,6 +144,18 @@ func TestHistoryRefusesWhatItCannotShow(t *testing.T) {
 	}
 }
 
+func TestHistoryOfAMisspeltNameNamesTheNearest(t *testing.T) {
+	t.Parallel()
+	p := recorded(t)
+	p.settings["FEEDSCALE_PROCESSORS"] = "{processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders, leaseContainerId: leases}]}"
+	p.settings["COSMOS"] = "AccountEndpoint=https://acct.documents.azure.com/;AccountKey=bm90IGEga2V5"
+	for name, says := range map[string]string{"ordres": `nothing is recorded of processor "ordres"; did you mean orders?`, "payments": "names another feedscale"} {
+		if r := p.run(t, "history", name); r.Status != 1 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func TestHistoryOfNoStateFileCreatesNone(t *testing.T) {
 	t.Parallel()
 	p := feedscale{settings: map[string]string{"FEEDSCALE_STATE": stateFile(t)}}
