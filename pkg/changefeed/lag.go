@@ -368,6 +368,17 @@ const (
 	StallFlapping StallKind = "flapping" // the lease is released and acquired again and again, since the handler throws
 )
 
+// Why says what makes the partition stand still, as a sentence; "" if the kind is unknown.
+func (k StallKind) Why() string {
+	switch k {
+	case StallHung:
+		return "the handler does not return"
+	case StallFlapping:
+		return "the handler throws or its process dies"
+	}
+	return ""
+}
+
 // Stall says since when the position of a partition has not moved, and which owners had its lease.
 type Stall struct {
 	Kind   StallKind `json:"kind"`

@@ -222,12 +222,13 @@ func (l Lookup) unpublished() []string {
 // stalled has one sentence for handlers that hang, and one for those that throw.
 func (l Lookup) stalled() []string {
 	return append(
-		l.stood(changefeed.StallHung, "the handler does not return, and the lease stays with"),
-		l.stood(changefeed.StallFlapping, "the handler throws or its process dies, since the lease is released and taken again by")...)
+		l.stood(changefeed.StallHung, "and the lease stays with"),
+		l.stood(changefeed.StallFlapping, "since the lease is released and taken again by")...)
 }
 
-// stood says since when partitions with one kind of stall have not moved, why, and on which hosts.
-func (l Lookup) stood(kind changefeed.StallKind, why string) []string {
+// stood says since when partitions with one kind of stall have not moved, why, and what hosts do with
+// the lease.
+func (l Lookup) stood(kind changefeed.StallKind, lease string) []string {
 	var (
 		found changefeed.ProcessorLag
 		hosts []string
@@ -254,7 +255,7 @@ func (l Lookup) stood(kind changefeed.StallKind, why string) []string {
 		}
 	}
 	slices.Sort(hosts)
-	return one(len(found.Partitions) > 0, "%s %s since %s; %s %s", partitions(found), moved, l.at(since), why, cmp.Or(list("host", slices.Compact(hosts)), "hosts that no poll saw"))
+	return one(len(found.Partitions) > 0, "%s %s since %s; %s, %s %s", partitions(found), moved, l.at(since), kind.Why(), lease, cmp.Or(changefeed.List("host", slices.Compact(hosts)), "hosts that no poll saw"))
 }
 
 func (l Lookup) expiring() []string {
@@ -270,8 +271,8 @@ func (l Lookup) expiring() []string {
 func (l Lookup) ahead() (all []string) {
 	ahead := with(l.Lag, changefeed.StatusAhead)
 	for i, p := range ahead.Partitions {
-		if i == shown {
-			ahead.Partitions = ahead.Partitions[shown:]
+		if i == changefeed.Shown {
+			ahead.Partitions = ahead.Partitions[changefeed.Shown:]
 			return append(all, partitions(ahead)+" ahead as well")
 		}
 		all = append(all, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: the lease is from another account, region or container, and changes up to its position are skipped",
@@ -285,7 +286,7 @@ func (l Lookup) uncovered() []string {
 	for _, r := range l.Lag.Coverage.Holes {
 		holes = append(holes, fmt.Sprintf("%q to %q", r.Min, r.Max))
 	}
-	return one(l.Lag.Uncovered(), "no lease covers %s: no replica reads their changes", list("key range", holes))
+	return one(l.Lag.Uncovered(), "no lease covers %s: no replica reads their changes", changefeed.List("key range", holes))
 }
 
 // uncheckedAfter is how long reads of the key ranges may fail before that is a finding.
@@ -394,14 +395,14 @@ func (l Lookup) rewound() (all []string) {
 				p.Lease, p.Rewound.From, p.Rewound.To, l.at(p.Rewound.Time)))
 		}
 	}
-	if more := len(all) - shown; more > 0 {
-		all = append(all[:shown], Count(more, "partition")+" more went back as well")
+	if more := len(all) - changefeed.Shown; more > 0 {
+		all = append(all[:changefeed.Shown], Count(more, "partition")+" more went back as well")
 	}
 	return all
 }
 
 func (l Lookup) leftover() []string {
-	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", list("lease",
+	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease",
 		l.Lag.Leftover))
 }
 

@@ -2,29 +2,10 @@ package report
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
-
-// shown is how many partitions a finding names.
-const shown = 3
-
-// list joins names, and counts those beyond the first few.
-func list(what string, names []string) string {
-	switch len(names) {
-	case 0:
-		return ""
-	case 1:
-		return what + " " + names[0]
-	}
-	first, last := names[:len(names)-1], names[len(names)-1]
-	if len(names) > shown+1 {
-		first, last = names[:shown], fmt.Sprintf("%d more", len(names)-shown)
-	}
-	return what + "s " + strings.Join(first, ", ") + " and " + last
-}
 
 // with returns a lag with only the partitions of a status.
 func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefeed.ProcessorLag) {
@@ -37,13 +18,7 @@ func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefe
 }
 
 // partitions lists the leases of a lag.
-func partitions(lag changefeed.ProcessorLag) string {
-	names := make([]string, len(lag.Partitions))
-	for i, p := range lag.Partitions {
-		names[i] = p.Lease
-	}
-	return list("partition", names)
-}
+func partitions(lag changefeed.ProcessorLag) string { return changefeed.ListPartitions(lag.Partitions) }
 
 // backlog describes the pending changes; "" if they are unknown.
 func backlog(lag changefeed.ProcessorLag) string {

@@ -41,8 +41,8 @@ type measurement struct {
 	// a partition was not measured at this poll, even if an earlier reading still counts
 	unsure bool
 
-	excluded    int   // partitions that ask for no replica, because of excludeStalled
-	excludedLag int64 // pending transactions in them
+	excluded    []changefeed.Partition // ask for no replica, because of excludeStalled
+	excludedLag int64                  // pending transactions in them
 }
 
 // measure sums up the measurement. It also applies excludeStalled, part of step 5 of
@@ -70,7 +70,7 @@ func (in Input) measure() measurement {
 			m.unknown += p.Count()
 			continue
 		case p.Stuck:
-			m.excluded++
+			m.excluded = append(m.excluded, *p)
 			m.excludedLag = changefeed.AddLag(m.excludedLag, *p.Lag)
 			continue
 		}

@@ -2,6 +2,7 @@ package scaling_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,6 +200,31 @@ func TestExcludeStalled(t *testing.T) {
 				s.want(f.want)
 			}
 		})
+	}
+}
+
+// TestExcludeStalledNamesPartitionsAndKinds, all or the first few of each kind.
+func TestExcludeStalledNamesPartitionsAndKinds(t *testing.T) {
+	t.Parallel()
+	hung, throws := changefeed.StallHung, changefeed.StallFlapping
+	for want, kinds := range map[string][]changefeed.StallKind{
+		"a lag of 7 is left out, since more replicas do not move it: partition 1 (the handler does not return)":                                                         {hung},
+		"a lag of 14 is left out, since more replicas do not move it: partition 2 (the handler does not return); partition 1 (the handler throws or its process dies)":  {throws, hung},
+		"a lag of 28 is left out, since more replicas do not move it: partitions 1, 2, 3 and 4 (the handler throws or its process dies)":                                {throws, throws, throws, throws},
+		"a lag of 42 is left out, since more replicas do not move it: partitions 1, 2, 3 and 2 more (the handler does not return); partition 6 (not read by this poll)": {hung, hung, hung, hung, hung, ""},
+	} {
+		l := measured(start, 50)
+		for i, kind := range kinds {
+			p := changefeed.Partition{Lease: fmt.Sprint(i + 1), Lag: new(int64(7)), Status: changefeed.StatusStalled, Stuck: true}
+			if kind != "" {
+				p.Stall = &changefeed.Stall{Kind: kind}
+			}
+			l.Partitions = append(l.Partitions, p)
+		}
+		reasons := scaling.Decide(scaling.Input{Now: start, Lag: l, Policy: policy(excluding)}).Decision.Reasons
+		if !slices.ContainsFunc(reasons, func(r scaling.Reason) bool { return r.Why == want }) {
+			t.Errorf("no %q in %+v", want, reasons)
+		}
 	}
 }
 

@@ -1,8 +1,11 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -25,7 +28,7 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 	}
 	// The partitions that excludeStalled leaves out keep the processor active, so that their owner
 	// keeps trying.
-	woken := m.wake != "" || m.excluded > 0
+	woken := m.wake != "" || len(m.excluded) > 0
 	c.active = m.all > policy.Activation || woken
 	if !c.active {
 		return c, because("activation", "lag %d is not above the activation threshold %d", m.all, policy.Activation)
@@ -39,13 +42,29 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 	}
 	c.raiseFor(usage{float64(c.metric), float64(policy.Threshold)})
 	why := because("threshold", "lag %d at %d per replica%s", m.pending, policy.Threshold, capping)
-	if m.excluded > 0 {
-		why = append(why, because("excludeStalled", "a lag of %d in %d stalled partitions is left out: more replicas do not move it", m.excludedLag, m.excluded)...)
+	if len(m.excluded) > 0 {
+		why = append(why, because("excludeStalled", "a lag of %d is left out, since more replicas do not move it: %s", m.excludedLag, m.stalls())...)
 	}
 	if m.wake != "" {
 		why = append(why, because(string(m.wake), "%s", m.wakeReason())...)
 	}
 	return c, why
+}
+
+// stalls names the partitions that are left out, by what makes them stand still.
+func (m measurement) stalls() string {
+	var all []string
+	for _, kind := range []changefeed.StallKind{changefeed.StallHung, changefeed.StallFlapping, ""} {
+		of := slices.DeleteFunc(slices.Clone(m.excluded), func(p changefeed.Partition) bool {
+			return p.Stall == nil && kind != "" || p.Stall != nil && p.Stall.Kind != kind
+		})
+		if len(of) == 0 {
+			continue
+		}
+		why := cmp.Or(kind.Why(), "not read by this poll")
+		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(of), why))
+	}
+	return strings.Join(all, "; ")
 }
 
 // wakeReason says why a status keeps one replica, even below the activation threshold.
