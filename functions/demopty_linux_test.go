@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,5 +176,43 @@ func TestTheDemoGivesTheTerminalBackHoweverItEnds(t *testing.T) {
 			}
 			testworld.Eventually(t, "it says so", func() bool { return strings.Contains(p.text(), "feedscale: stopped") })
 		})
+	}
+}
+
+// differs matches what differs from one run to the next: times, durations, ports, and the epoch.
+var differs = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|127\.0\.0\.1:\d+|\b\d{10}\b|"[\d.]+(µs|ms|s)"`)
+
+// TestRunPlainOnATerminalPrintsWhatAPipeGets compares each line to the byte, but for what differs.
+func TestRunPlainOnATerminalPrintsWhatAPipeGets(t *testing.T) {
+	made(t, buildTool)
+	t.Parallel()
+	_, settings := runs(t)
+	settings["FEEDSCALE_TIMER_SCHEDULE"] = "0 0 0 1 1 *" // no second tick
+	piped, err := os.CreateTemp(t.TempDir(), "piped")
+	testworld.Must(t, err)
+	p := openPTY(t, 80, 24)
+	printed := func(to *os.File, read func() string, args ...string) []string {
+		t.Helper()
+		c := prepare(t, t.TempDir(), settings, append([]string{"run"}, args...)...)
+		c.Stdout, c.Stderr = to, to
+		testworld.Must(t, c.Start())
+		testworld.Eventually(t, "a tick", func() bool { return strings.Contains(read(), `"msg":"tick"`) })
+		testworld.Must(t, c.Process.Signal(os.Interrupt))
+		testworld.Must(t, c.Wait())
+		var text string
+		testworld.Eventually(t, "the last line", func() bool { text = read(); return strings.HasSuffix(text, "\n") })
+		lines := strings.Split(differs.ReplaceAllString(text, "~"), "\n")
+		slices.Sort(lines) // an event and a line of the log may overtake each other
+		return lines
+	}
+	file := func() string {
+		text, err := os.ReadFile(piped.Name())
+		testworld.Must(t, err)
+		return string(text)
+	}
+	want := printed(piped, file)
+	got := printed(p.slave, func() string { return strings.ReplaceAll(p.text(), "\r\n", "\n") }, "--plain")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("on a terminal\n%s\nto a pipe\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
