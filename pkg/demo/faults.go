@@ -209,13 +209,13 @@ func (f *faults) strike(life context.Context) error {
 	return hang(life, freed)
 }
 
-// hang waits until the handlers are freed or the host is killed.
-func hang(life context.Context, freed <-chan struct{}) error {
+// hang waits until the handlers are freed or a context ends.
+func hang(ctx context.Context, freed <-chan struct{}) error {
 	select {
 	case <-freed:
 		return nil
-	case <-life.Done():
-		return errors.New("the host was killed")
+	case <-ctx.Done():
+		return errors.New("the lease is lost, or the host ends")
 	}
 }
 

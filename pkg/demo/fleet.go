@@ -158,7 +158,8 @@ func (a alive) Enabled(ctx context.Context, level slog.Level) bool {
 // stop meanwhile. life ends when the replica is killed.
 func (f *fleet) handler(life context.Context, throughput *rate.Limiter) changefeedprocessor.Handler {
 	if f.service.stuck {
-		return func(context.Context, changefeedprocessor.Batch) error { return hang(life, nil) }
+		// It ends when its lease is lost, or this host would never take the lease again.
+		return func(ctx context.Context, _ changefeedprocessor.Batch) error { return hang(ctx, nil) }
 	}
 	return func(_ context.Context, b changefeedprocessor.Batch) error {
 		if f.faults != nil {

@@ -217,6 +217,34 @@ func TestTheStuckServiceRenewsAndNeverCheckpoints(t *testing.T) {
 	}
 }
 
+// TestTheStuckServiceTakesItsLeasesAgainAfterItLostThem_Long throttles the account until the leases have
+// expired. A handler that did not return then would keep its host, the only one, from taking them again.
+func TestTheStuckServiceTakesItsLeasesAgainAfterItLostThem_Long(t *testing.T) {
+	t.Parallel()
+	w := start(t, demo.Options{})
+	newPublisher(t, w).scale("audit", 1, 1)
+	renewed := func(since time.Time) bool {
+		all := leases(t, w, "audit-archive")
+		for _, l := range all {
+			if l.Owner == nil || l.Timestamp == nil {
+				return false
+			}
+			if at, err := time.Parse(time.RFC3339Nano, *l.Timestamp); err != nil || !at.After(since) {
+				return false
+			}
+		}
+		return len(all) == 2
+	}
+	testworld.Eventually(t, "both leases are owned", func() bool { return renewed(time.Time{}) })
+	toggle(t, w, "throttle", true)
+	const expired = 8 * time.Second
+	since := time.Now()
+	testworld.Eventually(t, "the leases have expired", func() bool { return time.Since(since) > expired })
+	toggle(t, w, "throttle", false)
+	since = time.Now()
+	testworld.Eventually(t, "both leases are renewed", func() bool { return renewed(since) })
+}
+
 func TestAnEventThatCameTooLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	consumed := make(chan demo.Event, 10)
