@@ -341,9 +341,10 @@ func (r *Refusal) Command() string {
 	return ""
 }
 
-// Detail returns the service's own message, if there is one, and what it means.
+// Detail returns the service's own message, if there is one, and what it means. That something does not
+// exist, the message says in other words.
 func (r *Refusal) Detail() string {
-	if r.Words == "" {
+	if r.Words == "" || r.Kind == Missing {
 		return r.Meaning()
 	}
 	return fmt.Sprintf("it says %q: %s", r.Words, r.Meaning())
