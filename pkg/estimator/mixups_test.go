@@ -498,14 +498,18 @@ func TestAProcessorThatTookOverUnderAnotherNameIsNamed(t *testing.T) {
 		renewed time.Duration // ago
 		inUse   []string
 		last    changefeed.Partition
+		named   bool // by the last poll
 		want    string
 	}{
-		{"a live one", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[projection-v2]"},
-		{"the owners have just gone", "host-v2", 0, nil, changefeed.Partition{Owner: "host-v1"}, "[projection-v2]"},
-		{"another entry", "host-v2", 0, []string{"projection-v2"}, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
-		{"one that nobody runs", "host-v2", time.Hour, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
-		{"one that gave its leases back", "", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, "[]"},
-		{"nothing is wrong", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusLagging}, "[]"},
+		{"a live one", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[projection-v2]"},
+		{"the owners are gone for a while, and changes wait", "host-v2", 0, nil, changefeed.Partition{Lag: new(int64(3))}, true, "[projection-v2]"},
+		{"it sleeps, and nothing waits", "host-v2", 0, nil, changefeed.Partition{Lag: new(int64(0))}, true, "[]"},
+		{"it slept, and its replicas are starting", "host-v2", 0, nil, changefeed.Partition{Lag: new(int64(3))}, false, "[]"},
+		{"the owners have just gone", "host-v2", 0, nil, changefeed.Partition{Owner: "host-v1"}, false, "[projection-v2]"},
+		{"another entry", "host-v2", 0, []string{"projection-v2"}, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
+		{"one that nobody runs", "host-v2", time.Hour, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
+		{"one that gave its leases back", "", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
+		{"nothing is wrong", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusLagging}, false, "[]"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -519,7 +523,11 @@ func TestAProcessorThatTookOverUnderAnotherNameIsNamed(t *testing.T) {
 			w.put(w.leasesOf(other).DotNetPKOld("0", leasefake.Fields{Owner: c.owner, Continuation: leasefake.At(0), Updated: time.Now().Add(-c.renewed)}))
 			c.last.Lease = "0"
 			p.Last = func() changefeed.ProcessorLag {
-				return changefeed.ProcessorLag{Time: time.Now(), Partitions: []changefeed.Partition{c.last}}
+				last := changefeed.ProcessorLag{Time: time.Now(), Partitions: []changefeed.Partition{c.last}}
+				if c.named {
+					last.Beside = []string{"projection-v2"}
+				}
+				return last
 			}
 			if got := fmt.Sprint(w.estimate(p)[0].Beside); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)

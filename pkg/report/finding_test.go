@@ -144,6 +144,11 @@ func findingCases() []findingCase {
 		{"another processor took over", lookup(of(beside)), []string{
 			"unclaimed warning: nobody owns its leases, and processor projection-v2 reads the same container, is live, and is in no entry",
 		}},
+		{"another processor reads the container while this one sleeps", func() report.Lookup {
+			l := lookup(of(beside))
+			l.Decision = &scaling.Decision{}
+			return l
+		}(), nil},
 		{"nobody polls it any more", report.Lookup{State: of(fine), Stale: true}, []string{
 			"stale critical: it was last polled at 2026-03-01 12:00 UTC, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
 		}},
