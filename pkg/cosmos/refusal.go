@@ -341,8 +341,8 @@ func (r *Refusal) Command() string {
 	return ""
 }
 
-// Detail returns the service's own message, if there is one, and what it means. That something does not
-// exist, the message says in other words.
+// Detail returns the service's own message, if there is one, and what it means. If something is missing,
+// the message says no more than the meaning and is left out.
 func (r *Refusal) Detail() string {
 	if r.Words == "" || r.Kind == Missing {
 		return r.Meaning()

@@ -507,7 +507,7 @@ func TestAProcessorThatTookOverUnderAnotherNameIsNamed(t *testing.T) {
 		{"it slept, and its replicas are starting", "host-v2", 0, nil, changefeed.Partition{Lag: new(int64(3))}, false, "[]"},
 		{"the owners have just gone", "host-v2", 0, nil, changefeed.Partition{Owner: "host-v1"}, false, "[projection-v2]"},
 		{"another entry", "host-v2", 0, []string{"projection-v2"}, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
-		{"one that nobody runs", "host-v2", time.Hour, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
+		{"one whose hosts stopped an hour ago", "host-v2", time.Hour, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
 		{"one that gave its leases back", "", 0, nil, changefeed.Partition{Status: changefeed.StatusUnclaimed}, false, "[]"},
 		{"nothing is wrong", "host-v2", 0, nil, changefeed.Partition{Status: changefeed.StatusLagging}, false, "[]"},
 	} {

@@ -49,14 +49,14 @@ func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 }
 
 // deserted reports whether the last poll found leases unclaimed, or found owners and now there are
-// none. It stays so while changes wait for the owner of another name: leases are unclaimed only later.
+// none. Once another processor was named, it is also true while changes wait and nobody owns a lease:
+// such leases count as unclaimed only minutes later.
 func (m *measured) deserted() bool {
-	last := &m.lastLag
 	owned := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Owner != "" })
-	return !owned && len(last.Beside) > 0 && slices.ContainsFunc(last.Partitions, func(p changefeed.Partition) bool { return p.Pending() }) ||
-		slices.ContainsFunc(last.Partitions, func(p changefeed.Partition) bool {
-			return p.Status == changefeed.StatusUnclaimed || !owned && p.Owner != ""
-		})
+	named := len(m.lastLag.Beside) > 0
+	return slices.ContainsFunc(m.lastLag.Partitions, func(p changefeed.Partition) bool {
+		return p.Status == changefeed.StatusUnclaimed || !owned && (p.Owner != "" || named && p.Pending())
+	})
 }
 
 // inventory returns what a lease container holds, read within the last minutes; false if it cannot

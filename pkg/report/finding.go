@@ -318,7 +318,7 @@ func (l Lookup) splitting() []string {
 
 func (l Lookup) beside() (all []string) {
 	if l.Decision != nil && l.Decision.Replicas == 0 {
-		return nil // nobody has to own its leases
+		return nil // with no replica wanted, leases without an owner are right
 	}
 	for _, name := range l.Lag.Beside {
 		all = append(all, "nobody owns its leases, and processor "+name+" reads the same container, is live, and is in no entry")
