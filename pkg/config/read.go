@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,13 +50,13 @@ func (c Config) Connection(setting string) (CosmosConnection, error) {
 func Read(in Input) (Config, error) {
 	env := newEnvironment(in.Environ)
 	var mistakes Mistakes
-	settings, raw := readSettings(env, &mistakes)
+	settings := readSettings(env, &mistakes)
 	if e := settings.Events; e.Subscription != "" {
 		mistakes.Add(Mistake{Field: "FEEDSCALE_EVENTS", Text: fmt.Sprintf("%s is a subscription, to which nothing can be published: it gets what its topic gets; allowed is servicebus:%s/%s",
 			yamltree.Quote(e.Path()), e.ServiceBus.Setting, e.Queue)})
 	}
-	in.checkShards(env, settings, &mistakes)
-	source, text, ok := document(in, env, raw, &mistakes)
+	in.checkShards(env, settings.Settings, &mistakes)
+	source, text, ok := in.document(env, settings, &mistakes)
 	var read Document
 	if ok {
 		var signals []signalQueue
@@ -66,15 +67,14 @@ func Read(in Input) (Config, error) {
 	if err := mistakes.Err(); err != nil {
 		return Config{}, err
 	}
-	return Config{Settings: settings, Document: read, Source: source, env: env}, nil
+	return Config{Settings: settings.Settings, Document: read, Source: source, env: env}, nil
 }
 
 // ReadSettings reads the settings alone, for commands that need no processors file. The error is a
 // Mistakes.
 func ReadSettings(environ []string) (Settings, error) {
-	env := newEnvironment(environ)
 	var mistakes Mistakes
-	settings, _ := readSettings(env, &mistakes)
+	settings := readSettings(newEnvironment(environ), &mistakes).Settings
 	if err := mistakes.Err(); err != nil {
 		return Settings{}, err
 	}
@@ -100,14 +100,14 @@ func Load(name string, text []byte, lookup func(string) (string, bool)) (Documen
 
 // document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over
 // FEEDSCALE_CONFIG and its default.
-func document(in Input, env *environment, raw variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
+func (in Input) document(env *environment, settings variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
 	file := in.File
 	switch {
 	case file != "":
-	case raw.Processors != "":
-		return processorsSetting, []byte(raw.Processors), true
-	case raw.Config != "":
-		file = raw.Config
+	case settings.Processors != "":
+		return processorsSetting, []byte(settings.Processors), true
+	case settings.Config != "":
+		file = settings.Config
 	default:
 		root, _ := env.lookup(appRoot)
 		file = filepath.Join(root, "processors.yaml")
@@ -117,17 +117,9 @@ func document(in Input, env *environment, raw variables, mistakes *Mistakes) (na
 	case errors.Is(err, fs.ErrNotExist):
 		mistakes.Add(Mistake{File: file, Text: "there is no such file; name the processors file with --config or FEEDSCALE_CONFIG, or put its content into FEEDSCALE_PROCESSORS"})
 	case err != nil:
-		mistakes.Add(Mistake{File: file, Text: "cannot be read (" + cause(err) + "); allowed is a readable YAML or JSON file"})
+		mistakes.Add(Mistake{File: file, Text: fmt.Sprintf("cannot be read (%v); allowed is a readable YAML or JSON file", cmp.Or(errors.Unwrap(err), err))})
 	}
 	return file, text, err == nil
-}
-
-// cause returns an error of package os without the file's name, with which the mistake begins.
-func cause(err error) string {
-	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathError.Err.Error()
-	}
-	return err.Error()
 }
 
 // environment is the environment variables of a process. It remembers which were looked up: a
@@ -142,6 +134,9 @@ type environment struct {
 func newEnvironment(environ []string) *environment {
 	e := &environment{values: env.ToMap(environ), folded: map[string]string{}, asked: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(e.values)) {
+		if name != processorsSetting { // whose lines count
+			e.values[name] = strings.TrimSpace(e.values[name])
+		}
 		if _, taken := e.folded[fold(name)]; !taken {
 			e.folded[fold(name)] = name
 		}

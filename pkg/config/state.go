@@ -27,34 +27,30 @@ type Table struct {
 
 const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.net/TABLE (identity) or table:SETTING/TABLE, SETTING naming a setting that holds a storage connection string"
 
-// parseState returns a parser of FEEDSCALE_STATE: "bolt:PATH",
-// "https://ACCOUNT.table.core.windows.net/TABLE" or "table:SETTING/TABLE". lookup finds the setting
-// with the connection string.
-func parseState(lookup func(string) (string, bool)) func(string) (State, error) {
-	return func(text string) (State, error) {
-		scheme, rest, _ := strings.Cut(text, ":")
-		switch strings.ToLower(scheme) {
-		case "bolt":
-			if rest == "" {
-				return State{}, errors.New("bolt: names no file; " + stateForms)
-			}
-			return State{BoltPath: rest}, nil
-		case "https":
-			serviceURL, name, err := parseTableURL(text)
-			return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
-		case "table":
-			setting, name, ok := strings.Cut(rest, "/")
-			if !ok {
-				return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
-			}
-			if err := checkTableName(name); err != nil {
-				return State{}, err
-			}
-			text, err := storageConnection(lookup, setting)
-			return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(text)}}, err
+// parseState reads the value of FEEDSCALE_STATE. lookup finds the setting with the connection string.
+func parseState(lookup func(string) (string, bool), text string) (State, error) {
+	scheme, rest, _ := strings.Cut(text, ":")
+	switch strings.ToLower(scheme) {
+	case "bolt":
+		if rest == "" {
+			return State{}, errors.New("bolt: names no file; " + stateForms)
 		}
-		return State{}, errors.New("is no place for state; " + stateForms)
+		return State{BoltPath: rest}, nil
+	case "https":
+		serviceURL, name, err := parseTableURL(text)
+		return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
+	case "table":
+		setting, name, ok := strings.Cut(rest, "/")
+		if !ok {
+			return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
+		}
+		if err := checkTableName(name); err != nil {
+			return State{}, err
+		}
+		text, err := storageConnection(lookup, setting)
+		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(text)}}, err
 	}
+	return State{}, errors.New("is no place for state; " + stateForms)
 }
 
 // storageConnection returns the connection string of a storage account that the setting NAME holds.
