@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -23,47 +24,37 @@ type Document struct {
 // documentReader reads a document of any kind: what the schema allows, and the rules that it cannot
 // express (rules.go).
 type documentReader struct {
-	form        *yamlschema.Form
-	root        *yamltree.Node
-	mistakes    *Mistakes
-	bad         map[*yamltree.Node]bool // values with a mistake: they are read as absent
-	lookup      func(string) (string, bool)
-	connections map[string]cosmosResult // by the name of the setting: thousands of processors may share one
-	claims      map[string]claim
-	signals     []signalQueue
-}
-
-type cosmosResult struct {
-	connection CosmosConnection
-	err        error
+	form     *yamlschema.Form
+	root     *yamltree.Node
+	mistakes *Mistakes
+	bad      map[*yamltree.Node]bool // values with a mistake: they are read as absent
+	lookup   func(string) (string, bool)
+	claims   map[string]claim
+	events   *Events // whose namespace has the signal queues; nil = unknown
 }
 
 // newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a mistake, if
 // the document cannot be read at all. entries is the list that each document has.
 func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries string, mistakes *Mistakes) *documentReader {
 	documents, wrong := yamltree.Parse(file, text)
-	if len(documents) > 0 {
-		if other := foreignDocument(documents[0]); other != "" {
-			mistakes.Add(Mistake{File: file, Line: documents[0].Line, Column: documents[0].Column, Text: other})
-			return nil
-		}
-	}
-	*mistakes = append(*mistakes, wrong...)
 	if len(documents) == 0 {
 		if len(wrong) == 0 {
 			mistakes.Add(Mistake{File: file, Line: 1, Column: 1, Field: entries, Text: "is empty; " + yamlschema.Allowed(f.At(entries))})
 		}
+		*mistakes = append(*mistakes, wrong...)
 		return nil
 	}
+	if other := foreignDocument(documents[0]); other != "" {
+		mistakes.Add(documents[0].Mistake(other))
+		return nil
+	}
+	*mistakes = append(*mistakes, wrong...)
 	if len(documents) > 1 {
-		mistakes.Add(Mistake{File: file, Line: documents[1].Line, Column: documents[1].Column, Text: "a second document begins here; allowed is one document, with all " + entries + " in its list"})
+		mistakes.Add(documents[1].Mistake("a second document begins here; allowed is one document, with all " + entries + " in its list"))
 	}
 	wrong, bad := f.Validate(documents[0])
 	*mistakes = append(*mistakes, wrong...)
-	d := &documentReader{
-		form: f, root: documents[0], mistakes: mistakes, bad: bad,
-		connections: map[string]cosmosResult{}, claims: map[string]claim{},
-	}
+	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, bad: bad, claims: map[string]claim{}}
 	d.checkValues(string(text), d.root)
 	return d
 }
@@ -72,16 +63,15 @@ func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries str
 type entry struct {
 	*documentReader
 	node     *yamltree.Node
-	defaults *yamltree.Node // an absent one if the document has none
+	defaults *yamltree.Node // an absent one for groups, and if the document has none
 }
 
-// entries returns the items of a list that are objects, with the defaults if they inherit them.
-func (d *documentReader) entries(list string, inherit bool) []entry {
-	defaults := d.root.Get("there are none")
-	if inherit {
-		defaults = d.root.Get("defaults")
+// entries returns the items of a list that are objects.
+func (d *documentReader) entries(list string) (all []entry) {
+	defaults := d.root.Get("defaults")
+	if list == "groups" {
+		defaults = d.root.Get("there are none")
 	}
-	var all []entry
 	for _, item := range d.root.Get(list).Items {
 		if item.IsObject() {
 			all = append(all, entry{d, item, defaults})
@@ -105,23 +95,23 @@ func fields[T any](e entry, list string) T {
 	return decoded
 }
 
-// load reads a document and adds its mistakes. It also returns the signal queues, for checkSignals.
-func load(file string, text []byte, lookup func(string) (string, bool), mistakes *Mistakes) (read Document, signals []signalQueue) {
+// load reads a document and adds its mistakes. events is nil if the settings were not read.
+func load(file string, text []byte, lookup func(string) (string, bool), events *Events, mistakes *Mistakes) (read Document) {
 	d := newDocumentReader(file, text, processorsForm(), "processors", mistakes)
 	if d == nil {
-		return Document{}, nil
+		return Document{}
 	}
-	d.lookup = lookup
-	for _, e := range d.entries("groups", false) {
+	d.lookup, d.events = lookup, events
+	for _, e := range d.entries("groups") {
 		f := fields[groupFields](e, "groups")
-		g := Group{Name: f.Name, SignalQueue: f.SignalQueue, Target: f.Target, Policy: scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}}
+		f.Policy = scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
 		e.claimName("group", f.Name)
-		e.claimTarget(g.Name, g.Target)
-		e.claimSignalQueue(g.SignalQueue)
-		read.Groups = append(read.Groups, g)
+		e.claimTarget(f.Name, f.Target)
+		e.claimSignalQueue(f.SignalQueue)
+		read.Groups = append(read.Groups, f.Group)
 	}
-	for _, e := range d.entries("processors", true) {
+	for _, e := range d.entries("processors") {
 		p := e.processor()
 		read.Processors = append(read.Processors, p)
 		e.claimName("processor", p.Name)
@@ -135,7 +125,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), mistakes
 	}
 	d.checkMembers(read)
 	noteNamesInUse(read.Processors)
-	return read, d.signals
+	return read
 }
 
 // noteNamesInUse fills in NamesInUse.
@@ -155,25 +145,18 @@ func noteNamesInUse(processors []Processor) {
 // processor reads one processor.
 func (e entry) processor() Processor {
 	f := fields[processorFields](e, "processors")
-	p := Processor{
-		Name: f.Name, Group: f.Group, DatabaseID: f.DatabaseID, ContainerID: f.ContainerID,
-		LeaseDatabaseID: f.LeaseDatabaseID, LeaseContainerID: f.LeaseContainerID, ProcessorName: f.ProcessorName,
-		AccountHost: f.AccountHost, LeaseFormat: f.LeaseFormat, Policy: f.policy(), SignalQueue: f.SignalQueue, Target: f.Target,
-		Connection: e.connection(e.at("connection"), f.Connection),
-	}
+	p := f.Processor
+	p.Policy = f.policyFields.policy()
 	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
 	p.Schedule, _ = parseSchedule(f.Schedule)
 	p.IdleSchedule, _ = parseSchedule(f.IdleSchedule)
-	if p.LeaseDatabaseID == "" {
-		p.LeaseDatabaseID = p.DatabaseID
-	}
-	if p.AccountHost == "" {
-		p.AccountHost = p.Connection.Host
-	}
+	p.Connection = e.connection(e.at("connection"), f.Connection)
 	p.LeaseConnection = p.Connection
 	if f.LeaseConnection != "" {
 		p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection)
 	}
+	p.LeaseDatabaseID = cmp.Or(p.LeaseDatabaseID, p.DatabaseID)
+	p.AccountHost = cmp.Or(p.AccountHost, p.Connection.Host)
 	p.Throughput = e.throughput(f.Throughput, p)
 	e.checkPolicy(f.policyFields)
 	return p
@@ -184,50 +167,45 @@ func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
 	if name == "" || e.bad[at] {
 		return CosmosConnection{}
 	}
-	result, known := e.connections[name]
-	if !known {
-		result.connection, result.err = ParseCosmosConnection(e.lookup, name)
-		e.connections[name] = result
-	}
-	if result.err != nil {
-		e.mistake(at, result.err.Error())
+	connection, err := ParseCosmosConnection(e.lookup, name)
+	if err != nil {
+		e.mistake(at, err.Error())
 		return CosmosConnection{}
 	}
-	return result.connection
+	return connection
 }
 
 // throughput reads the containers of a processor. A container without a connection or a database has that
 // of the processor.
 func (e entry) throughput(f throughputFields, p Processor) Throughput {
-	t := Throughput{Mode: f.Mode, ScaleDownAfter: time.Duration(f.ScaleDownAfter)}
-	items := e.at("throughput.containers").Items
-	switch mode := e.at("throughput.mode"); {
-	case e.bad[mode] || e.bad[e.at("throughput.containers")]:
-	case len(items) > 0 && !mode.Present():
-		e.mistake(e.at("throughput.containers"), "mode is missing; "+yamlschema.Allowed(e.form.At("processors", "0", "throughput", "mode")))
-	case len(items) == 0 && t.Mode != ThroughputOff:
-		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, yamlschema.Allowed(e.form.At("processors", "0", "throughput", "containers", "0"))))
+	t, list, mode := f.Throughput, e.at("throughput.containers"), e.at("throughput.mode")
+	t.ScaleDownAfter = time.Duration(f.ScaleDownAfter)
+	allowed := func(field ...string) string {
+		return yamlschema.Allowed(e.form.At(append([]string{"processors", "0", "throughput"}, field...)...))
 	}
-	items = slices.DeleteFunc(slices.Clone(items), func(n *yamltree.Node) bool { return e.bad[n] })
-	named := map[ThroughputContainer]bool{}
+	switch {
+	case e.bad[mode] || e.bad[list]:
+	case len(list.Items) > 0 && !mode.Present():
+		e.mistake(list, "mode is missing; "+allowed("mode"))
+	case len(list.Items) == 0 && t.Mode != ThroughputOff:
+		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed("containers", "0")))
+	}
+	items := slices.DeleteFunc(slices.Clone(list.Items), func(n *yamltree.Node) bool { return e.bad[n] })
+	named := map[string]bool{}
 	for i, n := range items {
-		this := entry{e.documentReader, n, e.defaults.Get("none")}
-		c := f.Containers[i]
-		made := ThroughputContainer{
-			Connection: p.Connection, ContainerID: c.Container, DatabaseID: cmp.Or(c.Database, p.DatabaseID),
-			Min: c.Min, Max: c.Max, RUPerReplica: c.RUPerReplica,
+		this, made := entry{e.documentReader, n, e.defaults.Get("none")}, f.Containers[i].ThroughputContainer
+		made.ContainerID, made.DatabaseID = f.Containers[i].Container, cmp.Or(f.Containers[i].Database, p.DatabaseID)
+		made.Connection = p.Connection
+		if name := f.Containers[i].Connection; name != "" {
+			made.Connection = e.connection(n.Get("connection"), name)
 		}
-		if c.Connection != "" {
-			made.Connection = e.connection(n.Get("connection"), c.Connection)
-		}
-		this.clash(c.Min > c.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", c.Min, c.Max), "min", "max")
+		this.clash(made.Min > made.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", made.Min, made.Max), "min", "max")
 		account := made.Connection
 		needsID := t.Mode != ThroughputOff && account.Endpoint != "" && account.UsesIdentity() && account.ResourceID == ""
 		this.clash(needsID, fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", account.Setting), "connection")
 		if !e.bad[n.Get("container")] && !e.bad[n.Get("database")] {
-			key := ThroughputContainer{Connection: CosmosConnection{Endpoint: account.Endpoint}, DatabaseID: made.DatabaseID, ContainerID: made.ContainerID}
-			this.clash(named[key], "names the same container as another entry; allowed is one entry for each container")
-			named[key] = true
+			this.clash(named[made.key()], "names the same container as another entry; allowed is one entry for each container")
+			named[made.key()] = true
 		}
 		t.Containers = append(t.Containers, made)
 	}
@@ -235,4 +213,9 @@ func (e entry) throughput(f throughputFields, p Processor) Throughput {
 		t.Containers = nil
 	}
 	return t
+}
+
+// key is the container's identity.
+func (c ThroughputContainer) key() string {
+	return c.Connection.Endpoint + strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
 }

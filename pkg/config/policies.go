@@ -44,7 +44,7 @@ func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var mistakes Mistakes
 	var policies []NamedPolicy
 	if d := newDocumentReader(file, text, policiesForm(), "policies", &mistakes); d != nil {
-		for _, e := range d.entries("policies", true) {
+		for _, e := range d.entries("policies") {
 			f := fields[namedPolicyFields](e, "policies")
 			policies = append(policies, NamedPolicy{Name: f.Name, Every: time.Duration(f.Every), Policy: f.policy()})
 			e.clash(slices.Contains(builtInPolicies, f.Name), yamltree.Quote(f.Name)+" is built in; allowed is another name", "name")

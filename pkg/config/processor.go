@@ -73,60 +73,52 @@ type ThroughputContainer struct {
 	RUPerReplica int // request units a second that one replica uses; 0 = what is measured
 }
 
-// The fields of a processor, a group and a policy as a document has them. encoding/json finds each by
-// its name in the document, in any case.
+// The fields of a processor, a group and a policy as a document has them. encoding/json finds each by its
+// name, in any case. Those with the same name and type in the value that is made of them come with that.
 type (
 	processorFields struct {
-		Name, Group, Connection, DatabaseID, ContainerID   string
-		LeaseConnection, LeaseDatabaseID, LeaseContainerID string
-		ProcessorName, AccountHost, StartFrom, SignalQueue string
-		Schedule, IdleSchedule                             string
-		LeaseFormat                                        changefeed.Family
-		Throughput                                         throughputFields
-		Target                                             map[string]string
+		Processor
+		Connection, LeaseConnection, StartFrom, Schedule, IdleSchedule string
+		Throughput                                                     throughputFields
 		policyFields
 	}
 	groupFields struct {
-		Name, SignalQueue string
-		Target            map[string]string
-		MinReplicaCount   int
-		MaxReplicaCount   *int
+		Group
+		MinReplicaCount int
+		MaxReplicaCount *int
 	}
 	policyFields struct {
+		scaling.Policy
 		ChangeFeedLagThreshold, ActivationChangeFeedLagThreshold               int64
-		LimitToPartitionsWithLag, EvenPartitions, Paused                       bool
-		ExcludeStalled                                                         *bool
-		MaxLeasesPerReplica, StalledAfterPolls, MinReplicaCount                int
+		StalledAfterPolls, MinReplicaCount                                     int
 		MaxReplicaCount                                                        *int
 		MaxChangeAge, CooldownPeriod, Retention, StalledAfter, LeaseExpiration duration
 		CatchUpWithin                                                          *duration
-		Sizing                                                                 scaling.Sizing
+		ExcludeStalled                                                         *bool
 		Behavior                                                               struct{ ScaleUp, ScaleDown ruleFields }
 		Fallback                                                               struct {
-			FailureThreshold int
-			Behavior         scaling.FallbackBehavior
-			Replicas         *int
+			scaling.Fallback
+			Replicas *int
 		}
 		Schedules []struct {
+			scaling.Schedule
 			Timezone, Start, End string
-			DesiredReplicas      int
 		}
 	}
 	ruleFields struct {
+		scaling.Rules
 		StabilizationWindowSeconds *int
-		SelectPolicy               scaling.SelectPolicy
-		Tolerance                  float64
 		Policies                   []struct {
-			Type                 scaling.RateType
-			Value, PeriodSeconds int
+			scaling.RatePolicy
+			PeriodSeconds int
 		}
 	}
 	throughputFields struct {
-		Mode           ThroughputMode
+		Throughput
 		ScaleDownAfter duration
 		Containers     []struct {
+			ThroughputContainer
 			Container, Database, Connection string
-			Min, Max, RUPerReplica          int
 		}
 	}
 )
@@ -139,30 +131,26 @@ func (f policyFields) policy() scaling.Policy {
 	if !auto {
 		catchUp, window = 0, 300
 	}
-	p := scaling.Policy{
-		Threshold: f.ChangeFeedLagThreshold, Activation: f.ActivationChangeFeedLagThreshold,
-		LimitToPartitionsWithLag: f.LimitToPartitionsWithLag, EvenPartitions: f.EvenPartitions,
-		MaxLeasesPerReplica: f.MaxLeasesPerReplica, ExcludeStalled: *cmp.Or(f.ExcludeStalled, &auto),
-		MaxChangeAge: time.Duration(f.MaxChangeAge), Sizing: f.Sizing, CatchUpWithin: time.Duration(*cmp.Or(f.CatchUpWithin, &catchUp)),
-		Cooldown: time.Duration(f.CooldownPeriod),
-		Health: health.Policy{
-			StalledAfter: time.Duration(f.StalledAfter), StalledPolls: f.StalledAfterPolls,
-			LeaseExpiration: time.Duration(f.LeaseExpiration), Retention: time.Duration(f.Retention),
-		},
-		Behavior:    scaling.Behavior{ScaleUp: f.Behavior.ScaleUp.rules(0), ScaleDown: f.Behavior.ScaleDown.rules(window)},
-		Fallback:    scaling.Fallback{FailureThreshold: f.Fallback.FailureThreshold, Behavior: f.Fallback.Behavior},
-		MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount,
-		Paused: f.Paused,
+	p := f.Policy
+	p.Threshold, p.Activation = f.ChangeFeedLagThreshold, f.ActivationChangeFeedLagThreshold
+	p.MinReplicas, p.MaxReplicas = f.MinReplicaCount, f.MaxReplicaCount
+	p.ExcludeStalled = *cmp.Or(f.ExcludeStalled, &auto)
+	p.CatchUpWithin = time.Duration(*cmp.Or(f.CatchUpWithin, &catchUp))
+	p.MaxChangeAge, p.Cooldown = time.Duration(f.MaxChangeAge), time.Duration(f.CooldownPeriod)
+	p.Health = health.Policy{
+		StalledAfter: time.Duration(f.StalledAfter), StalledPolls: f.StalledAfterPolls,
+		LeaseExpiration: time.Duration(f.LeaseExpiration), Retention: time.Duration(f.Retention),
 	}
-	if f.Fallback.Replicas != nil && needsReplicas(f.Fallback.Behavior) { // else ignored, as in KEDA
+	p.Behavior = scaling.Behavior{ScaleUp: f.Behavior.ScaleUp.rules(0), ScaleDown: f.Behavior.ScaleDown.rules(window)}
+	p.Fallback = f.Fallback.Fallback
+	if f.Fallback.Replicas != nil && needsReplicas(p.Fallback.Behavior) { // else ignored, as in KEDA
 		p.Fallback.Replicas = *f.Fallback.Replicas
 	}
 	for _, w := range f.Schedules { // the schema checked each
-		s := scaling.Schedule{DesiredReplicas: w.DesiredReplicas}
+		s := w.Schedule
 		s.Location, _ = parseTimeZone(w.Timezone)
-		start, _ := crontab.ParseKEDA(w.Start)
-		end, _ := crontab.ParseKEDA(w.End)
-		s.Start, s.End = start, end
+		s.Start, _ = crontab.ParseKEDA(w.Start)
+		s.End, _ = crontab.ParseKEDA(w.End)
 		p.Schedules = append(p.Schedules, s)
 	}
 	return p
@@ -175,12 +163,11 @@ func needsReplicas(b scaling.FallbackBehavior) bool {
 // rules returns one direction of behavior; window is the default of its stabilization window, in
 // seconds.
 func (f ruleFields) rules(window int) scaling.Rules {
-	r := scaling.Rules{
-		StabilizationWindow: time.Duration(*cmp.Or(f.StabilizationWindowSeconds, &window)) * time.Second,
-		SelectPolicy:        f.SelectPolicy, Tolerance: f.Tolerance,
-	}
+	r := f.Rules
+	r.StabilizationWindow = time.Duration(*cmp.Or(f.StabilizationWindowSeconds, &window)) * time.Second
 	for _, p := range f.Policies {
-		r.Policies = append(r.Policies, scaling.RatePolicy{Type: p.Type, Value: p.Value, Period: time.Duration(p.PeriodSeconds) * time.Second})
+		p.Period = time.Duration(p.PeriodSeconds) * time.Second
+		r.Policies = append(r.Policies, p.RatePolicy)
 	}
 	return r
 }

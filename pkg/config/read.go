@@ -59,9 +59,7 @@ func Read(in Input) (Config, error) {
 	source, text, ok := in.document(env, settings, &mistakes)
 	var read Document
 	if ok {
-		var signals []signalQueue
-		read, signals = load(source, text, env.lookup, &mistakes)
-		checkSignals(signals, settings.Events, &mistakes)
+		read = load(source, text, env.lookup, &settings.Events, &mistakes)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
 	if err := mistakes.Err(); err != nil {
@@ -91,7 +89,7 @@ func Lookup(environ []string) func(name string) (value string, ok bool) {
 // connections. The error is a Mistakes.
 func Load(name string, text []byte, lookup func(string) (string, bool)) (Document, error) {
 	var mistakes Mistakes
-	read, _ := load(name, text, lookup, &mistakes)
+	read := load(name, text, lookup, nil, &mistakes)
 	if err := mistakes.Err(); err != nil {
 		return Document{}, err
 	}

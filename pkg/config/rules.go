@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
@@ -102,26 +101,25 @@ func (d *documentReader) checkMembers(read Document) {
 		}
 		members[p.Group] = true
 	}
-	for _, e := range d.entries("groups", false) {
+	for _, e := range d.entries("groups") {
 		if name := e.node.Get("name"); !d.bad[name] && !members[name.Text()] {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}
 }
 
-// claim is what only one entry may have: a name, leases, a target, a queue.
+// claim is what only one entry may have: a name, leases, a target, a queue. Or it is what all entries that
+// share something have to say of it.
 type claim struct {
-	kind  string // processor or group
-	name  string
+	owner string // the name of the entry, or processor, policy or group
 	line  int
-	terms any // the same in all entries that share it
+	terms string // the same in all entries
 }
 
-// claim takes something for the entry, or returns the claim of the entry that has it already.
-func (e entry) claim(what string, c claim) (first claim, taken bool) {
+// claim takes something for the entry. It returns the earlier claim of another entry, if there is one.
+func (e entry) claim(what, owner string, terms string) (first claim, taken bool) {
 	if first, taken = e.claims[what]; !taken {
-		c.line = e.node.Line
-		e.claims[what] = c
+		e.claims[what] = claim{owner, e.node.Line, terms}
 	}
 	return first, taken
 }
@@ -132,9 +130,9 @@ func (e entry) claimName(kind, name string) {
 	if name == "" {
 		return // a mistake of its own
 	}
-	if first, taken := e.claim("name "+name, claim{kind: kind}); taken {
-		other := "a " + first.kind
-		if first.kind == kind {
+	if first, taken := e.claim("name "+name, kind, ""); taken {
+		other := "a " + first.owner
+		if first.owner == kind {
 			other = "another " + kind
 		}
 		e.mistake(e.node.Get("name"), fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", yamltree.QuoteName(name), other, first.line))
@@ -151,16 +149,15 @@ func (e entry) claimLeases(p Processor) {
 	if p.LeaseFormat == "" {
 		formats = []changefeed.Family{changefeed.FamilyDotNet, changefeed.FamilyJava}
 	}
-	said := false
 	for _, format := range formats {
 		what := fmt.Sprintf("leases %q", []string{
 			string(format), p.LeaseConnection.Endpoint, p.LeaseDatabaseID, p.LeaseContainerID,
 			p.ProcessorName, strings.ToLower(p.AccountHost), // .NET lowers it in lease ids, and Java does not
 			p.Connection.Endpoint, p.DatabaseID, p.ContainerID,
 		})
-		if first, taken := e.claim(what, claim{name: p.Name}); taken && !said {
-			said = true
-			e.mistake(e.node, fmt.Sprintf("reads the same leases as %s, on line %d; allowed is one entry for each processor. Two of one name, one of .NET and one of Java, need a leaseFormat each", first.name, first.line))
+		if first, taken := e.claim(what, p.Name, ""); taken {
+			e.mistake(e.node, fmt.Sprintf("reads the same leases as %s, on line %d; allowed is one entry for each processor. Two of one name, one of .NET and one of Java, need a leaseFormat each", first.owner, first.line))
+			return
 		}
 	}
 }
@@ -172,8 +169,8 @@ func (e entry) claimTarget(name string, target map[string]string) {
 		return
 	}
 	for what, id := range things(target) {
-		if first, taken := e.claim("target "+id, claim{name: name}); taken {
-			e.mistake(e.at("target"), fmt.Sprintf("names the same %s as the target of %s, on line %d; allowed is a target of its own, or one group that holds both, as in %s", what, first.name, first.line, minimalGroups))
+		if first, taken := e.claim("target "+id, name, ""); taken {
+			e.mistake(e.at("target"), fmt.Sprintf("names the same %s as the target of %s, on line %d; allowed is a target of its own, or one group that holds both, as in %s", what, first.owner, first.line, minimalGroups))
 		}
 	}
 }
@@ -182,89 +179,66 @@ func (e entry) claimTarget(name string, target map[string]string) {
 // in Kubernetes, and a container app. Labels that an action would refuse name nothing.
 func things(target map[string]string) map[string]string {
 	all := map[string]string{}
-	object := func(kind, name string) {
-		if name != "" {
-			_, what, _ := strings.Cut(kind, "/")
-			all[yamltree.QuoteName(what)] = kind + " " + target["namespace"] + " " + name
-		}
+	group, _, grouped := strings.Cut(target["apiVersion"], "/")
+	if !grouped {
+		group = "" // the core group, whose apiVersion is a version alone
 	}
-	deployment, statefulSet := target["deployment"], target["statefulset"]
-	switch {
+	kind, name := target["kind"], target["name"]
+	switch deployment, statefulSet := target["deployment"], target["statefulset"]; {
 	case deployment != "" && statefulSet != "":
+		name = ""
 	case deployment != "":
-		object("apps/Deployment", deployment)
+		group, kind, name = "apps", "Deployment", deployment
 	case statefulSet != "":
-		object("apps/StatefulSet", statefulSet)
-	case target["apiVersion"] != "" && target["kind"] != "":
-		group, _, grouped := strings.Cut(target["apiVersion"], "/")
-		if !grouped {
-			group = "" // the core group, whose apiVersion is a version alone
-		}
-		object(group+"/"+target["kind"], target["name"])
+		group, kind, name = "apps", "StatefulSet", statefulSet
+	case target["apiVersion"] == "":
+		name = ""
+	}
+	if kind != "" && name != "" {
+		all[yamltree.QuoteName(kind)] = group + "/" + kind + " " + target["namespace"] + " " + name
 	}
 	// Ids of Azure resources do not distinguish cases.
-	const app = "container app"
 	if id := target["containerAppId"]; id != "" {
-		all[app] = strings.ToLower(id)
+		all["container app"] = strings.ToLower(id)
 	} else if name := target["containerApp"]; name != "" {
-		all[app] = strings.ToLower("/subscriptions/" + target["subscriptionId"] + "/resourceGroups/" + target["resourceGroup"] + "/providers/Microsoft.App/containerApps/" + name)
+		all["container app"] = strings.ToLower("/subscriptions/" + target["subscriptionId"] + "/resourceGroups/" + target["resourceGroup"] + "/providers/Microsoft.App/containerApps/" + name)
 	}
 	return all
 }
 
 // checkShared adds the mistakes of processors that share a container, and differ in how to provision it.
 func (e entry) checkShared(p Processor) {
-	type terms struct {
-		mode     ThroughputMode
-		min, max int
-		after    time.Duration
-	}
 	for _, c := range p.Throughput.Containers {
 		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
 			continue // a mistake of its own
 		}
-		container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
-		this := terms{p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter}
-		if first, taken := e.claim("container "+c.Connection.Endpoint+container, claim{name: p.Name, terms: this}); taken && first.terms != this {
-			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up", container, first.name, first.line))
+		terms := fmt.Sprint(p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter)
+		if first, taken := e.claim("container "+c.key(), p.Name, terms); taken && first.terms != terms {
+			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up",
+				strings.TrimPrefix(c.key(), c.Connection.Endpoint), first.owner, first.line))
 		}
 	}
 }
 
-// signalQueue is a signal queue of a document (docs/signal-queue.md).
-type signalQueue struct {
-	name string
-	at   *yamltree.Node
-}
-
-// claimSignalQueue takes a signal queue: two entries would take each other's messages. Service Bus ignores
-// the case of names.
+// claimSignalQueue takes a signal queue (docs/signal-queue.md): two entries would take each other's messages.
+// It is in the namespace of the events. Service Bus ignores the case of names.
 func (e entry) claimSignalQueue(name string) {
 	if name == "" {
 		return
 	}
-	at := e.at("signalQueue")
-	if first, taken := e.claim("queue "+strings.ToLower(name), claim{}); taken {
-		e.mistake(at, fmt.Sprintf("%s is the signal queue of another entry, on line %d; allowed is a queue of its own, since its messages are counted", yamltree.QuoteName(name), first.line))
-		return
+	text := ""
+	switch first, taken := e.claim("queue "+strings.ToLower(name), "", ""); {
+	case taken:
+		text = fmt.Sprintf("%s is the signal queue of another entry, on line %d; allowed is a queue of its own, since its messages are counted", yamltree.QuoteName(name), first.line)
+	case e.events == nil:
+	case e.events.Queue == "":
+		text = "needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue if it is servicebus:SETTING/QUEUE"
+	case strings.EqualFold(name, e.events.Queue):
+		text = yamltree.QuoteName(name) + " is the queue of the scale events (FEEDSCALE_EVENTS); allowed is another one, since its messages are counted"
+	case e.events.ServiceBus.Entity != "":
+		text = fmt.Sprintf("needs a connection string of the namespace, and that in setting %s is for the entity %s alone (EntityPath)", e.events.ServiceBus.Setting, yamltree.Quote(e.events.ServiceBus.Entity))
 	}
-	e.signals = append(e.signals, signalQueue{name, at})
-}
-
-// checkSignals adds the mistakes of signal queues that contradict the events, whose namespace they share.
-func checkSignals(signals []signalQueue, events Events, mistakes *Mistakes) {
-	for _, signal := range signals {
-		text := ""
-		switch bus := events.ServiceBus; {
-		case bus.Setting == "":
-			text = "needs a Service Bus namespace, and FEEDSCALE_EVENTS names none; allowed is a signalQueue if it is servicebus:SETTING/QUEUE"
-		case strings.EqualFold(signal.name, events.Queue):
-			text = yamltree.QuoteName(signal.name) + " is the queue of the scale events (FEEDSCALE_EVENTS); allowed is another one, since its messages are counted"
-		case bus.Entity != "":
-			text = fmt.Sprintf("needs a connection string of the namespace, and that in setting %s is for the entity %s alone (EntityPath)", bus.Setting, yamltree.Quote(bus.Entity))
-		}
-		if text != "" {
-			mistakes.Add(signal.at.Mistake(text))
-		}
+	if text != "" {
+		e.mistake(e.at("signalQueue"), text)
 	}
 }
