@@ -38,7 +38,18 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	endpointPart, keyPart := "__accountEndpoint", "__accountKey"
 	endpoint, key := settings.field("accountEndpoint"), settings.field("accountKey")
 	if text := settings.value(); text != "" {
-		if endpoint, key, err = cosmosConnectionString(text); err != nil {
+		fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
+		endpoint, key = fields["accountendpoint"], fields["accountkey"]
+		switch {
+		case strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"):
+			err = errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
+		case err != nil:
+		case endpoint == "":
+			err = errors.New("has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;")
+		case key == "":
+			err = errors.New("has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
+		}
+		if err != nil {
 			return CosmosConnection{}, settings.wrong("", err)
 		}
 		endpointPart, keyPart = " (AccountEndpoint)", " (AccountKey)"
@@ -48,54 +59,25 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 		return CosmosConnection{}, settings.wrong(endpointPart, err)
 	}
 	c := CosmosConnection{Setting: name, Endpoint: accountURL(u), Host: u.Hostname(), Key: NewSecret(key)}
-	if key == "" {
-		if c.Identity, err = settings.identity(); err == nil {
-			c.TokenScope, err = settings.tokenScope()
-		}
-		if c.ResourceID = settings.field("resourceId"); err == nil && c.ResourceID != "" && !accountID.MatchString(c.ResourceID) {
-			err = settings.wrong("__resourceId", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"))
-		}
-		return c, err
-	}
-	if settings.field("tokenScope") != "" {
-		return CosmosConnection{}, settings.wrong("__tokenScope", errors.New("is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"))
-	}
-	if err := connectionstring.CheckKey(key); err != nil {
-		return CosmosConnection{}, settings.wrong(keyPart, err)
-	}
-	return c, nil
-}
-
-// cosmosConnectionString returns the two fields that are used; neither is empty.
-func cosmosConnectionString(text string) (endpoint, key string, err error) {
-	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
-		return "", "", errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
-	}
-	fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
-	if err != nil {
-		return "", "", err
-	}
-	endpoint, key = fields["accountendpoint"], fields["accountkey"]
+	c.TokenScope, c.ResourceID = settings.field("tokenScope"), settings.field("resourceId")
+	resource, whole := strings.CutSuffix(c.TokenScope, "/.default")
+	_, wrongScope := parseEndpoint(resource, "https", "http")
 	switch {
-	case endpoint == "":
-		return "", "", errors.New("has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;")
-	case key == "":
-		return "", "", errors.New("has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
+	case key != "" && c.TokenScope != "":
+		err = settings.wrong("__tokenScope", errors.New("is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"))
+	case key != "":
+		c.ResourceID = ""
+		if err = connectionstring.CheckKey(key); err != nil {
+			err = settings.wrong(keyPart, err)
+		}
+	case c.TokenScope != "" && (!whole || wrongScope != nil):
+		err = settings.wrong("__tokenScope", errors.New("is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"))
+	case c.ResourceID != "" && !accountID.MatchString(c.ResourceID):
+		err = settings.wrong("__resourceId", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"))
+	default:
+		c.Identity, err = settings.identity()
 	}
-	return endpoint, key, nil
-}
-
-// tokenScope reads NAME__tokenScope.
-func (c connectionSettings) tokenScope() (string, error) {
-	scope := c.field("tokenScope")
-	if scope == "" {
-		return "", nil
-	}
-	resource, whole := strings.CutSuffix(scope, "/.default")
-	if _, err := parseEndpoint(resource, "https", "http"); !whole || err != nil {
-		return "", c.wrong("__tokenScope", errors.New("is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"))
-	}
-	return scope, nil
+	return c, err
 }
 
 // accountID is the form of an account's resource id.

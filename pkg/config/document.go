@@ -12,9 +12,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// minimalDocument is the example of a processors file in mistakes.
-const minimalDocument = "processors: [{name: orders, connection: COSMOS, databaseId: shop, containerId: orders}]"
-
 // Document is what a processors document says.
 type Document struct {
 	Processors []Processor // in the order of the document, at least one

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/connectionstring"
@@ -28,8 +28,9 @@ func (e Events) Path() string {
 	return e.Queue + "/Subscriptions/" + e.Subscription
 }
 
-// The names that Service Bus allows.
+// The names that Service Bus allows. A queue's has no part "subscriptions", in any case.
 var (
+	subscriptionPath = regexp.MustCompile(`^(?i)(.*?)/subscriptions(?:/(.*))?$`)
 	queueName        = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,258}[A-Za-z0-9])?$`)
 	subscriptionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,48}[A-Za-z0-9])?$`)
 )
@@ -53,28 +54,21 @@ func ParseEvents(lookup func(string) (string, bool), text string) (Events, error
 		if !ok {
 			return Events{}, errors.New("servicebus: is not followed by SETTING/QUEUE; " + forms)
 		}
-		queue, subscription, isSubscription := cutSubscription(path)
+		queue, subscription := path, ""
+		of := subscriptionPath.FindStringSubmatch(path)
+		if of != nil {
+			queue, subscription = of[1], of[2]
+		}
 		if !queueName.MatchString(queue) {
 			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; %s", yamltree.Quote(queue), queueForm)
 		}
-		if isSubscription && !subscriptionName.MatchString(subscription) {
+		if of != nil && !subscriptionName.MatchString(subscription) {
 			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
 		}
 		connection, err := ParseServiceBusConnection(lookup, setting, queue)
 		return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
 	}
 	return Events{}, errors.New("is no place for events; " + forms)
-}
-
-// cutSubscription cuts the path of a subscription, TOPIC/Subscriptions/NAME. Service Bus accepts the word in
-// any case, and it is no part of a queue's name.
-func cutSubscription(path string) (topic, name string, ok bool) {
-	const word = "/subscriptions/"
-	at := strings.Index(strings.ToLower(path)+"/", word) // also where no name follows
-	if at < 0 {
-		return path, "", false
-	}
-	return path[:at], strings.TrimPrefix(path[at+len(word)-1:], "/"), true
 }
 
 // ServiceBusConnection is a Service Bus namespace and how to sign in to it.
@@ -102,7 +96,7 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	}
 	c := ServiceBusConnection{Setting: name}
 	if text := settings.value(); text != "" {
-		if c.Namespace, c.Entity, c.ConnectionString, err = serviceBusConnectionString(text, queue); err != nil {
+		if err := c.readString(text, queue); err != nil {
 			return ServiceBusConnection{}, settings.wrong("", err)
 		}
 		return c, nil
@@ -115,38 +109,35 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	return c, err
 }
 
-// serviceBusConnectionString returns the host of the namespace, the entity that the connection string is
-// limited to, and the connection string reduced to the fields that sign in.
-func serviceBusConnectionString(text, queue string) (namespace, entity string, secret Secret, err error) {
+// readString reads a connection string, and reduces it to the fields that sign in.
+func (c *ServiceBusConnection) readString(text, queue string) error {
 	fields, err := connectionstring.Parse(text, connectionstring.ServiceBus)
 	if err != nil {
-		return "", "", Secret{}, err
+		return err
 	}
 	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
 	if err != nil {
-		return "", "", Secret{}, errors.New("has no usable Endpoint: it " + err.Error())
+		return fmt.Errorf("has no usable Endpoint: it %w", err)
 	}
-	if entity = fields["entitypath"]; entity != "" && !strings.EqualFold(entity, queue) {
-		return "", "", Secret{}, fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(entity), yamltree.Quote(queue))
-	}
+	c.Namespace, c.Entity = u.Host, fields["entitypath"]
 	canonical := "Endpoint=sb://" + u.Host + "/"
 	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]
+	emulator := fields["usedevelopmentemulator"]
 	switch {
+	case c.Entity != "" && !strings.EqualFold(c.Entity, queue):
+		return fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(c.Entity), yamltree.Quote(queue))
+	case !slices.Contains([]string{"", "true", "false"}, strings.ToLower(emulator)):
+		return errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
 	case signature != "":
 		canonical += ";SharedAccessSignature=" + signature
 	case keyName != "" && key != "":
 		canonical += ";SharedAccessKeyName=" + keyName + ";SharedAccessKey=" + key
 	default:
-		return "", "", Secret{}, errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
+		return errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
 	}
-	if text := fields["usedevelopmentemulator"]; text != "" {
-		emulator, err := strconv.ParseBool(strings.ToLower(text))
-		if err != nil {
-			return "", "", Secret{}, errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
-		}
-		if emulator {
-			canonical += ";UseDevelopmentEmulator=true"
-		}
+	if strings.EqualFold(emulator, "true") {
+		canonical += ";UseDevelopmentEmulator=true"
 	}
-	return u.Host, entity, NewSecret(canonical), nil
+	c.ConnectionString = NewSecret(canonical)
+	return nil
 }

@@ -162,7 +162,7 @@ func TestSettingMistakes(t *testing.T) {
 		{"a signature in an address", "FEEDSCALE_STATE", "https://shop.table.core.windows.net/feedscale?sig=" + testKey, "carries a query"},
 		{"a bad table beside a setting", "FEEDSCALE_STATE", "table:STORAGE/tables", `"tables" is not the name of a table`},
 		{"an address without a host", "FEEDSCALE_STATE", "https:///feedscale", "is not the address of a table"},
-		{"no table", "FEEDSCALE_STATE", "https://shop.table.core.windows.net", "names no table"},
+		{"no table", "FEEDSCALE_STATE", "https://shop.table.core.windows.net", `"" is not the name of a table`},
 		{"a bad table", "FEEDSCALE_STATE", "https://shop.table.core.windows.net/feed-scale", `"feed-scale" is not the name of a table`},
 		{"a table without a setting", "FEEDSCALE_STATE", "table:feedscale", "is not followed by SETTING/TABLE"},
 		{"a missing storage setting", "FEEDSCALE_STATE", "table:STORAGE/feedscale", "the setting STORAGE is missing"},

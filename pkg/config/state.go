@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -75,12 +76,8 @@ func parseTableURL(text string) (serviceURL, name string, err error) {
 	if u.RawQuery != "" {
 		return "", "", errors.New("carries a query; a shared access signature goes into a connection string: " + stateForms)
 	}
-	slash := strings.LastIndex(u.Path, "/")
-	if slash < 0 {
-		return "", "", errors.New("names no table; " + stateForms)
-	}
-	name = u.Path[slash+1:]
-	return "https://" + u.Host + u.Path[:slash], name, checkTableName(name)
+	folder, name := path.Split(u.Path)
+	return "https://" + u.Host + strings.TrimSuffix(folder, "/"), name, checkTableName(name)
 }
 
 // checkTableName applies the naming rules of the Table service.

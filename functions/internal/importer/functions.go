@@ -69,7 +69,7 @@ func (a *apps) functions() {
 // processor makes the entry of a trigger; nil if a required field is missing.
 func (a *apps) processor(t functionTrigger) *entry {
 	e := &entry{at: t.Node}
-	a.rest(t.Fields, "there is nothing to write for it",
+	a.rest(t.Fields, "is not read; if feedscale has what it does, fill it in by hand",
 		"type", "name", "direction", "dataType", "properties", "cardinality",
 		"connection", "databaseName", "containerName", "leaseConnection", "leaseDatabaseName", "leaseContainerName",
 		"leaseContainerPrefix", "startFromBeginning", "startFromTime", "leaseExpirationInterval", "maxItemsPerInvocation")

@@ -87,7 +87,7 @@ func (r *remarks) rest(fields []*yamltree.Node, otherwise string, carried ...str
 
 // instead is what replaces a field of KEDA or Functions; "" if config does not know it.
 func instead(field string) string {
-	text, _ := config.Instead(field)
+	_, text := config.Instead(field)
 	return strings.TrimSuffix(text, "; leave it out")
 }
 
