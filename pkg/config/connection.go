@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -25,23 +24,18 @@ type connectionSettings struct {
 	lookup func(string) (string, bool)
 }
 
-// findConnection finds the settings of a connection: a connection string, or any one of fields. what says
-// in the error which settings are allowed.
-func findConnection(lookup func(string) (string, bool), name, what string, fields ...string) (connectionSettings, error) {
-	if !isSettingName(name) {
+// findConnection finds the settings of a connection: a connection string, or the setting with one of the
+// fields. what says in the error which settings are allowed.
+func findConnection(lookup func(string) (string, bool), name, what, field string) (connectionSettings, error) {
+	if !IsSettingName(name) {
 		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
 	}
-	for _, candidate := range []string{
-		"ConnectionStrings__AzureWebJobs" + name,
-		"AzureWebJobs" + name,
-		"ConnectionStrings__" + name,
-		name,
-	} {
-		c := connectionSettings{name: candidate, lookup: lookup}
+	for _, prefix := range []string{"ConnectionStrings__AzureWebJobs", "AzureWebJobs", "ConnectionStrings__", ""} {
+		c := connectionSettings{name: prefix + name, lookup: lookup}
 		if found := placeholder.FindString(c.value()); found != "" {
-			return c, c.wrong("", fmt.Errorf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found)))
+			return c, c.check(fault{"", true, fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))})
 		}
-		if c.value() != "" || slices.ContainsFunc(fields, func(field string) bool { return c.field(field) != "" }) {
+		if c.value() != "" || field != "" && c.field(field) != "" {
 			return c, nil
 		}
 	}
@@ -49,34 +43,47 @@ func findConnection(lookup func(string) (string, bool), name, what string, field
 }
 
 // value returns the connection string; "" if there is none.
-func (c connectionSettings) value() string { return c.first(c.name) }
+func (c connectionSettings) value() string {
+	value, _ := c.lookup(c.name)
+	return strings.TrimSpace(value)
+}
 
 // field returns the value of NAME__field; "" if there is none.
 func (c connectionSettings) field(field string) string {
-	return c.first(c.name+"__"+field, c.name+":"+field)
+	value, _ := c.lookup(c.name + "__" + field)
+	if value = strings.TrimSpace(value); value != "" {
+		return value
+	}
+	value, _ = c.lookup(c.name + ":" + field)
+	return strings.TrimSpace(value)
 }
 
-// first returns the first of the settings that has a value.
-func (c connectionSettings) first(names ...string) string {
-	for _, name := range names {
-		if value, ok := c.lookup(name); ok && strings.TrimSpace(value) != "" {
-			return strings.TrimSpace(value)
+// fault is what may be wrong with the connection string ("") or with a part of it: a field (" (Field)"), or
+// one of the settings ("__field").
+type fault struct {
+	part  string
+	wrong bool
+	text  string // what is wrong; what is allowed
+}
+
+// check returns an error about the first fault.
+func (c connectionSettings) check(faults ...fault) error {
+	for _, f := range faults {
+		if f.wrong {
+			return fmt.Errorf("the setting %s%s %s", c.name, f.part, f.text)
 		}
 	}
-	return ""
+	return nil
 }
 
-// wrong returns an error about the connection string, or about a part of it: a field (" (Field)") or one of
-// the settings ("__field").
-func (c connectionSettings) wrong(part string, err error) error {
-	return fmt.Errorf("the setting %s%s %w", c.name, part, err)
-}
+var (
+	settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$`)
+	guid        = regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+)
 
-// isSettingName reports whether a text can be the name of a setting, which a connection string or a
-// key cannot.
-func isSettingName(text string) bool {
-	return len(text) <= 128 && regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`).MatchString(text)
-}
+// IsSettingName reports whether a text can be the name of a setting, which a connection string or a key
+// cannot.
+func IsSettingName(text string) bool { return settingName.MatchString(text) }
 
 // Identity is the Microsoft Entra identity that a connection uses. The zero Identity is that of
 // azidentity's DefaultAzureCredential.
@@ -97,51 +104,38 @@ const (
 	CredentialWorkloadIdentity Credential = "workloadidentity"
 )
 
-// identity reads NAME__credential, NAME__clientId, NAME__tenantId and NAME__clientSecret.
+// identity reads NAME__credential, NAME__clientId, NAME__tenantId and NAME__clientSecret. It refuses the
+// fields of Functions that would select another identity.
 func (c connectionSettings) identity() (Identity, error) {
-	// Each of these would select another identity.
-	for _, field := range []string{"certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
-		if c.field(field) != "" {
-			return Identity{}, c.wrong("__"+field, errors.New("is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret"))
-		}
-	}
 	id := Identity{
 		Credential: Credential(strings.ToLower(c.field("credential"))),
 		ClientID:   c.field("clientId"),
 		TenantID:   c.field("tenantId"),
 		Secret:     NewSecret(c.field("clientSecret")),
 	}
-	switch id.Credential {
-	case CredentialDefault, CredentialManagedIdentity, CredentialWorkloadIdentity:
-	default:
-		return Identity{}, c.wrong("__credential", errors.New("is not supported; allowed are managedidentity and workloadidentity, or leave it out"))
-	}
-	if id.ClientID != "" && !regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(id.ClientID) {
-		return Identity{}, c.wrong("__clientId", errors.New("is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000"))
-	}
-	switch {
-	case id.Secret.IsZero():
-	case id.Credential != CredentialDefault:
-		return Identity{}, c.wrong("__clientSecret", errors.New("is for a service principal, and __credential names another identity; leave one of them out"))
-	case id.ClientID == "" || id.TenantID == "":
-		return Identity{}, c.wrong("__clientSecret", errors.New("is that of a service principal; set __tenantId and __clientId beside it"))
-	}
-	return id, nil
+	const unsupported = "is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret"
+	known := []Credential{CredentialDefault, CredentialManagedIdentity, CredentialWorkloadIdentity}
+	return id, c.check(
+		fault{"__certificate", c.field("certificate") != "", unsupported},
+		fault{"__managedIdentityResourceId", c.field("managedIdentityResourceId") != "", unsupported},
+		fault{"__managedIdentityObjectId", c.field("managedIdentityObjectId") != "", unsupported},
+		fault{"__credential", !slices.Contains(known, id.Credential), "is not supported; allowed are managedidentity and workloadidentity, or leave it out"},
+		fault{"__clientId", id.ClientID != "" && !guid.MatchString(id.ClientID), "is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000"},
+		fault{"__clientSecret", !id.Secret.IsZero() && id.Credential != CredentialDefault, "is for a service principal, and __credential names another identity; leave one of them out"},
+		fault{"__clientSecret", !id.Secret.IsZero() && (id.ClientID == "" || id.TenantID == ""), "is that of a service principal; set __tenantId and __clientId beside it"},
+	)
 }
 
 // parseEndpoint reads the URL of a service: one of the given schemes, a host, a port or none, and
-// nothing else.
+// nothing else. The error does not quote the text, as that of package url does.
 func parseEndpoint(text string, schemes ...string) (*url.URL, error) {
-	allowed := fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
 	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || !slices.Contains(schemes, u.Scheme) ||
-		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, allowed // the error of package url contains the text
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, allowed
-		}
+	if err != nil || u.Hostname() == "" || u.Port() == "0" || u.Opaque != "" || u.User != nil || !slices.Contains(schemes, u.Scheme) ||
+		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
 	}
 	return u, nil
 }

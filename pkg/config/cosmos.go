@@ -1,8 +1,7 @@
 package config
 
 import (
-	"errors"
-	"net/url"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -23,6 +22,9 @@ type CosmosConnection struct {
 // UsesIdentity reports whether an identity signs in, and not a key.
 func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 
+// accountID is the form of an account's resource id.
+var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.DocumentDB/databaseAccounts/[^/]+$`)
+
 // ParseCosmosConnection reads a connection in the Functions convention: the setting NAME holds a
 // connection string, or NAME__accountEndpoint the address of the account, with NAME__accountKey or,
 // without it, with an identity (NAME__credential, NAME__clientId, NAME__tenantId, NAME__tokenScope). A
@@ -40,54 +42,36 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	if text := settings.value(); text != "" {
 		fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
 		endpoint, key = fields["accountendpoint"], fields["accountkey"]
-		switch {
-		case strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"):
-			err = errors.New("is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
-		case err != nil:
-		case endpoint == "":
-			err = errors.New("has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;")
-		case key == "":
-			err = errors.New("has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
-		}
-		if err != nil {
-			return CosmosConnection{}, settings.wrong("", err)
+		if err := settings.check(
+			fault{"", strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"), "is an address; put it into the same name followed by __accountEndpoint, or set a connection string"},
+			fault{"", err != nil, fmt.Sprint(err)},
+			fault{"", endpoint == "", "has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;"},
+			fault{"", key == "", "has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity"},
+		); err != nil {
+			return CosmosConnection{}, err
 		}
 		endpointPart, keyPart = " (AccountEndpoint)", " (AccountKey)"
 	}
 	u, err := parseEndpoint(endpoint, "https", "http")
 	if err != nil {
-		return CosmosConnection{}, settings.wrong(endpointPart, err)
+		return CosmosConnection{}, settings.check(fault{endpointPart, true, err.Error()})
 	}
-	c := CosmosConnection{Setting: name, Endpoint: accountURL(u), Host: u.Hostname(), Key: NewSecret(key)}
-	c.TokenScope, c.ResourceID = settings.field("tokenScope"), settings.field("resourceId")
-	resource, whole := strings.CutSuffix(c.TokenScope, "/.default")
-	_, wrongScope := parseEndpoint(resource, "https", "http")
-	switch {
-	case key != "" && c.TokenScope != "":
-		err = settings.wrong("__tokenScope", errors.New("is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"))
-	case key != "":
-		c.ResourceID = ""
-		if err = connectionstring.CheckKey(key); err != nil {
-			err = settings.wrong(keyPart, err)
-		}
-	case c.TokenScope != "" && (!whole || wrongScope != nil):
-		err = settings.wrong("__tokenScope", errors.New("is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"))
-	case c.ResourceID != "" && !accountID.MatchString(c.ResourceID):
-		err = settings.wrong("__resourceId", errors.New("is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"))
-	default:
-		c.Identity, err = settings.identity()
+	host := strings.TrimSuffix(strings.ToLower(u.Host), map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
+	c := CosmosConnection{Setting: name, Endpoint: u.Scheme + "://" + host + "/", Host: u.Hostname(), Key: NewSecret(key)}
+	scope := settings.field("tokenScope")
+	if key != "" {
+		err := connectionstring.CheckKey(key)
+		return c, settings.check(
+			fault{"__tokenScope", scope != "", "is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"},
+			fault{keyPart, err != nil, fmt.Sprint(err)})
 	}
-	return c, err
-}
-
-// accountID is the form of an account's resource id.
-var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.DocumentDB/databaseAccounts/[^/]+$`)
-
-// accountURL returns the URL of an account in its one spelling.
-func accountURL(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if defaultPort := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; u.Port() != "" {
-		host = strings.TrimSuffix(host, defaultPort)
+	if c.Identity, err = settings.identity(); err != nil {
+		return c, err
 	}
-	return u.Scheme + "://" + host + "/"
+	c.TokenScope, c.ResourceID = scope, settings.field("resourceId")
+	resource, whole := strings.CutSuffix(scope, "/.default")
+	_, err = parseEndpoint(resource, "https", "http")
+	return c, settings.check(
+		fault{"__tokenScope", scope != "" && (!whole || err != nil), "is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"},
+		fault{"__resourceId", c.ResourceID != "" && !accountID.MatchString(c.ResourceID), "is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"})
 }

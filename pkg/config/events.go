@@ -96,14 +96,12 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	}
 	c := ServiceBusConnection{Setting: name}
 	if text := settings.value(); text != "" {
-		if err := c.readString(text, queue); err != nil {
-			return ServiceBusConnection{}, settings.wrong("", err)
-		}
-		return c, nil
+		err := c.readString(text, queue)
+		return c, settings.check(fault{"", err != nil, fmt.Sprint(err)})
 	}
 	c.Namespace = settings.field("fullyQualifiedNamespace")
 	if u, err := url.Parse("sb://" + c.Namespace); err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "" {
-		return ServiceBusConnection{}, settings.wrong("__fullyQualifiedNamespace", errors.New("is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path"))
+		return c, settings.check(fault{"__fullyQualifiedNamespace", true, "is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path"})
 	}
 	c.Identity, err = settings.identity()
 	return c, err

@@ -113,6 +113,9 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 			}
 		}
 	}
+	// The levels of https://learn.microsoft.com/azure/cosmos-db/priority-based-execution.
+	priority, isPriority := map[string]string{"": "", "low": "Low", "high": "High"}[strings.ToLower(v.Priority)]
+	v.Priority = priority
 	for _, rule := range []struct {
 		name  string
 		holds bool
@@ -124,7 +127,7 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 		{"FEEDSCALE_CONCURRENCY", within(v.Concurrency, 1, 1024), "whole numbers from 1 to 1024"},
 		{"FEEDSCALE_TICK_TIMEOUT", within(v.TickTimeout, time.Second, time.Hour), "1s to 1h, well below the functionTimeout of host.json"},
 		{"FEEDSCALE_HISTORY", within(v.History, time.Hour, maxDuration), "1h to 8760h"},
-		{"FEEDSCALE_PRIORITY", hasPriority(&v.Priority), "Low and High, or leave it out"},
+		{"FEEDSCALE_PRIORITY", isPriority, "Low and High, or leave it out"},
 		{"FEEDSCALE_THROUGHPUT_BUCKET", within(v.Bucket, 0, 5), "0 (none) and the throughput buckets 1 to 5"},
 		{"FEEDSCALE_LOG_LEVEL", true, "debug, info, warn or error"},
 		{"FEEDSCALE_METRICS_PARTITIONS", true, "true and false"},
@@ -183,29 +186,17 @@ func parser[T any](parse func(string) (T, error)) env.ParserFunc {
 
 func within[T cmp.Ordered](value, low, high T) bool { return low <= value && value <= high }
 
-// hasPriority reports whether a text is a level of
-// https://learn.microsoft.com/azure/cosmos-db/priority-based-execution, and gives it the service's spelling.
-func hasPriority(text *string) bool {
-	for _, level := range []string{"", "Low", "High"} {
-		if strings.EqualFold(*text, level) {
-			*text = level
-			return true
-		}
-	}
-	return false
-}
-
 // checkListen accepts "", which is no address to listen on.
 func checkListen(text string) error {
 	if text == "" {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface", yamltree.Quote(text))
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("the port %s is not a number from 0 to 65535; allowed is, for example, 127.0.0.1:7071 (0 = any free port)", yamltree.Quote(port))
+	if err != nil {
+		return fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface, with a port from 0 (any free one) to 65535", yamltree.Quote(text))
 	}
 	return nil
 }

@@ -57,14 +57,12 @@ func parseState(lookup func(string) (string, bool), text string) (State, error) 
 // storageConnection returns the connection string of a storage account that the setting NAME holds.
 func storageConnection(lookup func(string) (string, bool), name string) (string, error) {
 	settings, err := findConnection(lookup, name,
-		"set "+name+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE")
+		"set "+name+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE", "")
 	if err != nil {
 		return "", err
 	}
-	if _, err := connectionstring.ParseStorage(settings.value()); err != nil {
-		return "", settings.wrong("", err)
-	}
-	return settings.value(), nil
+	_, err = connectionstring.ParseStorage(settings.value())
+	return settings.value(), settings.check(fault{"", err != nil, fmt.Sprint(err)})
 }
 
 // parseTableURL splits the URL of a table, which may have a path before the table, as Azurite's has.
