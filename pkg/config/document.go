@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -27,7 +26,9 @@ type documentReader struct {
 	bad      map[*yamltree.Node]bool // values with a mistake: they are read as absent
 	lookup   func(string) (string, bool)
 	claims   map[string]claim
-	events   *Events // whose namespace has the signal queues; nil = unknown
+	members  map[string]bool // groups, and whether they have a member
+	stray    bool            // whether a processor names an unknown group, which may be a missing member
+	events   *Events         // whose namespace has the signal queues; nil = unknown
 }
 
 // newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a mistake, if
@@ -51,7 +52,7 @@ func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries str
 	}
 	wrong, bad := f.Validate(documents[0])
 	*mistakes = append(*mistakes, wrong...)
-	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, bad: bad, claims: map[string]claim{}}
+	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, bad: bad, claims: map[string]claim{}, members: map[string]bool{}}
 	d.checkValues(string(text), d.root)
 	return d
 }
@@ -104,6 +105,9 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		f.Policy = scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
 		e.claimName("group", f.Name)
+		if f.Name != "" {
+			d.members[f.Name] = false
+		}
 		e.claimTarget(f.Name, f.Target)
 		e.claimSignalQueue(f.SignalQueue)
 		read.Groups = append(read.Groups, f.Group)
@@ -112,15 +116,14 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		p := e.processor()
 		read.Processors = append(read.Processors, p)
 		e.claimName("processor", p.Name)
-		e.checkGroup(p, read.Groups)
+		e.checkGroup(p)
 		e.claimLeases(p)
 		if p.Group == "" {
 			e.claimTarget(p.Name, p.Target) // else that of the group counts
 		}
-		e.checkShared(p)
 		e.claimSignalQueue(p.SignalQueue)
 	}
-	d.checkMembers(read)
+	d.checkMembers()
 	noteNamesInUse(read.Processors)
 	return read
 }
@@ -188,31 +191,24 @@ func (e entry) throughput(f throughputFields, p Processor) Throughput {
 		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed("containers", "0")))
 	}
 	items := slices.DeleteFunc(slices.Clone(list.Items), func(n *yamltree.Node) bool { return e.bad[n] })
-	named := map[string]bool{}
 	for i, n := range items {
-		this, made := entry{e.documentReader, n, e.defaults.Get("none")}, f.Containers[i].ThroughputContainer
-		made.ContainerID, made.DatabaseID = f.Containers[i].Container, cmp.Or(f.Containers[i].Database, p.DatabaseID)
-		made.Connection = p.Connection
-		if name := f.Containers[i].Connection; name != "" {
-			made.Connection = e.connection(n.Get("connection"), name)
+		this, f := entry{e.documentReader, n, e.defaults.Get("none")}, f.Containers[i]
+		made := f.ThroughputContainer
+		made.ContainerID, made.DatabaseID, made.Connection = f.Container, cmp.Or(f.Database, p.DatabaseID), p.Connection
+		if f.Connection != "" {
+			made.Connection = e.connection(n.Get("connection"), f.Connection)
 		}
 		this.clash(made.Min > made.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", made.Min, made.Max), "min", "max")
 		account := made.Connection
 		needsID := t.Mode != ThroughputOff && account.Endpoint != "" && account.UsesIdentity() && account.ResourceID == ""
 		this.clash(needsID, fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", account.Setting), "connection")
-		if !e.bad[n.Get("container")] && !e.bad[n.Get("database")] {
-			this.clash(named[made.key()], "names the same container as another entry; allowed is one entry for each container")
-			named[made.key()] = true
-		}
 		t.Containers = append(t.Containers, made)
+		if t.Mode != ThroughputOff && account.Endpoint != "" && made.DatabaseID != "" && p.Name != "" && !e.bad[n.Get("container")] {
+			this.claimThroughput(e.node, p.Name, t, made)
+		}
 	}
 	if t.Mode == ThroughputOff {
 		t.Containers = nil
 	}
 	return t
-}
-
-// key is the container's identity.
-func (c ThroughputContainer) key() string {
-	return c.Connection.Endpoint + strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,37 +73,28 @@ func (e entry) checkBounds(least int, most *int) {
 }
 
 // checkGroup adds the mistakes of a processor about its group.
-func (e entry) checkGroup(p Processor, groups []Group) {
-	var known []string
-	for _, g := range groups {
-		if g.Name != "" && !slices.Contains(known, g.Name) {
-			known = append(known, g.Name)
-		}
-	}
-	switch at := e.at("group"); {
+func (e entry) checkGroup(p Processor) {
+	_, known := e.members[p.Group]
+	switch {
 	case p.Group == "":
-	case len(known) == 0:
-		e.mistake(at, fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
-	case !slices.Contains(known, p.Group):
-		e.mistake(at, unknown("group", p.Group, known))
+		return
+	case known:
+		e.members[p.Group] = true
+	case len(e.members) == 0:
+		e.mistake(e.at("group"), fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
+	default:
+		e.mistake(e.at("group"), unknown("group", p.Group, slices.Sorted(maps.Keys(e.members))))
 	}
-	if p.SignalQueue != "" && p.Group != "" {
+	e.stray = e.stray || !known
+	if p.SignalQueue != "" {
 		e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
 	}
 }
 
-// checkMembers adds the mistakes of groups without a member. It adds none if a processor names an unknown
-// group: that is a mistake already, and may be the missing member.
-func (d *documentReader) checkMembers(read Document) {
-	members := map[string]bool{"": true}
-	for _, p := range read.Processors {
-		if !slices.ContainsFunc(read.Groups, func(g Group) bool { return g.Name == p.Group }) && p.Group != "" {
-			return
-		}
-		members[p.Group] = true
-	}
+// checkMembers adds the mistakes of groups without a member, if all members are known.
+func (d *documentReader) checkMembers() {
 	for _, e := range d.entries("groups") {
-		if name := e.node.Get("name"); !d.bad[name] && !members[name.Text()] {
+		if has, known := d.members[e.node.Get("name").Text()]; known && !has && !d.stray {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}
@@ -206,17 +198,16 @@ func things(target map[string]string) map[string]string {
 	return all
 }
 
-// checkShared adds the mistakes of processors that share a container, and differ in how to provision it.
-func (e entry) checkShared(p Processor) {
-	for _, c := range p.Throughput.Containers {
-		if c.Connection.Endpoint == "" || c.DatabaseID == "" || p.Name == "" {
-			continue // a mistake of its own
-		}
-		terms := fmt.Sprint(p.Throughput.Mode, c.Min, c.Max, p.Throughput.ScaleDownAfter)
-		if first, taken := e.claim("container "+c.key(), p.Name, terms); taken && first.terms != terms {
-			e.mistake(e.node, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up",
-				strings.TrimPrefix(c.key(), c.Connection.Endpoint), first.owner, first.line))
-		}
+// claimThroughput takes a container for the processor of an entry. Processors may share it, if they agree on
+// how to provision it.
+func (e entry) claimThroughput(processor *yamltree.Node, name string, t Throughput, c ThroughputContainer) {
+	container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
+	terms := fmt.Sprint(t.Mode, c.Min, c.Max, t.ScaleDownAfter)
+	switch first, taken := e.claim("container "+c.Connection.Endpoint+container, name, terms); {
+	case taken && first.owner == name:
+		e.mistake(e.node, "names the same container as another entry; allowed is one entry for each container")
+	case taken && first.terms != terms:
+		e.mistake(processor, fmt.Sprintf("its throughput of %s has another mode, min, max or scaleDownAfter than that of %s, on line %d; allowed is the same in both, since their needs add up", container, first.owner, first.line))
 	}
 }
 
