@@ -52,8 +52,5 @@ func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 			e.checkPolicy(f.policyFields)
 		}
 	}
-	if err := mistakes.Err(); err != nil {
-		return nil, err
-	}
-	return policies, nil
+	return policies, mistakes.Err()
 }

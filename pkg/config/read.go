@@ -62,10 +62,7 @@ func Read(in Input) (Config, error) {
 		read = load(source, text, env.lookup, &settings.Events, &mistakes)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
-	if err := mistakes.Err(); err != nil {
-		return Config{}, err
-	}
-	return Config{Settings: settings.Settings, Document: read, Source: source, env: env}, nil
+	return Config{Settings: settings.Settings, Document: read, Source: source, env: env}, mistakes.Err()
 }
 
 // ReadSettings reads the settings alone, for commands that need no processors file. The error is a
@@ -73,10 +70,7 @@ func Read(in Input) (Config, error) {
 func ReadSettings(environ []string) (Settings, error) {
 	var mistakes Mistakes
 	settings := readSettings(newEnvironment(environ), &mistakes).Settings
-	if err := mistakes.Err(); err != nil {
-		return Settings{}, err
-	}
-	return settings, nil
+	return settings, mistakes.Err()
 }
 
 // Lookup returns the function by which Read finds settings, for commands that take the name of a
@@ -90,10 +84,7 @@ func Lookup(environ []string) func(name string) (value string, ok bool) {
 func Load(name string, text []byte, lookup func(string) (string, bool)) (Document, error) {
 	var mistakes Mistakes
 	read := load(name, text, lookup, nil, &mistakes)
-	if err := mistakes.Err(); err != nil {
-		return Document{}, err
-	}
-	return read, nil
+	return read, mistakes.Err()
 }
 
 // document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over

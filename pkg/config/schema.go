@@ -21,35 +21,25 @@ const SchemaURL = "https://raw.githubusercontent.com/feedscale/feedscale/main/pk
 var schemaText string
 
 // Schema returns the JSON Schema (2020-12) of the processors file: the only source of its fields, their
-// types, ranges and defaults. rules.go has the rules that a schema cannot express.
+// types, ranges and defaults.
 func Schema() string { return schemaText }
 
-var processorsForm = sync.OnceValue(func() *yamlschema.Form {
-	return yamlschema.New(schemaText, "", formats, unknownField)
-})
-
-var policiesForm = sync.OnceValue(func() *yamlschema.Form {
-	return yamlschema.New(schemaText, "/$defs/policiesFile", formats, unknownField)
-})
+var (
+	processorsForm = sync.OnceValue(func() *yamlschema.Form { return yamlschema.New(schemaText, "", formats, unknownField) })
+	policiesForm   = sync.OnceValue(func() *yamlschema.Form {
+		return yamlschema.New(schemaText, "/$defs/policiesFile", formats, unknownField)
+	})
+)
 
 // formats are those of the schema that JSON Schema does not have. Each returns what is wrong with a text,
-// and what is allowed; it accepts values of other types.
-var formats = map[string]func(any) error{
-	"feedscale-duration":          textFormat(func(text string) error { return checkDuration(text, 0) }),
-	"feedscale-positive-duration": textFormat(func(text string) error { return checkDuration(text, time.Second) }),
-	"feedscale-start-from":        textFormat(func(text string) error { _, err := parseStartFrom(text); return err }),
-	"feedscale-ncrontab":          textFormat(func(text string) error { _, err := parseSchedule(text); return err }),
-	"feedscale-cron":              textFormat(func(text string) error { _, err := crontab.ParseKEDA(text); return err }),
-	"feedscale-time-zone":         textFormat(func(text string) error { _, err := parseTimeZone(text); return err }),
-}
-
-func textFormat(check func(string) error) func(any) error {
-	return func(value any) error {
-		if text, ok := value.(string); ok {
-			return check(text)
-		}
-		return nil
-	}
+// and what is allowed.
+var formats = map[string]func(string) error{
+	"feedscale-duration":          func(text string) error { return checkDuration(text, 0) },
+	"feedscale-positive-duration": func(text string) error { return checkDuration(text, time.Second) },
+	"feedscale-start-from":        func(text string) error { _, err := parseStartFrom(text); return err },
+	"feedscale-ncrontab":          func(text string) error { _, err := parseSchedule(text); return err },
+	"feedscale-cron":              func(text string) error { _, err := crontab.ParseKEDA(text); return err },
+	"feedscale-time-zone":         func(text string) error { _, err := parseTimeZone(text); return err },
 }
 
 // maxDuration is the greatest duration in the processors file: a year, so that arithmetic on
@@ -69,17 +59,16 @@ func parseDuration(text string) (time.Duration, error) {
 
 func checkDuration(text string, low time.Duration) error {
 	d, err := parseDuration(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w, or a whole number of seconds", err)
-	}
-	if d < low || d > maxDuration {
+	case !within(d, low, maxDuration):
 		return fmt.Errorf("%s is out of range; allowed are durations from %v to 8760h", text, low)
 	}
 	return nil
 }
 
-// parseStartFrom reads "now", "beginning" or a time. The year 1 is the beginning, as it is for the
-// SDKs.
+// parseStartFrom reads "now", "beginning" or a time. The year 1 is the beginning, as it is for the SDKs.
 func parseStartFrom(text string) (changefeed.StartFrom, error) {
 	switch text {
 	case "", "now":

@@ -34,9 +34,9 @@ type Form struct {
 type Schema = map[string]any
 
 // New compiles the schema at a JSON pointer of a text, and panics on an error, since the schema is part of
-// the program. formats are those of the schema that JSON Schema does not have; unknown returns the sentence
-// about an unknown field.
-func New(text, pointer string, formats map[string]func(any) error, unknown func(name string, known []string) string) *Form {
+// the program. formats are those of texts that JSON Schema does not have; unknown returns the sentence about
+// an unknown field.
+func New(text, pointer string, formats map[string]func(string) error, unknown func(name string, known []string) string) *Form {
 	const url = "urn:feedscale:document"
 	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -46,7 +46,12 @@ func New(text, pointer string, formats map[string]func(any) error, unknown func(
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	for name, check := range formats {
-		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: check})
+		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(value any) error {
+			if text, ok := value.(string); ok {
+				return check(text)
+			}
+			return nil
+		}})
 	}
 	if err := compiler.AddResource(url, whole); err != nil {
 		panic(err)
